@@ -1,0 +1,67 @@
+"""The examples of every rule are run through the tool."""
+
+from __future__ import annotations
+
+import pytest
+
+from tl2npu.migrate import check_text, migrate_text
+from tl2npu.options import Options
+from tl2npu.results import FileResult
+from tl2npu.rules import Example, Rule, load_rules
+
+# What needs an option that the command line sets.
+OPTIONS = {
+    "TL234": Options(threads=1),
+    "TL235": Options(unsafe=True),
+}
+EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
+
+
+def _id(value: object) -> str:
+    if isinstance(value, Rule):
+        return value.code
+    assert isinstance(value, Example)
+    return f"{value.kind}-{value.line}"
+
+
+def of_kind(kind: str) -> pytest.MarkDecorator:
+    chosen = [(page, example) for page, example in EXAMPLES if example.kind == kind]
+    return pytest.mark.parametrize(("page", "example"), chosen, ids=_id)
+
+
+def run(page: Rule, example: Example) -> FileResult:
+    """Limits are what ``check`` finds in the output; everything else is what ``migrate`` says."""
+    path = f"{page.code.lower()}.py"
+    if page.group == "output" and page.code != "TL883":
+        return check_text(example.text, path, Options())
+    return migrate_text(example.text, path, OPTIONS.get(page.code, Options()))
+
+
+@of_kind("edit")
+def test_before_becomes_after(page: Rule, example: Example) -> None:
+    result = run(page, example)
+    assert result.error is None
+    assert result.new_text == example.after
+    assert page.code in {change.code for change in result.changes}
+
+
+@of_kind("edit")
+def test_after_stays(page: Rule, example: Example) -> None:
+    assert example.after is not None
+    again = migrate_text(example.after, "again.py", OPTIONS.get(page.code, Options()))
+    assert again.new_text == example.after
+    assert again.changes == ()
+
+
+@of_kind("refused")
+def test_finding_stands_on_the_marked_line(page: Rule, example: Example) -> None:
+    result = run(page, example)
+    found = {(finding.line, finding.code) for finding in result.diagnostics}
+    assert set(example.expected) <= found
+
+
+@of_kind("accepted")
+def test_accepted_kernels_are_not_reported(page: Rule, example: Example) -> None:
+    result = run(page, example)
+    assert result.error is None
+    assert page.code not in {finding.code for finding in result.diagnostics}

@@ -1,0 +1,39 @@
+"""Manual synchronisation: flags between the pipes of a core, flags between cores, barriers.
+
+Without buffer arguments, such a statement has no side of its own: under AUTO_CV_COMBINE it follows the statement
+before it (``src/transform/ascend_combinecv.cc``). One without any argument (``sync_all``) makes that pass fail.
+"""
+
+from __future__ import annotations
+
+from tl2npu.dialects.ascend.build import EXPERT_ONLY, mode, operator, scalar
+from tl2npu.dialects.catalogue import Core, Kind, Operator, Param
+
+
+def _sync(name: str, *params: Param, note: str = "") -> Operator:
+    return operator(
+        name,
+        Kind.SYNC,
+        *params,
+        core=Core.NONE,
+        modes=EXPERT_ONLY,
+        defined=f"tilelang/language/ascend.py:{name}",
+        note=note,
+    )
+
+
+OPERATORS = (
+    _sync("set_flag", mode("src"), mode("dst"), scalar("eventId"), note="pipes: fix, mte1, mte2, mte3, m, v, s"),
+    _sync("wait_flag", mode("src"), mode("dst"), scalar("eventId")),
+    _sync(
+        "set_cross_flag",
+        mode("pipe"),
+        scalar("flag"),
+        scalar("mode", "2"),
+        note="mode 0: all cores of one sort; 1: the two vector cores of a group; 2: cube and vector cores of a group",
+    ),
+    _sync("wait_cross_flag", scalar("flag"), mode("pipe", "''"), note="pipe is for A5 only"),
+    _sync("barrier_all", note="all pipes of the core; pipe_barrier of 'ALL'"),
+    _sync("pipe_barrier", mode("pipe")),
+    _sync("sync_all", note="all cores of the grid"),
+)

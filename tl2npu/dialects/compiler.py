@@ -1,0 +1,80 @@
+"""What one version of the Ascend TileLang compiler does, keyed by the month of its sources.
+
+Sources: tile-ai/tilelang-ascend, branch ascendc_pto. "facts" are rows of the project's measured facts (a minimal kernel
+through the real passes, numbers compared on a CPU simulator); E<n> are the experiments, and #n the issues and pull
+requests, of the project's survey of the compiler's passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tl2npu.dialects.limits import LIMITS_2026_06
+
+
+@dataclass(frozen=True)
+class PlanningLimits:
+    """Bytes that AscendMemoryPlanning allows per core; a kernel above them makes the compiler crash without a text.
+
+    Source: ``src/transform/ascend_memory_planning.cc:34-38``, the same for every device.
+    """
+
+    l1: int = 524_032
+    ub: int = 196_352
+    l0a: int = 65_536
+    l0b: int = 65_536
+    l0c: int = 131_072
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """One version of the compiler.
+
+    ``vid_aware_ops``: tile operators whose element count AscendVidReduction halves under ``threads=2`` if the first
+    operand starts at offset 0 (``IsTileOp``). ``vid_aware_regions``: operators whose regions or template it halves in
+    another way (copies, reductions over the last axis). ``limits``: rule code -> evidence that the limit holds.
+    """
+
+    version: str
+    commit: str | None
+    source: str
+    vid_aware_ops: frozenset[str]
+    vid_aware_regions: frozenset[str]
+    limits: Mapping[str, str]
+    planning: PlanningLimits = field(default_factory=PlanningLimits)
+    default_pass_configs: frozenset[str] = frozenset()
+    cross_core_flags: int = 11
+
+    def holds(self, code: str) -> bool:
+        """Whether the limit of a rule (``TL836``) is known to hold in this version."""
+        return code in self.limits
+
+    def adapts_to_vid(self, name: str) -> bool:
+        """Whether the operator ``tile.add``, ``copy``, ... works on half tiles under ``threads=2``."""
+        return name in self.vid_aware_ops or name in self.vid_aware_regions
+
+
+_BINARY = ("add", "sub", "mul", "div", "max", "min", "bitwise_and", "bitwise_or")
+_UNARY = ("exp", "ln", "abs", "reciprocal", "sqrt", "rsqrt", "relu", "bitwise_not", "sin", "cos")
+_WITH_SCALAR = ("leaky_relu", "axpy", "bitwise_lshift", "bitwise_rshift")
+# ``tile.clear`` is ``tile.fill`` with 0; ``compare`` is both compare and compare_scalar.
+_OTHER = ("compare", "fill", "clear")
+
+_IS_TILE_OP = frozenset(f"tile.{name}" for name in (*_BINARY, *_UNARY, *_WITH_SCALAR, *_OTHER))
+_REGIONS = frozenset({"copy", "reduce", "reduce_max", "reduce_min", "reduce_sum"})
+
+JUNE_2026 = Compiler(
+    version="2026-06",
+    commit="95acbd7f7283f57f228aa4d016742ea165c03b84",
+    source="src/transform/ascend_vid_reduction.cc:497-517",
+    vid_aware_ops=_IS_TILE_OP,
+    vid_aware_regions=_REGIONS,
+    limits=LIMITS_2026_06,
+)
+
+COMPILERS: Mapping[str, Compiler] = MappingProxyType({compiler.version: compiler for compiler in (JUNE_2026,)})
+"""Known compiler versions by name."""
+
+DEFAULT_COMPILER = JUNE_2026

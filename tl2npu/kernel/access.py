@@ -1,0 +1,152 @@
+"""Who reads and writes what, and on which core a statement runs.
+
+Sources: legacy-style scopes are literal; without them the rules of ``src/transform/ascend_combinecv.cc`` (CombineCV)
+decide by the memory of the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tl2npu.dialects.catalogue import Core, Kind, Role
+from tl2npu.kernel.model import (
+    CUBE_MEMORY,
+    Branch,
+    Copy,
+    Let,
+    Loop,
+    Memory,
+    Op,
+    Opaque,
+    Operand,
+    Scalar,
+    ScopeBlock,
+    Side,
+    Stmt,
+    Store,
+    Sync,
+    children,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One buffer access; ``element`` is True for a scalar load or store, False for a tile operation."""
+
+    operand: Operand
+    reads: bool
+    writes: bool
+    element: bool = False
+
+
+def accesses(stmt: Stmt) -> Iterator[Access]:
+    """Accesses of one statement itself (not of the statements inside it)."""
+    if isinstance(stmt, Copy):
+        yield Access(stmt.src, True, False)
+        yield Access(stmt.dst, False, True)
+        yield from _elements((*stmt.src.loads, *stmt.dst.loads))
+        for option in stmt.options.values():
+            yield from _elements(option.loads)
+    elif isinstance(stmt, Op):
+        for name, arg in stmt.args.items():
+            if isinstance(arg, Scalar):
+                yield from _elements(arg.loads)
+                continue
+            yield from _op_access(stmt, name, arg)
+            yield from _elements(arg.loads)
+    elif isinstance(stmt, Store):
+        yield Access(stmt.target, stmt.augmented, True, True)
+        yield from _elements((*stmt.value.loads, *stmt.target.loads))
+    elif isinstance(stmt, Let):
+        yield from _elements(stmt.value.loads)
+    elif isinstance(stmt, Branch):
+        yield from _elements(stmt.cond.loads)
+    elif isinstance(stmt, Loop):
+        yield from _elements(stmt.loads)
+    elif isinstance(stmt, Sync):
+        for scalar in stmt.args.values():
+            yield from _elements(scalar.loads)
+    elif isinstance(stmt, Opaque):
+        for buffer in stmt.buffers:
+            operand = Operand(buffer, None, buffer.node)  # type: ignore[arg-type]
+            yield Access(operand, True, True)
+
+
+def _elements(loads: tuple[Operand, ...]) -> Iterator[Access]:
+    for load in loads:
+        yield Access(load, True, False, True)
+
+
+def _op_access(stmt: Op, name: str, operand: Operand) -> Iterator[Access]:
+    role = next((p.role for p in stmt.op.params if p.name == name or name.startswith(p.name)), Role.READ_WRITE)
+    if role is Role.SCALAR and operand.dims is not None:
+        yield Access(operand, True, False, True)
+        return
+    if role is Role.READ or role is Role.SCALAR:
+        yield Access(operand, True, False)
+    elif role is Role.WRITE:
+        clear = stmt.args.get("clear")
+        keeps = isinstance(clear, Scalar) and clear.sym.constant != 1
+        yield Access(operand, keeps, True)
+    elif role is Role.ACCUMULATE:
+        init = stmt.args.get("init")
+        fresh = isinstance(init, Scalar) and init.sym.constant == 1
+        yield Access(operand, not fresh, True)
+    else:
+        yield Access(operand, True, True)
+
+
+def reads(stmt: Stmt, *, deep: bool = False) -> list[Operand]:
+    """Operands that a statement (with ``deep``: and everything inside it) reads."""
+    return [a.operand for s in _self_and(stmt, deep) for a in accesses(s) if a.reads]
+
+
+def writes(stmt: Stmt, *, deep: bool = False) -> list[Operand]:
+    """Operands that a statement (with ``deep``: and everything inside it) writes."""
+    return [a.operand for s in _self_and(stmt, deep) for a in accesses(s) if a.writes]
+
+
+def _self_and(stmt: Stmt, deep: bool) -> Iterator[Stmt]:
+    yield stmt
+    if deep:
+        for body in children(stmt):
+            for inner in body:
+                yield from _self_and(inner, True)
+
+
+def copy_side(src: Memory, dst: Memory) -> Side:
+    """The core of a copy between two memories; BOTH for an on-chip hand-over between the cores."""
+    if (src, dst) in ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1)):
+        return Side.BOTH
+    if src in CUBE_MEMORY or dst in CUBE_MEMORY:
+        return Side.CUBE
+    if Memory.UB in (src, dst):
+        return Side.VECTOR
+    return Side.NONE
+
+
+def side_of(stmt: Stmt) -> Side:
+    """The core that runs a simple statement when there is no Scope around it; BOTH for what both cores evaluate."""
+    if isinstance(stmt, Copy):
+        return copy_side(stmt.src.buffer.memory, stmt.dst.buffer.memory)
+    if isinstance(stmt, Op):
+        if stmt.op.kind in (Kind.GEMM, Kind.MMA) or stmt.op.core is Core.CUBE:
+            return Side.CUBE
+        if stmt.op.kind is Kind.DEBUG:
+            return Side.BOTH
+        memories = [operand.buffer.memory for _, operand in stmt.operands]
+        first = next((m for m in memories if m is not Memory.GM), None)
+        if first is not None:
+            return Side.CUBE if first in CUBE_MEMORY else Side.VECTOR
+        return Side.VECTOR if stmt.op.core is Core.VECTOR else Side.NONE
+    if isinstance(stmt, Store):
+        return Side.VECTOR if stmt.target.buffer.memory is Memory.UB else Side.CUBE
+    if isinstance(stmt, ScopeBlock):
+        return stmt.side
+    if isinstance(stmt, Sync):
+        return Side.NONE
+    inner = {side_of(s) for body in children(stmt) for s in body} - {Side.NONE}
+    if not inner:
+        return Side.NONE if children(stmt) else Side.BOTH if isinstance(stmt, Let) else Side.NONE
+    return inner.pop() if len(inner) == 1 else Side.BOTH

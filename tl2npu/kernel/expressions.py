@@ -1,0 +1,296 @@
+"""Expressions of the source as symbolic integers, and the environment in which names have values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
+from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
+from tl2npu.source.names import Names
+from tl2npu.source.tree import children
+
+_EMPTY = cst.Module(body=())
+
+
+@dataclass(frozen=True)
+class Static:
+    """A Python value that is no integer: a string, a float, None."""
+
+    value: object
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """A macro parameter: the caller's expression in the caller's environment."""
+
+    node: cst.BaseExpression
+    env: Env
+
+
+@dataclass(frozen=True, eq=False)
+class Helper:
+    """A macro or a plain Python function of the same file."""
+
+    node: cst.FunctionDef
+    env: Env
+
+
+Value = Sym | Static | Closure | Helper | Buffer
+
+
+@dataclass(eq=False)
+class Env:
+    """Names in scope, innermost first."""
+
+    parent: Env | None = None
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def lookup(self, name: str) -> Value | None:
+        """The value of a name, None if it is not bound here or above."""
+        env: Env | None = self
+        while env is not None:
+            if name in env.values:
+                return env.values[name]
+            env = env.parent
+        return None
+
+    def snapshot(self) -> Env:
+        """The innermost names as they are now."""
+        return Env(self.parent, dict(self.values))
+
+
+def code(node: cst.CSTNode) -> str:
+    """The text of a node."""
+    return _EMPTY.code_for_node(node)
+
+
+def unparenthesised(node: cst.BaseExpression) -> str:
+    """The text of an expression without its own outer parentheses."""
+    return code(node.with_changes(lpar=(), rpar=())) if node.lpar else code(node)
+
+
+class Evaluator:
+    """Turns expressions into :class:`Sym`, operands and scalars. One per file."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def static(self, node: cst.BaseExpression, env: Env) -> object | None:
+        """A string, float or bool that the expression certainly has; None if unknown."""
+        if isinstance(node, cst.Name):
+            if node.value in ("True", "False"):
+                return node.value == "True"
+            value = env.lookup(node.value)
+            if isinstance(value, Static):
+                return value.value
+            if isinstance(value, Closure):
+                return self.static(value.node, value.env)
+            return None
+        if isinstance(node, (cst.SimpleString, cst.Float)):
+            return node.evaluated_value
+        return None
+
+    def sequence(self, node: cst.BaseExpression, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
+        """The items of a tuple or list, also behind a name; any other expression is its own only item."""
+        if isinstance(node, cst.Name):
+            value = env.lookup(node.value)
+            if isinstance(value, Closure):
+                return self.sequence(value.node, value.env)
+        if isinstance(node, (cst.Tuple, cst.List)):
+            return tuple((item.value, env) for item in node.elements)
+        return ((node, env),)
+
+    def dtype(self, node: cst.BaseExpression, env: Env) -> str:
+        """A dtype as text: the string if it is known, else the source of the expression."""
+        value = self.static(node, env)
+        if isinstance(value, str):
+            return value
+        resolved = self.names.resolve(node)
+        if resolved and resolved.startswith("tilelang.language."):
+            return resolved.rsplit(".", 1)[1]
+        return code(node)
+
+    def sym(self, node: cst.BaseExpression, env: Env) -> Sym:
+        """The expression as a symbolic integer; what is no integer arithmetic becomes opaque."""
+        if isinstance(node, cst.Integer):
+            return const(int(node.value.replace("_", ""), 0))
+        if isinstance(node, cst.Name):
+            return self._name(node, env)
+        if isinstance(node, cst.BinaryOperation):
+            return self._binary(node, env)
+        if isinstance(node, cst.UnaryOperation):
+            inner = self.sym(node.expression, env)
+            if isinstance(node.operator, cst.Minus):
+                return -inner
+            if isinstance(node.operator, cst.Plus):
+                return inner
+            return opaque(type(node.operator).__name__, inner)
+        if isinstance(node, cst.Call):
+            return self._call(node, env)
+        if isinstance(node, cst.Attribute):
+            return var(code(node).replace(" ", ""))
+        if isinstance(node, cst.Subscript):
+            operand = self.operand(node, env)
+            if operand is not None and operand.dims is not None:
+                return opaque(f"load {operand.buffer.name}", *(dim.lo for dim in operand.dims))
+        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+            target = node.comparisons[0]
+            head = type(target.operator).__name__
+            return opaque(head, self.sym(node.left, env), self.sym(target.comparator, env))
+        return self._opaque(node, env)
+
+    def _name(self, node: cst.Name, env: Env) -> Sym:
+        value = env.lookup(node.value)
+        if isinstance(value, Sym):
+            return value
+        if isinstance(value, Closure):
+            return self.sym(value.node, value.env)
+        if isinstance(value, Static) and isinstance(value.value, bool):
+            return const(int(value.value))
+        if node.value in ("True", "False"):
+            return const(int(node.value == "True"))
+        return var(node.value)
+
+    def _binary(self, node: cst.BinaryOperation, env: Env) -> Sym:
+        left, right = self.sym(node.left, env), self.sym(node.right, env)
+        operator = node.operator
+        if isinstance(operator, cst.Add):
+            return left + right
+        if isinstance(operator, cst.Subtract):
+            return left - right
+        if isinstance(operator, cst.Multiply):
+            return left * right
+        amount = right.constant
+        if amount is not None and amount >= 0:
+            if isinstance(operator, cst.LeftShift) and amount < 64:
+                return left * (1 << amount)
+            if isinstance(operator, cst.RightShift) and amount < 64:
+                return left // (1 << amount)
+        if isinstance(operator, (cst.FloorDivide, cst.Modulo)) and not right.is_zero:
+            return left // right if isinstance(operator, cst.FloorDivide) else left % right
+        return opaque(type(operator).__name__, left, right)
+
+    def _call(self, node: cst.Call, env: Env) -> Sym:
+        args = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+        name = self.names.resolve(node.func) or ""
+        bare = node.func.value if isinstance(node.func, cst.Name) else ""
+        short = name.rsplit(".", 1)[-1] if name.startswith("tilelang.") else ""
+        if bare and not short and env.lookup(bare) is None:
+            short = {"min": "min", "max": "max", "int": "int", "abs": "abs"}.get(bare, "")
+        syms = [self.sym(arg, env) for arg in args]
+        if len(args) == len(node.args) == 2 and not syms[1].is_zero:
+            if short in ("ceildiv", "cdiv"):
+                return ceildiv(*syms)
+            if short == "floordiv":
+                return syms[0] // syms[1]
+            if short in ("floormod", "truncmod"):
+                return syms[0] % syms[1]
+        if len(args) == len(node.args) and short in ("min", "max") and args:
+            unique = sorted(set(syms), key=str)
+            values = [value.constant for value in unique]
+            if len(unique) == 1:
+                return unique[0]
+            if all(value is not None for value in values):
+                pick = min if short == "min" else max
+                return const(pick(value for value in values if value is not None))
+            return opaque(short, *unique)
+        if len(args) == 1 and short in ("int", "int32", "int64"):
+            inner = args[0]
+            if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Divide):
+                right = self.sym(inner.right, env)
+                if not right.is_zero:
+                    # int(a / b) truncates; extents are never negative, so it is the floor
+                    return self.sym(inner.left, env) // right
+            return syms[0]
+        return self._opaque(node, env)
+
+    def _opaque(self, node: cst.BaseExpression, env: Env) -> Sym:
+        """Only equal to itself, but known to depend on every name in it."""
+        found = sorted(_names_in(node))
+        return opaque("text " + unparenthesised(node), *(self._name(cst.Name(n), env) for n in found))
+
+    def buffer(self, node: cst.BaseExpression, env: Env) -> Buffer | None:
+        """The buffer that a name stands for, through macro parameters and aliases."""
+        if not isinstance(node, cst.Name):
+            return None
+        value = env.lookup(node.value)
+        if isinstance(value, Buffer):
+            return value
+        if isinstance(value, Closure):
+            return self.buffer(value.node, value.env)
+        return None
+
+    def operand(self, node: cst.BaseExpression, env: Env) -> Operand | None:
+        """A whole buffer or an indexed one; None if the expression is no buffer."""
+        if isinstance(node, cst.Name):
+            value = env.lookup(node.value)
+            if isinstance(value, Closure):
+                return self.operand(value.node, value.env)
+            return Operand(value, None, node) if isinstance(value, Buffer) else None
+        if isinstance(node, cst.Subscript):
+            base = self.buffer(node.value, env)
+            if base is None:
+                return None
+            indices: list[cst.BaseSlice] = []
+            for element in node.slice:
+                index = element.slice
+                if isinstance(index, cst.Index) and isinstance(index.value, cst.Tuple):
+                    indices += [cst.Index(item.value) for item in index.value.elements]
+                else:
+                    indices.append(index)
+            dims = tuple(self._dim(base, i, index, env) for i, index in enumerate(indices))
+            return Operand(base, dims, node)
+        return None
+
+    def _dim(self, base: Buffer, axis: int, index: cst.BaseSlice, env: Env) -> Dim:
+        if isinstance(index, cst.Index):
+            return Dim(self.sym(index.value, env), None, index.value, self.loads(index.value, env))
+        assert isinstance(index, cst.Slice)
+        size = base.shape[axis] if axis < len(base.shape) else var(f"{base.name}.shape[{axis}]")
+        lo = self.sym(index.lower, env) if index.lower else const(0)
+        hi = self.sym(index.upper, env) if index.upper else size
+        parts = [part for part in (index.lower, index.upper, index.step) if part is not None]
+        loads = tuple(load for part in parts for load in self.loads(part, env))
+        extent = hi - lo
+        if index.step is not None and self.sym(index.step, env) != const(1):
+            extent = opaque("strided", extent, self.sym(index.step, env))
+        return Dim(lo, extent, index, loads)
+
+    def loads(self, node: cst.CSTNode, env: Env) -> tuple[Operand, ...]:
+        """Every buffer element that the expression reads, also inside indices."""
+        if isinstance(node, (cst.Subscript, cst.Name)):
+            operand = self.operand(node, env)
+            if operand is not None:
+                return (operand, *operand.loads)
+            if isinstance(node, cst.Name):
+                value = env.lookup(node.value)
+                return self.loads(value.node, value.env) if isinstance(value, Closure) else ()
+        if isinstance(node, cst.Attribute):
+            return self.loads(node.value, env)
+        found: list[Operand] = []
+        for child in children(node):
+            if isinstance(child, (cst.BaseExpression, cst.Arg, cst.ComparisonTarget, cst.Element)):
+                found += self.loads(child, env)
+            elif isinstance(child, (cst.SubscriptElement, cst.Index, cst.Slice)):
+                found += self.loads(child, env)
+        return tuple(found)
+
+    def scalar(self, node: cst.BaseExpression, env: Env) -> Scalar:
+        """An expression operand."""
+        return Scalar(node, self.sym(node, env), self.loads(node, env))
+
+
+def _names_in(node: cst.CSTNode) -> set[str]:
+    if isinstance(node, cst.Name):
+        return {node.value}
+    if isinstance(node, cst.Attribute):
+        return _names_in(node.value)
+    found: set[str] = set()
+    for child in children(node):
+        if isinstance(child, cst.Arg):
+            found |= _names_in(child.value)
+        else:
+            found |= _names_in(child)
+    return found

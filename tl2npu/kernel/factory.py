@@ -1,0 +1,214 @@
+"""Where kernels live in a file: prim_funcs, the functions that build them, and how they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.model import Kernel
+from tl2npu.kernel.read import bind_static, read_kernel
+from tl2npu.kernel.symbolic import var
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import children
+
+PRIM_FUNC = "tilelang.language.prim_func"
+_JIT = frozenset({"tilelang.jit", "tilelang.jit.jit", "tilelang.compile", "tilelang.jit.compile", "tilelang.lazy_jit"})
+
+
+@dataclass(eq=False)
+class Compilation:
+    """One ``tilelang.jit(...)`` or ``tilelang.compile(...)``: ``call`` is None for a bare ``@tilelang.jit``.
+
+    ``kwargs`` are the keyword arguments, also those of a literal dict passed as ``**name``; ``unread`` is set where
+    arguments come from somewhere that could not be read.
+    """
+
+    node: cst.CSTNode
+    call: cst.Call | None
+    kwargs: dict[str, cst.BaseExpression]
+    unread: cst.CSTNode | None = None
+    spread: cst.Dict | None = None
+
+
+@dataclass(eq=False)
+class Factory:
+    """The function that returns a prim_func, with its environment."""
+
+    node: cst.FunctionDef
+    env: Env
+    compilations: list[Compilation] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Located:
+    """A prim_func with its surroundings; ``key`` finds it again after edits."""
+
+    key: tuple[str, int]
+    node: cst.FunctionDef
+    factory: Factory | None
+    env: Env
+    evaluator: Evaluator
+
+    def read(self) -> Kernel:
+        """Read the kernel model."""
+        return read_kernel(self.node, self.env, self.evaluator)
+
+
+def is_prim_func(node: cst.FunctionDef, names: Names) -> bool:
+    """True for a function decorated ``@T.prim_func``, however it is spelled."""
+    for decorator in node.decorators:
+        target = decorator.decorator
+        if isinstance(target, cst.Call):
+            target = target.func
+        if names.resolve(target) == PRIM_FUNC:
+            return True
+    return False
+
+
+def functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
+    """Every function definition below a node, not those inside other functions."""
+    for child in children(node):
+        if isinstance(child, cst.FunctionDef):
+            yield child
+        elif isinstance(child, (cst.BaseCompoundStatement, cst.BaseSuite, cst.Else, cst.Finally, cst.ExceptHandler)):
+            yield from functions(child)
+
+
+def jit_call(node: cst.BaseExpression, names: Names) -> bool:
+    """True if the expression is ``tilelang.jit`` or ``tilelang.compile``."""
+    return names.resolve(node) in _JIT
+
+
+def _dict_of(node: cst.BaseExpression, module: cst.Module) -> cst.Dict | None:
+    """The literal behind ``**name``, if a module-level name is assigned a literal exactly once."""
+    if isinstance(node, cst.Dict):
+        return node
+    if not isinstance(node, cst.Name):
+        return None
+    found = [
+        small.value
+        for line in module.body
+        if isinstance(line, cst.SimpleStatementLine)
+        for small in line.body
+        if isinstance(small, cst.Assign)
+        for target in small.targets
+        if isinstance(target.target, cst.Name) and target.target.value == node.value
+    ]
+    return found[0] if len(found) == 1 and isinstance(found[0], cst.Dict) else None
+
+
+def compilation(node: cst.BaseExpression, names: Names, module: cst.Module) -> Compilation | None:
+    """Read ``tilelang.jit`` or ``tilelang.jit(...)`` or ``tilelang.compile(...)``; None for anything else."""
+    if jit_call(node, names):
+        return Compilation(node, None, {})
+    if not isinstance(node, cst.Call) or not jit_call(node.func, names):
+        return None
+    result = Compilation(node, node, {})
+    for arg in node.args:
+        if arg.star == "**":
+            literal = _dict_of(arg.value, module)
+            if literal is None:
+                result.unread = arg
+                continue
+            result.spread = literal
+            for element in literal.elements:
+                if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
+                    result.kwargs[str(element.key.evaluated_value)] = element.value
+                else:
+                    result.unread = arg
+        elif arg.star:
+            result.unread = arg
+        elif arg.keyword is not None:
+            result.kwargs[arg.keyword.value] = arg.value
+    return result
+
+
+class FileKernels:
+    """Every prim_func of a file, in text order."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.names = Names(index)
+        self.evaluator = Evaluator(self.names)
+        self.module_env = Env()
+        bind_static(index.module.body, self.module_env, self.evaluator)
+        self.located: list[Located] = []
+        seen: dict[str, int] = {}
+        envs: dict[int, Env] = {}
+        factories: dict[int, Factory] = {}
+        for node in functions(index.module):
+            self._collect(node, self.module_env, None, seen, envs, factories)
+        self._standalone_compilations()
+
+    def _collect(
+        self,
+        node: cst.FunctionDef,
+        env: Env,
+        factory: Factory | None,
+        seen: dict[str, int],
+        envs: dict[int, Env],
+        factories: dict[int, Factory],
+    ) -> None:
+        if is_prim_func(node, self.names):
+            owner = factory.node.name.value + "." if factory else ""
+            name = owner + node.name.value
+            ordinal = seen[name] = seen.get(name, -1) + 1
+            self.located.append(Located((name, ordinal), node, factory, env, self.evaluator))
+            return
+        inner = Env(env)
+        for param in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
+            inner.values[param.name.value] = var(param.name.value)
+        bind_static(node.body.body, inner, self.evaluator)
+        own = Factory(node, inner)
+        for decorator in node.decorators:
+            found = compilation(decorator.decorator, self.names, self.index.module)
+            if found is not None:
+                own.compilations.append(found)
+        if factory is not None and factory.compilations and not own.compilations:
+            own.compilations = factory.compilations
+        for child in functions(node):
+            self._collect(child, inner, own, seen, envs, factories)
+
+    def _standalone_compilations(self) -> None:
+        """``tilelang.compile(factory(...), ...)`` and ``tilelang.jit(...)(factory)`` anywhere in the file."""
+        by_name = {
+            item.factory.node.name.value: item.factory for item in self.located if item.factory is not None
+        }
+        by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
+        for call in calls(self.index.module):
+            target: cst.BaseExpression | None = None
+            found = compilation(call, self.names, self.index.module)
+            if found is not None and call.args:
+                target = call.args[0].value
+            elif isinstance(call.func, cst.Call) and call.args:
+                found = compilation(call.func, self.names, self.index.module)
+                target = call.args[0].value
+            while isinstance(target, cst.Call):
+                target = target.func
+            if found is None or not isinstance(target, cst.Name):
+                continue
+            owner = by_name.get(target.value)
+            if owner is not None and all(found.node is not known.node for known in owner.compilations):
+                owner.compilations.append(found)
+
+
+def calls(node: cst.CSTNode) -> Iterator[cst.Call]:
+    """Every call below a node, outer before inner."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Call):
+            yield current
+        stack += [c for c in reversed(children(current)) if not isinstance(c, cst.BaseParenthesizableWhitespace)]
+
+
+def display_name(node: cst.FunctionDef) -> str:
+    """How reports call a prim_func."""
+    return node.name.value
+
+
+__all__ = ["Compilation", "Factory", "FileKernels", "Located", "calls", "code", "compilation", "is_prim_func"]

@@ -1,0 +1,306 @@
+"""The kernel model: what one prim_func means, every element with the syntax node that it came from.
+
+Passes never match syntax; they ask the model. A statement that the reader does not understand becomes :class:`Opaque`
+and must be taken to read and write every buffer that it names.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Operator
+from tl2npu.kernel.symbolic import Sym
+
+if TYPE_CHECKING:
+    from tl2npu.kernel.expressions import Env
+
+
+class Memory(enum.Enum):
+    """Where a buffer lives. ``VAR`` is a scalar register (``T.alloc_var``)."""
+
+    GM = "GM"
+    L1 = "L1"
+    L0A = "L0A"
+    L0B = "L0B"
+    L0C = "L0C"
+    UB = "UB"
+    VAR = "var"
+
+
+CUBE_MEMORY = frozenset({Memory.L1, Memory.L0A, Memory.L0B, Memory.L0C})
+
+
+class Side(enum.Enum):
+    """Which core runs a statement."""
+
+    CUBE = "C"
+    VECTOR = "V"
+    BOTH = "CV"
+    NONE = "-"
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A tensor parameter (``memory`` GM) or an on-chip allocation; ``shape`` in elements."""
+
+    name: str
+    memory: Memory
+    shape: tuple[Sym, ...]
+    shape_nodes: tuple[cst.BaseExpression, ...]
+    dtype: str
+    node: cst.Param | cst.Call
+    alloc: str = ""
+    statement: cst.CSTNode | None = None
+    index: int = -1
+
+    def __repr__(self) -> str:
+        return f"<{self.memory.value} {self.name}[{', '.join(map(str, self.shape))}]>"
+
+
+@dataclass(frozen=True, eq=False)
+class Dim:
+    """One index of a region. ``extent`` is None for a start index, whose extent the other side of a copy gives."""
+
+    lo: Sym
+    extent: Sym | None
+    node: cst.BaseExpression | cst.Slice
+    loads: tuple[Operand, ...] = ()
+
+    @property
+    def is_point(self) -> bool:
+        """True for a plain index, False for a slice."""
+        return not isinstance(self.node, cst.Slice)
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A buffer as it appears in a statement: whole (``dims`` None) or indexed."""
+
+    buffer: Buffer
+    dims: tuple[Dim, ...] | None
+    node: cst.BaseExpression
+
+    @property
+    def loads(self) -> tuple[Operand, ...]:
+        """Buffer elements read in order to compute the indices."""
+        return tuple(load for dim in self.dims or () for load in dim.loads)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if every element of the buffer is meant."""
+        if self.dims is None:
+            return True
+        return len(self.dims) == len(self.buffer.shape) and all(
+            not dim.is_point and dim.lo.is_zero and dim.extent == size
+            for dim, size in zip(self.dims, self.buffer.shape)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """An expression operand; ``loads`` are the buffer elements in it."""
+
+    node: cst.BaseExpression
+    sym: Sym
+    loads: tuple[Operand, ...] = ()
+
+
+@dataclass(eq=False)
+class Stmt:
+    """``node`` is the small or compound statement; ``via`` the macro calls that lead to it; ``env`` the names before it."""
+
+    node: cst.CSTNode
+    via: tuple[cst.CSTNode, ...] = field(default=(), kw_only=True)
+    env: Env | None = field(default=None, kw_only=True, repr=False)
+
+
+@dataclass(eq=False)
+class Copy(Stmt):
+    """``T.copy(src, dst)``."""
+
+    call: cst.Call
+    src: Operand
+    dst: Operand
+    options: dict[str, Scalar]
+
+
+@dataclass(eq=False)
+class Op(Stmt):
+    """Any other operator of the catalogue, its arguments bound to parameter names."""
+
+    call: cst.Call
+    op: Operator
+    args: dict[str, Operand | Scalar]
+
+    @property
+    def operands(self) -> Iterator[tuple[str, Operand]]:
+        """Buffer arguments with their parameter names, in call order."""
+        return ((name, arg) for name, arg in self.args.items() if isinstance(arg, Operand))
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Extent of one loop variable: ``start <= var < start + extent``; ``name`` is how the source spells it."""
+
+    name: str
+    var: Sym
+    start: Sym
+    extent: Sym
+    stop_node: cst.BaseExpression | None
+    start_node: cst.BaseExpression | None = None
+    step: Sym | None = None
+
+
+@dataclass(eq=False)
+class Loop(Stmt):
+    """``kind``: serial, parallel, pipelined, persistent, unroll, vectorized, while."""
+
+    kind: str
+    ranges: tuple[Range, ...]
+    body: list[Stmt]
+    call: cst.Call | None
+    num_stages: Sym | None = None
+    loads: tuple[Operand, ...] = ()
+
+
+@dataclass(eq=False)
+class Branch(Stmt):
+    """``if cond: then else: orelse`` (an ``elif`` is a Branch in ``orelse``)."""
+
+    cond: Scalar
+    then: list[Stmt]
+    orelse: list[Stmt]
+
+
+@dataclass(eq=False)
+class ScopeBlock(Stmt):
+    """``with T.Scope("C"): ...``."""
+
+    side: Side
+    body: list[Stmt]
+
+
+@dataclass(eq=False)
+class Sync(Stmt):
+    """A barrier or a flag; ``args`` are the literal or symbolic arguments by parameter name."""
+
+    call: cst.Call
+    op: Operator
+    args: dict[str, Scalar]
+
+    def text(self, name: str) -> str:
+        """The literal text of an argument, empty when it was not given."""
+        arg = self.args.get(name)
+        return cst.Module(body=()).code_for_node(arg.node) if arg else ""
+
+
+@dataclass(eq=False)
+class Let(Stmt):
+    """``name = value`` in the kernel, an integer or scalar expression."""
+
+    name: str
+    value: Scalar
+
+
+@dataclass(eq=False)
+class Store(Stmt):
+    """``buffer[i, j] = value`` (``augmented``: ``+=`` and the like)."""
+
+    target: Operand
+    value: Scalar
+    augmented: bool
+
+
+@dataclass(eq=False)
+class Alloc(Stmt):
+    """``name = T.alloc_*(shape, dtype)``."""
+
+    buffer: Buffer
+
+
+@dataclass(eq=False)
+class Inlined(Stmt):
+    """A call of a macro or a Python helper of the same file, read in place."""
+
+    callee: str
+    definition: cst.FunctionDef
+    body: list[Stmt]
+
+
+@dataclass(eq=False)
+class Opaque(Stmt):
+    """Not understood; ``why`` in one sentence. Touches every buffer in ``buffers``; ``harmless`` if it names none."""
+
+    why: str
+    buffers: tuple[Buffer, ...]
+
+
+@dataclass(eq=False)
+class Launch:
+    """``with T.Kernel(...) as ...``."""
+
+    node: cst.With
+    item: cst.WithItem
+    call: cst.Call
+    grid: tuple[Sym, ...]
+    threads: Scalar | None
+    is_npu: bool
+    names: tuple[str, ...]
+
+    @property
+    def threads_value(self) -> int | None:
+        """The number given as ``threads=``; None if it was not given or is no plain number."""
+        return self.threads.sym.constant if self.threads else None
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One prim_func; ``cid`` and ``vid`` are the symbolic names of the launch axes (None: not named)."""
+
+    name: str
+    node: cst.FunctionDef
+    params: list[Buffer]
+    scalars: dict[str, cst.Param]
+    launch: Launch | None
+    body: list[Stmt]
+    buffers: dict[str, Buffer]
+    cid: str | None = None
+    vid: str | None = None
+    problems: list[tuple[cst.CSTNode, str, str]] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Stmt]:
+        """Every statement, outer before inner, in text order."""
+        return walk(self.body)
+
+
+def children(stmt: Stmt) -> tuple[list[Stmt], ...]:
+    """The statement lists inside a statement."""
+    if isinstance(stmt, (Loop, ScopeBlock, Inlined)):
+        return (stmt.body,)
+    if isinstance(stmt, Branch):
+        return (stmt.then, stmt.orelse)
+    return ()
+
+
+def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Every statement below ``body``, outer before inner, in text order."""
+    for stmt in body:
+        yield stmt
+        for inner in children(stmt):
+            yield from walk(inner)
+
+
+def walk_with_parents(
+    body: Sequence[Stmt], parents: tuple[Stmt, ...] = ()
+) -> Iterator[tuple[Stmt, tuple[Stmt, ...]]]:
+    """Like :func:`walk`, each statement with its enclosing statements, outermost first."""
+    for stmt in body:
+        yield stmt, parents
+        for inner in children(stmt):
+            yield from walk_with_parents(inner, (*parents, stmt))

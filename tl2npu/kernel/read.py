@@ -1,0 +1,635 @@
+"""Reads one prim_func out of the syntax tree into the kernel model.
+
+The reader walks the body once, in order, like an interpreter over symbolic values: names have the value of their last
+assignment, names that a loop or a branch may have changed become fresh unknowns, macros and helpers of the same file
+are read in place with their parameters bound to the caller's expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import libcst as cst
+
+from tl2npu.dialects.ascend import lookup
+from tl2npu.dialects.catalogue import Kind, Operator
+from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value, code
+from tl2npu.kernel.model import (
+    Alloc,
+    Branch,
+    Buffer,
+    Copy,
+    Inlined,
+    Kernel,
+    Launch,
+    Let,
+    Loop,
+    Memory,
+    Op,
+    Opaque,
+    Operand,
+    Range,
+    Scalar,
+    ScopeBlock,
+    Side,
+    Stmt,
+    Store,
+    Sync,
+)
+from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.source.tree import children
+
+_MEMORY = {
+    "l1": Memory.L1,
+    "l0a": Memory.L0A,
+    "l0b": Memory.L0B,
+    "l0c": Memory.L0C,
+    "ub": Memory.UB,
+    "shared": Memory.L1,  # until tl2npu.kernel.memory has seen how it is used
+    "fragment": Memory.L0C,
+    "var": Memory.VAR,
+}
+_LOOPS = {
+    "serial": "serial",
+    "Parallel": "parallel",
+    "Pipelined": "pipelined",
+    "Persistent": "persistent",
+    "unroll": "unroll",
+    "vectorized": "vectorized",
+    "grid": "serial",
+    "Unroll": "unroll",
+}
+_MAX_INLINE_DEPTH = 8
+
+
+def assigned_names(node: cst.CSTNode) -> set[str]:
+    """Names that a statement binds anywhere inside it (not inside nested functions)."""
+    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+        return {node.name.value}
+    if isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr)):
+        targets: Iterable[cst.CSTNode] = (
+            [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        )
+        found = {name for target in targets for name in _target_names(target)}
+    else:
+        found = set()
+    if isinstance(node, cst.AsName):
+        found |= _target_names(node.name)
+    for child in children(node):
+        if not isinstance(child, (cst.Call, cst.BaseParenthesizableWhitespace)):
+            found |= assigned_names(child)
+    return found
+
+
+def _target_names(target: cst.CSTNode) -> set[str]:
+    if isinstance(target, cst.Name):
+        return {target.value}
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return {name for item in target.elements for name in _target_names(item.value)}
+    if isinstance(target, cst.StarredElement):
+        return _target_names(target.value)
+    return set()
+
+
+def body_of(node: cst.FunctionDef | cst.With | cst.For | cst.If | cst.Else | cst.While) -> Sequence[cst.CSTNode]:
+    """The statements of a compound statement, also of a one-line suite."""
+    return node.body.body
+
+
+def bind_static(statements: Sequence[cst.CSTNode], env: Env, evaluator: Evaluator) -> None:
+    """Bind what module or factory code assigns, in order; names changed under conditions or loops become unknown."""
+    for statement in statements:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                _bind_small(small, env, evaluator)
+        elif isinstance(statement, cst.FunctionDef):
+            env.values[statement.name.value] = Helper(statement, env)
+        elif isinstance(statement, cst.BaseCompoundStatement):
+            for name in assigned_names(statement):
+                env.values[name] = var(name)
+
+
+def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
+    if isinstance(small, cst.AnnAssign) and small.value is not None:
+        _bind_target(small.target, small.value, env, evaluator)
+    elif isinstance(small, cst.Assign):
+        for target in small.targets:
+            _bind_target(target.target, small.value, env, evaluator)
+    else:
+        for name in assigned_names(small):
+            env.values[name] = var(name)
+
+
+def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env, evaluator: Evaluator) -> None:
+    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
+        if len(target.elements) == len(value.elements):
+            for left, right in zip(target.elements, value.elements):
+                _bind_target(left.value, right.value, env, evaluator)
+            return
+    if isinstance(target, cst.Name):
+        env.values[target.value] = value_of(target.value, value, env, evaluator)
+        return
+    for name in _target_names(target):
+        env.values[name] = var(name)
+
+
+def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Value:
+    """What ``name = node`` binds: a static Python value, integer arithmetic, or the name itself as an unknown."""
+    if isinstance(node, cst.Name):
+        known = env.lookup(node.value)
+        if isinstance(known, (Buffer, Static, Helper)):
+            return known
+    static = evaluator.static(node, env)
+    if static is not None:
+        return Static(static)
+    if isinstance(node, (cst.Tuple, cst.List)):
+        return Closure(node, env)
+    sym = evaluator.sym(node, env)
+    return sym if is_arithmetic(sym) else var(name)
+
+
+def is_arithmetic(sym: Sym) -> bool:
+    """True if nothing in it is opaque text (so that substituting it for a name loses nothing)."""
+    return not any(getattr(atom, "head", "").startswith(("text ", "load ")) for atom in sym.atoms())
+
+
+def with_env(statements: list[Stmt], env: Env) -> list[Stmt]:
+    """Remember the names in scope before the statements."""
+    for stmt in statements:
+        if stmt.env is None:
+            stmt.env = env
+    return statements
+
+
+class Reader:
+    """Reads one kernel; use :func:`read_kernel`."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.names = evaluator.names
+        self.buffers: dict[str, Buffer] = {}
+        self.problems: list[tuple[cst.CSTNode, str, str]] = []
+        self.launch: Launch | None = None
+        self.cid: str | None = None
+        self.vid: str | None = None
+        self._serial = 0
+
+    def fresh(self, name: str) -> Sym:
+        """A new unknown that a name stands for from here on; ``@`` separates the spelling from the instance."""
+        self._serial += 1
+        return var(f"{name}@{self._serial}")
+
+    def operator(self, func: cst.BaseExpression, env: Env) -> Operator | None:
+        """The catalogue entry of a called expression."""
+        if isinstance(func, cst.Name) and env.lookup(func.value) is not None:
+            value = env.lookup(func.value)
+            if not (isinstance(value, Sym) and value == var(func.value)):
+                return None
+        resolved = self.names.resolve(func)
+        return lookup(resolved) if resolved else None
+
+    def block(self, statements: Sequence[cst.CSTNode], env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
+        """Read a list of statements."""
+        result: list[Stmt] = []
+        for statement in statements:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    before = env.snapshot()
+                    result += with_env(self.small(small, env, via), before)
+            elif isinstance(statement, cst.BaseSmallStatement):
+                before = env.snapshot()
+                result += with_env(self.small(statement, env, via), before)
+            else:
+                before = env.snapshot()
+                result += with_env(self.compound(statement, env, via), before)
+        return result
+
+    def small(self, node: cst.BaseSmallStatement, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
+        """Read a simple statement."""
+        if isinstance(node, cst.Expr):
+            if isinstance(node.value, cst.Call):
+                return self.call(node, node.value, env, via)
+            if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
+                return []
+        if isinstance(node, cst.Return) and isinstance(node.value, cst.Call) and via:
+            return self.call(node, node.value, env, via)
+        if isinstance(node, cst.Pass) or (isinstance(node, cst.Return) and node.value is None):
+            return []
+        if isinstance(node, cst.AnnAssign) and node.value is not None:
+            return self.assign(node, node.target, node.value, env, via)
+        if isinstance(node, cst.Assign) and len(node.targets) == 1:
+            return self.assign(node, node.targets[0].target, node.value, env, via)
+        if isinstance(node, cst.AugAssign):
+            target = self.evaluator.operand(node.target, env)
+            value = self.evaluator.scalar(node.value, env)
+            if target is not None:
+                return [Store(node, target, value, True, via=via)]
+            if isinstance(node.target, cst.Name):
+                fresh = self.fresh(node.target.value)
+                env.values[node.target.value] = fresh
+                return [Let(node, node.target.value, Scalar(node.value, fresh, value.loads), via=via)]
+        if isinstance(node, cst.Assert):
+            return []
+        return [self.opaque(node, env, via, "a statement that the kernel model does not know")]
+
+    def assign(
+        self,
+        node: cst.BaseSmallStatement,
+        target: cst.BaseExpression,
+        value: cst.BaseExpression,
+        env: Env,
+        via: tuple[cst.CSTNode, ...],
+    ) -> list[Stmt]:
+        """Read ``target = value``."""
+        if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
+            if len(target.elements) == len(value.elements):
+                pairs = zip(target.elements, value.elements)
+                return [s for t, v in pairs for s in self.assign(node, t.value, v.value, env, via)]
+        if isinstance(target, cst.Subscript):
+            operand = self.evaluator.operand(target, env)
+            if operand is not None:
+                return [Store(node, operand, self.evaluator.scalar(value, env), False, via=via)]
+        if isinstance(target, cst.Name):
+            name = target.value
+            if isinstance(value, cst.Call):
+                alloc = self.allocation(name, value, env, node)
+                if alloc is not None:
+                    env.values[name] = alloc
+                    self.buffers[self._unique(name)] = alloc
+                    return [Alloc(node, alloc, via=via)]
+            scalar = self.evaluator.scalar(value, env)
+            bound = value_of(name, value, env, self.evaluator)
+            env.values[name] = self.fresh(name) if bound == var(name) else bound
+            if isinstance(bound, Buffer):
+                return []
+            return [Let(node, name, scalar, via=via)]
+        for name in _target_names(target):
+            env.values[name] = self.fresh(name)
+        return [self.opaque(node, env, via, "an assignment that the kernel model does not know")]
+
+    def _unique(self, name: str) -> str:
+        if name not in self.buffers:
+            return name
+        count = 2
+        while f"{name}#{count}" in self.buffers:
+            count += 1
+        return f"{name}#{count}"
+
+    def allocation(self, name: str, call: cst.Call, env: Env, node: cst.CSTNode, depth: int = 0) -> Buffer | None:
+        """The buffer that ``T.alloc_*(...)`` makes, also through a helper that only returns such a call."""
+        op = self.operator(call.func, env)
+        if op is None:
+            helper = self._helper(call.func, env)
+            if helper is None or depth > _MAX_INLINE_DEPTH:
+                return None
+            returns = [s for s in _returns(helper.node) if isinstance(s.value, cst.Call)]
+            inner = self._bind_helper(helper, call, env)
+            if len(returns) != 1 or inner is None:
+                return None
+            bind_static([s for s in body_of(helper.node) if not _has_return(s)], inner, self.evaluator)
+            assert isinstance(returns[0].value, cst.Call)
+            return self.allocation(name, returns[0].value, inner, node, depth + 1)
+        if op.kind is not Kind.ALLOC:
+            return None
+        bound = self._bind(op, call)
+        if bound is None:
+            return None
+        shape_node = bound.get("shape")
+        shape_nodes = self.evaluator.sequence(shape_node, env) if shape_node is not None else ()
+        dtype_node = bound.get("dtype")
+        return Buffer(
+            name,
+            _MEMORY[op.memory or "shared"],
+            tuple(self.evaluator.sym(item, item_env) for item, item_env in shape_nodes),
+            tuple(item for item, _ in shape_nodes),
+            self.evaluator.dtype(dtype_node, env) if dtype_node is not None else "",
+            call,
+            op.name,
+            node,
+        )
+
+    def _bind(self, op: Operator, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
+        if any(arg.star for arg in call.args):
+            return None
+        pairs = [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
+        try:
+            bound = op.bind(pairs)
+        except TypeError as error:
+            self.problems.append((call, "TL902", f"{op.name}: {error}"))
+            return None
+        flat: dict[str, cst.BaseExpression] = {}
+        for name, value in bound.items():
+            if isinstance(value, cst.BaseExpression):
+                flat[name] = value
+            elif isinstance(value, (tuple, list)):
+                flat.update({f"{name}{i}": v for i, v in enumerate(value) if isinstance(v, cst.BaseExpression)})
+        return flat
+
+    def call(
+        self, node: cst.BaseSmallStatement, call: cst.Call, env: Env, via: tuple[cst.CSTNode, ...]
+    ) -> list[Stmt]:
+        """Read a call statement: an operator of the catalogue, a macro, a helper."""
+        op = self.operator(call.func, env)
+        if op is None:
+            return self.inline(node, call, env, via)
+        bound = self._bind(op, call)
+        if bound is None:
+            return [self.opaque(node, env, via, f"a call of T.{op.name} that does not match its signature")]
+        if op.kind is Kind.SYNC:
+            return [Sync(node, call, op, {k: self.evaluator.scalar(v, env) for k, v in bound.items()}, via=via)]
+        args: dict[str, Operand | Scalar] = {}
+        for name, value in bound.items():
+            args[name] = self.evaluator.operand(value, env) or self.evaluator.scalar(value, env)
+        if op.kind is Kind.COPY and op.name == "copy":
+            src, dst = args.get("src"), args.get("dst")
+            if isinstance(src, Operand) and isinstance(dst, Operand):
+                options = {k: v for k, v in args.items() if isinstance(v, Scalar)}
+                return [Copy(node, call, src, dst, options, via=via)]
+            return [self.opaque(node, env, via, "a copy between things that are no buffers")]
+        return [Op(node, call, op, args, via=via)]
+
+    def _helper(self, func: cst.BaseExpression, env: Env) -> Helper | None:
+        value = env.lookup(func.value) if isinstance(func, cst.Name) else None
+        return value if isinstance(value, Helper) else None
+
+    def _bind_helper(self, helper: Helper, call: cst.Call, env: Env) -> Env | None:
+        params = helper.node.params
+        names = [p.name.value for p in (*params.posonly_params, *params.params, *params.kwonly_params)]
+        inner = Env(helper.env)
+        position = 0
+        for arg in call.args:
+            if arg.star:
+                return None
+            if arg.keyword is not None:
+                name = arg.keyword.value
+            elif position < len(names):
+                name, position = names[position], position + 1
+            else:
+                return None
+            inner.values[name] = Closure(arg.value, env)
+        for param in (*params.posonly_params, *params.params, *params.kwonly_params):
+            if param.name.value not in inner.values:
+                if param.default is None:
+                    return None
+                inner.values[param.name.value] = Closure(param.default, helper.env)
+        return inner
+
+    def inline(
+        self, node: cst.BaseSmallStatement, call: cst.Call, env: Env, via: tuple[cst.CSTNode, ...]
+    ) -> list[Stmt]:
+        """Read a macro or helper of the same file in place."""
+        helper = self._helper(call.func, env)
+        inner = self._bind_helper(helper, call, env) if helper and len(via) < _MAX_INLINE_DEPTH else None
+        if helper is None or inner is None:
+            touched = self._buffers_in(call, env)
+            if touched:
+                text = f"`{code(call.func)}` is not in this file and is given buffers"
+                self.problems.append((node, "TL903", text))
+            return [Opaque(node, f"a call of `{code(call.func)}`", touched, via=via)]
+        body = self.block(body_of(helper.node), inner, (*via, node))
+        return [Inlined(node, helper.node.name.value, helper.node, body, via=via)]
+
+    def compound(self, node: cst.CSTNode, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
+        """Read a compound statement."""
+        if isinstance(node, cst.With):
+            return self.with_block(node, env, via)
+        if isinstance(node, cst.For):
+            return self.loop(node, env, via)
+        if isinstance(node, cst.While):
+            self._forget(node, env)
+            cond = self.evaluator.scalar(node.test, env)
+            body = self.block(body_of(node), env, via)
+            self._forget(node, env)
+            return [Loop(node, "while", (), body, None, loads=cond.loads, via=via)]
+        if isinstance(node, cst.If):
+            return [self.branch(node, env, via)]
+        if isinstance(node, cst.FunctionDef):
+            env.values[node.name.value] = Helper(node, env)
+            return []
+        self._forget(node, env)
+        return [self.opaque(node, env, via, "a compound statement that the kernel model does not know")]
+
+    def _forget(self, node: cst.CSTNode, env: Env) -> None:
+        """Names that the statement may change are unknown from here on."""
+        for name in sorted(assigned_names(node)):
+            if env.lookup(name) is not None and not isinstance(env.lookup(name), (Buffer, Helper)):
+                env.values[name] = self.fresh(name)
+
+    def branch(self, node: cst.If, env: Env, via: tuple[cst.CSTNode, ...]) -> Branch:
+        """Read ``if``/``elif``/``else``; both sides may run."""
+        cond = self.evaluator.scalar(node.test, env)
+        before = dict(env.values)
+        then = self.block(body_of(node), env, via)
+        after_then = dict(env.values)
+        env.values.clear()
+        env.values.update(before)
+        orelse: list[Stmt] = []
+        if isinstance(node.orelse, cst.If):
+            orelse = [self.branch(node.orelse, env, via)]
+        elif node.orelse is not None:
+            orelse = self.block(body_of(node.orelse), env, via)
+        for name in set(after_then) | set(env.values):
+            left, right = after_then.get(name), env.values.get(name)
+            if left is right or (isinstance(left, Sym) and left == right):
+                continue
+            # a buffer allocated in one branch only stays known by its name
+            env.values[name] = (
+                left if isinstance(left, Buffer) else right if isinstance(right, Buffer) else self.fresh(name)
+            )
+        return Branch(node, cond, then, orelse, via=via)
+
+    def loop(self, node: cst.For, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
+        """Read a ``for`` over range, T.serial, T.Parallel, T.Pipelined, ..."""
+        self._forget_carried(node, env)
+        call = node.iter if isinstance(node.iter, cst.Call) else None
+        kind, bounds, stages = self._loop_bounds(call, env)
+        targets = [node.target] if isinstance(node.target, cst.Name) else None
+        if isinstance(node.target, cst.Tuple):
+            targets = [e.value for e in node.target.elements if isinstance(e.value, cst.Name)]
+        if kind is None or targets is None or call is None or len(targets) != len(bounds):
+            self._forget(node, env)
+            return [self.opaque(node, env, via, f"a loop over `{code(node.iter)}`")]
+        ranges = []
+        for target, (start_node, stop_node, step_node) in zip(targets, bounds):
+            assert isinstance(target, cst.Name)
+            start = self.evaluator.sym(start_node, env) if start_node else const(0)
+            stop = self.evaluator.sym(stop_node, env)
+            fresh = self.fresh(target.value)
+            step = self.evaluator.sym(step_node, env) if step_node else None
+            env.values[target.value] = fresh
+            ranges.append(Range(target.value, fresh, start, stop - start, stop_node, start_node, step))
+        loads = self.evaluator.loads(call, env)
+        body = self.block(body_of(node), env, via)
+        self._forget_carried(node, env)
+        return [Loop(node, kind, tuple(ranges), body, call, stages, loads, via=via)]
+
+    def _forget_carried(self, node: cst.For, env: Env) -> None:
+        carried = {name for stmt in body_of(node) for name in assigned_names(stmt)}
+        for name in sorted(carried):
+            value = env.lookup(name)
+            if value is not None and not isinstance(value, (Buffer, Helper)):
+                env.values[name] = self.fresh(name)
+
+    def _loop_bounds(
+        self, call: cst.Call | None, env: Env
+    ) -> tuple[str | None, list[tuple[cst.BaseExpression | None, cst.BaseExpression, cst.BaseExpression | None]], Sym | None]:
+        if call is None or any(arg.star for arg in call.args):
+            return None, [], None
+        positional = [arg.value for arg in call.args if arg.keyword is None]
+        keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        kind: str | None
+        if isinstance(call.func, cst.Name) and call.func.value == "range" and env.lookup("range") is None:
+            kind = "serial"
+        else:
+            op = self.operator(call.func, env)
+            kind = _LOOPS.get(op.name) if op else None
+        if kind is None or not (positional or keywords):
+            return None, [], None
+        stages = self.evaluator.sym(keywords["num_stages"], env) if "num_stages" in keywords else None
+        if kind == "parallel" or (len(positional) > 1 and code(call.func).endswith("grid")):
+            return kind, [(None, item, None) for item in positional], stages
+        if kind == "persistent":
+            domain = self.evaluator.sequence(positional[0], env) if positional else ()
+            return kind, [(None, item, None) for item, _ in domain], stages
+        start = keywords.get("start")
+        stop = keywords.get("stop")
+        if positional:
+            start, stop = (None, positional[0]) if len(positional) == 1 else (positional[0], positional[1])
+            if len(positional) == 1 and "stop" in keywords:
+                start, stop = positional[0], keywords["stop"]
+        step = positional[2] if len(positional) > 2 and kind != "pipelined" else keywords.get("step")
+        if kind == "pipelined" and stages is None and len(positional) > 2:
+            stages = self.evaluator.sym(positional[2], env)
+        return (kind, [(start, stop, step)], stages) if stop is not None else (None, [], None)
+
+    def with_block(self, node: cst.With, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
+        """Read ``with T.Scope(...)`` and the launch ``with T.Kernel(...)``."""
+        if len(node.items) == 1 and isinstance(node.items[0].item, cst.Call):
+            item = node.items[0]
+            call = node.items[0].item
+            assert isinstance(call, cst.Call)
+            op = self.operator(call.func, env)
+            if op is not None and op.kind is Kind.SCOPE and call.args:
+                side = {"C": Side.CUBE, "V": Side.VECTOR}.get(str(self.evaluator.static(call.args[0].value, env)).upper())
+                if side is not None:
+                    return [ScopeBlock(node, side, self.block(body_of(node), env, via), via=via)]
+            if op is not None and op.kind is Kind.LAUNCH and self.launch is None:
+                self._read_launch(node, item, call, op, env)
+                return self.block(body_of(node), env, via)
+        self._forget(node, env)
+        return [self.opaque(node, env, via, "a `with` block that the kernel model does not know")]
+
+    def _read_launch(self, node: cst.With, item: cst.WithItem, call: cst.Call, op: Operator, env: Env) -> None:
+        positional = [arg.value for arg in call.args if arg.keyword is None]
+        keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        targets: tuple[str, ...] = ()
+        if item.asname is not None:
+            name = item.asname.name
+            if isinstance(name, cst.Name):
+                targets = (name.value,)
+            elif isinstance(name, cst.Tuple):
+                targets = tuple(code(element.value) for element in name.elements)
+        threads = keywords.get("threads")
+        npu = keywords.get("is_npu")
+        self.launch = Launch(
+            node,
+            item,
+            call,
+            tuple(self.evaluator.sym(value, env) for value in positional),
+            self.evaluator.scalar(threads, env) if threads is not None else None,
+            npu is not None and self.evaluator.static(npu, env) is True,
+            targets,
+        )
+        for i, target in enumerate(targets):
+            fresh = self.fresh(target)
+            env.values[target] = fresh
+            if i == 0:
+                self.cid = str(fresh)
+            elif i == 1 and target != "_":
+                self.vid = str(fresh)
+
+    def _buffers_in(self, node: cst.CSTNode, env: Env) -> tuple[Buffer, ...]:
+        found: dict[int, Buffer] = {}
+        stack: list[cst.CSTNode] = [node]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, cst.Name):
+                buffer = self.evaluator.buffer(current, env)
+                if buffer is not None:
+                    found[id(buffer)] = buffer
+            stack += children(current)
+        return tuple(found.values())
+
+    def opaque(self, node: cst.CSTNode, env: Env, via: tuple[cst.CSTNode, ...], why: str) -> Opaque:
+        """Something that is not understood; it is a problem only if it names a buffer."""
+        for name in sorted(assigned_names(node)):
+            env.values[name] = self.fresh(name)
+        return Opaque(node, why, self._buffers_in(node, env), via=via)
+
+
+def _returns(node: cst.FunctionDef) -> list[cst.Return]:
+    found: list[cst.Return] = []
+    stack: list[cst.CSTNode] = list(node.body.body)
+    while stack:
+        current = stack.pop(0)
+        if isinstance(current, cst.Return):
+            found.append(current)
+        elif not isinstance(current, (cst.FunctionDef, cst.BaseExpression)):
+            stack += children(current)
+    return found
+
+
+def _has_return(node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Return):
+        return True
+    return any(_has_return(c) for c in children(node) if not isinstance(c, (cst.FunctionDef, cst.BaseExpression)))
+
+
+def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kernel:
+    """Read a prim_func.
+
+    ``outer`` holds what the module and the factory bind. The result always exists; what could not be read stands in
+    ``Kernel.problems`` as (node, rule code, message) and in :class:`Opaque` statements.
+    """
+    reader = Reader(evaluator)
+    env = Env(outer)
+    params: list[Buffer] = []
+    scalars: dict[str, cst.Param] = {}
+    for index, param in enumerate((*node.params.posonly_params, *node.params.params)):
+        tensor = _tensor(reader, param, outer, index)
+        name = param.name.value
+        if tensor is None:
+            scalars[name] = param
+            env.values[name] = var(name)
+        else:
+            params.append(tensor)
+            env.values[name] = tensor
+    body = reader.block(body_of(node), env, ())
+    buffers = {param.name: param for param in params} | reader.buffers
+    return Kernel(
+        node.name.value, node, params, scalars, reader.launch, body, buffers, reader.cid, reader.vid, reader.problems
+    )
+
+
+def _tensor(reader: Reader, param: cst.Param, env: Env, index: int) -> Buffer | None:
+    """A parameter annotated ``T.Tensor(shape, dtype)`` (or ``T.Buffer``); None for a scalar parameter."""
+    call = param.annotation.annotation if param.annotation else None
+    if not isinstance(call, cst.Call):
+        return None
+    op = reader.operator(call.func, env)
+    if op is None or op.kind is not Kind.TYPE:
+        return None
+    values = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    positional = [arg.value for arg in call.args if arg.keyword is None]
+    shape = values.get("shape", positional[0] if positional else None)
+    dtype = values.get("dtype", positional[1] if len(positional) > 1 else None)
+    items = reader.evaluator.sequence(shape, env) if shape is not None else ()
+    return Buffer(
+        param.name.value,
+        Memory.GM,
+        tuple(reader.evaluator.sym(item, item_env) for item, item_env in items),
+        tuple(item for item, _ in items),
+        reader.evaluator.dtype(dtype, env) if dtype is not None else "",
+        param,
+        index=index,
+    )

@@ -1,0 +1,192 @@
+"""The main job for one file: read, find the kernels, bring each into the best form that can be proved, check, write."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+
+from tl2npu.checks.run import check_kernel
+from tl2npu.checks.subject import Subject
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.options import Options
+from tl2npu.passes.job import Job, diagnostic
+from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, refuse_unreadable, traits
+from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
+from tl2npu.source.index import Index
+from tl2npu.source.layout import relayout
+from tl2npu.source.text import SourceError
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One form, tried: the file with it, or why it cannot be."""
+
+    target: str
+    job: Job
+    blocked: Diagnostic | None = None
+
+    @property
+    def reached(self) -> bool:
+        """True if the form was built and passed its checks."""
+        return self.blocked is None
+
+
+def migrate_text(text: str, path: str, options: Options) -> FileResult:
+    """Migrate every kernel of a file.
+
+    Never raises for bad input: a file that cannot be parsed comes back with ``error`` set and no new text. The new text
+    equals the old one where nothing changed.
+    """
+    try:
+        original = Index.parse(text)
+    except SourceError as error:
+        return FileResult(path, text, text, str(error))
+    file = FileKernels(original)
+    kernels: list[KernelResult] = []
+    diagnostics: list[Diagnostic] = []
+    changes: list[Change] = []
+    for key in [located.key for located in file.located]:
+        outcome, job = _migrate_kernel(original, file, key, options)
+        file = job.file
+        kernels.append(outcome)
+        diagnostics += job.notes
+        changes += job.changes
+    new = text
+    if file.index.module is not original.module:
+        new = relayout(text, file.index.module.code, path)
+        ast.parse(new)
+    return FileResult(
+        path, text, new, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))), tuple(changes)
+    )
+
+
+def _migrate_kernel(
+    original: Index, file: FileKernels, key: tuple[str, int], options: Options
+) -> tuple[KernelResult, Job]:
+    """The best form of one kernel, and the job whose file contains it."""
+    start = Job(original, file, key, options)
+    line = start.line(start.located.node)
+    try:
+        kind = traits(start)
+        if kind.style in ("gpu", "unknown"):
+            code = "TL101" if kind.style == "gpu" else "TL902"
+            text = "a GPU kernel" if kind.style == "gpu" else "a prim_func without a kernel launch"
+            raise Blocked(code, start.located.node, text)
+        if kind.style == "developer":
+            return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
+        refuse_unreadable(start)
+    except Blocked as blocked:
+        start.note(blocked.code, blocked.node, blocked.message, "error")
+        style = "unknown" if blocked.code == "TL902" else traits(start).style
+        return _refused(start, line, style, blocked.message), start
+    attempts = [_attempt(start, kind, form) for form in _forms(kind, options)]
+    reached = next((attempt for attempt in attempts if attempt.reached), None)
+    missed = [attempt for attempt in attempts if attempt is not reached]
+    if reached is None:
+        for attempt in missed:
+            if attempt.blocked is not None and attempt.blocked not in start.notes:
+                start.notes.append(replace(attempt.blocked, severity="error"))
+        why = missed[-1].blocked.message if missed and missed[-1].blocked else "no form could be proved"
+        return _refused(start, line, kind.style, why), start
+    job = reached.job
+    better = missed[: attempts.index(reached)]
+    for attempt in better:
+        if attempt.blocked is not None:
+            job.notes.append(replace(attempt.blocked, severity="warning"))
+    _offer_one_thread(start, kind, options, job, reached)
+    changed = job.module is not start.module
+    disposition: Disposition = "migrated" if changed else "unchanged"
+    target = reached.target if changed else "none"
+    return _result(job, line, kind, disposition, target, _reason(kind, reached, better, changed)), job
+
+
+def _forms(kind: Traits, options: Options) -> list[str]:
+    if kind.vector and options.threads == "1":
+        return ["developer-threads1", "fallback"]
+    return ["developer", "fallback"]
+
+
+def _attempt(start: Job, kind: Traits, form: str) -> Attempt:
+    """Build a form and check it. The original job stays as it is."""
+    job = Job(start.original, start.file, start.key, start.options)
+    try:
+        if form == "fallback":
+            fallback_form(job, kind)
+        else:
+            if kind.vector and not kind.cube and not kind.uses_vid:
+                raise Blocked("TL222", start.located.node, "both vector cores do the same work; splitting it is a redesign")
+            developer_form(job, kind, 1 if form == "developer-threads1" else 2)
+    except Blocked as blocked:
+        return Attempt(form, job, diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name))
+    for finding in check_kernel(Subject(job.kernel, job.file, job.located, job.options)):
+        found = diagnostic(
+            start.original, finding.code, finding.node, finding.message, start.kernel_name, finding.severity
+        )
+        if found.severity == "error":
+            return Attempt(form, job, found)
+        if found.severity == "warning":
+            job.notes.append(found)
+    return Attempt(form, job)
+
+
+def _offer_one_thread(start: Job, kind: Traits, options: Options, job: Job, reached: Attempt) -> None:
+    """Where only the row split fails, threads=1 is right and slower: say so."""
+    if reached.target != "fallback" or options.threads != "auto" or not (kind.cube and kind.vector):
+        return
+    if _attempt(start, kind, "developer-threads1").reached:
+        job.note("TL234", start.located.node, "`--threads 1` gives the full form, with one vector core at work", "info")
+
+
+def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool) -> str:
+    if reached.target == "fallback":
+        blocked = better[0].blocked if better else None
+        why = f"{blocked.code} line {blocked.line}: {blocked.message}" if blocked else ""
+        form = "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
+        return f"{form}, because of {why}" if changed else f"nothing to do; the full form is blocked by {why}"
+    if not kind.vector:
+        return "cube only: automatic passes, no threads"
+    split = "threads=1" if reached.target == "developer-threads1" else "every tile is split by rows: threads=2"
+    return split if kind.cube else f"vector only; {split}"
+
+
+def _result(
+    job: Job, line: int, kind: Traits, disposition: Disposition, target: str, reason: str
+) -> KernelResult:
+    codes = tuple(sorted({change.code for change in job.changes} | {note.code for note in job.notes}))
+    return KernelResult(job.kernel_name, line, kind.style, target, disposition, reason, codes)
+
+
+def _refused(job: Job, line: int, style: str, why: str) -> KernelResult:
+    codes = tuple(sorted({note.code for note in job.notes}))
+    return KernelResult(job.kernel_name, line, style, "none", "refused", why, codes)
+
+
+def check_text(text: str, path: str, options: Options) -> FileResult:
+    """Check every kernel of a file against the rules of Developer mode; nothing is changed."""
+    try:
+        original = Index.parse(text)
+    except SourceError as error:
+        return FileResult(path, text, text, str(error))
+    file = FileKernels(original)
+    kernels: list[KernelResult] = []
+    diagnostics: list[Diagnostic] = []
+    for located in file.located:
+        found = _check_kernel(original, file, located, options)
+        diagnostics += found
+        codes = tuple(sorted({d.code for d in found}))
+        line = original.position(located.node).line
+        errors = sum(d.severity == "error" for d in found)
+        reason = f"{errors} errors" if errors else "no errors"
+        kernels.append(KernelResult(located.key[0], line, "checked", "none", "unchanged", reason, codes))
+    return FileResult(path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))))
+
+
+def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:
+    job = Job(original, file, located.key, options)
+    if job.kernel.launch is None:
+        return [diagnostic(original, "TL902", located.node, "a prim_func without a kernel launch", located.key[0])]
+    return [
+        diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity)
+        for f in check_kernel(Subject(job.kernel, file, located, options))
+    ]

@@ -1,0 +1,127 @@
+"""The assignments that give kernel expressions their names: in the module, in the factory, in the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Env
+from tl2npu.kernel.model import Let
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import children, names_in
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """``name = value``, assigned once in its scope; ``scope`` is the function or module that it belongs to."""
+
+    name: str
+    value: cst.BaseExpression
+    statement: cst.BaseSmallStatement
+    env: Env
+    in_kernel: bool
+    scope: cst.CSTNode
+
+
+def enclosing_functions(job: Job) -> list[cst.FunctionDef]:
+    """The functions around the prim_func, outermost first."""
+    found: list[cst.FunctionDef] = []
+    node: cst.CSTNode | None = job.file.index.parent(job.located.node)
+    while node is not None:
+        if isinstance(node, cst.FunctionDef):
+            found.insert(0, node)
+        node = job.file.index.parent(node)
+    return found
+
+
+def _assignments(statements: Sequence[cst.CSTNode]) -> Iterator[tuple[str, cst.BaseExpression, cst.BaseSmallStatement]]:
+    for line in statements:
+        if not isinstance(line, cst.SimpleStatementLine):
+            continue
+        for small in line.body:
+            if isinstance(small, cst.Assign) and len(small.targets) == 1:
+                target = small.targets[0].target
+                if isinstance(target, cst.Name):
+                    yield target.value, small.value, small
+            elif isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name) and small.value:
+                yield small.target.value, small.value, small
+
+
+def definitions(job: Job) -> list[Definition]:
+    """Definitions visible in the kernel, in the order in which they run; names assigned twice are left out."""
+    result: list[Definition] = []
+    scopes: list[cst.CSTNode] = [job.module, *enclosing_functions(job)]
+    env: Env | None = job.located.env
+    chain: list[Env] = []
+    while env is not None:
+        chain.insert(0, env)
+        env = env.parent
+    for scope, scope_env in zip(scopes, chain):
+        body = scope.body if isinstance(scope, cst.Module) else scope.body.body  # type: ignore[attr-defined]
+        found = list(_assignments(body))
+        names = [name for name, _, _ in found]
+        result += [
+            Definition(name, value, small, scope_env, False, scope)
+            for name, value, small in found
+            if names.count(name) == 1
+        ]
+    lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let) and isinstance(stmt.node, (cst.Assign, cst.AnnAssign))]
+    names = [let.name for let in lets]
+    for let in lets:
+        if names.count(let.name) == 1 and let.env is not None and isinstance(let.node, (cst.Assign, cst.AnnAssign)):
+            result.append(Definition(let.name, let.value.node, let.node, let.env, True, job.located.node))
+    return result
+
+
+def uses_outside(
+    job: Job, changed: set[str], covered: list[cst.BaseExpression], known: list[Definition]
+) -> cst.Name | None:
+    """A use of a changed name that is neither in a covered expression nor in a known definition; None if there is none.
+
+    Uses in other functions count only where the name means the same thing: not below a function that binds it itself.
+    """
+    if not changed:
+        return None
+    allowed = {id(name) for node in covered for name in names_in(node)}
+    allowed |= {id(name) for item in known for name in names_in(item.value)}
+    for item in known:
+        if item.name not in changed:
+            continue
+        for name in _visible_uses(item.scope, item.name):
+            if id(name) not in allowed:
+                return name
+    return None
+
+
+def _visible_uses(scope: cst.CSTNode, name: str) -> Iterator[cst.Name]:
+    for node in children(scope):
+        yield from _uses(node, name)
+
+
+def _uses(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
+    if isinstance(node, cst.FunctionDef):
+        params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
+        if any(param.name.value == name for param in params) or _binds(node, name):
+            return
+    if isinstance(node, cst.Name):
+        if node.value == name:
+            yield node
+        return
+    if isinstance(node, (cst.AssignTarget, cst.NameItem)):
+        if not isinstance(node, cst.AssignTarget) or not isinstance(node.target, cst.Name):
+            yield from (n for child in children(node) for n in _uses(child, name))
+        return
+    if isinstance(node, cst.Attribute):
+        yield from _uses(node.value, name)
+        return
+    if isinstance(node, cst.Arg):
+        yield from _uses(node.value, name)
+        return
+    for child in children(node):
+        yield from _uses(child, name)
+
+
+def _binds(node: cst.FunctionDef, name: str) -> bool:
+    return any(found == name for found, _, _ in _assignments(node.body.body))

@@ -1,0 +1,134 @@
+"""Rewrites of index expressions, smallest change first: a variable becomes a number, half an extent becomes the whole.
+
+These functions only *propose* text. Whoever uses a proposal must evaluate it again and compare it with the value that
+is wanted (:mod:`tl2npu.kernel.symbolic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import libcst as cst
+
+_SUM = (cst.Add, cst.Subtract)
+_PRODUCT = (cst.Multiply, cst.FloorDivide, cst.Modulo, cst.Divide)
+
+
+def integer(node: cst.CSTNode) -> int | None:
+    """The value of an integer literal."""
+    return int(node.value.replace("_", ""), 0) if isinstance(node, cst.Integer) else None
+
+
+def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=(), rpar=()) if node.lpar else node
+
+
+def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression with parentheses around it."""
+    if node.lpar:
+        return node
+    return node.with_changes(lpar=(cst.LeftParen(),), rpar=(cst.RightParen(),))
+
+
+def _weaker(node: cst.BaseExpression, operator: cst.BaseBinaryOp, right: bool) -> bool:
+    """True if the operand needs parentheses below ``operator``."""
+    if isinstance(node, (cst.IfExp, cst.Lambda, cst.BooleanOperation, cst.Comparison)):
+        return True
+    if not isinstance(node, cst.BinaryOperation) or node.lpar:
+        return False
+    inner = node.operator
+    if isinstance(operator, _PRODUCT):
+        return right or not isinstance(inner, (*_PRODUCT, cst.Power))
+    if isinstance(operator, _SUM):
+        if isinstance(inner, (*_PRODUCT, cst.Power)):
+            return False
+        return right or not isinstance(inner, _SUM)
+    return True
+
+
+def rebuild(node: cst.BinaryOperation, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BinaryOperation:
+    """The operation with new operands, parenthesised where the grammar needs it."""
+    if left is not node.left and _weaker(left, node.operator, False):
+        left = parenthesised(left)
+    if right is not node.right and _weaker(right, node.operator, True):
+        right = parenthesised(right)
+    return node.with_changes(left=left, right=right)
+
+
+def put_numbers(node: cst.BaseExpression, values: Mapping[str, int]) -> cst.BaseExpression:
+    """Put numbers for names and drop what becomes a neutral element; text without the names stays as it is."""
+    if isinstance(node, cst.Name) and node.value in values:
+        return cst.Integer(str(values[node.value]))
+    if isinstance(node, cst.BinaryOperation):
+        left, right = put_numbers(node.left, values), put_numbers(node.right, values)
+        if left is node.left and right is node.right:
+            return node
+        return _fold(node, left, right)
+    if isinstance(node, cst.Subscript):
+        elements = tuple(
+            element.with_changes(slice=put_numbers_in_slice(element.slice, values)) for element in node.slice
+        )
+        return node.with_changes(slice=elements)
+    if isinstance(node, cst.Call):
+        args = tuple(arg.with_changes(value=put_numbers(arg.value, values)) for arg in node.args)
+        same = all(new.value is old.value for new, old in zip(args, node.args))
+        return node if same else node.with_changes(args=args)
+    return node
+
+
+def put_numbers_in_slice(node: cst.BaseSlice, values: Mapping[str, int]) -> cst.BaseSlice:
+    """:func:`put_numbers` for one element of a subscript."""
+    if isinstance(node, cst.Index):
+        return node.with_changes(value=put_numbers(node.value, values))
+    assert isinstance(node, cst.Slice)
+    return node.with_changes(
+        lower=put_numbers(node.lower, values) if node.lower else None,
+        upper=put_numbers(node.upper, values) if node.upper else None,
+    )
+
+
+def _fold(node: cst.BinaryOperation, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BaseExpression:
+    a, b = integer(left), integer(right)
+    operator = node.operator
+    keep = (lambda x: x.with_changes(lpar=node.lpar, rpar=node.rpar)) if node.lpar else (lambda x: x)
+    if isinstance(operator, cst.Add):
+        if a is not None and b is not None:
+            return cst.Integer(str(a + b))
+        if a == 0:
+            return keep(_bare(right))
+        if b == 0:
+            return keep(_bare(left))
+    if isinstance(operator, cst.Subtract) and b == 0:
+        return keep(_bare(left))
+    if isinstance(operator, cst.Multiply):
+        if a == 0 or b == 0:
+            return cst.Integer("0")
+        if a == 1:
+            return right if right.lpar or not node.lpar else keep(right)
+        if b == 1:
+            return left if left.lpar or not node.lpar else keep(left)
+    if isinstance(operator, (cst.FloorDivide, cst.Modulo, cst.RightShift, cst.LeftShift)) and a == 0:
+        return cst.Integer("0")
+    return rebuild(node, left, right)
+
+
+def map_expression(
+    node: cst.BaseExpression, change: Callable[[cst.BaseExpression], cst.BaseExpression | None]
+) -> cst.BaseExpression:
+    """Replace the outermost sub-expressions for which ``change`` returns something."""
+    found = change(node)
+    if found is not None:
+        return found
+    if isinstance(node, cst.BinaryOperation):
+        left, right = map_expression(node.left, change), map_expression(node.right, change)
+        if left is node.left and right is node.right:
+            return node
+        return rebuild(node, left, right)
+    if isinstance(node, cst.Call):
+        args = tuple(arg.with_changes(value=map_expression(arg.value, change)) for arg in node.args)
+        same = all(new.value is old.value for new, old in zip(args, node.args))
+        return node if same else node.with_changes(args=args)
+    if isinstance(node, cst.UnaryOperation):
+        inner = map_expression(node.expression, change)
+        return node if inner is node.expression else node.with_changes(expression=inner)
+    return node

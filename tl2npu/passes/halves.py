@@ -1,0 +1,313 @@
+"""TL202, TL203: from half tiles per vector core to whole tiles.
+
+The analysis (:mod:`tl2npu.kernel.rows`) says which value every index, extent and count must have once the two cores are
+one. This pass finds the text: for each expression the smallest rewrite whose value is proved to be the wanted one.
+Names that hold half an extent (``v_block = H // 2``) are redefined where every use wants the double, else replaced at
+their uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Role
+from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.model import Alloc, Branch, Copy, Dim, Let, Loop, Memory, Op, Operand, Scalar, Stmt, Store
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.rows import Rows, at
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.passes.definitions import Definition, definitions, uses_outside
+from tl2npu.passes.fold import map_expression, parenthesised, put_numbers
+from tl2npu.passes.job import Job
+from tl2npu.passes.render import Unrenderable, render
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import walk
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """An expression of the kernel and the value that it must have afterwards."""
+
+    node: cst.BaseExpression
+    env: Env
+    old: Sym
+    want: Sym
+    stmt: Stmt | None
+
+
+class Sites:
+    """Every expression of a kernel whose value is an integer that the text must keep or change."""
+
+    def __init__(self, job: Job, rows: Rows) -> None:
+        self.kernel, self.rows, self.evaluator = job.kernel, rows, job.file.evaluator
+        self.vid = rows.vid
+        self.found: list[Site] = []
+        self.problem: Blocked | None = None
+        for stmt in self.kernel.walk():
+            self._visit(stmt)
+
+    def add(self, node: cst.BaseExpression | None, stmt: Stmt | None, want: Sym, env: Env | None = None) -> None:
+        """Register an expression with the value that it must have."""
+        scope = env or (stmt.env if stmt else None)
+        if node is not None and scope is not None:
+            self.found.append(Site(node, scope, self.evaluator.sym(node, scope), want, stmt))
+
+    def keep(self, node: cst.BaseExpression | None, stmt: Stmt) -> None:
+        """Register an expression whose value stays (with vid = 0)."""
+        if node is not None and stmt.env is not None:
+            self.add(node, stmt, at(self.evaluator.sym(node, stmt.env), self.vid, 0))
+
+    def _visit(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Alloc):
+            self._alloc(stmt)
+        elif isinstance(stmt, Loop):
+            for item in stmt.ranges:
+                axis = self.rows.axis(item)
+                self.keep(item.start_node, stmt)
+                if axis is not None and axis.half is not None:
+                    self.add(item.stop_node, stmt, item.start + 2 * item.extent)
+                else:
+                    self.keep(item.stop_node, stmt)
+        elif isinstance(stmt, Copy):
+            for operand in (stmt.src, stmt.dst):
+                self._operand(stmt, operand)
+            for option in stmt.options.values():
+                self.keep(option.node, stmt)
+        elif isinstance(stmt, Op):
+            for name, arg in stmt.args.items():
+                if isinstance(arg, Operand):
+                    self._operand(stmt, arg)
+                else:
+                    self._argument(stmt, name, arg)
+        elif isinstance(stmt, Store):
+            self._operand(stmt, stmt.target)
+            self._value(stmt, stmt.value)
+        elif isinstance(stmt, Branch):
+            self._value(stmt, stmt.cond)
+
+    def _alloc(self, stmt: Alloc) -> None:
+        buffer = stmt.buffer
+        for i, (node, size) in enumerate(zip(buffer.shape_nodes, buffer.shape)):
+            split = i == 0 and self.rows.is_split(buffer)
+            self.add(node, stmt, 2 * size if split else size)
+
+    def _argument(self, stmt: Op, name: str, arg: Scalar) -> None:
+        role = next((p.role for p in stmt.op.params if p.name == name), Role.SCALAR)
+        operands = [operand for _, operand in stmt.operands if operand.buffer.memory is not Memory.GM]
+        if role is Role.COUNT and operands and any(self.rows.is_split(o.buffer) for o in operands):
+            total = const(1)
+            for size in operands[0].buffer.shape:
+                total = total * size
+            if operands[0].dims is None and self.rows.parity.equal(arg.sym, total):
+                self.add(arg.node, stmt, 2 * arg.sym)
+                return
+            if operands[0].dims is None and arg.sym.constant is None:
+                raise Blocked("TL224", stmt.node, f"the count `{code(arg.node)}` is not that of the whole half tile")
+        self._value(stmt, arg)
+
+    def _value(self, stmt: Stmt, arg: Scalar) -> None:
+        for load in arg.loads:
+            self._operand(stmt, load)
+        if not arg.loads:
+            self.keep(arg.node, stmt)
+
+    def _operand(self, stmt: Stmt, operand: Operand) -> None:
+        for position, dim in enumerate(operand.dims or ()):
+            if dim.loads:
+                for load in dim.loads:
+                    self._operand(stmt, load)
+                if dim.is_point:
+                    continue
+            if isinstance(dim.node, cst.Slice):
+                self._slice(stmt, operand, position, dim, dim.node)
+            else:
+                self.keep(dim.node, stmt)
+
+    def _slice(self, stmt: Stmt, operand: Operand, position: int, dim: Dim, node: cst.Slice) -> None:
+        lo = at(dim.lo, self.vid, 0)
+        extent = dim.extent if dim.extent is not None else const(1)
+        moved = dim.lo.depends_on(self.vid)
+        own = operand.buffer.memory is Memory.UB and position == 0 and self.rows.is_split(operand.buffer)
+        new = 2 * at(extent, self.vid, 0) if moved or own else extent
+        self.keep(node.lower, stmt)
+        if node.upper is not None:
+            self.add(node.upper, stmt, lo + new)
+
+
+class Rewriter:
+    """Finds the text for all sites, given which names are redefined (``redefined``) or dropped to 0 (``dropped``)."""
+
+    def __init__(self, job: Job, rows: Rows, sites: list[Site], halves: list[Sym]) -> None:
+        self.rows, self.sites, self.halves = rows, sites, halves
+        self.evaluator: Evaluator = job.file.evaluator
+        self.vid_name = next(name for name in job.kernel.launch.names[1:2]) if job.kernel.launch else "vid"
+        self.definitions: list[Definition] = definitions(job)
+        self.zero: dict[str, int] = {self.vid_name: 0}
+        self.overlay: dict[str, Sym] = {}
+        self.edits: dict[int, tuple[cst.BaseExpression, cst.BaseExpression]] = {}
+
+    def solve(self, redefine: bool) -> None:
+        """Fill ``edits``; raises :class:`Blocked` if some site cannot be proved."""
+        for definition in self.definitions:
+            self._define(definition, redefine)
+        for site in self.sites:
+            self._site(site)
+
+    def _define(self, definition: Definition, redefine: bool) -> None:
+        old = self.evaluator.sym(definition.value, definition.env)
+        new_env = Env(definition.env, dict(self.overlay))
+        if definition.in_kernel and old.depends_on(self.rows.vid):
+            start = at(old, self.rows.vid, 0)
+            if start.is_zero:
+                self.zero[definition.name] = 0
+                self.overlay[definition.name] = const(0)
+                return
+            self._settle(definition, start, [put_numbers(definition.value, self.zero)], new_env)
+            return
+        if any(old == half for half in self.halves) and redefine and not isinstance(definition.value, cst.Integer):
+            want = 2 * old
+            self._settle(definition, want, list(self._whole(definition.value, definition.env)), new_env)
+            return
+        value = self.evaluator.sym(definition.value, new_env)
+        if value != old and not any(getattr(a, "head", "").startswith("text") for a in old.atoms()):
+            self.overlay[definition.name] = value
+
+    def _settle(
+        self, definition: Definition, want: Sym, candidates: list[cst.BaseExpression], env: Env
+    ) -> None:
+        for candidate in candidates:
+            if self._proved(candidate, env, want):
+                self.overlay[definition.name] = want
+                self.edits[id(definition.value)] = (definition.value, candidate)
+                return
+        raise Blocked("TL224", definition.value, f"no whole-tile definition of `{definition.name}` could be proved")
+
+    def _site(self, site: Site) -> None:
+        env = Env(site.env, {k: v for k, v in self.overlay.items() if site.env.lookup(k) is not None})
+        for candidate in self._candidates(site):
+            if self._proved(candidate, env, site.want):
+                if candidate is not site.node:
+                    self.edits[id(site.node)] = (site.node, candidate)
+                return
+        raise Blocked("TL224", site.node, f"no whole-tile form of `{code(site.node)}` could be proved")
+
+    def _proved(self, node: cst.BaseExpression, env: Env, want: Sym) -> bool:
+        """True if the *text* of the proposal has the wanted value (parsed again, so parentheses count)."""
+        try:
+            parsed = cst.parse_expression(code(node).strip())
+        except cst.ParserSyntaxError:
+            try:
+                parsed = cst.parse_expression(f"({code(node).strip()})")
+            except cst.ParserSyntaxError:
+                return False
+        if self._mentions_dropped(parsed):
+            return False
+        return self.rows.parity.equal(self.evaluator.sym(parsed, env), want)
+
+    def _mentions_dropped(self, node: cst.BaseExpression) -> bool:
+        return any(isinstance(inner, cst.Name) and inner.value in self.zero for inner in walk(node))
+
+    def _candidates(self, site: Site) -> Iterator[cst.BaseExpression]:
+        yield site.node
+        bare = put_numbers(site.node, self.zero)
+        yield bare
+        yield from self._whole(bare, site.env)
+        try:
+            yield cst.parse_expression(render(site.want))
+        except Unrenderable:
+            return
+
+    def _whole(self, node: cst.BaseExpression, env: Env) -> Iterator[cst.BaseExpression]:
+        """Proposals for twice the value: every half in it becomes its whole."""
+
+        def change(inner: cst.BaseExpression) -> cst.BaseExpression | None:
+            if isinstance(inner, cst.Call) and not inner.args:
+                return None
+            sym = self.evaluator.sym(inner, env)
+            if not any(sym == half for half in self.halves):
+                return None
+            return self._double(inner, env)
+
+        yield map_expression(node, change)
+        yield self._double(node, env)
+
+    def _double(self, node: cst.BaseExpression, env: Env) -> cst.BaseExpression:
+        if isinstance(node, cst.Integer):
+            return cst.Integer(str(2 * int(node.value.replace("_", ""), 0)))
+        if isinstance(node, cst.BinaryOperation):
+            two = self.evaluator.sym(node.right, env).constant
+            if isinstance(node.operator, cst.FloorDivide) and two == 2:
+                return node.left
+            if isinstance(node.operator, cst.RightShift) and two == 1:
+                return node.left
+        if isinstance(node, cst.Call) and len(node.args) == 2:
+            if self.evaluator.sym(node.args[1].value, env).constant == 2:
+                return node.args[0].value
+        if isinstance(node, cst.Call) and len(node.args) == 1:
+            inner = node.args[0].value
+            if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Divide):
+                return inner.left
+        if isinstance(node, cst.Name):
+            for definition in self.definitions:
+                if definition.name == node.value and isinstance(definition.value, (cst.BinaryOperation, cst.Call)):
+                    inner_double = self._double(definition.value, definition.env)
+                    if not isinstance(inner_double, cst.BinaryOperation):
+                        return inner_double
+        operand = parenthesised(node) if isinstance(node, (cst.BinaryOperation, cst.IfExp)) else node
+        return cst.BinaryOperation(cst.Integer("2"), cst.Multiply(), operand)
+
+
+def whole_tiles(job: Job, rows: Rows) -> None:
+    """Rewrite the kernel to whole tiles; raises :class:`Blocked` and changes nothing if a proof fails."""
+    sites = Sites(job, rows)
+    axes = {id(a): a for a in (rows.axis(m) for m in _members(job, rows)) if a is not None and a.half is not None}
+    halves = list(dict.fromkeys(axis.half for axis in axes.values() if axis.half is not None))
+    failure: Blocked | None = None
+    for redefine in (True, False):
+        rewriter = Rewriter(job, rows, sites.found, halves)
+        try:
+            rewriter.solve(redefine)
+            changed = {name for name in (*rewriter.overlay, *rewriter.zero)} - {rewriter.vid_name}
+            covered = [site.node for site in sites.found]
+            stray = uses_outside(job, changed, covered, rewriter.definitions)
+            if stray is not None:
+                raise Blocked("TL224", stray, f"`{code(stray)}` is also used where its value must not change")
+        except Blocked as blocked:
+            failure = failure or blocked
+            continue
+        _write(job, rewriter)
+        for name in sorted(rows.parity.even):
+            job.note("TL905", job.kernel.node, f"`{name}` is taken to be even, as the old kernel took it", "info")
+        return
+    assert failure is not None
+    raise failure
+
+
+def _members(job: Job, rows: Rows) -> Iterator[object]:
+    yield from job.kernel.buffers.values()
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Loop):
+            yield from stmt.ranges
+
+
+def _write(job: Job, rewriter: Rewriter) -> None:
+    edits = Edits(job.file.index)
+    dropped = {name for name in rewriter.zero if name != rewriter.vid_name}
+    for old, new in rewriter.edits.values():
+        edits.replace(old, new.with_changes(lpar=old.lpar, rpar=old.rpar) if _keeps_parens(old, new) else new)
+        moved = rewriter.vid_name in code(old) or any(name in code(old) for name in dropped)
+        rule, what = ("TL203", "vid offset dropped") if moved else ("TL202", "half a tile becomes the whole")
+        job.change(rule, old, f"{what}: `{code(old)}` -> `{code(new)}`")
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Let) and stmt.name in dropped:
+            edits.remove(stmt.node)
+            job.change("TL204", stmt.node, f"`{stmt.name}` only served vid")
+    job.apply(edits)
+
+
+def _keeps_parens(old: cst.BaseExpression, new: cst.BaseExpression) -> bool:
+    return bool(old.lpar) and not new.lpar and isinstance(new, cst.BinaryOperation)
+

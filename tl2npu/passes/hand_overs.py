@@ -1,0 +1,371 @@
+"""TL210, TL215, TL216: a round trip through global memory becomes one on-chip copy.
+
+Runs on a kernel without vid terms. The fused copy stands where the writer stood and the reader goes; where the compiler
+would not find the first reader of the landing buffer (R-1CONS, R-ANCHOR) the copy lands in a fresh buffer and the reader
+becomes a copy from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.handover import (
+    HandOver,
+    Place,
+    Traffic,
+    common_loops,
+    is_private,
+    iterate_places,
+    same_region,
+    disjoint,
+    traffic,
+)
+from tl2npu.kernel.model import (
+    CUBE_MEMORY,
+    Alloc,
+    Branch,
+    Buffer,
+    Copy,
+    Kernel,
+    Loop,
+    Memory,
+    Op,
+    Opaque,
+    Range,
+    Side,
+    Stmt,
+    Store,
+    walk_with_parents,
+)
+from tl2npu.kernel.positions import output_positions
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.symbolic import const
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """The result: which tensors no longer carry anything."""
+
+    emptied: tuple[Buffer, ...]
+    count: int
+
+
+def side(place: Place, tensor: Buffer) -> Side:
+    """The core at the on-chip end of a copy with ``tensor``."""
+    copy = place.copy
+    memory = copy.src.buffer.memory if copy.dst.buffer is tensor else copy.dst.buffer.memory
+    return Side.CUBE if memory in CUBE_MEMORY else Side.VECTOR
+
+
+def find(kernel: Kernel) -> tuple[list[HandOver], list[Buffer]]:
+    """Every hand-over of the kernel and the tensors that only carry hand-overs; raises :class:`Blocked`."""
+    found: list[HandOver] = []
+    emptied: list[Buffer] = []
+    for entry in traffic(kernel).values():
+        if not entry.exchanged:
+            continue
+        sides = {side(place, entry.tensor) for place in iterate_places(entry)}
+        if entry.other:
+            if len(sides) > 1 or not (entry.writers or entry.readers):
+                raise Blocked(
+                    "TL842", entry.other[0].node, f"`{entry.tensor.name}` is also accessed other than by copies"
+                )
+            continue
+        if len(sides) == 1:
+            _same_core(entry)
+            continue
+        pairs, rest = _pairs(entry, kernel)
+        found += pairs
+        if not rest:
+            emptied.append(entry.tensor)
+    return found, emptied
+
+
+def _same_core(entry: Traffic) -> None:
+    """A tensor that one core updates in place is no hand-over; anything else between the vector cores is unordered."""
+    for reader in entry.readers:
+        for writer in entry.writers:
+            if not same_region(reader.region, writer.region) and not disjoint(reader.region, writer.region):
+                raise Blocked(
+                    "TL849", writer.copy.node, f"`{entry.tensor.name}` passes data between cores of the same kind"
+                )
+
+
+def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]:
+    """Match each reader with its writer; what is left are writers of results (an output used as a hand-over)."""
+    result: list[HandOver] = []
+    left = list(entry.writers)
+    for reader in entry.readers:
+        same = [w for w in entry.writers if _matches(w, reader) and side(w, entry.tensor) is not side(reader, entry.tensor)]
+        own = [w for w in entry.writers if side(w, entry.tensor) is side(reader, entry.tensor) and w.order < reader.order]
+        if own:
+            raise Blocked("TL840", reader.copy.node, f"`{entry.tensor.name}` is written by both cores before it is read")
+        if len(same) > 1:
+            raise Blocked("TL840", reader.copy.node, f"`{entry.tensor.name}` has {len(same)} writers for one reader")
+        if not same:
+            raise Blocked(_why_unmatched(entry), reader.copy.node, _unmatched_text(entry, reader))
+        writer = same[0]
+        if writer not in left:
+            raise Blocked("TL840", reader.copy.node, f"a tile of `{entry.tensor.name}` has several readers")
+        left.remove(writer)
+        result.append(HandOver(entry.tensor, writer, reader, _row_range(writer)))
+    for writer in left:
+        if side(writer, entry.tensor) is Side.CUBE and not all(disjoint(writer.region, r.region) for r in entry.readers):
+            raise Blocked("TL841", writer.copy.node, f"no reader takes exactly this tile of `{entry.tensor.name}`")
+    for pair in result:
+        _check(pair, kernel)
+        overwritten = any(
+            same_region(w.region, pair.writer.region) and w.order > pair.reader.order for w in left
+        )
+        if left and not overwritten and not all(disjoint(w.region, pair.writer.region) for w in left):
+            raise Blocked("TL842", pair.writer.copy.node, f"`{entry.tensor.name}` keeps data that is read later")
+    return result, left
+
+
+def _matches(writer: Place, reader: Place) -> bool:
+    if same_region(writer.region, reader.region):
+        return True
+    row = _row_axis(writer)
+    if row is None or len(writer.region) != len(reader.region):
+        return False
+    axis, item = row
+    for i, (mine, theirs) in enumerate(zip(writer.region, reader.region)):
+        if i == axis:
+            if theirs != (mine[0] - item.var, item.extent):
+                return False
+        elif mine != theirs:
+            return False
+    return True
+
+
+def _row_axis(writer: Place) -> tuple[int, Range] | None:
+    """The dimension in which a writer stores row after row, with its loop (a gather)."""
+    for loop in reversed(writer.loops):
+        if len(loop.ranges) != 1:
+            continue
+        item = loop.ranges[0]
+        moved = [i for i, (lo, _) in enumerate(writer.region) if lo.depends_on(str(item.var))]
+        if len(moved) == 1 and writer.region[moved[0]][1] == const(1) and item.start.is_zero:
+            return moved[0], item
+    return None
+
+
+def _row_range(writer: Place) -> Range | None:
+    found = _row_axis(writer)
+    return found[1] if found else None
+
+
+def _why_unmatched(entry: Traffic) -> str:
+    return "TL841" if len(entry.writers) > 0 else "TL842"
+
+
+def _unmatched_text(entry: Traffic, reader: Place) -> str:
+    if not any(side(w, entry.tensor) is not side(reader, entry.tensor) for w in entry.writers):
+        return f"`{entry.tensor.name}` is read here but the other core does not write it"
+    return f"the tile of `{entry.tensor.name}` that is read is not proved to be the tile that is written"
+
+
+def _check(pair: HandOver, kernel: Kernel) -> None:
+    """The preconditions of a fusion (R-ONE2ONE, R-WHOLE, R-REGION, R-2D, R-DTYPE, R-BRANCH)."""
+    writer, reader = pair.writer, pair.reader
+    node = writer.copy.node
+    if (pair.src.memory, pair.dst.memory) not in ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1)):
+        raise Blocked(
+            "TL849", node, f"{pair.src.memory.value} -> {pair.dst.memory.value} is no hand-over between the cores"
+        )
+    if writer.copy.via or reader.copy.via:
+        raise Blocked("TL903", node, "the copy stands in a macro or helper that other statements share")
+    if not reader.copy.dst.is_whole:
+        raise Blocked("TL841", reader.copy.node, f"only a part of `{pair.dst.name}` receives the tile")
+    if not writer.copy.src.is_whole:
+        raise Blocked("TL841", node, f"only a part of `{pair.src.name}` is handed over")
+    if pair.row is None and pair.src.shape != pair.dst.shape:
+        if [s for s in pair.src.shape if s != const(1)] != [s for s in pair.dst.shape if s != const(1)]:
+            raise Blocked("TL841", node, f"`{pair.src.name}` and `{pair.dst.name}` differ in shape")
+        raise Blocked("TL843", node, f"`{pair.src.name}` and `{pair.dst.name}` differ in rank")
+    if pair.row is not None and pair.dst.shape != (pair.row.extent, *pair.src.shape):
+        raise Blocked("TL841", node, f"the gathered rows do not fill `{pair.dst.name}`")
+    if pair.row is None and len(pair.dst.shape) != 2:
+        raise Blocked("TL843", node, f"`{pair.dst.name}` is no 2-D tile")
+    if not pair.to_vector and pair.src.dtype != pair.dst.dtype:
+        raise Blocked("TL844", node, f"`{pair.src.name}` is {pair.src.dtype}, `{pair.dst.name}` is {pair.dst.dtype}")
+    if pair.tensor.dtype != pair.dst.dtype:
+        raise Blocked("TL844", node, f"`{pair.tensor.name}` is {pair.tensor.dtype}, `{pair.dst.name}` is {pair.dst.dtype}")
+    if not is_private(writer, kernel, kernel.launch.grid if kernel.launch else ()):
+        raise Blocked("TL842", node, f"different blocks may share this tile of `{pair.tensor.name}`")
+    if any("pad_value" in place.copy.options for place in (writer, reader)):
+        raise Blocked("TL841", node, "a copy of the round trip pads the tile")
+    if writer.branches != reader.branches:
+        raise Blocked("TL846", node, "writer and reader of the tile stand under different conditions")
+    for parent in writer.branches:
+        if _arm(parent, writer.copy) != _arm(parent, reader.copy):
+            raise Blocked("TL846", node, "writer and reader of the tile stand in different branches")
+    _check_loops(pair)
+
+
+def _arm(branch: Branch, stmt: Stmt) -> bool:
+    return any(s is stmt for s, _ in walk_with_parents(branch.then))
+
+
+def _check_loops(pair: HandOver) -> None:
+    shared = common_loops(pair.writer, pair.reader)
+    mine = [loop for loop in pair.writer.loops if loop not in shared]
+    theirs = [loop for loop in pair.reader.loops if loop not in shared]
+    if pair.row is not None and mine and pair.row in mine[-1].ranges:
+        mine = mine[:-1]
+    counts = [[item.extent for loop in side_loops for item in loop.ranges] for side_loops in (mine, theirs)]
+    if counts[0] != counts[1]:
+        raise Blocked("TL868", pair.writer.copy.node, "writer and reader of the tile do not run equally often")
+
+
+def check_distinct(pairs: Sequence[HandOver]) -> list[HandOver]:
+    """Hand-overs whose landing buffer serves another one too (R-ONE2ONE); shared sources cannot be repaired."""
+    again: list[HandOver] = []
+    sources: dict[Buffer, HandOver] = {}
+    landings: dict[Buffer, HandOver] = {}
+    for pair in pairs:
+        if pair.src in sources and sources[pair.src].dst is not pair.dst:
+            raise Blocked("TL840", pair.writer.copy.node, f"`{pair.src.name}` is the source of two hand-overs")
+        sources[pair.src] = pair
+        if pair.dst in landings:
+            if not pair.to_vector:
+                raise Blocked("TL840", pair.writer.copy.node, f"`{pair.dst.name}` receives two hand-overs")
+            again.append(pair)
+        landings[pair.dst] = pair
+    return again
+
+
+def needs_anchor(kernel: Kernel, pair: HandOver) -> str | None:
+    """Why the compiler would not reload the landing buffer in the right place; None if it would.
+
+    The reload is put once, before the first call in text order that reads the buffer
+    (``src/transform/ascend_workspace_reduction.cc``).
+    """
+    before = True
+    for stmt, parents in walk_with_parents(kernel.body):
+        if stmt is pair.reader.copy:
+            before = False
+            continue
+        if isinstance(stmt, Alloc) or stmt is pair.writer.copy:
+            continue
+        touching = [a for a in accesses(stmt) if a.operand.buffer is pair.dst]
+        if not touching:
+            continue
+        is_read = any(a.reads for a in touching)
+        if before:
+            if is_read:
+                return "it is read earlier in the text"
+            continue
+        if not is_read:
+            return "it is overwritten before it is read"
+        return _bad_first_reader(stmt, parents, pair)
+    return None
+
+
+def _bad_first_reader(stmt: Stmt, parents: tuple[Stmt, ...], pair: HandOver) -> str | None:
+    inside = [p for p in parents if p not in pair.reader.parents]
+    loops = [p for p in inside if isinstance(p, Loop)]
+    if any(isinstance(p, Branch) for p in inside):
+        return "its first reader stands under a condition"
+    if len(inside) != len(loops) or any(loop.kind != "parallel" for loop in loops):
+        return "its first reader stands in an inner loop"
+    if isinstance(stmt, Store):
+        if not loops:
+            return "its first reader takes single elements"
+        in_place = stmt.target.buffer is pair.dst
+        rank = len(pair.dst.shape)
+        partners = [o for o in stmt.value.loads if o.buffer is not pair.dst and len(o.buffer.shape) < rank]
+        return "its first reader updates it in place with a row vector" if in_place and partners else None
+    if isinstance(stmt, (Op, Copy)):
+        access = next(a for a in accesses(stmt) if a.operand.buffer is pair.dst and a.reads)
+        if access.element or not access.operand.is_whole:
+            return "its first reader does not read the whole tile"
+        accumulating = isinstance(stmt, Op) and any(
+            a.reads and a.writes and a.operand.buffer is pair.dst for a in accesses(stmt)
+        )
+        if accumulating:
+            return "its first reader accumulates into it"
+        return None
+    return "its first reader is not a tile operation"
+
+
+def _check_cube_reader(kernel: Kernel, pair: HandOver) -> None:
+    """An L1 landing buffer has no anchor: its first reader must be a gemm that runs as often as the old reader."""
+    for stmt, parents in walk_with_parents(kernel.body):
+        if isinstance(stmt, Op) and any(o.buffer is pair.dst for _, o in stmt.operands):
+            if stmt.op.kind is not Kind.GEMM:
+                continue
+            inside = [p for p in parents if p not in pair.reader.parents]
+            if inside:
+                raise Blocked(
+                    "TL846" if any(isinstance(p, Branch) for p in inside) else "TL845",
+                    stmt.node,
+                    f"the gemm that reads `{pair.dst.name}` does not run exactly where the tile arrives",
+                )
+            return
+    raise Blocked("TL845", pair.reader.copy.node, f"no gemm reads `{pair.dst.name}`")
+
+
+def fuse(job: Job) -> Fused:
+    """Fuse every hand-over of the kernel; raises :class:`Blocked` and changes nothing if one cannot be fused."""
+    kernel = job.kernel
+    for stmt in kernel.walk():
+        if isinstance(stmt, Opaque) and stmt.buffers:
+            raise Blocked("TL902", stmt.node, f"{stmt.why} touches buffers")
+    pairs, emptied = find(kernel)
+    shared = check_distinct(pairs)
+    edits = Edits(job.file.index)
+    names = {name.value for name in names_in(job.module)}
+    for pair in pairs:
+        why = None
+        if not pair.to_vector:
+            _check_cube_reader(kernel, pair)
+        elif pair in shared:
+            why = "it also receives another hand-over"
+        else:
+            why = needs_anchor(kernel, pair)
+        _write(job, edits, pair, why, names)
+    job.apply(edits)
+    return Fused(tuple(emptied), len(pairs))
+
+
+def _write(job: Job, edits: Edits, pair: HandOver, why: str | None, names: set[str]) -> None:
+    writer, reader = pair.writer.copy, pair.reader.copy
+    landing = pair.dst.name
+    rule = "TL210" if pair.tensor.index not in _outputs(job) else "TL215"
+    if why is not None:
+        landing = _fresh(pair.dst.name + "_landing", names)
+        statement = pair.dst.statement
+        assert isinstance(statement, cst.Assign)
+        twin = statement.with_changes(targets=(cst.AssignTarget(cst.Name(landing)),))
+        edits.replace_many(statement, [statement, twin])
+        edits.replace(reader.src.node, cst.Name(landing))
+        job.change("TL216", reader.node, f"the tile lands in `{landing}`, because of `{pair.dst.name}`: {why}")
+    else:
+        edits.remove(reader.node)
+        job.change(rule, reader.node, f"`{pair.tensor.name}` is no longer read back: `{landing}` gets the tile on chip")
+    target: cst.BaseExpression = cst.Name(landing)
+    if pair.row is not None:
+        target = cst.parse_expression(f"{landing}[{pair.row.name}, :]")
+    edits.replace(writer.dst.node, target)
+    job.change(rule, writer.node, f"`{pair.src.name}` -> `{pair.tensor.name}` -> `{landing}` becomes one copy")
+
+
+def _outputs(job: Job) -> set[int]:
+    return output_positions(job.file, job.located)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    candidate, count = name, 2
+    while candidate in taken:
+        candidate, count = f"{name}{count}", count + 1
+    taken.add(candidate)
+    return candidate

@@ -1,0 +1,103 @@
+"""The work on one kernel: the current text, its model, and what has been changed and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.codes import CODES
+from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.memory import infer_memory
+from tl2npu.kernel.model import Kernel
+from tl2npu.options import Options
+from tl2npu.results import Change, Diagnostic, Severity
+from tl2npu.source.edits import Edits
+from tl2npu.source.index import Index
+from tl2npu.source.tree import children
+
+
+@dataclass(eq=False)
+class Job:
+    """One kernel on its way through a pipeline.
+
+    Passes read ``kernel`` and hand :class:`Edits` to :meth:`apply`, which makes the next tree and forgets the model.
+    ``original`` is the index of the input text: the lines of all messages are lines of the input.
+    """
+
+    original: Index
+    file: FileKernels
+    key: tuple[str, int]
+    options: Options
+    changes: list[Change] = field(default_factory=list)
+    notes: list[Diagnostic] = field(default_factory=list)
+    _kernel: Kernel | None = None
+
+    @property
+    def located(self) -> Located:
+        """Where the kernel stands now."""
+        return next(item for item in self.file.located if item.key == self.key)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The model of the kernel as it stands now, memories of ``alloc_shared`` inferred."""
+        if self._kernel is None:
+            self._kernel = self.located.read()
+            infer_memory(self._kernel)
+        return self._kernel
+
+    @property
+    def module(self) -> cst.Module:
+        """The tree as it stands now."""
+        return self.file.index.module
+
+    def apply(self, edits: Edits) -> None:
+        """Carry out the edits of a pass."""
+        if edits:
+            self.file = FileKernels(Index.of(edits.apply(self.module)))
+            self._kernel = None
+
+    def line(self, node: cst.CSTNode) -> int:
+        """The line of the input text that a node, old or new, comes from."""
+        return line_of(self.original, node) or 1
+
+    def change(self, code: str, node: cst.CSTNode, message: str) -> None:
+        """Record an edit."""
+        self.changes.append(Change(code, self.line(node), message, self.kernel_name, CODES[code].safety))
+
+    @property
+    def kernel_name(self) -> str:
+        """The name that reports use."""
+        return self.key[0]
+
+    def note(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> None:
+        """Record a finding."""
+        self.notes.append(diagnostic(self.original, code, node, message, self.kernel_name, severity))
+
+
+def line_of(index: Index, node: cst.CSTNode) -> int | None:
+    """The input line of a node; for a rebuilt node that of the first part of it that the input has."""
+    if node in index:
+        return index.position(node).line
+    for child in children(node):
+        found = line_of(index, child)
+        if found is not None:
+            return found
+    return None
+
+
+def diagnostic(
+    index: Index, code: str, node: cst.CSTNode, message: str, kernel: str | None, severity: Severity | None = None
+) -> Diagnostic:
+    """A diagnostic of a rule at a node."""
+    rule = CODES[code]
+    return Diagnostic(
+        code=code,
+        name=rule.name,
+        severity=severity or rule.severity,
+        line=line_of(index, node) or 1,
+        message=message,
+        help=rule.remedy,
+        kernel=kernel,
+        safety=rule.safety,
+    )

@@ -1,0 +1,199 @@
+"""TL231: the pass_configs that the new form needs.
+
+A kernel without Scope needs AUTO_CV_COMBINE whatever it computes: only that pass puts its statements behind
+``ASCEND_IS_AIC`` or ``ASCEND_IS_AIV`` (``src/target/codegen_ascend.cc``, resource_scope). AUTO_CV_SYNC is for kernels in
+which the two cores exchange data. What the author switched off on purpose stays off, or stops the migration.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.dialects.pass_configs import STRING_OF
+from tl2npu.kernel.configs import ALL, PLANNING, Configs, key_of, read_configs
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factory import Compilation
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.job import Job
+from tl2npu.kernel.positions import compilations
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+def require(job: Job, needed: tuple[str, ...]) -> None:
+    """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
+    for found in list(compilations(job.located)):
+        configs = read_configs(job.file, found)
+        policy = job.options.pass_config_policy
+        wanted = ALL if policy == "four" else needed
+        missing = [key for key in wanted if configs.values.get(key) is not True]
+        if not missing:
+            continue
+        node = found.kwargs.get("pass_configs", found.node)
+        off = [key for key in missing if configs.values.get(key) is False and key != PLANNING]
+        if off and not configs.all_off:
+            raise Blocked("TL816", node, f"{off[0]} is switched off, and this form needs it")
+        if not configs.all_off:
+            missing = [key for key in missing if configs.values.get(key) is not False]
+        if policy == "keep" and configs.values:
+            raise Blocked("TL816", node, f"{missing[0]} is missing, and the policy is to keep pass_configs")
+        unread = [key for key in missing if key in configs.values and configs.values[key] is None]
+        if unread:
+            raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read")
+        if missing:
+            _write(job, found, configs, missing)
+            job.change("TL231", node, "pass_configs: " + ", ".join(missing) + " on")
+            require(job, needed)
+            return
+
+
+def _write(job: Job, found: Compilation, configs: Configs, missing: list[str]) -> None:
+    edits = Edits(job.file.index)
+    node = found.kwargs.get("pass_configs")
+    if node is None or (isinstance(node, cst.Name) and node.value == "None"):
+        _new_dict(job, edits, found, missing, node)
+    elif configs.literal is not None and not configs.shared:
+        edits.replace(configs.literal, extended(job, configs.literal, missing))
+    else:
+        items = ", ".join(f"{spelled(job, key, None)}: True" for key in missing)
+        edits.replace(node, cst.parse_expression(f"{{**{code(node)}, {items}}}"))
+    job.apply(edits)
+
+
+def spelled(job: Job, key: str, like: cst.Dict | None) -> str:
+    """A key as this file writes keys: the enum, or its string."""
+    for element in like.elements if like else ():
+        if isinstance(element, cst.DictElement) and key_of(job.file, element.key) is not None:
+            if isinstance(element.key, cst.SimpleString):
+                quote = element.key.quote
+                return f"{quote}{STRING_OF[key]}{quote}"
+            if isinstance(element.key, cst.Attribute) and element.key.attr.value != "value":
+                return f"{code(element.key.value)}.{key}"
+    prefix = job.file.names.spell("tilelang.PassConfigKey", at=job.module)
+    return f"{prefix}.{key}" if prefix else f'"{STRING_OF[key]}"'
+
+
+def extended(job: Job, literal: cst.Dict, missing: list[str]) -> cst.Dict:
+    """The dict with the keys set to True: flipped where they stand, appended in the dict's own layout."""
+    elements = list(literal.elements)
+    rest = list(missing)
+    for i, element in enumerate(elements):
+        if isinstance(element, cst.DictElement):
+            key = key_of(job.file, element.key)
+            if key in rest:
+                elements[i] = element.with_changes(value=cst.Name("True"))
+                rest.remove(key)
+    if not rest:
+        return literal.with_changes(elements=elements)
+    if len(elements) > 1 and isinstance(elements[0].comma, cst.Comma):
+        between = elements[0].comma
+        if isinstance(between.whitespace_after, cst.ParenthesizedWhitespace):
+            plain = between.whitespace_after.with_changes(
+                first_line=cst.TrailingWhitespace(newline=between.whitespace_after.first_line.newline), empty_lines=()
+            )
+            between = between.with_changes(whitespace_after=plain)
+    else:
+        after = literal.lbrace.whitespace_after
+        multi = isinstance(after, cst.ParenthesizedWhitespace)
+        between = cst.Comma(whitespace_after=after if multi else cst.SimpleWhitespace(" "))
+    new = [cst.DictElement(cst.parse_expression(spelled(job, key, literal)), cst.Name("True")) for key in rest]
+    last_comma = elements[-1].comma if elements else cst.MaybeSentinel.DEFAULT
+    if elements:
+        had_comment = isinstance(last_comma, cst.Comma) and "#" in code(last_comma)
+        joint = between
+        if had_comment and isinstance(last_comma, cst.Comma):
+            after = last_comma.whitespace_after
+            if isinstance(after, cst.ParenthesizedWhitespace) and isinstance(
+                between.whitespace_after, cst.ParenthesizedWhitespace
+            ):
+                joint = between.with_changes(
+                    whitespace_after=between.whitespace_after.with_changes(first_line=after.first_line)
+                )
+                last_comma = last_comma.with_changes(
+                    whitespace_after=after.with_changes(
+                        first_line=cst.TrailingWhitespace(newline=after.first_line.newline)
+                    )
+                )
+        elements[-1] = elements[-1].with_changes(comma=joint)
+    new = [element.with_changes(comma=between) for element in new[:-1]] + [new[-1].with_changes(comma=last_comma)]
+    return literal.with_changes(elements=[*elements, *new])
+
+
+def _new_dict(
+    job: Job, edits: Edits, found: Compilation, missing: list[str], old: cst.BaseExpression | None
+) -> None:
+    """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it."""
+    bound = {n.value for n in names_in(job.module)}
+    name = "pass_configs"
+    if name in bound:
+        count = 2
+        while f"developer_pass_configs{count if count > 2 else ''}" in bound:
+            count += 1
+        name = f"developer_pass_configs{count if count > 2 else ''}"
+    top = _top_statement(job, found)
+    keys = "".join(f"    {spelled(job, key, None)}: True,\n" for key in missing)
+    line = cst.parse_statement(f"{name} = {{\n{keys}}}\n")
+    assert isinstance(line, cst.SimpleStatementLine)
+    line = line.with_changes(leading_lines=_blank_lines(top))
+    edits.replace_many(top, [line, _spaced(top)])
+    job.apply(edits)
+    _pass_argument(job, name, old is not None)
+
+
+def _blank_lines(top: cst.BaseStatement) -> list[cst.EmptyLine]:
+    lines = list(getattr(top, "leading_lines", ()))
+    count = next((i for i, line in enumerate(lines) if line.comment is not None), len(lines))
+    return lines[:count]
+
+
+def _spaced(top: cst.BaseStatement) -> cst.BaseStatement:
+    lines = list(top.leading_lines)  # type: ignore[attr-defined]
+    rest = lines[len(_blank_lines(top)) :]
+    return top.with_changes(leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False), *rest])
+
+
+def _top_statement(job: Job, found: Compilation) -> cst.BaseStatement:
+    node: cst.CSTNode = found.node
+    while not isinstance(job.file.index.parent(node), cst.Module):
+        parent = job.file.index.parent(node)
+        if parent is None:
+            raise Blocked("TL902", found.node, "the compilation stands outside the module")
+        node = parent
+    assert isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    return node
+
+
+def _pass_argument(job: Job, name: str, replace: bool) -> None:
+    """Add ``pass_configs=name`` to the first compilation that lacks it (the tree has just been rebuilt)."""
+    for found in compilations(job.located):
+        node = found.kwargs.get("pass_configs")
+        if node is not None and not replace:
+            continue
+        edits = Edits(job.file.index)
+        if node is not None:
+            edits.replace(node, cst.Name(name))
+        elif found.call is None:
+            assert isinstance(found.node, cst.BaseExpression)
+            edits.replace(found.node, cst.parse_expression(f"{code(found.node)}(pass_configs={name})"))
+        else:
+            edits.replace(found.call, with_argument(found.call, f"pass_configs={name}"))
+        job.apply(edits)
+        return
+
+
+def with_argument(call: cst.Call, text: str) -> cst.Call:
+    """The call with one more keyword argument, in the layout of the arguments that it has."""
+    parsed = cst.parse_expression(f"f({text})")
+    assert isinstance(parsed, cst.Call)
+    new = parsed.args[0]
+    if not call.args:
+        return call.with_changes(args=(new,))
+    last = call.args[-1]
+    if len(call.args) > 1 and isinstance(call.args[0].comma, cst.Comma):
+        between = call.args[0].comma
+    else:
+        before = call.whitespace_before_args
+        multi = isinstance(before, cst.ParenthesizedWhitespace)
+        between = cst.Comma(whitespace_after=before if multi else cst.SimpleWhitespace(" "))
+    added = new.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    kept = last.with_changes(comma=between, whitespace_after_arg=cst.SimpleWhitespace(""))
+    return call.with_changes(args=(*call.args[:-1], kept, added))

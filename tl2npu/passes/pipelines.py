@@ -1,0 +1,157 @@
+"""The order of the passes, for each form that a kernel can take. Nothing else knows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import side_of
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.configs import ALL, COMBINE, CV_SYNC, SINGLE_CORE, read_configs
+from tl2npu.kernel.handover import traffic
+from tl2npu.kernel.model import Kernel, Memory, Op, Opaque, ScopeBlock, Side, Sync, children
+from tl2npu.kernel.positions import compilations
+from tl2npu.kernel.rows import Rows
+from tl2npu.passes import (
+    allocations,
+    coverage,
+    guards,
+    halves,
+    hand_overs,
+    init_branches,
+    launch,
+    pass_configs,
+    row_loops,
+    row_ops,
+    scopes,
+    scratch,
+    signature,
+    sync,
+    unused,
+)
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import names_in
+
+Style = Literal["gpu", "expert", "mixed", "workspace", "vid", "developer", "unknown"]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What kind of kernel it is."""
+
+    style: Style
+    cube: bool
+    vector: bool
+    uses_vid: bool
+    exchanges: bool
+
+
+def traits(job: Job) -> Traits:
+    """Classify a kernel."""
+    kernel = job.kernel
+    sides = {side_of(stmt) for stmt in kernel.walk() if not children(stmt)}
+    cube = Side.CUBE in sides or Side.BOTH in {side_of(s) for s in kernel.walk() if isinstance(s, Op)}
+    vector = Side.VECTOR in sides
+    uses_vid = vid_name(kernel) is not None and _used(kernel, vid_name(kernel) or "")
+    exchanges = any(
+        entry.exchanged and len({hand_overs.side(p, entry.tensor) for p in (*entry.writers, *entry.readers)}) > 1
+        for entry in traffic(kernel).values()
+    )
+    return Traits(_style(job, uses_vid, exchanges), cube, vector, uses_vid, exchanges)
+
+
+def vid_name(kernel: Kernel) -> str | None:
+    """How the kernel spells its second axis, None if it does not name one."""
+    names = kernel.launch.names if kernel.launch else ()
+    return names[1] if len(names) > 1 and names[1] != "_" else None
+
+
+def _used(kernel: Kernel, name: str) -> bool:
+    assert kernel.launch is not None
+    return any(node.value == name for node in names_in(kernel.launch.node.body))
+
+
+def _style(job: Job, uses_vid: bool, exchanges: bool) -> Style:
+    kernel = job.kernel
+    if kernel.launch is None:
+        return "unknown"
+    if not kernel.launch.is_npu and not any(
+        b.memory not in (Memory.GM,) and b.alloc not in ("alloc_shared", "alloc_fragment", "alloc_local", "alloc_var")
+        for b in kernel.buffers.values()
+    ):
+        return "gpu"
+    manual = any(isinstance(stmt, (Sync, ScopeBlock)) or sync.is_address(stmt) for stmt in kernel.walk())
+    automatic = any(
+        read_configs(job.file, found).values.get(key) for found in compilations(job.located) for key in ALL
+    )
+    if manual:
+        return "mixed" if automatic else "expert"
+    if exchanges:
+        return "workspace"
+    explicit = any(b.alloc in ("alloc_ub", "alloc_L1", "alloc_L0C") for b in kernel.buffers.values())
+    if uses_vid:
+        return "vid"
+    return "developer" if automatic or not explicit else "expert"
+
+
+def refuse_unreadable(job: Job) -> None:
+    """Raise :class:`Blocked` for what no form can be built from."""
+    kernel = job.kernel
+    for node, code, message in kernel.problems:
+        raise Blocked(code, node, message)
+    for stmt in kernel.walk():
+        if isinstance(stmt, Op):
+            if stmt.op.kind is Kind.MMA or stmt.op.name in ("alloc_L0A", "alloc_L0B"):
+                raise Blocked("TL301", stmt.node, "a hand-written mma pipeline is a design of its own")
+            if stmt.op.kind is Kind.SYSTEM or stmt.op.name.endswith("_experiment"):
+                raise Blocked("TL311", stmt.node, f"T.{stmt.op.name} is outside what the automatic passes know")
+        elif isinstance(stmt, Opaque) and stmt.buffers:
+            raise Blocked("TL902", stmt.node, f"{stmt.why}, and it touches buffers")
+    for buffer in kernel.buffers.values():
+        if buffer.memory in (Memory.L0A, Memory.L0B) and buffer.alloc != "alloc_fragment":
+            raise Blocked("TL301", buffer.node, f"`{buffer.name}` is staged by hand in {buffer.memory.value}")
+
+
+def _without_sync(job: Job) -> None:
+    configs = [read_configs(job.file, found).values for found in compilations(job.located)]
+    automatic = any(values.get(CV_SYNC) and values.get(COMBINE) for values in configs)
+    coverage.check(job, automatic)
+    sync.remove_sync(job)
+    scopes.flatten(job)
+
+
+def developer_form(job: Job, kind: Traits, threads: int) -> None:
+    """The full form: no Scope, no sync, no vid, no workspace."""
+    before: Counter[str] = unused.name_counts(job.module)
+    _without_sync(job)
+    if kind.vector:
+        guards.normalise(job)
+        kernel = job.kernel
+        if kernel.vid is not None and _used(kernel, vid_name(kernel) or ""):
+            halves.whole_tiles(job, Rows(kernel, kernel.vid))
+    init_branches.merge(job)
+    fused = hand_overs.fuse(job)
+    signature.drop_parameters(job, fused.emptied, fused.count)
+    if kind.vector:
+        if threads == 2:
+            buffers = row_ops.used_buffers(job.kernel)
+            row_ops.casts_to_copies(job)
+            row_ops.broadcasts_to_parallel(job)
+            row_ops.drop_unused_buffers(job, buffers)
+            row_loops.vectorise_beside_gather(job)
+        launch.hide_vid(job, threads)
+    allocations.infer_allocations(job)
+    pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
+    unused.drop_unused_names(job, before)
+
+
+def fallback_form(job: Job, kind: Traits) -> None:
+    """No Scope and no manual sync; vid and workspaces stay (seed section 7)."""
+    before: Counter[str] = unused.name_counts(job.module)
+    _without_sync(job)
+    if kind.exchanges:
+        scratch.rename(job)
+    pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
+    unused.drop_unused_names(job, before)

@@ -1,0 +1,273 @@
+"""TL232, TL233: operators that the row split of ``threads=2`` does not know become ones that it knows.
+
+AscendVidReduction halves the element count of the operators in its list only (``vid_aware_ops`` of the compiler version);
+a cast or a broadcast outside the list would run over twice its buffer (R-OP, measured: g1_c_*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.dialects.compiler import COMPILERS
+from tl2npu.kernel.access import accesses, reads, writes
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import (
+    Buffer,
+    Kernel,
+    Loop,
+    Memory,
+    Op,
+    Operand,
+    Scalar,
+    Stmt,
+    children,
+    walk,
+    walk_with_parents,
+)
+from tl2npu.kernel.symbolic import const
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_ROUNDING = ("CAST_NONE", "CAST_RINT")
+_INFIX = {"tile.add": "+", "tile.sub": "-", "tile.mul": "*", "tile.div": "/"}
+
+
+def split_aware(job: Job, name: str) -> bool:
+    """True if the compiler version halves this operator itself."""
+    return name in COMPILERS[job.options.ascend_version].vid_aware_ops
+
+
+def casts_to_copies(job: Job) -> None:
+    """``T.tile.cast(dst, src, mode, count)`` of whole tiles becomes ``T.copy(src, dst)``, which casts the same way."""
+    edits = Edits(job.file.index)
+    seen: set[int] = set()
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Op) or stmt.op.name != "tile.cast" or split_aware(job, "tile.cast"):
+            continue
+        dst, src = stmt.args.get("dst"), stmt.args.get("src")
+        if not isinstance(dst, Operand) or not isinstance(src, Operand) or id(stmt.call) in seen:
+            continue
+        if not (dst.is_whole and src.is_whole) or dst.buffer.shape != src.buffer.shape or not _full(stmt, dst.buffer):
+            continue
+        if not _same_rounding(job, stmt, src.buffer, dst.buffer):
+            continue
+        spelled = job.file.names.spell("tilelang.language.copy", at=stmt.call.func)
+        if spelled is None:
+            continue
+        seen.add(id(stmt.call))
+        call = cst.parse_expression(f"{spelled}({_argument(stmt, 'src')}, {_argument(stmt, 'dst')})")
+        edits.replace(stmt.call, call)
+        job.change("TL232", stmt.node, "a copy between UB tiles casts, and threads=2 halves it")
+    job.apply(edits)
+
+
+def _argument(stmt: Op, name: str) -> str:
+    """The text of an argument at the call itself (a macro's own parameter name inside a macro)."""
+    position = [p.name for p in stmt.op.params].index(name)
+    positional = [arg.value for arg in stmt.call.args if arg.keyword is None]
+    for arg in stmt.call.args:
+        if arg.keyword is not None and arg.keyword.value == name:
+            return code(arg.value)
+    return code(positional[position])
+
+
+def _full(stmt: Op, buffer: Buffer) -> bool:
+    count = stmt.args.get("count")
+    if not isinstance(count, Scalar):
+        return True
+    total = const(1)
+    for size in buffer.shape:
+        total = total * size
+    return count.sym == total
+
+
+_WIDTH = {"float32": 32, "float": 32, "float16": 16, "bfloat16": 16, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}
+
+
+def _same_rounding(job: Job, stmt: Op, src: Buffer, dst: Buffer) -> bool:
+    """``T.copy`` widens with CAST_NONE and narrows with CAST_RINT (legacy-to-developer.md, 2.8 and R-OP, E73)."""
+    mode = stmt.args.get("mode")
+    if not isinstance(mode, Scalar):
+        return False
+    env = stmt.env
+    value = job.file.evaluator.static(mode.node, env) if env is not None else None
+    if value not in _ROUNDING:
+        return False
+    wide, narrow = _WIDTH.get(src.dtype), _WIDTH.get(dst.dtype)
+    if wide is None or narrow is None:
+        return True  # the dtype is a parameter; both modes name what the hardware does for its direction
+    to_int = "int" in dst.dtype and "int" not in src.dtype
+    return value == "CAST_RINT" if to_int or narrow < wide and value == "CAST_RINT" else True
+
+
+def broadcasts_to_parallel(job: Job) -> None:
+    """``broadcast(B, m)`` with ``op(a, a, B)`` becomes an element-wise loop in which ``m`` is a row vector."""
+    while _one_broadcast(job):
+        pass
+
+
+def _one_broadcast(job: Job) -> bool:
+    kernel = job.kernel
+    for body in _bodies(kernel.body):
+        for stmt in body:
+            if not isinstance(stmt, Op) or stmt.op.name != "tile.broadcast" or split_aware(job, "tile.broadcast"):
+                continue
+            if stmt.via or not _row_broadcast(stmt):
+                continue
+            users = _users(kernel, stmt)
+            if users is None:
+                continue
+            _replace_broadcast(job, stmt, users)
+            return True
+    return False
+
+
+def _bodies(body: list[Stmt]) -> list[list[Stmt]]:
+    found = [body]
+    for stmt in body:
+        for inner in children(stmt):
+            found += _bodies(inner)
+    return found
+
+
+def _pair(stmt: Op) -> tuple[Operand, Operand] | None:
+    dst, src = stmt.args.get("dst"), stmt.args.get("src")
+    return (dst, src) if isinstance(dst, Operand) and isinstance(src, Operand) else None
+
+
+def _row_broadcast(stmt: Op) -> bool:
+    pair = _pair(stmt)
+    if pair is None or not all(o.is_whole for o in pair):
+        return False
+    dst, src = (o.buffer for o in pair)
+    return len(dst.shape) == 2 and len(src.shape) == 2 and src.shape[0] == dst.shape[0] and src.shape[1] == const(1)
+
+
+def _users(kernel: Kernel, stmt: Op) -> list[Op] | None:
+    """Every reader of the broadcast tile, if all are element-wise whole-tile operators that can take the vector itself."""
+    pair = _pair(stmt)
+    assert pair is not None
+    tile, vector = (o.buffer for o in pair)
+    if _read_before(kernel, stmt, tile):
+        return None
+    found: list[Op] = []
+    after = False
+    for user in kernel.walk():
+        if user is stmt:
+            after = True
+            continue
+        touching = [a for a in accesses(user) if a.operand.buffer is tile] if after else []
+        if not touching:
+            continue
+        if not any(a.reads for a in touching):
+            break  # overwritten: the broadcast value is gone
+        if not _usable(user, tile):
+            return None
+        assert isinstance(user, Op)
+        found.append(user)
+    if not found or not _vector_unchanged(kernel, stmt, found, vector):
+        return None
+    return found
+
+
+def _read_before(kernel: Kernel, stmt: Op, tile: Buffer) -> bool:
+    """In a loop, a read above the broadcast sees the value of the iteration before."""
+    around = [p for s, parents in walk_with_parents(kernel.body) if s is stmt for p in parents if isinstance(p, Loop)]
+    if not around:
+        return False
+    for other in walk(around[0].body):
+        if other is stmt:
+            return False
+        touching = [a for a in accesses(other) if a.operand.buffer is tile]
+        if touching:
+            return any(a.reads for a in touching)
+    return False
+
+
+def _usable(user: Stmt, tile: Buffer) -> bool:
+    if not isinstance(user, Op) or user.op.name not in _INFIX or user.via:
+        return False
+    operands = list(user.operands)
+    if len(operands) != 3 or not all(o.is_whole for _, o in operands):
+        return False
+    (_, _dst), (_, left), (_, right) = operands
+    commutes = user.op.name in ("tile.add", "tile.mul")
+    return right.buffer is tile and left.buffer is not tile or (commutes and left.buffer is tile)
+
+
+def _vector_unchanged(kernel: Kernel, stmt: Op, users: Sequence[Op], vector: Buffer) -> bool:
+    """Nothing writes the vector between the broadcast and its users (text order; a loop around both repeats both)."""
+    inside = False
+    last = users[-1]
+    loops = [body for body in _bodies(kernel.body) if stmt in body]
+    if not all(any(u is s for b in _bodies(loops[0]) for s in b) for u in users):
+        # broadcast once, used in later loops: the vector must not change at all afterwards
+        inside_after = False
+        for other in kernel.walk():
+            if other is stmt:
+                inside_after = True
+            elif inside_after and any(o.buffer is vector for o in writes(other)):
+                return False
+        return True
+    for other in kernel.walk():
+        if other is stmt:
+            inside = True
+        elif inside and any(o.buffer is vector for o in writes(other)):
+            return False
+        if other is last:
+            return True
+    return True
+
+
+def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
+    pair = _pair(stmt)
+    assert pair is not None
+    tile, vector = (o.buffer for o in pair)
+    taken = {name.value for name in names_in(job.located.node)}
+    i, j = _free(("i", "h_i", "row"), taken), _free(("j", "d_i", "col"), taken)
+    parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
+    rows, cols = (code(node) for node in tile.shape_nodes)
+    edits = Edits(job.file.index)
+    for user in users:
+        (_, dst), (_, left), (_, right) = user.operands
+        other = left if right.buffer is tile else right
+        text = (
+            f"for {i}, {j} in {parallel}({rows}, {cols}):\n"
+            f"    {dst.buffer.name}[{i}, {j}] = "
+            f"{other.buffer.name}[{i}, {j}] {_INFIX[user.op.name]} {vector.name}[{i}, 0]\n"
+        )
+        line = job.file.index.parent(user.node)
+        assert isinstance(line, cst.SimpleStatementLine)
+        new = cst.parse_statement(text, job.module.config_for_parsing)
+        edits.replace_many(line, [new.with_changes(leading_lines=line.leading_lines)])
+        job.change("TL233", user.node, f"`{vector.name}` is a row vector of an element-wise loop")
+    edits.remove(stmt.node)
+    job.change("TL233", stmt.node, f"`{tile.name}` is no longer needed: threads=2 would not halve this broadcast")
+    job.apply(edits)
+
+
+def _free(names: Sequence[str], taken: set[str]) -> str:
+    return next((name for name in names if name not in taken), names[0])
+
+
+def drop_unused_buffers(job: Job, before: set[str]) -> None:
+    """Allocations that a rewrite left without any use."""
+    used: set[Buffer] = set()
+    for stmt in job.kernel.walk():
+        used |= {access.operand.buffer for access in accesses(stmt)}
+    edits = Edits(job.file.index)
+    for name, buffer in job.kernel.buffers.items():
+        if buffer.memory is not Memory.GM and buffer not in used and name in before and buffer.statement is not None:
+            mentioned = sum(1 for n in names_in(job.located.node) if n.value == name)
+            if mentioned == 1:
+                edits.remove(buffer.statement)
+                job.change("TL233", buffer.statement, f"`{name}` is not used any more")
+    job.apply(edits)
+
+
+def used_buffers(kernel: Kernel) -> set[str]:
+    """Names of the buffers that statements touch."""
+    return {o.buffer.name for stmt in kernel.walk() for o in (*reads(stmt), *writes(stmt))}

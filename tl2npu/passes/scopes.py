@@ -1,0 +1,247 @@
+"""TL302, TL307: ``with T.Scope(...)`` goes; the cube's and the vector's program become one text.
+
+The two programs run beside each other, so any text that keeps each program's own order is right as long as what one core
+hands over stands before the other core's use of it. The merge is list scheduling: cube statements while their inputs
+have arrived, else vector statements; loops that wait for each other and run equally often become one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.access import reads, writes
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import (
+    Branch,
+    Buffer,
+    Inlined,
+    Let,
+    Loop,
+    Memory,
+    ScopeBlock,
+    Side,
+    Stmt,
+    children,
+)
+from tl2npu.kernel.read import body_of
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import children as nodes_below
+
+
+
+@dataclass(eq=False)
+class Line:
+    """One statement line of a block with the model statements on it."""
+
+    node: cst.BaseStatement
+    stmts: list[Stmt] = field(default_factory=list)
+
+    @property
+    def reads(self) -> set[Buffer]:
+        """Tensors in global memory that the line reads."""
+        return {o.buffer for s in self.stmts for o in reads(s, deep=True) if o.buffer.memory is Memory.GM}
+
+    @property
+    def writes(self) -> set[Buffer]:
+        """Tensors in global memory that the line writes."""
+        return {o.buffer for s in self.stmts for o in writes(s, deep=True) if o.buffer.memory is Memory.GM}
+
+    @property
+    def loop(self) -> Loop | None:
+        """The loop, if the line is one."""
+        return self.stmts[0] if len(self.stmts) == 1 and isinstance(self.stmts[0], Loop) else None
+
+
+def lines(nodes: Sequence[cst.CSTNode], stmts: Sequence[Stmt]) -> list[Line]:
+    """Pair the statement lines of a block with the model statements that they hold."""
+    result: list[Line] = []
+    owner: dict[int, Line] = {}
+    for node in nodes:
+        assert isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        line = Line(node)
+        result.append(line)
+        owner[id(node)] = line
+        if isinstance(node, cst.SimpleStatementLine):
+            owner.update((id(small), line) for small in node.body)
+    for stmt in stmts:
+        if id(stmt.node) in owner:
+            owner[id(stmt.node)].stmts.append(stmt)
+    return result
+
+
+class Merger:
+    """Schedules the lines of the two cores; ``renames`` are loop variables that must be unified first."""
+
+    def __init__(self) -> None:
+        self.renames: list[tuple[Loop, str]] = []
+        self.joined: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+
+    def merge(self, cube: list[Line], vector: list[Line]) -> list[cst.BaseStatement]:
+        """One list of statements; raises :class:`Blocked` if the cores wait for each other in no possible order."""
+        cube, vector = list(cube), list(vector)
+        result: list[cst.BaseStatement] = []
+        while cube or vector:
+            if cube and self._ready(cube[0], vector):
+                result.append(cube.pop(0).node)
+            elif vector and self._ready(vector[0], cube):
+                result.append(vector.pop(0).node)
+            elif cube and vector and cube[0].loop and vector[0].loop:
+                result.append(self._join(cube.pop(0), vector.pop(0)))
+            else:
+                place = (cube or vector)[0]
+                raise Blocked("TL310", place.node, "the cores wait for each other in an order that no text can show")
+        return result
+
+    @staticmethod
+    def _ready(line: Line, others: list[Line]) -> bool:
+        pending = {tensor for other in others for tensor in other.writes}
+        return not (line.reads & pending)
+
+    def _join(self, left: Line, right: Line) -> cst.BaseStatement:
+        cube, vector = left.loop, right.loop
+        assert cube is not None and vector is not None
+        if len(cube.ranges) != 1 or len(vector.ranges) != 1 or cube.kind != vector.kind:
+            raise Blocked("TL310", right.node, "the loops of the two cores are of different kinds")
+        mine, theirs = cube.ranges[0], vector.ranges[0]
+        if mine.extent != theirs.extent or mine.start != theirs.start or mine.step != theirs.step:
+            raise Blocked(
+                "TL310", right.node, f"the loops of the two cores run {mine.extent} and {theirs.extent} times"
+            )
+        header, other = cube, vector
+        if mine.name != theirs.name:
+            if not _mentions(cube.node, mine.name):
+                header, other = vector, cube  # the cube does not use its variable: keep the vector's
+            elif _mentions(vector.node, theirs.name):
+                if _mentions(vector.node, mine.name):
+                    raise Blocked("TL310", right.node, f"`{mine.name}` means something else in the vector loop")
+                self.renames.append((vector, mine.name))
+        assert isinstance(cube.node, cst.For) and isinstance(vector.node, cst.For) and isinstance(header.node, cst.For)
+        body = self.merge(lines(body_of(cube.node), cube.body), lines(body_of(vector.node), vector.body))
+        node = header.node
+        comments = [line for line in other.node.leading_lines if line.comment is not None]  # type: ignore[attr-defined]
+        self.joined.append((left.node, right.node))
+        return node.with_changes(
+            body=node.body.with_changes(body=body), leading_lines=[*node.leading_lines, *comments]
+        )
+
+
+def _mentions(node: cst.CSTNode, name: str) -> bool:
+    """True if a loop body uses a name."""
+    assert isinstance(node, cst.For)
+    stack: list[cst.CSTNode] = [node.body]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Name) and current.value == name:
+            return True
+        stack += nodes_below(current)
+    return False
+
+
+def flatten(job: Job) -> None:
+    """Remove every Scope of the kernel, joining the loops of the two cores where they exchange data."""
+    while True:
+        found = _innermost(job.kernel.body, job)
+        if found is None:
+            return
+        nodes, stmts = found
+        _flatten_block(job, lines(nodes, stmts))
+
+
+def _innermost(body: list[Stmt], job: Job) -> tuple[Sequence[cst.CSTNode], list[Stmt]] | None:
+    """The statement list of a block that has Scope blocks directly in it."""
+    for stmt in body:
+        if isinstance(stmt, ScopeBlock):
+            if stmt.via:
+                raise Blocked("TL310", stmt.node, "the Scope stands in a macro")
+            parent = job.file.index.parent(stmt.node)
+            assert isinstance(parent, (cst.IndentedBlock, cst.Module))
+            return parent.body, body
+        for inner in children(stmt):
+            if isinstance(stmt, (Loop, Branch, Inlined)):
+                found = _innermost(inner, job)
+                if found is not None:
+                    return found
+    return None
+
+
+def _flatten_block(job: Job, block: list[Line]) -> None:
+    scoped = [line for line in block if line.stmts and isinstance(line.stmts[0], ScopeBlock)]
+    first = block.index(scoped[0])
+    run = [line for line in block[first:] if line.stmts and isinstance(line.stmts[0], ScopeBlock)]
+    last = first
+    while last + 1 < len(block) and block[last + 1] in run:
+        last += 1
+    run = block[first : last + 1]
+    _check_names(run)
+    sides: dict[Side, list[Line]] = {Side.CUBE: [], Side.VECTOR: []}
+    for line in run:
+        scope = line.stmts[0]
+        assert isinstance(scope, ScopeBlock) and isinstance(scope.node, cst.With)
+        inner = lines(body_of(scope.node), scope.body)
+        if inner:
+            inner[0] = Line(_with_comments(inner[0].node, scope.node), inner[0].stmts)
+        sides[scope.side] += inner
+    merger = Merger()
+    try:
+        body = merger.merge(sides[Side.CUBE], sides[Side.VECTOR])
+    except Blocked as blocked:
+        merger = Merger()
+        body = [line.node for core in (Side.CUBE, Side.VECTOR) for line in sides[core]]
+        job.note(blocked.code, blocked.node, f"{blocked.message}; the loops stay apart", "info")
+    if merger.renames:
+        _rename(job, merger.renames)
+        return
+    edits = Edits(job.file.index)
+    edits.replace_many(run[0].node, body or [cst.SimpleStatementLine([cst.Pass()])])
+    for line in run[1:]:
+        edits.replace_many(line.node, [])
+    for line in run:
+        job.change("TL302", line.node, "AUTO_CV_COMBINE splits the work between the cores")
+    for left, _right in merger.joined:
+        job.change("TL307", left, "cube and vector loop run equally often and exchange tiles: one loop")
+    job.apply(edits)
+
+
+def _with_comments(node: cst.BaseStatement, scope: cst.With) -> cst.BaseStatement:
+    own = list(node.leading_lines)  # type: ignore[attr-defined]
+    while own and own[0].comment is None:
+        own.pop(0)  # a blank line after `with ...:` has lost its reason
+    header = scope.body.header if isinstance(scope.body, cst.IndentedBlock) else None
+    extra = [cst.EmptyLine(comment=header.comment)] if header is not None and header.comment is not None else []
+    return node.with_changes(leading_lines=[*scope.leading_lines, *extra, *own])
+
+
+def _check_names(run: Sequence[Line]) -> None:
+    """The two programs share one set of names now."""
+    seen: dict[str, Let] = {}
+    for line in run:
+        for stmt in line.stmts:
+            for let in (s for s in children(stmt)[0] if isinstance(s, Let)):
+                other = seen.setdefault(let.name, let)
+                if other is not let and code(other.value.node) != code(let.value.node):
+                    raise Blocked("TL310", let.node, f"both cores use the name `{let.name}` for different values")
+
+
+def _rename(job: Job, renames: Sequence[tuple[Loop, str]]) -> None:
+    edits = Edits(job.file.index)
+    for loop, name in renames:
+        old = loop.ranges[0].name
+        assert isinstance(loop.node, cst.For)
+        stack: list[cst.CSTNode] = [loop.node.target, loop.node.body]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, cst.Name) and current.value == old:
+                edits.replace(current, cst.Name(name, lpar=current.lpar, rpar=current.rpar))
+            elif isinstance(current, cst.Attribute):
+                stack.append(current.value)
+            elif isinstance(current, cst.Arg):
+                stack.append(current.value)
+            else:
+                stack += nodes_below(current)
+        job.change("TL307", loop.node, f"loop variable `{old}` renamed to that of the cube loop, `{name}`")
+    job.apply(edits)

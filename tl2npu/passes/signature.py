@@ -1,0 +1,185 @@
+"""TL211 to TL214: parameters that carried hand-overs go, and everything that counts parameters follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factory import Compilation, calls
+from tl2npu.kernel.model import Buffer, Memory
+from tl2npu.kernel.positions import (
+    compilations,
+    indices,
+    output_positions,
+    parameter_count,
+    workspace_positions,
+)
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import children, names_in
+
+
+def _list_text(values: Sequence[int], like: cst.BaseExpression) -> cst.BaseExpression:
+    if isinstance(like, cst.Integer | cst.UnaryOperation) and len(values) == 1:
+        return cst.parse_expression(str(values[0]))
+    inner = ", ".join(map(str, values))
+    if isinstance(like, cst.Tuple):
+        return cst.parse_expression(f"({inner},)" if len(values) == 1 else f"({inner})")
+    return cst.parse_expression(f"[{inner}]")
+
+
+def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
+    """Remove the parameters, re-number ``workspace_idx`` and ``out_idx`` and change the calls in this file.
+
+    With ``fused`` > 0 every negative ``out_idx`` becomes positive: the compiler appends its own workspaces behind the
+    parameters (R-OUTIDX). Raises :class:`Blocked` if host code passes a dropped tensor from where it cannot be changed.
+    """
+    outputs, workspaces = (
+        output_positions(job.file, job.located),
+        workspace_positions(job.file, job.located),
+    )
+    gone = [b for b in emptied if b.memory is Memory.GM and b.index not in outputs]
+    positions = {b.index for b in gone}
+    edits = Edits(job.file.index)
+    for buffer in gone:
+        edits.remove(buffer.node)
+        job.change("TL211", buffer.node, f"`{buffer.name}` carries nothing any more")
+    for compilation in compilations(job.located):
+        if compilation.unread is not None and (gone or fused):
+            raise Blocked("TL902", compilation.unread, "the arguments of tilelang.jit come from elsewhere")
+        _renumber(job, edits, compilation, "workspace_idx", positions, bool(fused))
+        _renumber(job, edits, compilation, "out_idx", positions, bool(fused))
+    passed = positions - workspaces
+    if passed:
+        hidden = outputs | workspaces
+        visible = [i for i in range(parameter_count(job.located)) if i not in hidden]
+        _change_calls(job, edits, gone, {visible.index(i) for i in passed}, len(visible))
+    job.apply(edits)
+
+
+def _renumber(
+    job: Job, edits: Edits, compilation: Compilation, key: str, gone: set[int], rebase: bool
+) -> None:
+    found = indices(job.file, job.located, compilation, key)
+    if found is None:
+        return
+    count = parameter_count(job.located)
+    kept = [(given, position) for given, position in zip(found.given, found.positions) if position not in gone]
+    rule = "TL212" if key == "workspace_idx" else "TL213"
+    if not kept and key == "workspace_idx":
+        edits.remove(_holder(job, compilation, key))
+        job.change("TL212", found.arg, "no parameter is a workspace any more")
+        return
+    new = []
+    for given, position in kept:
+        shifted = position - sum(1 for g in gone if g < position)
+        new.append(shifted if given >= 0 or (rebase and key == "out_idx") else shifted - (count - len(gone)))
+    if tuple(new) != found.given:
+        if isinstance(found.arg, cst.Name):
+            raise Blocked("TL902", found.arg, f"`{key}` is the name `{found.arg.value}`, which other code may use")
+        edits.replace(found.arg, _list_text(new, found.arg))
+        job.change(rule, found.arg, f"`{key}`: {list(found.given)} -> {new}")
+
+
+def _holder(job: Job, compilation: Compilation, key: str) -> cst.CSTNode:
+    """The argument (or dict element) that carries a keyword."""
+    value = compilation.kwargs[key]
+    holder = job.file.index.parent(value)
+    if not isinstance(holder, (cst.Arg, cst.DictElement)):
+        raise Blocked("TL902", value, f"`{key}` cannot be removed here")
+    return holder
+
+
+# calls ---------------------------------------------------------------------------------------------------------------
+
+
+def kernel_calls(job: Job) -> Iterator[cst.Call]:
+    """Calls of the compiled kernel in this file: ``factory(...)(...)`` and ``f = factory(...); f(...)``."""
+    factory = job.located.factory
+    if factory is None:
+        return
+    name = factory.node.name.value
+    handles: set[str] = set()
+    for assign in _assigns(job.module):
+        value = assign.value
+        makes = isinstance(value, cst.Call) and _makes_kernel(job, value, name)
+        if makes and len(assign.targets) == 1 and isinstance(assign.targets[0].target, cst.Name):
+            handles.add(assign.targets[0].target.value)
+    for call in calls(job.module):
+        if isinstance(call.func, cst.Name) and call.func.value in handles:
+            yield call
+        elif isinstance(call.func, cst.Call) and _makes_kernel(job, call.func, name):
+            yield call
+
+
+def _makes_kernel(job: Job, call: cst.Call, factory: str) -> bool:
+    if isinstance(call.func, cst.Name):
+        if call.func.value == factory:
+            return True
+    compiled = job.file.names.resolve(call.func)
+    if compiled in ("tilelang.compile", "tilelang.jit") and call.args:
+        inner = call.args[0].value
+        while isinstance(inner, cst.Call):
+            inner = inner.func
+        return isinstance(inner, cst.Name) and inner.value == factory
+    return False
+
+
+def _assigns(node: cst.CSTNode) -> Iterator[cst.Assign]:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Assign):
+            yield current
+        elif not isinstance(current, cst.BaseExpression):
+            stack += reversed(children(current))
+
+
+def _change_calls(job: Job, edits: Edits, gone: Sequence[Buffer], places: set[int], arity: int) -> None:
+    found = list(kernel_calls(job))
+    if not found:
+        raise Blocked(
+            "TL883",
+            gone[0].node,
+            f"`{gone[0].name}` is passed by the caller, and no call of the kernel in this file shows how",
+        )
+    for call in found:
+        if any(arg.star or arg.keyword for arg in call.args) or len(call.args) != arity:
+            raise Blocked("TL883", call, "this call of the kernel cannot be changed with certainty")
+        for place in sorted(places):
+            arg = call.args[place]
+            edits.remove(arg)
+            job.change("TL214", call, f"`{code(arg.value)}` is no longer passed")
+    _drop_tensors(job, edits, [call.args[p].value for call in found for p in places])
+
+
+def _drop_tensors(job: Job, edits: Edits, values: Sequence[cst.BaseExpression]) -> None:
+    """Host tensors that only served as workspaces go with their allocation."""
+    removed = {id(value) for value in values}
+    names = {value.value for value in values if isinstance(value, cst.Name)}
+    for name in sorted(names):
+        uses = [n for n in names_in(job.module) if n.value == name and id(n) not in removed]
+        stores = [
+            a
+            for a in _assigns(job.module)
+            if len(a.targets) == 1 and isinstance(a.targets[0].target, cst.Name) and a.targets[0].target.value == name
+        ]
+        targets = {id(a.targets[0].target) for a in stores}
+        if stores and all(id(n) in targets for n in uses) and all(_is_allocation(a.value) for a in stores):
+            for assign in stores:
+                edits.remove(assign)
+                job.change("TL214", assign, f"`{name}` was only a workspace")
+
+
+def _is_allocation(node: cst.BaseExpression) -> bool:
+    """``torch.empty(...)``, ``torch.zeros(...).npu()`` and the like: nothing but an allocation happens."""
+    while isinstance(node, cst.Call):
+        func = node.func
+        if not isinstance(func, cst.Attribute):
+            return False
+        if func.attr.value in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "randn", "rand"):
+            return True
+        node = func.value
+    return False

@@ -1,0 +1,95 @@
+"""TL303 to TL306, TL308: manual synchronisation goes where the automatic passes cover what it protected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.model import Branch, Inlined, Kernel, Loop, Op, ScopeBlock, Stmt, Sync, children
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_RULE = {
+    "barrier_all": ("TL303", "AUTO_SYNC orders the pipes of a core"),
+    "pipe_barrier": ("TL303", "AUTO_SYNC orders the pipes of a core"),
+    "set_flag": ("TL304", "AUTO_SYNC orders the pipes of a core"),
+    "wait_flag": ("TL304", "AUTO_SYNC orders the pipes of a core"),
+    "set_cross_flag": ("TL305", "AUTO_CV_SYNC orders every hand-over between the cores"),
+    "wait_cross_flag": ("TL305", "AUTO_CV_SYNC orders every hand-over between the cores"),
+    "sync_all": ("TL306", "no data passes between blocks"),
+}
+
+
+def is_address(stmt: Stmt) -> bool:
+    """``T.annotate_address``: MEMORY_PLANNING chooses the addresses."""
+    return isinstance(stmt, Op) and stmt.op.kind is Kind.ANNOTATION and stmt.op.name == "annotate_address"
+
+
+def _only_sync(stmt: Stmt) -> bool:
+    """True if nothing but synchronisation happens in a statement."""
+    if isinstance(stmt, Sync):
+        return True
+    if isinstance(stmt, (Loop, Branch, Inlined)):
+        inner = [s for body in children(stmt) for s in body]
+        return bool(inner) and all(_only_sync(s) for s in inner)
+    return False
+
+
+def has_sync(kernel: Kernel) -> bool:
+    """True if the kernel synchronises by hand anywhere."""
+    return any(isinstance(stmt, (Sync, ScopeBlock)) for stmt in kernel.walk())
+
+
+def remove_sync(job: Job) -> None:
+    """Remove all manual synchronisation and address annotations; whoever calls this has proved that it may go."""
+    edits = Edits(job.file.index)
+    done: set[int] = set()
+    helpers: dict[str, cst.FunctionDef] = {}
+    _remove(job, job.kernel.body, edits, done, helpers)
+    if not done:
+        return
+    job.apply(edits)
+    _drop_helpers(job, set(helpers))
+
+
+def _remove(
+    job: Job, body: Sequence[Stmt], edits: Edits, done: set[int], helpers: dict[str, cst.FunctionDef]
+) -> None:
+    for stmt in body:
+        if isinstance(stmt, Sync) or is_address(stmt):
+            assert isinstance(stmt, (Sync, Op))
+            rule, why = _RULE.get(stmt.op.name, ("TL308", "MEMORY_PLANNING chooses the addresses"))
+            _once(job, stmt.node, edits, done, rule, f"T.{stmt.op.name}: {why}")
+        elif _only_sync(stmt):
+            if isinstance(stmt, Inlined):
+                helpers[stmt.callee] = stmt.definition
+            _once(job, stmt.node, edits, done, "TL305", "only synchronised")
+        else:
+            for inner in children(stmt):
+                _remove(job, inner, edits, done, helpers)
+
+
+def _once(job: Job, node: cst.CSTNode, edits: Edits, done: set[int], rule: str, message: str) -> None:
+    if id(node) not in done:
+        done.add(id(node))
+        edits.remove(node)
+        job.change(rule, node, message)
+
+
+def _drop_helpers(job: Job, names: set[str]) -> None:
+    """Macros that only wrapped synchronisation go with their last use."""
+    for name in sorted(names):
+        definition = next(
+            (f for f in job.file.index.statements if isinstance(f, cst.FunctionDef) and f.name.value == name), None
+        )
+        if definition is None:
+            continue
+        uses = [n for n in names_in(job.module) if n.value == name and n is not definition.name]
+        if not uses:
+            edits = Edits(job.file.index)
+            edits.remove(definition)
+            job.change("TL305", definition, f"`{name}` only wrapped synchronisation")
+            job.apply(edits)

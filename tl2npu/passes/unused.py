@@ -1,0 +1,48 @@
+"""TL204: names that only served vid or a workspace go with their last use."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import libcst as cst
+
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in, walk
+
+
+def name_counts(module: cst.Module) -> Counter[str]:
+    """How often each name is used or bound in a module."""
+    return Counter(name.value for name in names_in(module))
+
+
+def drop_unused_names(job: Job, before: Counter[str]) -> None:
+    """Remove plain assignments whose name was used before the migration and is not any more."""
+    while True:
+        now = name_counts(job.module)
+        edits = Edits(job.file.index)
+        for node in job.file.index.statements:
+            if not isinstance(node, cst.Assign) or len(node.targets) != 1:
+                continue
+            target = node.targets[0].target
+            if not isinstance(target, cst.Name) or now[target.value] != 1 or before[target.value] < 2:
+                continue
+            if _harmless(node.value):
+                edits.remove(node)
+                job.change("TL204", node, f"`{target.value}` has no use any more")
+        if not edits:
+            return
+        job.apply(edits)
+
+
+def _harmless(node: cst.BaseExpression) -> bool:
+    """Evaluating it does nothing: numbers, names, arithmetic, T.ceildiv."""
+    for inner in walk(node):
+        if isinstance(inner, cst.Call):
+            func = inner.func
+            name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+            if name not in ("ceildiv", "cdiv", "min", "max", "int", "floordiv"):
+                return False
+        elif isinstance(inner, (cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)):
+            return False
+    return True

@@ -1,0 +1,83 @@
+"""What the tool says about a file: frozen dataclasses that flow from the passes to the reports.
+
+Nothing here knows of syntax trees, so that results can cross a process boundary and be printed by any report format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["error", "warning", "info"]
+Safety = Literal["safe", "unsafe", "display-only"]
+Disposition = Literal["migrated", "unchanged", "partial", "refused"]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One numbered finding.
+
+    ``line`` and ``column`` are 1-based positions in the *input* file; ``column`` counts characters.
+    ``message`` says what is wrong, ``help`` what to do about it.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    line: int
+    message: str
+    help: str = ""
+    column: int = 1
+    end_line: int | None = None
+    kernel: str | None = None
+    safety: Safety = "display-only"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One edit that was made: which rule changed which input line, and why (``--explain``)."""
+
+    code: str
+    line: int
+    message: str
+    kernel: str | None = None
+    safety: Safety = "safe"
+
+
+@dataclass(frozen=True)
+class KernelResult:
+    """The verdict on one prim_func.
+
+    ``source`` is the style that was found (``expert``, ``workspace``, ``vid``, ``mixed``, ``developer``, ``gpu``,
+    ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``, ``none``) and
+    ``reason`` one sentence that says why that form.
+    """
+
+    name: str
+    line: int
+    source: str
+    target: str
+    disposition: Disposition
+    reason: str
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """Everything about one file. ``error`` is set when the file could not be processed at all.
+
+    ``new_text`` equals ``old_text`` when nothing changes; both are None when the file could not be read.
+    """
+
+    path: str
+    old_text: str | None = None
+    new_text: str | None = None
+    error: str | None = None
+    kernels: tuple[KernelResult, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    changes: tuple[Change, ...] = field(default=())
+
+    @property
+    def changed(self) -> bool:
+        """True when the tool would write a different text."""
+        return self.error is None and self.new_text != self.old_text

@@ -1,0 +1,96 @@
+"""Statements of a block after edits: where comments and blank lines go when statements come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import libcst as cst
+
+Lines = tuple[cst.EmptyLine, ...]
+
+
+class HasLeadingLines(Protocol):
+    """Statements, decorators, handlers and cases: what can have whole lines above it."""
+
+    @property
+    def leading_lines(self) -> Sequence[cst.EmptyLine]: ...
+
+
+LineT = TypeVar("LineT", bound=HasLeadingLines)
+
+
+@dataclass(frozen=True)
+class LineSlot:
+    """What becomes of one statement: ``new`` takes its place, ``trailing`` are whole lines that follow."""
+
+    old: HasLeadingLines
+    new: tuple[HasLeadingLines, ...]
+    trailing: Lines = ()
+
+
+def join_lines(above: Sequence[cst.EmptyLine], below: Sequence[cst.EmptyLine]) -> Lines:
+    """Both runs of lines; where blank lines meet, only the longer run stays."""
+    up, down = list(above), list(below)
+    blank_above, blank_below = _blank_run(list(reversed(up))), _blank_run(down)
+    spare = min(blank_above, blank_below)
+    return tuple(up[: len(up) - spare] + down)
+
+
+def merge_lines(slots: Sequence[LineSlot], footer: Sequence[cst.EmptyLine]) -> tuple[list[HasLeadingLines], Lines]:
+    """The new statements and the lines that follow the last of them.
+
+    Own-line comments of removed statements move down to the next statement that stays, or into the footer. A block
+    never begins with more blank lines than before, and blank lines that no statement follows are dropped.
+    """
+    result: list[HasLeadingLines] = []
+    pending: Lines = ()
+    limit = _blank_run(slots[0].old.leading_lines) if slots else 0
+    for slot in slots:
+        own = slot.old.leading_lines
+        if not slot.new:
+            pending = join_lines(pending, own)
+        elif own and not any(line is kept for new in slot.new for line in new.leading_lines for kept in own):
+            pending = join_lines(pending, own)
+        for new in slot.new:
+            lines = join_lines(pending, new.leading_lines) if pending else tuple(new.leading_lines)
+            if not result:
+                lines = lines[max(0, _blank_run(lines) - limit) :]
+            pending = ()
+            result.append(new if _same(lines, new.leading_lines) else with_lines(new, lines))
+        pending = join_lines(pending, slot.trailing)
+    kept = len(pending)
+    while kept and pending[kept - 1].comment is None:
+        kept -= 1
+    return result, join_lines(pending[:kept], footer) if kept else tuple(footer)
+
+
+def with_lines(node: LineT, lines: Lines) -> LineT:
+    """The node with other whole lines above it."""
+    assert isinstance(node, cst.CSTNode)
+    return node.with_changes(leading_lines=lines)
+
+
+def comment_line(trailing: cst.TrailingWhitespace) -> Lines:
+    """A comment at the end of a line as a line of its own; nothing if there is none."""
+    return () if trailing.comment is None else (cst.EmptyLine(comment=trailing.comment),)
+
+
+def reindented(lines: Sequence[cst.EmptyLine]) -> Lines:
+    """Comment lines that follow the indentation of the block they are moved to."""
+    return tuple(
+        line if line.comment is None or line.indent else line.with_changes(indent=True, whitespace=_NONE)
+        for line in lines
+    )
+
+
+def _blank_run(lines: Sequence[cst.EmptyLine]) -> int:
+    return next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
+
+
+def _same(left: Sequence[cst.EmptyLine], right: Sequence[cst.EmptyLine]) -> bool:
+    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
+
+
+_NONE = cst.SimpleWhitespace("")

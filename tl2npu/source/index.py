@@ -1,0 +1,183 @@
+"""One parse of a file, and what every later question needs: parents, statements, positions."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import libcst as cst
+
+from tl2npu.source.spans import Position, span_in_statement
+from tl2npu.source.text import SourceError
+from tl2npu.source.tree import child_fields
+
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+
+
+@dataclass(eq=False)
+class Index:
+    """A syntax tree with parents and positions. Nodes are told apart by identity.
+
+    ``statements`` holds every small and compound statement, outer before inner, in text order.
+    """
+
+    module: cst.Module
+    statements: list[cst.BaseSmallStatement | cst.BaseCompoundStatement]
+    _parents: dict[int, cst.CSTNode]
+    _text: str | None = None
+    _ast: ast.Module | None = None
+    _positions: dict[int, Position] | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Index:
+        """Parse a file; raises :class:`SourceError` with the line of a syntax error."""
+        python = _parse_ast(text)  # first: far cheaper, better messages, and it stops nesting that would hurt later
+        try:
+            module = cst.parse_module(text)
+            index = cls.of(module)
+        except cst.ParserSyntaxError as error:
+            raise SourceError(f"syntax error: {error.message}", error.raw_line) from None
+        except (RecursionError, MemoryError):
+            raise SourceError("nested too deeply") from None
+        index._text, index._ast = text, python
+        return index
+
+    @classmethod
+    def of(cls, module: cst.Module) -> Index:
+        """Index a tree that was parsed or rebuilt before."""
+        parents: dict[int, cst.CSTNode] = {}
+        statements: list[cst.BaseSmallStatement | cst.BaseCompoundStatement] = []
+        stack: list[cst.CSTNode] = [module]
+        pop, cached = stack.pop, child_fields
+        while stack:
+            node = pop()
+            if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                statements.append(node)
+            for name in reversed(cached(type(node))):
+                value = getattr(node, name)
+                if isinstance(value, cst.CSTNode):
+                    parents[id(value)] = node
+                    stack.append(value)
+                elif value.__class__ is tuple or value.__class__ is list:
+                    for child in value:
+                        parents[id(child)] = node
+                    stack += reversed(value)
+        return cls(module, statements, parents)
+
+    def __contains__(self, node: object) -> bool:
+        """True for the nodes of this very tree (whitespace and punctuation do not count)."""
+        return node is self.module or id(node) in self._parents
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node above; None for the module. Raises LookupError for a node of another tree."""
+        found = self._parents.get(id(node))
+        if found is None and node is not self.module:
+            raise LookupError(f"{type(node).__name__} is not a node of this tree")
+        return found
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes above, innermost first, the module last."""
+        above = self.parent(node)
+        while above is not None:
+            yield above
+            above = self._parents.get(id(above))
+
+    def enclosing(self, node: cst.CSTNode, *types: type[NodeT]) -> NodeT | None:
+        """The innermost node above of one of the types; the node itself does not count."""
+        for above in self.ancestors(node):
+            if isinstance(above, types):
+                return above
+        return None
+
+    def statement(self, node: cst.CSTNode) -> cst.BaseSmallStatement | cst.BaseCompoundStatement | None:
+        """The innermost statement that a node is or lies in; None for the module and lines between statements."""
+        if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return node
+        if isinstance(node, cst.SimpleStatementLine):
+            return node.body[0] if node.body else None
+        for above in self.ancestors(node):
+            if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                return above
+        return None
+
+    def position(self, node: cst.CSTNode) -> Position:
+        """Where a node stands: statements and expressions exactly, other parts by the statement around them.
+
+        A decorated definition stands where its ``def`` or ``class`` stands. Raises LookupError for a foreign node.
+        """
+        self.parent(node)  # a foreign node must not pass for the module
+        statement = self.statement(node)
+        if statement is None:
+            return self._whole()
+        base = self._statement_positions()[id(statement)]
+        if statement is node or not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)):
+            return base
+        return span_in_statement(self.module, statement, node, base, self._parents)
+
+    def _whole(self) -> Position:
+        lines = _NEWLINE.split(self._source())
+        return Position(1, 1, len(lines), len(lines[-1]) + 1)
+
+    def _source(self) -> str:
+        if self._text is None:
+            self._text = self.module.code
+        return self._text
+
+    def _statement_positions(self) -> dict[int, Position]:
+        """Both parsers see the same statements in the same order, so that the cheap one can tell where they are."""
+        if self._positions is None:
+            text = self._source()
+            found = list(_ast_statements(self._ast or _parse_ast(text)))
+            if len(found) != len(self.statements):
+                raise SourceError("the statements of the two parsers differ")
+            lines = None if text.isascii() else _NEWLINE.split(text)
+            self._positions = {
+                id(node): _from_ast(item, lines) for node, item in zip(self.statements, found, strict=True)
+            }
+        return self._positions
+
+
+def _parse_ast(text: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes and the like are the author's business
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise SourceError(f"syntax error: {error.msg}", error.lineno) from None
+    except (RecursionError, MemoryError):
+        raise SourceError("nested too deeply") from None
+    except ValueError as error:
+        raise SourceError(f"syntax error: {error}") from None
+
+
+def _ast_statements(module: ast.Module) -> Iterator[ast.stmt]:
+    stack: list[ast.AST] = [module]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        below: list[ast.AST] = []
+        for name in _BLOCKS:
+            below += getattr(node, name, ())
+        stack += reversed(below)
+
+
+def _from_ast(node: ast.stmt, lines: list[str] | None) -> Position:
+    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+    column = node.col_offset
+    if lines is not None:
+        column = _characters(lines[node.lineno - 1], column)
+        end = _characters(lines[end_line - 1], end)
+    return Position(node.lineno, column + 1, end_line, end + 1)
+
+
+def _characters(line: str, offset: int) -> int:
+    """A column in UTF-8 bytes as a column in characters."""
+    return offset if line.isascii() else len(line.encode()[:offset].decode(errors="replace"))

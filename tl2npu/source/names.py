@@ -1,0 +1,267 @@
+"""What names mean: imports, aliases and shadowing, as dotted canonical names; and how a file spells such a name."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.source.index import Index
+from tl2npu.source.tree import walk
+
+# One thing, several import paths (tilelang/__init__.py and tilelang/language/__init__.py re-export them).
+_REEXPORTS = {
+    "tilelang.jit.jit": "tilelang.jit",
+    "tilelang.jit.compile": "tilelang.compile",
+    "tilelang.transform.PassConfigKey": "tilelang.PassConfigKey",
+    "tilelang.transform.pass_config.PassConfigKey": "tilelang.PassConfigKey",
+    "tilelang.language.ascend_tile": "tilelang.language.tile",
+    "tilelang.language.kernel.Kernel": "tilelang.language.Kernel",
+}
+# A star import replaces these builtins by operators; the others keep their Python meaning.
+_NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print", "round"}
+
+
+@dataclass(eq=False)
+class _Binding:
+    """One thing that a name is bound to: a dotted name, the expression of an alias, or neither (unknown).
+
+    ``weak`` marks fall-backs (``except ImportError: T = None``), which count only where nothing else binds the name.
+    """
+
+    dotted: str | None = None
+    alias: cst.BaseExpression | None = None
+    weak: bool = False
+
+
+@dataclass(eq=False)
+class _Scope:
+    outer: _Scope | None
+    is_class: bool = False
+    bindings: dict[str, list[_Binding]] = field(default_factory=dict)
+
+    def bind(self, name: str, binding: _Binding) -> None:
+        self.bindings.setdefault(name, []).append(binding)
+
+
+class Names:
+    """The names of one file. Assignment expressions are not followed; control flow within a scope is not either."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._module = _Scope(None)
+        self._scopes: dict[int, _Scope] = {}  # statement -> the scope it stands in
+        self._inner: dict[int, _Scope] = {}  # function or class -> the scope of its body
+        self._resolving: set[int] = set()
+        self.star: tuple[str, ...] = ()  # modules that were imported with *
+        for statement in index.statements:
+            self._collect(statement)
+
+    def resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None = None) -> str | None:
+        """The canonical dotted name of ``a`` or ``a.b.c``, e.g. ``tilelang.language.tile.add``.
+
+        None for anything else and for names that are variables, unknown or ambiguous. A node that is not in the tree
+        is looked up as if it stood at ``at``, without that at the end of the module.
+        """
+        attributes: list[str] = []
+        while isinstance(node, cst.Attribute):
+            attributes.append(node.attr.value)
+            node = node.value
+        if not isinstance(node, cst.Name):
+            return None
+        place = node if node in self._index else at
+        dotted = self._lookup(node.value, place)
+        if dotted is None:
+            return None
+        for attribute in reversed(attributes):
+            dotted = f"{dotted}.{attribute}"
+            dotted = _REEXPORTS.get(dotted, dotted)
+        return dotted
+
+    def spell(self, canonical: str, at: cst.CSTNode | None = None) -> str | None:
+        """The shortest text by which the file can name ``canonical`` at a node; None if it needs a new import."""
+        best: tuple[int, str] | None = None
+        seen: set[str] = set()
+        for scope in self._visible(at):
+            for name in scope.bindings:
+                if name in seen:
+                    continue
+                seen.add(name)
+                dotted = self._lookup(name, at)
+                if dotted is None or not (canonical + ".").startswith(dotted + "."):
+                    continue
+                if best is None or len(dotted) > best[0]:
+                    best = len(dotted), name + canonical[len(dotted) :]
+        module, _, last = canonical.rpartition(".")
+        for star in self.star:
+            first = canonical[len(star) + 1 :].split(".")[0]
+            if canonical.startswith(star + ".") and first not in seen and (best is None or len(star) > best[0] - 1):
+                best = len(canonical), canonical[len(star) + 1 :]
+        return None if best is None else best[1]
+
+    # -- lookup -----------------------------------------------------------------------------------------------------
+
+    def _lookup(self, name: str, at: cst.CSTNode | None) -> str | None:
+        if at is not None and self._bound_in_expression(name, at):
+            return None
+        for scope in self._visible(at):
+            if name in scope.bindings:
+                return self._meaning(scope.bindings[name])
+        if self.star and name not in _NOT_FROM_STAR:
+            return f"{self.star[-1]}.{name}"
+        return None
+
+    def _meaning(self, bindings: list[_Binding]) -> str | None:
+        strong = [binding for binding in bindings if not binding.weak] or bindings
+        found = {self._dotted(binding) for binding in strong}
+        return found.pop() if len(found) == 1 else None
+
+    def _dotted(self, binding: _Binding) -> str | None:
+        if binding.alias is None or id(binding) in self._resolving:  # `x = x.y` would go round for ever
+            return binding.dotted
+        self._resolving.add(id(binding))
+        try:
+            return self.resolve(binding.alias)
+        finally:
+            self._resolving.discard(id(binding))
+
+    def _visible(self, at: cst.CSTNode | None) -> Iterator[_Scope]:
+        """The scopes that a place sees, innermost first; class bodies are seen only from directly inside."""
+        scope: _Scope | None = self._module if at is None else self._scope(at)
+        innermost = True
+        while scope is not None:
+            if innermost or not scope.is_class:
+                yield scope
+            innermost = False
+            scope = scope.outer
+
+    def _scope(self, node: cst.CSTNode) -> _Scope:
+        below = node
+        for above in (node, *self._index.ancestors(node)):
+            if id(above) in self._inner and _is_body(above, below):
+                return self._inner[id(above)]
+            if id(above) in self._scopes:
+                return self._scopes[id(above)]
+            below = above
+        return self._module
+
+    def _bound_in_expression(self, name: str, node: cst.CSTNode) -> bool:
+        """True for parameters of lambdas and variables of comprehensions around a node."""
+        for above in self._index.ancestors(node):
+            if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                return False
+            if isinstance(above, cst.Lambda) and any(param.name.value == name for param in _params(above.params)):
+                return True
+            if isinstance(above, cst.BaseComp):
+                comp: cst.CompFor | None = above.for_in
+                while comp is not None:
+                    if name in _targets(comp.target):
+                        return True
+                    comp = comp.inner_for_in
+        return False
+
+    # -- collecting -------------------------------------------------------------------------------------------------
+
+    def _collect(self, node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> None:
+        above = self._index.parent(node)
+        while above is not None and id(above) not in self._scopes and id(above) not in self._inner:
+            above = self._index.parent(above)
+        if above is None:
+            scope = self._module
+        else:
+            scope = self._inner.get(id(above)) or self._scopes[id(above)]
+        self._scopes[id(node)] = scope
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            scope.bind(node.name.value, _Binding())
+            inner = self._inner[id(node)] = _Scope(scope, isinstance(node, cst.ClassDef))
+            if isinstance(node, cst.FunctionDef):
+                for param in _params(node.params):
+                    inner.bind(param.name.value, _Binding())
+        elif isinstance(node, (cst.Import, cst.ImportFrom)):
+            self._import(node, scope)
+        elif isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
+            self._assign(node, scope)
+        else:
+            for name in _bound_by(node):
+                scope.bind(name, _Binding())
+
+    def _import(self, node: cst.Import | cst.ImportFrom, scope: _Scope) -> None:
+        weak = self._index.enclosing(node, cst.ExceptHandler) is not None
+        prefix = ""
+        if isinstance(node, cst.ImportFrom):
+            prefix = "." * len(node.relative) + (_dotted_text(node.module) if node.module else "")
+            if isinstance(node.names, cst.ImportStar):
+                self.star += (prefix,)
+                return
+            prefix += "" if prefix.endswith(".") else "."
+        assert not isinstance(node.names, cst.ImportStar)
+        for item in node.names:
+            dotted = prefix + _dotted_text(item.name)
+            if item.asname is not None:
+                assert isinstance(item.asname.name, cst.Name)
+                name = item.asname.name.value
+            else:
+                name = _dotted_text(item.name).split(".")[0]
+                dotted = prefix + name
+            scope.bind(name, _Binding(_REEXPORTS.get(dotted, dotted), weak=weak))
+
+    def _assign(self, node: cst.Assign | cst.AnnAssign | cst.AugAssign, scope: _Scope) -> None:
+        targets = [item.target for item in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        value = None if isinstance(node, cst.AugAssign) else node.value
+        for target in targets:
+            if isinstance(target, cst.Name):
+                nothing = isinstance(value, cst.Name) and value.value == "None"
+                alias = value if isinstance(value, (cst.Name, cst.Attribute)) and not nothing else None
+                scope.bind(target.value, _Binding(alias=alias, weak=nothing))
+                continue
+            for name in _targets(target):
+                scope.bind(name, _Binding())
+
+
+def _is_body(above: cst.CSTNode, below: cst.CSTNode) -> bool:
+    return isinstance(above, (cst.FunctionDef, cst.ClassDef)) and above.body is below
+
+
+def _params(params: cst.Parameters) -> Iterator[cst.Param]:
+    yield from params.posonly_params
+    yield from params.params
+    yield from params.kwonly_params
+    for star in (params.star_arg, params.star_kwarg):
+        if isinstance(star, cst.Param):
+            yield star
+
+
+def _bound_by(node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> Iterator[str]:
+    """Names that a statement binds itself, other than imports, assignments and definitions."""
+    if isinstance(node, cst.For):
+        yield from _targets(node.target)
+    elif isinstance(node, cst.With):
+        for item in node.items:
+            if item.asname is not None:
+                yield from _targets(item.asname.name)
+    elif isinstance(node, (cst.Try, cst.TryStar)):
+        for handler in node.handlers:
+            if handler.name is not None:
+                yield from _targets(handler.name.name)
+    elif isinstance(node, cst.Match):
+        for case in node.cases:
+            for part in walk(case.pattern):
+                if isinstance(part, (cst.MatchAs, cst.MatchStar)) and part.name is not None:
+                    yield part.name.value
+
+
+def _targets(node: cst.BaseExpression) -> Iterator[str]:
+    if isinstance(node, cst.Name):
+        yield node.value
+    elif isinstance(node, (cst.Tuple, cst.List)):
+        for element in node.elements:
+            yield from _targets(element.value)
+
+
+def _dotted_text(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.Attribute):
+        return f"{_dotted_text(node.value)}.{node.attr.value}"
+    assert isinstance(node, cst.Name)
+    return node.value

@@ -1,0 +1,70 @@
+"""Walking syntax trees without whitespace: the one traversal that everything else uses.
+
+LibCST's own ``.children`` and visitors pass through every whitespace node, which costs as much as the parse.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import libcst as cst
+
+_SKIPPED = frozenset(
+    "leading_lines leading_whitespace lines_after_decorators header footer trailing_whitespace indent newline comment comma semicolon "
+    "lpar rpar lbracket rbracket lbrace rbrace equal dot colon first_colon second_colon".split()
+)
+_TEXT = (str, bool, int)
+
+_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+
+
+def child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    """The fields of a node class that can hold something other than whitespace and punctuation, in class order."""
+    try:
+        return _fields[kind]
+    except KeyError:
+        names = tuple(
+            field.name
+            for field in dataclasses.fields(kind)
+            if field.name not in _SKIPPED and not field.name.startswith("whitespace_") and field.type not in _TEXT
+        )
+        return _fields.setdefault(kind, names)
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Child nodes in field order (decorators of a function come after its body), without whitespace."""
+    found: list[cst.CSTNode] = []
+    for name in child_fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += value
+    return found
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and everything below it, parents first."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        below = children(current)
+        below.reverse()
+        stack += below
+
+
+def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
+    """Every name that an expression or statement reads (attributes and keywords are no names)."""
+    if isinstance(node, cst.Name):
+        yield node
+        return
+    if isinstance(node, cst.Attribute):
+        yield from names_in(node.value)
+        return
+    if isinstance(node, cst.Arg):
+        yield from names_in(node.value)
+        return
+    for child in children(node):
+        yield from names_in(child)
