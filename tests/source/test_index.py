@@ -85,9 +85,8 @@ def test_statements_stand_where_ast_says() -> None:
             assert cut(EVERYTHING, place) == index.module.code_for_node(bare)
         else:
             word = {"TryStar": "try", "FunctionDef": "def", "ClassDef": "class"}.get(type(node).__name__)
-            assert cut(EVERYTHING, place).removeprefix("async ").startswith(
-                word or ("elif", type(node).__name__.lower())
-            )
+            words = (word,) if word else ("elif", type(node).__name__.lower())
+            assert cut(EVERYTHING, place).removeprefix("async ").startswith(words)
 
 
 def test_expressions_stand_exactly() -> None:

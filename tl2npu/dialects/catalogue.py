@@ -174,7 +174,7 @@ class Binding:
     def _positional(self) -> Iterator[tuple[str, object]]:
         values = [value for keyword, value in self.args if keyword is None]
         slots = self._slots()
-        yield from zip(slots, values)
+        yield from zip(slots, values, strict=False)
         rest = values[len(slots) :]
         if not rest:
             return

@@ -8,24 +8,11 @@ requests, of the project's survey of the compiler's passes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from tl2npu.dialects.limits import LIMITS_2026_06
-
-
-@dataclass(frozen=True)
-class PlanningLimits:
-    """Bytes that AscendMemoryPlanning allows per core; a kernel above them makes the compiler crash without a text.
-
-    Source: ``src/transform/ascend_memory_planning.cc:34-38``, the same for every device.
-    """
-
-    l1: int = 524_032
-    ub: int = 196_352
-    l0a: int = 65_536
-    l0b: int = 65_536
-    l0c: int = 131_072
+from tl2npu.devices import PLANNING_2026_06, Capacity
+from tl2npu.dialects.limits import LIMITS_2026_06, LIMITS_2026_09
 
 
 @dataclass(frozen=True)
@@ -34,7 +21,9 @@ class Compiler:
 
     ``vid_aware_ops``: tile operators whose element count AscendVidReduction halves under ``threads=2`` if the first
     operand starts at offset 0 (``IsTileOp``). ``vid_aware_regions``: operators whose regions or template it halves in
-    another way (copies, reductions over the last axis). ``limits``: rule code -> evidence that the limit holds.
+    another way: copies, reductions over the last axis of a literal shape. ``limits``: rule code -> evidence.
+    ``default_pass_configs``: keys that are on without being given. ``cross_core_flags``: flag numbers for hand-overs
+    (0 to 10 in the vendor's documentation; the compiler checks no bound). ``note``: what else is known to differ.
     """
 
     version: str
@@ -43,9 +32,10 @@ class Compiler:
     vid_aware_ops: frozenset[str]
     vid_aware_regions: frozenset[str]
     limits: Mapping[str, str]
-    planning: PlanningLimits = field(default_factory=PlanningLimits)
+    planning: Capacity
     default_pass_configs: frozenset[str] = frozenset()
     cross_core_flags: int = 11
+    note: str = ""
 
     def holds(self, code: str) -> bool:
         """Whether the limit of a rule (``TL836``) is known to hold in this version."""
@@ -72,9 +62,26 @@ JUNE_2026 = Compiler(
     vid_aware_ops=_IS_TILE_OP,
     vid_aware_regions=_REGIONS,
     limits=LIMITS_2026_06,
+    planning=PLANNING_2026_06,
 )
 
-COMPILERS: Mapping[str, Compiler] = MappingProxyType({compiler.version: compiler for compiler in (JUNE_2026,)})
+SEPTEMBER_2026 = Compiler(
+    version="2026-09",
+    commit=None,
+    source="pull request #1783 (merged, 2026-09)",
+    vid_aware_ops=_IS_TILE_OP | {"tile.cast", "tile.mul_add_dst", "tile.silu"},
+    vid_aware_regions=_REGIONS,
+    limits=LIMITS_2026_09,
+    planning=PLANNING_2026_06,
+    default_pass_configs=frozenset({"TL_ASCEND_AUTO_CV_COMBINE"}),
+    note="known from pull requests, issues and the repository's migration notes only, never run; T.Scope may stay, and "
+    "a scalar store to global memory needs one; allocation scopes are named shared.l1 and shared.ub (#1332); memory "
+    "planning still ignores the sizes of A5 (#1369)",
+)
+
+COMPILERS: Mapping[str, Compiler] = MappingProxyType(
+    {compiler.version: compiler for compiler in (JUNE_2026, SEPTEMBER_2026)}
+)
 """Known compiler versions by name."""
 
 DEFAULT_COMPILER = JUNE_2026

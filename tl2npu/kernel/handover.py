@@ -54,12 +54,13 @@ class Traffic:
     tensor: Buffer
     writers: list[Place] = field(default_factory=list)
     readers: list[Place] = field(default_factory=list)
-    other: list[Stmt] = field(default_factory=list)
+    element_reads: list[Stmt] = field(default_factory=list)
+    element_writes: list[Stmt] = field(default_factory=list)
 
     @property
     def exchanged(self) -> bool:
         """Written and read inside the kernel."""
-        return bool(self.writers or self.other) and bool(self.readers or self.other)
+        return bool(self.writers or self.element_writes) and bool(self.readers or self.element_reads)
 
 
 @dataclass(eq=False)
@@ -97,12 +98,14 @@ def traffic(kernel: Kernel) -> dict[Buffer, Traffic]:
                     place = Place(stmt, parents, region(operand, other), order)
                     entry = found[operand.buffer]
                     (entry.writers if is_write else entry.readers).append(place)
-            loads = [*stmt.src.loads, *stmt.dst.loads]
-        else:
-            loads = [access.operand for access in accesses(stmt)]
-        for operand in loads:
-            if operand.buffer in found:
-                found[operand.buffer].other.append(stmt)
+        for access in accesses(stmt):
+            if access.operand.buffer not in found or (isinstance(stmt, Copy) and not access.element):
+                continue
+            entry = found[access.operand.buffer]
+            if access.reads:
+                entry.element_reads.append(stmt)
+            if access.writes:
+                entry.element_writes.append(stmt)
     return found
 
 

@@ -19,6 +19,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import ScopeBlock
 from tl2npu.passes.hand_overs import side
 from tl2npu.passes.job import Job
+from tl2npu.passes.scopes import FLAG_NAMES
 
 _CUBE_PIPES = ("FIX", "M", "MTE1")
 _VECTOR_PIPES = ("V", "MTE3")
@@ -55,6 +56,10 @@ def _check_grid_barriers(kernel: Kernel, syncs: Sequence[Sync], entries: Sequenc
     barriers = [stmt for stmt in syncs if stmt.op.name == "sync_all"]
     modes = [s for s in syncs if s.op.name == "set_cross_flag" and s.text("mode") not in ("", "2")]
     for stmt in [*barriers, *modes]:
+        if entries and stmt in modes and not _crosses(entries[0]):
+            raise Blocked(
+                "TL849", stmt.node, f"`{entries[0].tensor.name}` passes data between cores of the same kind"
+            )
         if entries:
             raise Blocked(
                 "TL309", stmt.node, f"a barrier across blocks protects `{entries[0].tensor.name}`, which is written and read"
@@ -90,7 +95,7 @@ def _run(kernel: Kernel, crossing: Sequence[Traffic], flags: Sequence[Sync]) -> 
             return [event for where, event in found.get(stmt, []) if where is core]
         if isinstance(stmt, Sync) and stmt in sides_of_flags and sides_of_flags[stmt] is core:
             kind = "set" if stmt.op.name == "set_cross_flag" else "wait"
-            flag = next((v.sym for k, v in stmt.args.items() if "flag" in k or k in ("id", "event_id")), None)
+            flag = next((v.sym for k, v in stmt.args.items() if k in FLAG_NAMES), None)
             return [Event("set" if kind == "set" else "wait", str(flag))]
         if isinstance(stmt, Loop) and stmt not in crossing_loops:
             return []

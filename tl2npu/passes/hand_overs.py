@@ -32,6 +32,7 @@ from tl2npu.kernel.model import (
     Buffer,
     Copy,
     Kernel,
+    Let,
     Loop,
     Memory,
     Op,
@@ -73,12 +74,9 @@ def find(kernel: Kernel) -> tuple[list[HandOver], list[Buffer]]:
         if not entry.exchanged:
             continue
         sides = {side(place, entry.tensor) for place in iterate_places(entry)}
-        if entry.other:
-            if len(sides) > 1 or not (entry.writers or entry.readers):
-                raise Blocked(
-                    "TL842", entry.other[0].node, f"`{entry.tensor.name}` is also accessed other than by copies"
-                )
-            continue
+        other = [*entry.element_writes, *entry.element_reads]
+        if other:
+            raise Blocked("TL842", other[0].node, f"`{entry.tensor.name}` is exchanged other than by copies")
         if len(sides) == 1:
             _same_core(entry)
             continue
@@ -312,6 +310,33 @@ def _check_cube_reader(kernel: Kernel, pair: HandOver) -> None:
                 )
             return
     raise Blocked("TL845", pair.reader.copy.node, f"no gemm reads `{pair.dst.name}`")
+
+
+def hoist_landings(job: Job) -> None:
+    """A fused copy names its landing buffer where the writer stands: allocate it before that."""
+    try:
+        pairs, _ = find(job.kernel)
+    except Blocked:
+        return  # the fusion itself will say why
+    order = {id(stmt): i for i, stmt in enumerate(job.kernel.walk())}
+    place = {s.buffer: i for i, s in enumerate(job.kernel.walk()) if isinstance(s, Alloc)}
+    late = [pair for pair in pairs if place.get(pair.dst, -1) > order[id(pair.writer.copy)]]
+    if not late:
+        return
+    first = min(late, key=lambda pair: order[id(pair.writer.copy)]).writer
+    anchor = first.parents[0].node if first.parents else job.file.index.parent(first.copy.node)
+    lets = {stmt.name for stmt in job.kernel.walk() if isinstance(stmt, Let)}
+    edits = Edits(job.file.index)
+    moved: list[cst.CSTNode] = []
+    for pair in late:
+        statement = pair.dst.statement
+        if statement is None or anchor is None or any(n.value in lets for n in names_in(pair.dst.node)):
+            raise Blocked("TL845", pair.writer.copy.node, f"`{pair.dst.name}` is allocated after the tile is produced")
+        moved.append(statement)
+        edits.remove(statement)
+    assert anchor is not None
+    edits.replace_many(anchor, [*moved, anchor])
+    job.apply(edits)
 
 
 def fuse(job: Job) -> Fused:

@@ -36,6 +36,8 @@ def require(job: Job, needed: tuple[str, ...]) -> None:
             missing = [key for key in missing if configs.values.get(key) is not False]
         if policy == "keep" and configs.values:
             raise Blocked("TL816", node, f"{missing[0]} is missing, and the policy is to keep pass_configs")
+        else:
+            missing = [key for key in ALL if key in missing or key in configs.values]
         unread = [key for key in missing if key in configs.values and configs.values[key] is None]
         if unread:
             raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read")
@@ -51,7 +53,8 @@ def _write(job: Job, found: Compilation, configs: Configs, missing: list[str]) -
     node = found.kwargs.get("pass_configs")
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         _new_dict(job, edits, found, missing, node)
-    elif configs.literal is not None and not configs.shared:
+        return
+    if configs.literal is not None and not configs.shared:
         edits.replace(configs.literal, extended(job, configs.literal, missing))
     else:
         items = ", ".join(f"{spelled(job, key, None)}: True" for key in missing)
@@ -124,6 +127,9 @@ def _new_dict(
     """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it."""
     bound = {n.value for n in names_in(job.module)}
     name = "pass_configs"
+    if name in bound and _suits(job, found, name, missing):
+        _pass_argument(job, name, old is not None)
+        return
     if name in bound:
         count = 2
         while f"developer_pass_configs{count if count > 2 else ''}" in bound:
@@ -133,10 +139,17 @@ def _new_dict(
     keys = "".join(f"    {spelled(job, key, None)}: True,\n" for key in missing)
     line = cst.parse_statement(f"{name} = {{\n{keys}}}\n")
     assert isinstance(line, cst.SimpleStatementLine)
-    line = line.with_changes(leading_lines=_blank_lines(top))
+    line = line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2 if _blank_lines(top) else [])
     edits.replace_many(top, [line, _spaced(top)])
     job.apply(edits)
     _pass_argument(job, name, old is not None)
+
+
+def _suits(job: Job, found: Compilation, name: str, needed: list[str]) -> bool:
+    """A module-level dict of that name already says exactly what is needed."""
+    other = read_configs(job.file, Compilation(found.node, None, {"pass_configs": cst.Name(name)}))
+    on = {key for key, value in other.values.items() if value}
+    return not other.unknown and on == set(needed)
 
 
 def _blank_lines(top: cst.BaseStatement) -> list[cst.EmptyLine]:

@@ -29,6 +29,7 @@ from tl2npu.passes import (
     scratch,
     signature,
     sync,
+    tidy,
     unused,
 )
 from tl2npu.passes.job import Job
@@ -59,7 +60,8 @@ def traits(job: Job) -> Traits:
         entry.exchanged and len({hand_overs.side(p, entry.tensor) for p in (*entry.writers, *entry.readers)}) > 1
         for entry in traffic(kernel).values()
     )
-    return Traits(_style(job, uses_vid, exchanges), cube, vector, uses_vid, exchanges)
+    style = _style(job, uses_vid, exchanges, cube and not vector)
+    return Traits(style, cube, vector, uses_vid, exchanges)
 
 
 def vid_name(kernel: Kernel) -> str | None:
@@ -73,7 +75,7 @@ def _used(kernel: Kernel, name: str) -> bool:
     return any(node.value == name for node in names_in(kernel.launch.node.body))
 
 
-def _style(job: Job, uses_vid: bool, exchanges: bool) -> Style:
+def _style(job: Job, uses_vid: bool, exchanges: bool, cube_only: bool) -> Style:
     kernel = job.kernel
     if kernel.launch is None:
         return "unknown"
@@ -90,10 +92,10 @@ def _style(job: Job, uses_vid: bool, exchanges: bool) -> Style:
         return "mixed" if automatic else "expert"
     if exchanges:
         return "workspace"
-    explicit = any(b.alloc in ("alloc_ub", "alloc_L1", "alloc_L0C") for b in kernel.buffers.values())
     if uses_vid:
         return "vid"
-    return "developer" if automatic or not explicit else "expert"
+    explicit = any(b.alloc in ("alloc_ub", "alloc_L1", "alloc_L0C") for b in kernel.buffers.values())
+    return "expert" if explicit and (cube_only or not automatic) else "developer"
 
 
 def refuse_unreadable(job: Job) -> None:
@@ -118,8 +120,8 @@ def _without_sync(job: Job) -> None:
     configs = [read_configs(job.file, found).values for found in compilations(job.located)]
     automatic = any(values.get(CV_SYNC) and values.get(COMBINE) for values in configs)
     coverage.check(job, automatic)
-    sync.remove_sync(job)
     scopes.flatten(job)
+    sync.remove_sync(job)
 
 
 def developer_form(job: Job, kind: Traits, threads: int) -> None:
@@ -132,6 +134,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
         if kernel.vid is not None and _used(kernel, vid_name(kernel) or ""):
             halves.whole_tiles(job, Rows(kernel, kernel.vid))
     init_branches.merge(job)
+    hand_overs.hoist_landings(job)
     fused = hand_overs.fuse(job)
     signature.drop_parameters(job, fused.emptied, fused.count)
     if kind.vector:
@@ -145,6 +148,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     allocations.infer_allocations(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
+    tidy.join_lines(job)
 
 
 def fallback_form(job: Job, kind: Traits) -> None:

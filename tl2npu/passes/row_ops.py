@@ -139,11 +139,18 @@ def _pair(stmt: Op) -> tuple[Operand, Operand] | None:
 
 
 def _row_broadcast(stmt: Op) -> bool:
+    """One value per row spread along the row: ``[M, 1]`` to ``[M, N]``, or ``[M]`` with ``axis=1``."""
     pair = _pair(stmt)
     if pair is None or not all(o.is_whole for o in pair):
         return False
     dst, src = (o.buffer for o in pair)
-    return len(dst.shape) == 2 and len(src.shape) == 2 and src.shape[0] == dst.shape[0] and src.shape[1] == const(1)
+    if len(dst.shape) != 2 or src.shape[:1] != dst.shape[:1]:
+        return False
+    axis = stmt.args.get("axis")
+    along = axis.sym.constant if isinstance(axis, Scalar) else None
+    if len(src.shape) == 1:
+        return along == 1
+    return len(src.shape) == 2 and src.shape[1] == const(1) and along in (None, 1)
 
 
 def _users(kernel: Kernel, stmt: Op) -> list[Op] | None:
@@ -230,6 +237,7 @@ def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
     i, j = _free(("i", "h_i", "row"), taken), _free(("j", "d_i", "col"), taken)
     parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
     rows, cols = (code(node) for node in tile.shape_nodes)
+    element = i if len(vector.shape) == 1 else f"{i}, 0"
     edits = Edits(job.file.index)
     for user in users:
         (_, dst), (_, left), (_, right) = user.operands
@@ -237,7 +245,7 @@ def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
         text = (
             f"for {i}, {j} in {parallel}({rows}, {cols}):\n"
             f"    {dst.buffer.name}[{i}, {j}] = "
-            f"{other.buffer.name}[{i}, {j}] {_INFIX[user.op.name]} {vector.name}[{i}, 0]\n"
+            f"{other.buffer.name}[{i}, {j}] {_INFIX[user.op.name]} {vector.name}[{element}]\n"
         )
         line = job.file.index.parent(user.node)
         assert isinstance(line, cst.SimpleStatementLine)

@@ -7,6 +7,7 @@ have arrived, else vector statements; loops that wait for each other and run equ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ import libcst as cst
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
+    Alloc,
     Branch,
     Buffer,
     Inlined,
@@ -24,7 +26,9 @@ from tl2npu.kernel.model import (
     ScopeBlock,
     Side,
     Stmt,
+    Sync,
     children,
+    walk,
 )
 from tl2npu.kernel.read import body_of
 from tl2npu.kernel.blocked import Blocked
@@ -32,6 +36,9 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children as nodes_below
 
+
+
+FLAG_NAMES = ("flag", "flag_id", "event_id", "id")
 
 
 @dataclass(eq=False)
@@ -50,6 +57,14 @@ class Line:
     def writes(self) -> set[Buffer]:
         """Tensors in global memory that the line writes."""
         return {o.buffer for s in self.stmts for o in writes(s, deep=True) if o.buffer.memory is Memory.GM}
+
+    def flags(self, operator: str) -> list[str]:
+        """Cross flags that the line sets or waits for, also inside loops and macros."""
+        return [
+            str(next((v.sym for k, v in s.args.items() if k in FLAG_NAMES), ""))
+            for s in walk(self.stmts)
+            if isinstance(s, Sync) and s.op.name == operator
+        ]
 
     @property
     def loop(self) -> Loop | None:
@@ -82,25 +97,63 @@ class Merger:
         self.joined: list[tuple[cst.CSTNode, cst.CSTNode]] = []
 
     def merge(self, cube: list[Line], vector: list[Line]) -> list[cst.BaseStatement]:
-        """One list of statements; raises :class:`Blocked` if the cores wait for each other in no possible order."""
-        cube, vector = list(cube), list(vector)
+        """One list of statements; raises :class:`Blocked` if the cores wait for each other in no possible order.
+
+        Cross flags say when a core goes on: a wait stands behind the matching set of the other core.
+        """
+        pending = {Side.CUBE: list(cube), Side.VECTOR: list(vector)}
+        credit: Counter[tuple[Side, str]] = Counter()
         result: list[cst.BaseStatement] = []
-        while cube or vector:
-            if cube and self._ready(cube[0], vector):
-                result.append(cube.pop(0).node)
-            elif vector and self._ready(vector[0], cube):
-                result.append(vector.pop(0).node)
-            elif cube and vector and cube[0].loop and vector[0].loop:
-                result.append(self._join(cube.pop(0), vector.pop(0)))
+        while any(pending.values()):
+            side = next((s for s in pending if self._ready(s, pending, credit)), None)
+            heads = [lines[0] for lines in pending.values() if lines]
+            if side is not None:
+                line = pending[side].pop(0)
+                self._pass(side, line, credit)
+                result.append(line.node)
+            elif len(heads) == 2 and all(line.loop for line in heads):
+                result.append(self._join(pending[Side.CUBE].pop(0), pending[Side.VECTOR].pop(0)))
+            elif (early := next((s for s in pending if self._ready(s, pending, None)), None)) is not None:
+                result.append(pending[early].pop(0).node)  # the set that it waits for was in the iteration before
             else:
-                place = (cube or vector)[0]
-                raise Blocked("TL310", place.node, "the cores wait for each other in an order that no text can show")
+                raise Blocked(
+                    "TL310", heads[0].node, "the cores wait for each other in an order that no text can show"
+                )
         return result
 
     @staticmethod
-    def _ready(line: Line, others: list[Line]) -> bool:
-        pending = {tensor for other in others for tensor in other.writes}
-        return not (line.reads & pending)
+    def _ready(side: Side, pending: dict[Side, list[Line]], credit: Counter[tuple[Side, str]] | None) -> bool:
+        """The next line of a core may go: its tiles are written, its flags are set (``credit`` None: flags ignored)."""
+        if not pending[side]:
+            return False
+        line = pending[side][0]
+        others = pending[Side.VECTOR if side is Side.CUBE else Side.CUBE]
+        if line.reads & {tensor for other in others for tensor in other.writes}:
+            return False
+        if credit is None:
+            return True
+        to_come = {flag for other in others for flag in other.flags("set_cross_flag")}
+        return all(credit[side, flag] or flag not in to_come for flag in line.flags("wait_cross_flag"))
+
+    def in_text_order(self, run: Sequence[tuple[Side, Line]]) -> list[cst.BaseStatement] | None:
+        """The lines as the author ordered them, if each finds what it needs; None if the order must change."""
+        pending: dict[Side, list[Line]] = {Side.CUBE: [], Side.VECTOR: []}
+        for side, line in run:
+            pending[side].append(line)
+        credit: Counter[tuple[Side, str]] = Counter()
+        for side, line in run:
+            if not self._ready(side, pending, credit):
+                return None
+            self._pass(side, pending[side].pop(0), credit)
+        return [line.node for _, line in run]
+
+    @staticmethod
+    def _pass(side: Side, line: Line, credit: Counter[tuple[Side, str]]) -> None:
+        """Account for the flags of a line that has gone."""
+        for flag in line.flags("wait_cross_flag"):
+            credit[side, flag] = max(0, credit[side, flag] - 1)
+        other = Side.VECTOR if side is Side.CUBE else Side.CUBE
+        credit.update((other, flag) for flag in line.flags("set_cross_flag"))
 
     def _join(self, left: Line, right: Line) -> cst.BaseStatement:
         cube, vector = left.loop, right.loop
@@ -159,7 +212,7 @@ def _innermost(body: list[Stmt], job: Job) -> tuple[Sequence[cst.CSTNode], list[
             if stmt.via:
                 raise Blocked("TL310", stmt.node, "the Scope stands in a macro")
             parent = job.file.index.parent(stmt.node)
-            assert isinstance(parent, (cst.IndentedBlock, cst.Module))
+            assert isinstance(parent, cst.IndentedBlock)
             return parent.body, body
         for inner in children(stmt):
             if isinstance(stmt, (Loop, Branch, Inlined)):
@@ -172,13 +225,18 @@ def _innermost(body: list[Stmt], job: Job) -> tuple[Sequence[cst.CSTNode], list[
 def _flatten_block(job: Job, block: list[Line]) -> None:
     scoped = [line for line in block if line.stmts and isinstance(line.stmts[0], ScopeBlock)]
     first = block.index(scoped[0])
-    run = [line for line in block[first:] if line.stmts and isinstance(line.stmts[0], ScopeBlock)]
     last = first
-    while last + 1 < len(block) and block[last + 1] in run:
-        last += 1
-    run = block[first : last + 1]
+    hoisted: list[Line] = []
+    for position in range(first + 1, len(block)):
+        if block[position] in scoped:
+            last = position
+        elif not _is_allocation(block[position]):
+            break
+    hoisted = [line for line in block[first : last + 1] if line not in scoped]
+    run = [line for line in block[first : last + 1] if line in scoped]
     _check_names(run)
     sides: dict[Side, list[Line]] = {Side.CUBE: [], Side.VECTOR: []}
+    ordered: list[tuple[Side, Line]] = []
     for line in run:
         scope = line.stmts[0]
         assert isinstance(scope, ScopeBlock) and isinstance(scope.node, cst.With)
@@ -186,9 +244,10 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
         if inner:
             inner[0] = Line(_with_comments(inner[0].node, scope.node), inner[0].stmts)
         sides[scope.side] += inner
+        ordered += [(scope.side, line) for line in inner]
     merger = Merger()
     try:
-        body = merger.merge(sides[Side.CUBE], sides[Side.VECTOR])
+        body = merger.in_text_order(ordered) or merger.merge(sides[Side.CUBE], sides[Side.VECTOR])
     except Blocked as blocked:
         merger = Merger()
         body = [line.node for core in (Side.CUBE, Side.VECTOR) for line in sides[core]]
@@ -197,14 +256,20 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
         _rename(job, merger.renames)
         return
     edits = Edits(job.file.index)
-    edits.replace_many(run[0].node, body or [cst.SimpleStatementLine([cst.Pass()])])
-    for line in run[1:]:
-        edits.replace_many(line.node, [])
+    block_node = job.file.index.parent(run[0].node)
+    assert isinstance(block_node, cst.IndentedBlock)
+    new_body = [line.node for line in block[:first]]
+    new_body += [line.node for line in hoisted] + body + [line.node for line in block[last + 1 :]]
+    edits.replace(block_node, block_node.with_changes(body=new_body or [cst.SimpleStatementLine([cst.Pass()])]))
     for line in run:
         job.change("TL302", line.node, "AUTO_CV_COMBINE splits the work between the cores")
     for left, _right in merger.joined:
         job.change("TL307", left, "cube and vector loop run equally often and exchange tiles: one loop")
     job.apply(edits)
+
+
+def _is_allocation(line: Line) -> bool:
+    return bool(line.stmts) and all(isinstance(stmt, Alloc) for stmt in line.stmts)
 
 
 def _with_comments(node: cst.BaseStatement, scope: cst.With) -> cst.BaseStatement:

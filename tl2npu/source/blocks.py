@@ -49,9 +49,8 @@ def merge_lines(slots: Sequence[LineSlot], footer: Sequence[cst.EmptyLine]) -> t
     limit = _blank_run(slots[0].old.leading_lines) if slots else 0
     for slot in slots:
         own = slot.old.leading_lines
-        if not slot.new:
-            pending = join_lines(pending, own)
-        elif own and not any(line is kept for new in slot.new for line in new.leading_lines for kept in own):
+        carried = any(line is kept for new in slot.new for line in new.leading_lines for kept in own)
+        if not carried:
             pending = join_lines(pending, own)
         for new in slot.new:
             lines = join_lines(pending, new.leading_lines) if pending else tuple(new.leading_lines)

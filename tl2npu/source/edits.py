@@ -91,7 +91,8 @@ class Edits:
             for above in self._index.ancestors(node):
                 if id(above) in self._new and id(above) not in self._unwrapped:
                     raise EditError(
-                        f"an edit of a {type(node).__name__} lies inside a {type(above).__name__} that is replaced or removed"
+                        f"the edit of a {type(node).__name__} lies inside a {type(above).__name__}"
+                        " that is replaced or removed"
                     )
                 if id(above) in dirty:
                     break
@@ -165,7 +166,8 @@ class _Rebuild:
             body, footer = self.block(items, node.footer)
             if isinstance(node, cst.IndentedBlock) and not body:
                 body, footer = [cst.SimpleStatementLine([cst.Pass()], leading_lines=_comments(footer))], ()
-            return {"body": body, "footer": footer}
+            emptied = isinstance(node, cst.Module) and not (body or footer or node.header)
+            return {"body": body, "footer": footer, **({"has_trailing_newline": False} if emptied else {})}
         if isinstance(node, cst.SimpleStatementSuite):
             return {"body": self.small_statements(node.body) or [cst.Pass()]}
         if name in _WITH_LINES:

@@ -94,7 +94,6 @@ class Names:
                     continue
                 if best is None or len(dotted) > best[0]:
                     best = len(dotted), name + canonical[len(dotted) :]
-        module, _, last = canonical.rpartition(".")
         for star in self.star:
             first = canonical[len(star) + 1 :].split(".")[0]
             if canonical.startswith(star + ".") and first not in seen and (best is None or len(star) > best[0] - 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import libcst as cst
 
@@ -80,7 +81,7 @@ def _span(
 
 def _replaced(chain: list[cst.CSTNode], new: cst.CSTNode) -> cst.CSTNode | None:
     """The last node of the chain, rebuilt with the first one replaced."""
-    for child, above in zip(chain, chain[1:], strict=False):
+    for child, above in pairwise(chain):
         for name in child_fields(type(above)):
             value = getattr(above, name)
             if value is child:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 _SKIPPED = frozenset(
-    "leading_lines leading_whitespace lines_after_decorators header footer trailing_whitespace indent newline comment comma semicolon "
-    "lpar rpar lbracket rbracket lbrace rbrace equal dot colon first_colon second_colon".split()
+    "leading_lines leading_whitespace lines_after_decorators header footer trailing_whitespace indent newline comment "
+    "comma semicolon lpar rpar lbracket rbracket lbrace rbrace equal dot colon first_colon second_colon".split()
 )
 _TEXT = (str, bool, int)
 

@@ -9,17 +9,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tl2npu.dialects.ascend import (
+    annotation,
+    debugging,
+    expressions,
+    gpu,
     launch,
     loops,
     matrix,
     memory,
     reduce,
+    script,
+    swizzle,
     sync,
+    system,
     tile_arithmetic,
     tile_blocks,
     tile_movement,
     tile_order,
     transfer,
+    types,
 )
 from tl2npu.dialects.catalogue import Operator
 
@@ -35,6 +43,14 @@ _FILES = (
     sync,
     loops,
     launch,
+    annotation,
+    debugging,
+    swizzle,
+    system,
+    expressions,
+    types,
+    script,
+    gpu,
 )
 
 OPERATORS: Mapping[str, Operator] = MappingProxyType({row.name: row for file in _FILES for row in file.OPERATORS})

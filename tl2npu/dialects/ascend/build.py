@@ -66,6 +66,25 @@ def keyword(param: Param) -> Param:
     return Param(param.name, param.role, param.default, kind, param.scalar, param.seen)
 
 
+def plain(signature: str) -> tuple[Param, ...]:
+    """Parameters of a plain signature such as ``"cond t f span=None"``, all of them SCALAR.
+
+    For names whose arguments are expressions only, or that no Ascend kernel uses. ``*name`` is variadic; what stands
+    behind it, or behind a lone ``*``, takes keywords only.
+    """
+    params: list[Param] = []
+    kind: ParamKind = "positional"
+    for word in signature.split():
+        if word.startswith("*"):
+            if word != "*":
+                params.append(Param(word[1:], Role.SCALAR, None, "variadic"))
+            kind = "keyword"
+            continue
+        name, _, default = word.partition("=")
+        params.append(Param(name, Role.SCALAR, default or None, kind))
+    return tuple(params)
+
+
 def operator(
     name: str,
     kind: Kind,

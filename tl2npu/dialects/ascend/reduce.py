@@ -32,14 +32,14 @@ def _reduce(name: str) -> Operator:
         write("out"),
         flag("dim", "-1"),
         variadic("args", Role.FLAG),
-        keyword(flag("clear", "_REDUCE_KWARG_SENTINEL")),
-        keyword(shape("real_shape", "_REDUCE_KWARG_SENTINEL")),
+        keyword(flag("clear", "True")),
+        keyword(shape("real_shape", "None")),
         core=Core.VECTOR,
         row_independent=True,
         axis="dim",
         extras=("clear", "real_shape"),
         defined=f"{_FILE}:{name}",
-        note=f"default clear=True; after dim, a bool is clear and a list or tuple is real_shape; {_CLEAR}",
+        note=f"after dim, a bool is clear and a list or tuple is real_shape; {_CLEAR}",
     )
 
 

@@ -27,9 +27,7 @@ def _block(name: str, *params: Param, note: str = "", elementwise: bool = False)
 
 def _whole_reduce(name: str, *last: Param) -> Operator:
     strides = (scalar("dstrepstride"), scalar("srcblkstride"), scalar("srcrepstride"))
-    return _block(
-        name, write("dst"), read("src"), scalar("mask"), count("repeattimes"), *strides, *last, note=_NO_PTO
-    )
+    return _block(name, write("dst"), read("src"), scalar("mask"), count("repeattimes"), *strides, *last, note=_NO_PTO)
 
 
 def _block_reduce(name: str) -> Operator:

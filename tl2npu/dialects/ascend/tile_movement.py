@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tl2npu.dialects.ascend.build import count, flag, mode, operator, read, scalar, scratch, write
 from tl2npu.dialects.ascend.tile_arithmetic import FILE
-from tl2npu.dialects.catalogue import Core, Kind, Operator, Role, Param
+from tl2npu.dialects.catalogue import Core, Kind, Operator, Param, Role
 
 
 def _row_expand(name: str, sign: str) -> Operator:
@@ -69,8 +69,8 @@ OPERATORS = (
         core=Core.VECTOR,
         elementwise=True,
         defined=f"{FILE}:select",
-        note="VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE or VSEL_TENSOR_TENSOR_MODE; the compiler sees dst as read only; "
-        "an integer literal as src1 is not accepted",
+        note="VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE or VSEL_TENSOR_TENSOR_MODE; the compiler sees dst as read "
+        "only; an integer literal as src1 is not accepted",
     ),
     operator(
         "tile.broadcast",

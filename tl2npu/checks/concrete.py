@@ -1,0 +1,320 @@
+"""Concrete sizes: the factory run on what its callers in the file, or its defaults, give.
+
+A small interpreter over the factory's statements, for integers, floats, strings and bools. What it does not know it
+forgets; nothing of the user's code is executed.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.factory import FileKernels, Located, calls
+from tl2npu.kernel.read import assigned_names, body_of
+from tl2npu.source.names import Names
+from tl2npu.source.tree import children
+
+Values = dict[str, int]
+Known = dict[str, object]
+
+_LIMIT = 16
+_BINARY: Mapping[type[cst.BaseBinaryOp], Callable[[float, float], object]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.Divide: operator.truediv,
+    cst.FloorDivide: operator.floordiv,
+    cst.Modulo: operator.mod,
+}
+_COMPARE: Mapping[type[cst.BaseCompOp], Callable[[float, float], bool]] = {
+    cst.Equal: operator.eq,
+    cst.NotEqual: operator.ne,
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+}
+_SYMBOLIC = ("symbolic", "dynamic", "dyn", "var")
+
+
+class Unknown(Exception):
+    """The value of an expression cannot be told."""
+
+
+def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
+    """The Python value of an expression; raises :class:`Unknown`."""
+    if isinstance(node, (cst.Integer, cst.Float, cst.SimpleString)):
+        return node.evaluated_value
+    if isinstance(node, cst.Name):
+        return _name(node.value, known)
+    if isinstance(node, cst.UnaryOperation):
+        return _unary(node, known, names)
+    if isinstance(node, cst.BinaryOperation):
+        return _binary(node, known, names)
+    if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        target = node.comparisons[0]
+        return _compare(target.operator, evaluate(node.left, known, names), target.comparator, known, names)
+    if isinstance(node, cst.BooleanOperation):
+        left = evaluate(node.left, known, names)
+        taken = bool(left) == isinstance(node.operator, cst.Or)
+        return left if taken else evaluate(node.right, known, names)
+    if isinstance(node, cst.IfExp):
+        return evaluate(node.body if evaluate(node.test, known, names) else node.orelse, known, names)
+    if isinstance(node, cst.Call):
+        return _call(node, known, names)
+    raise Unknown
+
+
+def _name(name: str, known: Known) -> object:
+    if name in ("True", "False", "None"):
+        return {"True": True, "False": False, "None": None}[name]
+    if name not in known:
+        raise Unknown
+    return known[name]
+
+
+def _unary(node: cst.UnaryOperation, known: Known, names: Names) -> object:
+    value = evaluate(node.expression, known, names)
+    if isinstance(node.operator, cst.Not):
+        return not value
+    if isinstance(value, (int, float)) and isinstance(node.operator, (cst.Minus, cst.Plus)):
+        return -value if isinstance(node.operator, cst.Minus) else value
+    raise Unknown
+
+
+def _binary(node: cst.BinaryOperation, known: Known, names: Names) -> object:
+    left, right = evaluate(node.left, known, names), evaluate(node.right, known, names)
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        raise Unknown
+    if isinstance(node.operator, cst.Power):
+        if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right <= 64 or abs(left) > 1024:
+            raise Unknown
+        return left**right
+    if isinstance(node.operator, (cst.LeftShift, cst.RightShift)):
+        if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right <= 64:
+            raise Unknown
+        return left << right if isinstance(node.operator, cst.LeftShift) else left >> right
+    function = _BINARY.get(type(node.operator))
+    if function is None:
+        raise Unknown
+    try:
+        return function(left, right)
+    except (ZeroDivisionError, OverflowError):
+        raise Unknown from None
+
+
+def _compare(
+    head: cst.BaseCompOp, left: object, right_node: cst.BaseExpression, known: Known, names: Names
+) -> bool:
+    if isinstance(head, (cst.In, cst.NotIn)) and isinstance(right_node, (cst.Tuple, cst.List, cst.Set)):
+        found = any(left == evaluate(item.value, known, names) for item in right_node.elements)
+        return found == isinstance(head, cst.In)
+    right = evaluate(right_node, known, names)
+    if isinstance(head, (cst.Is, cst.IsNot)):
+        return (left is right) == isinstance(head, cst.Is)
+    if isinstance(head, (cst.Equal, cst.NotEqual)):
+        return (left == right) == isinstance(head, cst.Equal)
+    function = _COMPARE.get(type(head))
+    if function is None or not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        raise Unknown
+    return function(left, right)
+
+
+def _call(node: cst.Call, known: Known, names: Names) -> object:
+    if any(arg.keyword is not None or arg.star for arg in node.args):
+        raise Unknown
+    resolved = names.resolve(node.func) or ""
+    bare = node.func.value if isinstance(node.func, cst.Name) and node.func.value not in known else ""
+    short = resolved.rsplit(".", 1)[-1] if resolved.startswith(("tilelang.", "math.")) else bare
+    values = [evaluate(arg.value, known, names) for arg in node.args]
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    if len(numbers) != len(values):
+        raise Unknown
+    whole = [int(value) for value in numbers]
+    if short in ("ceildiv", "cdiv") and len(whole) == 2 and whole[1]:
+        return -(-whole[0] // whole[1])
+    if short == "next_power_of_2" and len(whole) == 1:
+        return 1 << max(0, whole[0] - 1).bit_length()
+    if short in ("min", "max") and numbers:
+        return min(numbers) if short == "min" else max(numbers)
+    if short in ("int", "abs", "floor", "ceil") and len(numbers) == 1:
+        only = numbers[0]
+        return {"int": int, "abs": abs, "floor": math.floor, "ceil": math.ceil}[short](only)
+    raise Unknown
+
+
+def run(statements: Sequence[cst.CSTNode], known: Known, names: Names) -> bool:
+    """Carry out assignments and decidable branches, changing ``known``; False after a ``return`` or ``raise``."""
+    for statement in statements:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                if isinstance(small, (cst.Return, cst.Raise)):
+                    return False
+                _assign(small, known, names)
+        elif isinstance(statement, cst.If):
+            if not _branch(statement, known, names):
+                return False
+        elif isinstance(statement, cst.BaseCompoundStatement):
+            _forget(statement, known)
+    return True
+
+
+def _branch(statement: cst.If, known: Known, names: Names) -> bool:
+    try:
+        taken = bool(evaluate(statement.test, known, names))
+    except Unknown:
+        _forget(statement, known)
+        return True
+    if taken:
+        return run(body_of(statement), known, names)
+    if isinstance(statement.orelse, cst.If):
+        return _branch(statement.orelse, known, names)
+    return run(body_of(statement.orelse), known, names) if statement.orelse is not None else True
+
+
+def _assign(small: cst.CSTNode, known: Known, names: Names) -> None:
+    pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
+    if isinstance(small, cst.Assign):
+        for item in small.targets:
+            pairs += _pairs(item.target, small.value)
+    elif isinstance(small, cst.AnnAssign) and small.value is not None:
+        pairs = [(small.target, small.value)]
+    found: Known = {}
+    for target, value in pairs:
+        if isinstance(target, cst.Name):
+            try:
+                found[target.value] = evaluate(value, known, names)
+            except Unknown:
+                continue
+    _forget(small, known)
+    known.update(found)
+
+
+def _pairs(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    sequences = (cst.Tuple, cst.List)
+    if isinstance(target, sequences) and isinstance(value, sequences) and len(target.elements) == len(value.elements):
+        return [(a.value, b.value) for a, b in zip(target.elements, value.elements, strict=True)]
+    return [(target, value)]
+
+
+def _forget(node: cst.CSTNode, known: Known) -> None:
+    for name in assigned_names(node):
+        known.pop(name, None)
+
+
+def values_of(file: FileKernels, located: Located) -> tuple[Values, ...]:
+    """What each readable call of the factory makes of its names; what the defaults make of them if there is none."""
+    module: Known = {}
+    run(file.index.module.body, module, file.names)
+    if located.factory is None:
+        return (_integers(module),)
+    node = located.factory.node
+    found: list[Values] = []
+    for call in calls(file.index.module):
+        if isinstance(call.func, cst.Name) and call.func.value == node.name.value and len(found) < _LIMIT:
+            bound = _bind(node, call, module, file.names)
+            if bound is not None:
+                values = _in_factory(node, bound, module, file.names)
+                if values not in found:
+                    found.append(values)
+    return tuple(found) or (_in_factory(node, _bind_defaults(node, module, file.names), module, file.names),)
+
+
+def _params(node: cst.FunctionDef) -> list[cst.Param]:
+    return [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
+
+
+def _bind_defaults(node: cst.FunctionDef, module: Known, names: Names) -> Known:
+    bound: Known = {}
+    for param in _params(node):
+        if param.default is not None:
+            _try(param.name.value, param.default, bound, module, names)
+    return bound
+
+
+def _try(name: str, node: cst.BaseExpression, into: Known, known: Known, names: Names) -> None:
+    try:
+        into[name] = evaluate(node, known, names)
+    except Unknown:
+        into.pop(name, None)
+
+
+def _bind(node: cst.FunctionDef, call: cst.Call, module: Known, names: Names) -> Known | None:
+    """The parameters that a call gives known values; None for a call with stars."""
+    bound = _bind_defaults(node, module, names)
+    order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
+    position = 0
+    for arg in call.args:
+        if arg.star:
+            return None
+        if arg.keyword is not None:
+            _try(arg.keyword.value, arg.value, bound, module, names)
+        elif position < len(order):
+            _try(order[position], arg.value, bound, module, names)
+            position += 1
+        else:
+            return None
+    return bound
+
+
+def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names) -> Values:
+    params = {param.name.value for param in _params(node)}
+    known = {name: value for name, value in module.items() if name not in params} | bound
+    run(node.body.body, known, names)
+    return _integers(known)
+
+
+def _integers(known: Known) -> Values:
+    return {name: int(value) for name, value in known.items() if isinstance(value, int)}
+
+
+def runtime_names(file: FileKernels, located: Located) -> frozenset[str]:
+    """Names bound to ``T.symbolic(...)`` in the module or the factory, or given such a value where it is called."""
+    found: set[str] = set()
+    bodies: list[Sequence[cst.CSTNode]] = [file.index.module.body]
+    if located.factory is not None:
+        bodies.append(located.factory.node.body.body)
+    for body in bodies:
+        for statement in body:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    found |= _symbolic_targets(small, file.names)
+    if located.factory is not None:
+        node = located.factory.node
+        order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
+        for call in calls(file.index.module):
+            if not (isinstance(call.func, cst.Name) and call.func.value == node.name.value):
+                continue
+            for i, arg in enumerate(call.args):
+                name = arg.keyword.value if arg.keyword else order[i] if i < len(order) else ""
+                value = arg.value
+                if _is_symbolic(value, file.names) or (isinstance(value, cst.Name) and value.value in found):
+                    found.add(name)
+    return frozenset(found - {""})
+
+
+def _symbolic_targets(small: cst.CSTNode, names: Names) -> set[str]:
+    if not isinstance(small, cst.Assign):
+        return set()
+    found: set[str] = set()
+    for item in small.targets:
+        for target, value in _pairs(item.target, small.value):
+            if isinstance(target, cst.Name) and _is_symbolic(value, names):
+                found.add(target.value)
+    return found
+
+
+def _is_symbolic(node: cst.CSTNode, names: Names) -> bool:
+    if isinstance(node, cst.Call):
+        resolved = names.resolve(node.func) or ""
+        if resolved.startswith("tilelang.") and resolved.rsplit(".", 1)[-1] in _SYMBOLIC:
+            return True
+    if isinstance(node, cst.Subscript):
+        return (names.resolve(node.value) or "").endswith(".dyn")
+    parts = (child for child in children(node) if isinstance(child, (cst.BaseExpression, cst.Arg)))
+    return any(_is_symbolic(part, names) for part in parts)

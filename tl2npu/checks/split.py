@@ -1,0 +1,132 @@
+"""What ``threads=2`` does to a kernel: the buffers and loops that the compiler cuts in half, and those it leaves whole.
+
+Mirrors ``src/transform/ascend_vid_reduction.cc`` (legacy-to-developer.md, 2.5): every UB buffer loses half of dim 0
+except those that a copy fills through an index read from UB; a loop is halved if its plain variable is the first index
+of a halved buffer. Nothing else knows of the split, which is why the checks of rows exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tl2npu.checks.subject import Placed, Subject
+from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Range
+from tl2npu.kernel.symbolic import Opaque, Sym, const
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """One access of a halved buffer; ``row`` is the loop whose plain variable is the first index."""
+
+    placed: Placed
+    access: Access
+    row: Range | None
+
+    @property
+    def operand(self) -> Operand:
+        """The operand of the access."""
+        return self.access.operand
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer that is accessed."""
+        return self.access.operand.buffer
+
+
+@dataclass(eq=False)
+class Split:
+    """``halved`` and ``gathered`` (left whole) UB buffers; ``rows`` the halved loop variables with their uses."""
+
+    halved: set[Buffer] = field(default_factory=set)
+    gathered: set[Buffer] = field(default_factory=set)
+    uses: list[Use] = field(default_factory=list)
+    rows: dict[Range, list[Use]] = field(default_factory=dict)
+
+    def has_rows(self, buffer: Buffer) -> bool:
+        """Halved and with more than one row (a buffer of one row keeps it)."""
+        return buffer in self.halved and bool(buffer.shape) and buffer.shape[0] != const(1)
+
+
+def split_of(subject: Subject) -> Split:
+    """The split of a kernel launched with ``threads=2``."""
+    result = Split()
+    for placed in subject.statements:
+        if isinstance(placed.stmt, Copy):
+            result.gathered |= _gathered(placed.stmt)
+    result.halved = set(subject.allocated(Memory.UB)) - result.gathered
+    for placed in subject.statements:
+        for access in accesses(placed.stmt):
+            if access.operand.buffer in result.halved:
+                use = Use(placed, access, _row_of(placed, access.operand))
+                result.uses.append(use)
+                if use.row is not None:
+                    result.rows.setdefault(use.row, []).append(use)
+    return result
+
+
+def _row_of(placed: Placed, operand: Operand) -> Range | None:
+    dims = operand.dims
+    if not dims or not dims[0].is_point:
+        return None
+    return placed.range_of(dims[0].lo)
+
+
+def _gathered(copy: Copy) -> set[Buffer]:
+    """The UB side of a copy whose other side has an element of a UB buffer as a whole index."""
+    found: set[Buffer] = set()
+    for inner, outer in ((copy.src, copy.dst), (copy.dst, copy.src)):
+        if inner.buffer.memory is Memory.UB and outer.buffer.memory is not Memory.UB and index_loads(outer):
+            found.add(inner.buffer)
+    return found
+
+
+def index_loads(operand: Operand) -> list[Dim]:
+    """The indices that are, as a whole, an element of a UB buffer."""
+    return [dim for dim in operand.dims or () if is_plain_load(dim)]
+
+
+def is_plain_load(dim: Dim) -> bool:
+    """True for ``ix[i]`` as a whole index, with ``ix`` in UB."""
+    terms = dim.lo.terms
+    if len(terms) != 1 or terms[0][1] != 1 or len(terms[0][0]) != 1:
+        return False
+    atom = terms[0][0][0]
+    names = {load.buffer.name for load in dim.loads if load.buffer.memory is Memory.UB}
+    return isinstance(atom, Opaque) and atom.head.startswith("load ") and atom.head[5:] in names
+
+
+def is_row_view(operand: Operand, whole: bool = True) -> bool:
+    """``b[h, :]``: one row of a buffer with all (``whole``) or some of its columns."""
+    dims = operand.dims
+    if not dims or len(dims) < 2 or not dims[0].is_point:
+        return False
+    rest = list(zip(dims[1:], operand.buffer.shape[1:], strict=False))
+    if all(dim.is_point for dim, _ in rest):
+        return False
+    return not whole or all(not dim.is_point and dim.lo.is_zero and dim.extent == size for dim, size in rest)
+
+
+def is_element(operand: Operand) -> bool:
+    """``b[i, j]``: a single element."""
+    dims = operand.dims
+    return dims is not None and len(dims) == len(operand.buffer.shape) and all(dim.is_point for dim in dims)
+
+
+def starts_whole(operand: Operand) -> bool:
+    """The operand starts at offset 0 and covers the rows: the whole buffer, or all rows of some columns from 0."""
+    dims = operand.dims
+    return dims is None or (not dims[0].is_point and dims[0].lo.is_zero and dims[0].extent == operand.buffer.shape[0])
+
+
+def row_operands(stmt: Op) -> Iterator[tuple[str, Operand]]:
+    """The buffer arguments of an operator that are tiles or rows, not single elements used as scalars."""
+    for name, operand in stmt.operands:
+        if not is_element(operand):
+            yield name, operand
+
+
+def moves_by_one(sym: Sym, item: Range) -> bool:
+    """True if the expression grows by exactly 1 when the loop variable does."""
+    return sym.substitute({str(item.var): item.var + 1}) - sym == const(1)

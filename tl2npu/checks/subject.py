@@ -1,0 +1,243 @@
+"""What is checked: one kernel with its surroundings, and the questions that every check asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from tl2npu.checks.concrete import Values, runtime_names, values_of
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
+from tl2npu.kernel.access import side_of
+from tl2npu.kernel.configs import COMBINE, CV_SYNC, Configs, read_configs
+from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.model import (
+    Branch,
+    Buffer,
+    Copy,
+    Kernel,
+    Loop,
+    Memory,
+    Op,
+    Range,
+    ScopeBlock,
+    Side,
+    Stmt,
+    children,
+    walk_with_parents,
+)
+from tl2npu.kernel.positions import compilations
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.results import Severity
+
+if TYPE_CHECKING:
+    from tl2npu.options import Options
+
+DEFAULT_TARGET = "ascendc"
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One thing that is wrong; ``severity`` None means the severity of the code."""
+
+    code: str
+    node: cst.CSTNode
+    message: str
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A statement with the statements around it, outermost first, and its number in text order."""
+
+    stmt: Stmt
+    parents: tuple[Stmt, ...]
+    order: int
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The enclosing loops, outermost first."""
+        return tuple(p for p in self.parents if isinstance(p, Loop))
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """The loop variables in scope, outermost first; those of the statement itself if it is a loop."""
+        around = (*self.loops, self.stmt) if isinstance(self.stmt, Loop) else self.loops
+        return tuple(item for loop in around for item in loop.ranges)
+
+    @property
+    def conditions(self) -> tuple[tuple[Branch, bool], ...]:
+        """The enclosing branches, each with True where the statement stands in its ``then`` arm."""
+        chain = (*self.parents, self.stmt)
+        return tuple(
+            (p, any(s is inner for s in p.then)) for p, inner in pairwise(chain) if isinstance(p, Branch)
+        )
+
+    def range_of(self, sym: Sym) -> Range | None:
+        """The loop whose plain variable the expression is."""
+        return next((item for item in reversed(self.ranges) if item.var == sym), None)
+
+
+@dataclass(eq=False)
+class Subject:
+    """One kernel under check. Everything else is derived on first use and kept."""
+
+    kernel: Kernel
+    file: FileKernels
+    located: Located
+    options: Options
+
+    @cached_property
+    def statements(self) -> tuple[Placed, ...]:
+        """Every statement in text order, outer before inner."""
+        found = walk_with_parents(self.kernel.body)
+        return tuple(Placed(stmt, parents, order) for order, (stmt, parents) in enumerate(found))
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """The compiler version that the kernel is for."""
+        return COMPILERS.get(str(self.options.ascend_version), DEFAULT_COMPILER)
+
+    @cached_property
+    def configs(self) -> tuple[Configs, ...]:
+        """The pass_configs of every compilation of the kernel in this file."""
+        return tuple(read_configs(self.file, found) for found in compilations(self.located))
+
+    def is_on(self, key: str) -> bool | None:
+        """Whether a pass is on in every compilation; None where that cannot be read or nothing compiles the kernel."""
+        found: list[bool | None] = []
+        for config in self.configs:
+            if key in config.values:
+                found.append(config.values[key])
+            else:
+                found.append(None if config.unknown else key in self.compiler.default_pass_configs)
+        if not found or any(value is None for value in found):
+            return None if not any(value is False for value in found) else False
+        return all(found)
+
+    @cached_property
+    def target(self) -> str:
+        """``ascendc`` or ``pto``; the compiler's default where the kernel names none."""
+        for found in compilations(self.located):
+            node = found.kwargs.get("target")
+            env = self.located.factory.env if self.located.factory else self.located.env
+            value = self.located.evaluator.static(node, env) if node is not None else None
+            if isinstance(value, str) and "pto" in value:
+                return "pto"
+        return DEFAULT_TARGET
+
+    @cached_property
+    def threads(self) -> int | None:
+        """The number given as ``threads=``; None if none was given or it is no plain number."""
+        return self.kernel.launch.threads_value if self.kernel.launch else None
+
+    @property
+    def is_split(self) -> bool:
+        """True if the compiler splits the tiles between the two vector cores."""
+        return self.threads == 2
+
+    @cached_property
+    def sides(self) -> frozenset[Side]:
+        """The cores that have work in the kernel."""
+        found: set[Side] = set()
+        for placed in self.statements:
+            stmt = placed.stmt
+            if children(stmt):
+                continue
+            side = side_of(stmt)
+            if isinstance(stmt, Copy) and side is Side.BOTH:
+                found |= {Side.CUBE, Side.VECTOR}
+            elif side in (Side.CUBE, Side.VECTOR):
+                found.add(side)
+        return frozenset(found)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Both the cube core and the vector cores work."""
+        return {Side.CUBE, Side.VECTOR} <= self.sides
+
+    @property
+    def is_vector_only(self) -> bool:
+        """No cube work."""
+        return self.sides == {Side.VECTOR}
+
+    @property
+    def is_cube_only(self) -> bool:
+        """No vector work."""
+        return self.sides == {Side.CUBE}
+
+    @cached_property
+    def is_expert(self) -> bool:
+        """Scopes or manual synchronisation, without the passes and the launch of Developer mode."""
+        manual = any(
+            isinstance(p.stmt, ScopeBlock) or (isinstance(p.stmt, Op) and p.stmt.op.kind is Kind.MMA)
+            for p in self.statements
+        )
+        launch = self.kernel.launch
+        return manual and (launch is None or launch.threads is None) and not self.is_on(COMBINE)
+
+    @property
+    def has_cv_sync(self) -> bool:
+        """Automatic flags between the cores are, or may be, inserted."""
+        return self.is_on(COMBINE) is not False and self.is_on(CV_SYNC) is not False
+
+    # sizes -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def values(self) -> tuple[Values, ...]:
+        """What is known of the factory's integers: one mapping for each known way to call it, at least one."""
+        return values_of(self.file, self.located)
+
+    @cached_property
+    def runtime(self) -> frozenset[str]:
+        """Names that only have a value at run time: ``T.symbolic`` sizes and scalar parameters of the prim_func."""
+        return runtime_names(self.file, self.located) | set(self.kernel.scalars)
+
+    def numbers(self, sym: Sym) -> tuple[int | None, ...]:
+        """The value of an expression for each known way to call the factory; None where it is not known."""
+        if sym.constant is not None:
+            return (sym.constant,)
+        return tuple(sym.evaluate(known) for known in self.values)
+
+    def is_runtime(self, sym: Sym) -> bool:
+        """True if the value changes from block to block or from call to call: no constant for the compiler."""
+        return any("@" in name or name in self.runtime for name in sym.variables())
+
+    def same(self, left: Sym, right: Sym) -> bool:
+        """Proved equal, or equal for every known way to call the factory."""
+        found = self.numbers(left - right)
+        return left == right or all(value == 0 for value in found)
+
+    def known_different(self, left: Sym, right: Sym) -> bool:
+        """True if the two sizes certainly differ, at least for one known way to call the factory."""
+        gap = left - right
+        if gap.constant is not None:
+            return gap.constant != 0
+        found = self.numbers(gap)
+        if any(value is not None for value in found):
+            return any(value not in (None, 0) for value in found)
+        return _never_zero(gap)
+
+    def allocated(self, memory: Memory) -> Iterator[Buffer]:
+        """The on-chip buffers of a memory."""
+        return (b for b in self.kernel.buffers.values() if b.memory is memory and b.index < 0)
+
+
+_SAMPLES = (2, 16, 48, 64, 128, 320, 1024)
+
+
+def _never_zero(gap: Sym) -> bool:
+    """True if a difference of sizes in one single variable is nonzero for all sizes that occur in practice.
+
+    Sizes in different variables may well be equal by the caller's choice; ``N // 2`` and ``N`` may not.
+    """
+    names = gap.variables()
+    if len(names) != 1:
+        return False
+    (name,) = names
+    return all(gap.evaluate({name: value}) not in (None, 0) for value in _SAMPLES)

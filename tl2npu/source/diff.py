@@ -1,0 +1,47 @@
+"""Unified diffs that ``git apply`` takes."""
+
+from __future__ import annotations
+
+import difflib
+
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def unified_diff(old: bytes | None, new: bytes, path: str) -> bytes:
+    """The change of one file as git writes it; empty if nothing changes, ``old`` None for a new file.
+
+    ``path`` is relative to the root of the repository, with forward slashes. Works on bytes, because the patch must
+    hold the file's own encoding and newlines; only ``\\n`` ends a line.
+    """
+    if old == new:
+        return b""
+    before, after = _quoted("a/" + path), _quoted("b/" + path)
+    head = f"diff --git {before} {after}\n"
+    if old is None:
+        head += "new file mode 100644\n"
+        if not new:
+            head += "index 0000000..e69de29\n"  # git takes an empty new file only with the id of the empty blob
+    lines = difflib.unified_diff(_lines(old or b""), _lines(new))
+    body = "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in list(lines)[2:])
+    if body:
+        head += f"--- {'/dev/null' if old is None else _ended(before)}\n+++ {_ended(after)}\n"
+    return head.encode("utf-8", "surrogateescape") + body.encode("latin-1")
+
+
+def _lines(data: bytes) -> list[str]:
+    lines = data.decode("latin-1").split("\n")  # one character per byte, whatever the encoding is
+    return [line + "\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
+
+
+def _quoted(path: str) -> str:
+    """A path as git quotes it; letters outside of ASCII need no quotes."""
+    if not any(character < " " or character in '"\\\x7f' for character in path):
+        return path
+    named = {"\t": "\\t", "\n": "\\n", '"': '\\"', "\\": "\\\\"}
+    escaped = (named.get(c) or (f"\\{ord(c):03o}" if c < " " or c == "\x7f" else c) for c in path)
+    return '"' + "".join(escaped) + '"'
+
+
+def _ended(path: str) -> str:
+    """Paths with a space end with a tab, or what follows the space would be taken for a time."""
+    return path + "\t" if " " in path and not path.startswith('"') else path

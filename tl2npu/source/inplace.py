@@ -1,0 +1,130 @@
+"""Rewriting files in place: atomically, and never where the author could not get the original back."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+class WriteError(Exception):
+    """A file that was left as it is; ``str()`` is one line that says why."""
+
+
+class InPlace:
+    """Writes files of one run. The state of each git work tree is asked for once, at its first file."""
+
+    def __init__(self, allow_dirty: bool = False) -> None:
+        self.allow_dirty = allow_dirty
+        self._status: dict[Path, dict[str, str]] = {}
+
+    def write(self, path: Path, old: bytes, new: bytes) -> Path | None:
+        """Replace the content ``old`` of a file by ``new``; mode and symbolic links stay.
+
+        Outside of a git work tree, and for files that git ignores, the original stays beside the file; its path is
+        returned. Raises :class:`WriteError` for read-only files, files with uncommitted changes (without
+        ``allow_dirty``) and files that no longer hold ``old``.
+        """
+        try:
+            target = path.resolve(strict=True)
+            mode = stat.S_IMODE(target.stat().st_mode)
+            if not mode & 0o222 or not os.access(target, os.W_OK):
+                raise WriteError("file is read-only")
+            if target.read_bytes() != old:
+                raise WriteError("file has changed on disk meanwhile")
+            backup = self._backup_needed(target)
+            saved = _save_beside(target, old, mode) if backup else None
+            try:
+                _replace(target, new, mode)
+            except OSError:
+                if saved is not None:
+                    saved.unlink()
+                raise
+        except OSError as error:
+            raise WriteError(f"cannot write: {error.strerror or error}") from None
+        return saved
+
+    def _backup_needed(self, target: Path) -> bool:
+        root = repository_root(target)
+        if root is None:
+            return True
+        if root not in self._status:
+            try:
+                self._status[root] = _git_status(root)
+            except WriteError:
+                if not self.allow_dirty:
+                    raise
+                self._status[root] = {}
+        status = self._status[root]
+        relative = target.relative_to(root)
+        for part in (relative, *relative.parents):  # whole ignored directories are one entry
+            state = status.get(part.as_posix())
+            if state == "!!":
+                return True
+            if state is not None and part == relative and not self.allow_dirty:
+                what = "is not tracked by git" if state == "??" else "has uncommitted changes"
+                raise WriteError(f"file {what} (--allow-dirty overrides)")
+        return False
+
+
+def repository_root(path: Path) -> Path | None:
+    """The root of the git work tree that holds a file; None outside of one."""
+    for place in path.resolve().parents:
+        if (place / ".git").exists():
+            return place
+    return None
+
+
+def _git_status(root: Path) -> dict[str, str]:
+    """State of every file that differs from the last commit, by its path in the work tree; ``!!`` is ignored."""
+    command = ["git", "-C", str(root), "status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True)
+    except FileNotFoundError:
+        raise WriteError(
+            "git is not installed, cannot tell whether the file is committed (--allow-dirty overrides)"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        message = os.fsdecode(error.stderr).strip().split("\n")[0]
+        raise WriteError(f"git status failed: {message} (--allow-dirty overrides)") from None
+    status: dict[str, str] = {}
+    entries = iter(os.fsdecode(done.stdout).split("\0"))
+    for entry in entries:
+        if entry:
+            status[entry[3:].rstrip("/")] = entry[:2]
+            if "R" in entry[:2] or "C" in entry[:2]:
+                next(entries)  # the old name of a renamed file
+    return status
+
+
+def _save_beside(target: Path, data: bytes, mode: int) -> Path:
+    number = 0
+    while True:
+        saved = target.with_name(target.name + (f".orig.{number}" if number else ".orig"))
+        try:
+            with saved.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            number += 1
+            continue
+        saved.chmod(mode)
+        return saved
+
+
+def _replace(target: Path, data: bytes, mode: int) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(mode)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
