@@ -74,7 +74,7 @@ def _migrate_kernel(
             text = "a GPU kernel" if kind.style == "gpu" else "a prim_func without a kernel launch"
             raise Blocked(code, start.located.node, text)
         if kind.style == "developer":
-            return _result(start, line, kind, "unchanged", "developer", "already in Developer mode"), start
+            return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
         refuse_unreadable(start)
     except Blocked as blocked:
         start.note(blocked.code, blocked.node, blocked.message, "error")
@@ -99,7 +99,7 @@ def _migrate_kernel(
     disposition: Disposition = "unchanged"
     if changed:
         disposition = "partial" if reached.target == "fallback" else "migrated"
-    return _result(job, line, kind, disposition, reached.target, _reason(kind, reached, better, changed)), job
+    return _result(job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)), job
 
 
 def _forms(kind: Traits, options: Options) -> list[str]:

@@ -81,3 +81,11 @@ class FileResult:
     def changed(self) -> bool:
         """True when the tool would write a different text."""
         return self.error is None and self.new_text != self.old_text
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that was left out on purpose, and why (``@generated``, ``# tl2npu: skip-file``)."""
+
+    path: str
+    reason: str

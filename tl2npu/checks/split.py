@@ -37,12 +37,16 @@ class Use:
 
 @dataclass(eq=False)
 class Split:
-    """``halved`` and ``gathered`` (left whole) UB buffers; ``rows`` the halved loop variables with their uses."""
+    """``halved`` and ``gathered`` (left whole) UB buffers; ``rows`` the halved loop variables with their uses.
+
+    ``columns`` are the loop variables that occur in another index than the first one.
+    """
 
     halved: set[Buffer] = field(default_factory=set)
     gathered: set[Buffer] = field(default_factory=set)
     uses: list[Use] = field(default_factory=list)
     rows: dict[Range, list[Use]] = field(default_factory=dict)
+    columns: set[Range] = field(default_factory=set)
 
     def has_rows(self, buffer: Buffer) -> bool:
         """Halved and with more than one row (a buffer of one row keeps it)."""
@@ -61,6 +65,7 @@ def split_of(subject: Subject) -> Split:
             if access.operand.buffer in result.halved:
                 use = Use(placed, access, _row_of(placed, access.operand))
                 result.uses.append(use)
+                result.columns |= _columns_of(placed, access.operand)
                 if use.row is not None:
                     result.rows.setdefault(use.row, []).append(use)
     return result
@@ -71,6 +76,11 @@ def _row_of(placed: Placed, operand: Operand) -> Range | None:
     if not dims or not dims[0].is_point:
         return None
     return placed.range_of(dims[0].lo)
+
+
+def _columns_of(placed: Placed, operand: Operand) -> set[Range]:
+    lows = [dim.lo for dim in (operand.dims or ())[1:]]
+    return {item for item in placed.ranges if any(lo.depends_on(str(item.var)) for lo in lows)}
 
 
 def _gathered(copy: Copy) -> set[Buffer]:

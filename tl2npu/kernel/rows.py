@@ -202,6 +202,11 @@ class Rows:
             for load in scalar.loads:
                 sym = const(0) if sym.depends_on(self.vid) and load.dims and self._is_plain_load(sym, load) else sym
             if self._depends(sym) and not isinstance(stmt, Let):
+                if any(
+                    at(sym, self.vid, 1) == at(sym, self.vid, 0).substitute({str(r.var): r.var + r.extent})
+                    for r in self.loops[stmt]
+                ):
+                    raise Blocked("TL828", stmt.node, "the number of a row is used as a value, not as an index")
                 raise Blocked("TL220", stmt.node, "vid is used as a value, not as a row offset")
 
     def _is_plain_load(self, sym: Sym, load: Operand) -> bool:

@@ -6,6 +6,7 @@ import libcst as cst
 
 from tl2npu.kernel.memory import Use, inferred, uses
 from tl2npu.kernel.model import Alloc, Buffer, Memory
+from tl2npu.passes import imports
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
@@ -27,6 +28,9 @@ def infer_allocations(job: Job) -> None:
     used = uses(kernel)
     edits = Edits(job.file.index)
     seen: set[int] = set()
+    wanted: set[str] = set()
+    replaced: set[str] = set()
+    bare: set[str] = set()
     for stmt in kernel.walk():
         if not isinstance(stmt, Alloc) or not isinstance(stmt.buffer.node, cst.Call):
             continue
@@ -35,10 +39,13 @@ def infer_allocations(job: Job) -> None:
         name = developer_name(buffer, used.get(buffer, Use()))
         if name is None or id(func) in seen:
             continue
-        spelled = job.file.names.spell(f"tilelang.language.{name}", at=func)
-        if spelled is None:
-            continue
+        spelled = imports.spelling(job, name, func)
         seen.add(id(func))
+        if spelled == name:
+            bare.add(name)
         edits.replace(func, cst.parse_expression(spelled))
         job.change("TL230", buffer.node, f"`{buffer.name}`: {buffer.alloc} -> {name}")
+        wanted.add(name)
+        replaced.add(buffer.alloc)
     job.apply(edits)
+    imports.complete(job, {name for name in wanted if name in bare}, replaced)

@@ -132,3 +132,17 @@ def map_expression(
         inner = map_expression(node.expression, change)
         return node if inner is node.expression else node.with_changes(expression=inner)
     return node
+
+
+def without_factor_two(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``x * 2`` and ``2 * x`` without the factor: twice a half is the whole, where the half's name now means the whole."""
+
+    def change(inner: cst.BaseExpression) -> cst.BaseExpression | None:
+        if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Multiply):
+            if integer(inner.right) == 2:
+                return _bare(inner.left) if isinstance(inner.left, cst.Name) else inner.left
+            if integer(inner.left) == 2:
+                return _bare(inner.right) if isinstance(inner.right, cst.Name) else inner.right
+        return None
+
+    return map_expression(node, change)

@@ -20,7 +20,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.rows import Rows, at
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.definitions import Definition, definitions, uses_outside
-from tl2npu.passes.fold import map_expression, parenthesised, put_numbers
+from tl2npu.passes.fold import map_expression, parenthesised, put_numbers, without_factor_two
 from tl2npu.passes.job import Job
 from tl2npu.passes.render import Unrenderable, render
 from tl2npu.source.edits import Edits
@@ -165,7 +165,8 @@ class Rewriter:
                 self.zero[definition.name] = 0
                 self.overlay[definition.name] = const(0)
                 return
-            self._settle(definition, start, [put_numbers(definition.value, self.zero)], new_env)
+            bare = put_numbers(definition.value, self.zero)
+            self._settle(definition, start, [bare, without_factor_two(bare)], new_env)
             return
         if any(old == half for half in self.halves) and redefine and not isinstance(definition.value, cst.Integer):
             want = 2 * old

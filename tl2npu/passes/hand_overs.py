@@ -17,6 +17,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.handover import (
     HandOver,
     Place,
+    Region,
     Traffic,
     common_loops,
     is_private,
@@ -114,7 +115,8 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
         if writer not in left:
             raise Blocked("TL840", reader.copy.node, f"a tile of `{entry.tensor.name}` has several readers")
         left.remove(writer)
-        result.append(HandOver(entry.tensor, writer, reader, _row_range(writer)))
+        row = None if same_region(writer.region, _aligned(writer, reader)) else _row_range(writer)
+        result.append(HandOver(entry.tensor, writer, reader, row))
     for writer in left:
         if side(writer, entry.tensor) is Side.CUBE and not all(disjoint(writer.region, r.region) for r in entry.readers):
             raise Blocked("TL841", writer.copy.node, f"no reader takes exactly this tile of `{entry.tensor.name}`")
@@ -128,14 +130,26 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
     return result, left
 
 
+def _aligned(writer: Place, reader: Place) -> Region:
+    """The region read, in the writer's loop variables: loops that are not shared run in step if they run equally often."""
+    shared = common_loops(writer, reader)
+    mine = [item for loop in writer.loops if loop not in shared for item in loop.ranges]
+    theirs = [item for loop in reader.loops if loop not in shared for item in loop.ranges]
+    values = {
+        str(b.var): a.var for a, b in zip(mine, theirs) if a.extent == b.extent and a.start == b.start
+    }
+    return tuple((lo.substitute(values), size.substitute(values)) for lo, size in reader.region)
+
+
 def _matches(writer: Place, reader: Place) -> bool:
-    if same_region(writer.region, reader.region):
+    region = _aligned(writer, reader)
+    if same_region(writer.region, region):
         return True
     row = _row_axis(writer)
-    if row is None or len(writer.region) != len(reader.region):
+    if row is None or len(writer.region) != len(region):
         return False
     axis, item = row
-    for i, (mine, theirs) in enumerate(zip(writer.region, reader.region)):
+    for i, (mine, theirs) in enumerate(zip(writer.region, region)):
         if i == axis:
             if theirs != (mine[0] - item.var, item.extent):
                 return False

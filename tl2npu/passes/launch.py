@@ -23,15 +23,7 @@ def hide_vid(job: Job, threads: int) -> None:
         if left is not None:
             raise Blocked("TL810", left, f"`{vid}` is still used")
     edits = Edits(job.file.index)
-    call = with_argument(launch.call, f"threads={threads}")
-    position = next((i for i, a in enumerate(call.args) if a.keyword and a.keyword.value == "is_npu"), None)
-    if position is not None and position < len(call.args) - 1:
-        values = list(call.args)
-        moved = values.pop()
-        values.insert(position, moved)
-        commas = [(a.comma, a.whitespace_after_arg) for a in call.args]
-        values = [a.with_changes(comma=c, whitespace_after_arg=w) for a, (c, w) in zip(values, commas)]
-        call = call.with_changes(args=values)
+    call = _with_threads(launch.call, threads)
     edits.replace(launch.call, call)
     name = launch.item.asname.name if launch.item.asname else None
     if isinstance(name, cst.Tuple):
@@ -40,3 +32,13 @@ def hide_vid(job: Job, threads: int) -> None:
         edits.replace(name, single)
     job.change("TL201" if threads == 2 else "TL234", launch.node, f"threads={threads}, one axis")
     job.apply(edits)
+
+
+def _with_threads(call: cst.Call, threads: int) -> cst.Call:
+    """``threads=`` right before ``is_npu=``, the rest of the call as the author laid it out."""
+    position = next((i for i, a in enumerate(call.args) if a.keyword and a.keyword.value == "is_npu"), None)
+    if position is None:
+        return with_argument(call, f"threads={threads}")
+    parsed = cst.parse_expression(f"f(threads={threads}, x=0)")
+    assert isinstance(parsed, cst.Call)
+    return call.with_changes(args=(*call.args[:position], parsed.args[0], *call.args[position:]))

@@ -32,12 +32,12 @@ def require(job: Job, needed: tuple[str, ...]) -> None:
         off = [key for key in missing if configs.values.get(key) is False and key != PLANNING]
         if off and not configs.all_off:
             raise Blocked("TL816", node, f"{off[0]} is switched off, and this form needs it")
-        if not configs.all_off:
-            missing = [key for key in missing if configs.values.get(key) is not False]
-        if policy == "keep" and configs.values:
-            raise Blocked("TL816", node, f"{missing[0]} is missing, and the policy is to keep pass_configs")
-        else:
+        if configs.all_off:
             missing = [key for key in ALL if key in missing or key in configs.values]
+        else:
+            missing = [key for key in missing if configs.values.get(key) is not False]
+        if policy == "keep" and configs.values and missing:
+            raise Blocked("TL816", node, f"{missing[0]} is missing, and the policy is to keep pass_configs")
         unread = [key for key in missing if key in configs.values and configs.values[key] is None]
         if unread:
             raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read")
@@ -100,25 +100,32 @@ def extended(job: Job, literal: cst.Dict, missing: list[str]) -> cst.Dict:
         between = cst.Comma(whitespace_after=after if multi else cst.SimpleWhitespace(" "))
     new = [cst.DictElement(cst.parse_expression(spelled(job, key, literal)), cst.Name("True")) for key in rest]
     last_comma = elements[-1].comma if elements else cst.MaybeSentinel.DEFAULT
+    rbrace = literal.rbrace
     if elements:
-        had_comment = isinstance(last_comma, cst.Comma) and "#" in code(last_comma)
         joint = between
-        if had_comment and isinstance(last_comma, cst.Comma):
-            after = last_comma.whitespace_after
-            if isinstance(after, cst.ParenthesizedWhitespace) and isinstance(
-                between.whitespace_after, cst.ParenthesizedWhitespace
-            ):
-                joint = between.with_changes(
-                    whitespace_after=between.whitespace_after.with_changes(first_line=after.first_line)
-                )
-                last_comma = last_comma.with_changes(
-                    whitespace_after=after.with_changes(
-                        first_line=cst.TrailingWhitespace(newline=after.first_line.newline)
-                    )
-                )
+        if isinstance(last_comma, cst.Comma) and "#" in code(last_comma):
+            joint, rest_after = _with_comment(between, last_comma.whitespace_after)
+            last_comma = last_comma.with_changes(whitespace_after=rest_after)
+        elif "#" in code(rbrace):
+            joint, rest_after = _with_comment(between, rbrace.whitespace_before)
+            rbrace = rbrace.with_changes(whitespace_before=rest_after)
         elements[-1] = elements[-1].with_changes(comma=joint)
     new = [element.with_changes(comma=between) for element in new[:-1]] + [new[-1].with_changes(comma=last_comma)]
-    return literal.with_changes(elements=[*elements, *new])
+    return literal.with_changes(elements=[*elements, *new], rbrace=rbrace)
+
+
+def _with_comment(
+    comma: cst.Comma, space: cst.BaseParenthesizableWhitespace
+) -> tuple[cst.Comma, cst.BaseParenthesizableWhitespace]:
+    """The comma with the comment that ends the line, and the space without it: a comment stays with its element."""
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return comma, space
+    after = comma.whitespace_after
+    if isinstance(after, cst.ParenthesizedWhitespace):
+        comma = comma.with_changes(whitespace_after=after.with_changes(first_line=space.first_line))
+    else:
+        comma = comma.with_changes(whitespace_after=space)
+    return comma, space.with_changes(first_line=cst.TrailingWhitespace(newline=space.first_line.newline))
 
 
 def _new_dict(

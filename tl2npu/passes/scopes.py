@@ -142,8 +142,11 @@ class Merger:
             pending[side].append(line)
         credit: Counter[tuple[Side, str]] = Counter()
         for side, line in run:
+            other = Side.VECTOR if side is Side.CUBE else Side.CUBE
             if not self._ready(side, pending, credit):
-                return None
+                # a flag of the iteration before lets this core go on, if the other one waits for it
+                if self._ready(other, pending, credit) or not self._ready(side, pending, None):
+                    return None
             self._pass(side, pending[side].pop(0), credit)
         return [line.node for _, line in run]
 

@@ -156,21 +156,37 @@ def _change_calls(job: Job, edits: Edits, gone: Sequence[Buffer], places: set[in
 
 
 def _drop_tensors(job: Job, edits: Edits, values: Sequence[cst.BaseExpression]) -> None:
-    """Host tensors that only served as workspaces go with their allocation."""
+    """Host tensors that only served as workspaces go with their allocation.
+
+    A tensor that the host also uses otherwise carries data in or out: raises :class:`Blocked`.
+    """
     removed = {id(value) for value in values}
+    for value in values:
+        if not isinstance(value, cst.Name) and not _is_allocation(value):
+            raise Blocked("TL883", value, f"where `{code(value)}` comes from and goes to cannot be seen")
     names = {value.value for value in values if isinstance(value, cst.Name)}
     for name in sorted(names):
-        uses = [n for n in names_in(job.module) if n.value == name and id(n) not in removed]
         stores = [
             a
             for a in _assigns(job.module)
             if len(a.targets) == 1 and isinstance(a.targets[0].target, cst.Name) and a.targets[0].target.value == name
         ]
         targets = {id(a.targets[0].target) for a in stores}
-        if stores and all(id(n) in targets for n in uses) and all(_is_allocation(a.value) for a in stores):
-            for assign in stores:
-                edits.remove(assign)
-                job.change("TL214", assign, f"`{name}` was only a workspace")
+        other = [
+            n
+            for n in names_in(job.module)
+            if n.value == name and id(n) not in removed and id(n) not in targets and not _in_kernel(job, n)
+        ]
+        if other or not stores or not all(_is_allocation(a.value) for a in stores):
+            place = other[0] if other else next(v for v in values if isinstance(v, cst.Name) and v.value == name)
+            raise Blocked("TL842", place, f"host code also uses `{name}`, which the kernel would no longer write")
+        for assign in stores:
+            edits.remove(assign)
+            job.change("TL214", assign, f"`{name}` was only a workspace")
+
+
+def _in_kernel(job: Job, node: cst.CSTNode) -> bool:
+    return any(above is job.located.node for above in job.file.index.ancestors(node))
 
 
 def _is_allocation(node: cst.BaseExpression) -> bool:

@@ -19,7 +19,7 @@ _FLAGS = {  # key of [tool.black] -> (field of black.Mode, value when the key is
 }
 
 
-def relayout(old_text: str, new_text: str, path: Path | None) -> str:
+def relayout(old_text: str, new_text: str, path: Path | str | None) -> str:
     """``new_text`` in black's layout if ``old_text`` was in it, with the configuration that holds at ``path``.
 
     Where the old text was a fixed point of black, untouched lines are one of the new text too; anywhere else, and
@@ -31,7 +31,7 @@ def relayout(old_text: str, new_text: str, path: Path | None) -> str:
     try:
         import black  # takes longer to import than a file takes to migrate
 
-        mode = _mode(path)
+        mode = _mode(None if path is None else Path(path))
         old = old_text.replace("\r\n", "\n")
         if black.format_str(old, mode=mode) != old:
             return new_text

@@ -15,7 +15,8 @@ class SourceError(Exception):
     """A file that cannot be read or parsed; ``str()`` is one line, ``line`` where it happened if that is known."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(" ".join(message.split()))
+        text = " ".join(message.split())
+        super().__init__(text if line is None else f"line {line}: {text}")
         self.line = line
 
 
@@ -73,6 +74,11 @@ def decode_source(data: bytes, max_bytes: int = MAX_BYTES) -> SourceText:
 
 def read_source(path: Path, max_bytes: int = MAX_BYTES) -> SourceText:
     """Read a file; raises :class:`SourceError` for one that is missing, unreadable, too big or not text."""
+    return decode_source(read_bytes(path, max_bytes), max_bytes)
+
+
+def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file; raises :class:`SourceError`."""
     try:
         if path.is_dir():
             raise SourceError("is a directory")
@@ -81,12 +87,11 @@ def read_source(path: Path, max_bytes: int = MAX_BYTES) -> SourceText:
         size = path.stat().st_size
         if size > max_bytes:
             raise SourceError(f"file is too big ({size} bytes, the limit is {max_bytes})")
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         raise SourceError("no such file") from None
     except OSError as error:
         raise SourceError(f"cannot read: {error.strerror or error}") from None
-    return decode_source(data, max_bytes)
 
 
 def _newline(text: str) -> str:

@@ -31,7 +31,7 @@ from tl2npu.dialects.ascend import (
 )
 from tl2npu.dialects.catalogue import Operator
 
-_FILES = (
+FILES = (
     memory,
     transfer,
     matrix,
@@ -52,12 +52,33 @@ _FILES = (
     script,
     gpu,
 )
+"""The data files, in the order of the documentation; each has a tuple ``OPERATORS``."""
 
-OPERATORS: Mapping[str, Operator] = MappingProxyType({row.name: row for file in _FILES for row in file.OPERATORS})
+OPERATORS: Mapping[str, Operator] = MappingProxyType({row.name: row for file in FILES for row in file.OPERATORS})
 """All operators by their name relative to ``tilelang.language``."""
 _PREFIX = "tilelang.language."
 
 
+def _aliases() -> dict[str, str]:
+    """Dotted path of the defining module and function -> operator name, for imports past the name space."""
+    found: dict[str, str] = {}
+    for row in OPERATORS.values():
+        path, _, function = row.defined.partition(":")
+        if path.startswith("tilelang/") and not path.endswith("__init__.py"):
+            found.setdefault(f"{path.removesuffix('.py').replace('/', '.')}.{function}", row.name)
+    return found
+
+
+ALIASES: Mapping[str, str] = MappingProxyType(_aliases())
+"""Other canonical names of operators: ``tilelang.language.ascend_tile.add`` -> ``tile.add``."""
+
+
 def lookup(canonical: str) -> Operator | None:
-    """The operator of a canonical name, ``tilelang.language.tile.add``; None for any other name."""
-    return OPERATORS.get(canonical.removeprefix(_PREFIX)) if canonical.startswith(_PREFIX) else None
+    """The operator of a canonical name such as ``tilelang.language.tile.add``; None for any other name.
+
+    The path of the defining module is understood too: ``tilelang.language.ascend_tile.add``.
+    """
+    if not canonical.startswith(_PREFIX):
+        return None
+    name = canonical.removeprefix(_PREFIX)
+    return OPERATORS.get(name) or OPERATORS.get(ALIASES.get(canonical, ""))

@@ -35,7 +35,7 @@ OPERATORS = (
     *_group(
         """
         exp log sqrt rsqrt: x
-        abs: x span=None
+        abs fabs: x span=None
         """,
         _MATH,
         note=_VECTOR,

@@ -43,7 +43,7 @@ OPERATORS = (
         variadic("args", Role.SCALAR),
         keyword(flag("hygienic", "True")),
         core=Core.NONE,
-        defined="tilelang/language/tir/entry.py:macro",
+        defined="tvm:script/parser/tir/entry.py:macro",
         note="its body is inlined where it is called",
     ),
 )

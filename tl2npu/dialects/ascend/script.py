@@ -42,6 +42,13 @@ OPERATORS = (
         "TVM script in the builder's form",
     ),
     *_group(
+        "has_let_value get_let_value: var",
+        "tilelang/language/frame.py",
+        Core.NONE,
+        NO_MODE,
+        "what a name of the script is bound to, while the script is built",
+    ),
+    *_group(
         f"""
         buffer: shape dtype='float32' data=None strides=None {_BUFFER.format(align=0, kind="")}
         decl_buffer: shape dtype='float32' data=None strides=None {_BUFFER.format(align=0, kind="")}
@@ -82,6 +89,7 @@ OPERATORS = (
         comm_reducer: combiner identity
         index_map: mapping * inverse_index_map=None
         target: target_config host=None
+        meta_var: value
         """,
         _BUILDER,
         Core.NONE,

@@ -8,7 +8,7 @@ A whole-index buffer element as ``src1`` (``s[h]``) is read as a scalar by its *
 
 from __future__ import annotations
 
-from tl2npu.dialects.ascend.build import accumulate, count, operator, read, scalar, write
+from tl2npu.dialects.ascend.build import accumulate, count, mode, operator, read, scalar, write
 from tl2npu.dialects.catalogue import Core, Kind, Operator, Param
 
 FILE = "tilelang/language/ascend_tile.py"
@@ -38,6 +38,7 @@ def _unary(name: str, source: str = "src0", note: str = "") -> Operator:
     return _tile(name, write("dst"), read(source), note=note)
 
 
+_HELPER = "what the others are made of; taken for whole-size because the operator is a string"
 _BITS = "src1 as a scalar names an operator that is not registered"
 
 OPERATORS = (
@@ -78,4 +79,7 @@ OPERATORS = (
     _tile("clamp_min", write("out"), read("buffer"), scalar("scalar_value"), count("count")),
     _tile("clamp", write("out"), read("buffer"), scalar("min_scalar"), scalar("max_scalar"), count("count")),
     _tile("round", write("out"), read("buffer"), count("count")),
+    _tile("binary_op", write("dst"), read("src0"), read("src1", scalar=True), mode("op"), note=_HELPER),
+    _tile("unary_op", write("dst"), read("src0"), mode("op"), note=_HELPER),
+    _tile("scalar_op", write("dst"), read("src0"), scalar("scalar_value"), mode("op_tl"), note=_HELPER),
 )

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from tl2npu.dialects.ascend.build import count, flag, mode, operator, read, scalar, scratch, write
+from tl2npu.dialects.ascend.build import (
+    BOTH_MODES,
+    EXPERT_ONLY,
+    count,
+    flag,
+    mode,
+    operator,
+    read,
+    scalar,
+    scratch,
+    write,
+)
 from tl2npu.dialects.ascend.tile_arithmetic import FILE
 from tl2npu.dialects.catalogue import Core, Kind, Operator, Param, Role
 
 
-def _row_expand(name: str, sign: str) -> Operator:
+def _row_expand(name: str, sign: str, modes: frozenset[str] = EXPERT_ONLY) -> Operator:
     return operator(
         f"tile.{name}",
         Kind.TILE,
@@ -16,6 +27,7 @@ def _row_expand(name: str, sign: str) -> Operator:
         read("src1"),
         scratch("tmp", "None"),
         core=Core.VECTOR,
+        modes=modes,
         row_independent=True,
         defined=f"{FILE}:{name}",
         note=f"dst[i, j] = src0[i, j] {sign} src1[i]; src1 is [R], [1, R] or [R, 1]",
@@ -56,7 +68,7 @@ OPERATORS = (
         elementwise=True,
         defined=f"{FILE}:compare",
         note="writes a mask of one bit per element of src0; EQ, NE, GT, GE, LT or LE; "
-        "count * itemsize must be a multiple of 256 bytes",
+        "count * itemsize must be a multiple of 256 bytes; an integer literal as src1 is not accepted",
     ),
     operator(
         "tile.select",
@@ -85,7 +97,7 @@ OPERATORS = (
         note="axis 1: [M, 1] or [M] along the rows; axis 0: [1, N] or [N] to all rows; None: the axis of extent 1, "
         "for a 1-D src the columns are tried first",
     ),
-    _row_expand("row_expand_mul", "*"),
+    _row_expand("row_expand_mul", "*", BOTH_MODES),
     _row_expand("row_expand_mul_experiment", "*"),
     _row_expand("row_expand_sub_experiment", "-"),
     _row_expand("row_expand_div_experiment", "/"),

@@ -1,0 +1,24 @@
+"""Bytes of one element, by dtype as TileLang spells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+ITEM_SIZE: Mapping[str, int] = MappingProxyType(
+    {
+        "float": 4,
+        "float32": 4,
+        "float16": 2,
+        "bfloat16": 2,
+        "int8": 1,
+        "uint8": 1,
+        "int16": 2,
+        "uint16": 2,
+        "int32": 4,
+        "uint32": 4,
+        "int64": 8,
+        "uint64": 8,
+    }
+)
+"""A dtype that is missing here has an unknown size: no finding depends on it."""

@@ -1,0 +1,36 @@
+"""What a run is asked to do: one frozen dataclass that the passes may read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tl2npu.devices import DEFAULT_DEVICE
+from tl2npu.dialects.compiler import DEFAULT_COMPILER
+
+Threads = Literal["auto", "1", "2"]
+PassConfigPolicy = Literal["needed", "four", "keep"]
+
+MAX_FILE_SIZE = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of a run.
+
+    ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
+    ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
+    ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``unsafe`` admits
+    rewrites whose correctness rests on an assumption. ``select`` and ``ignore`` are codes or beginnings of codes and
+    choose the diagnostics that are reported. ``max_file_size`` is in bytes.
+    """
+
+    target: Literal["ascendc"] = "ascendc"
+    device: str = DEFAULT_DEVICE.name
+    ascend_version: str = DEFAULT_COMPILER.version
+    threads: Threads = "auto"
+    pass_config_policy: PassConfigPolicy = "needed"
+    unsafe: bool = False
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    max_file_size: int = MAX_FILE_SIZE

@@ -1,0 +1,49 @@
+"""Names that the new text needs, in files that import operators one by one."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_LANGUAGE = "tilelang.language"
+
+
+def spelling(job: Job, operator: str, at: cst.CSTNode) -> str:
+    """How this file can write ``T.<operator>``; a bare name if :func:`complete` has to import it."""
+    found = job.file.names.spell(f"{_LANGUAGE}.{operator}", at=at)
+    return found if found is not None else operator
+
+
+def complete(job: Job, wanted: set[str], replaced: set[str]) -> None:
+    """Import the ``wanted`` operators beside the others; ``replaced`` ones that have no use left are imported no more."""
+    statement = _import(job)
+    if statement is None or isinstance(statement.names, cst.ImportStar):
+        return
+    imported = {code(alias.name): alias for alias in statement.names}
+    missing = sorted(name for name in wanted if name not in imported)
+    counts = [name.value for name in names_in(job.module)]
+    gone = [n for n in sorted(replaced) if n in imported and counts.count(n) <= 1 and imported[n].asname is None]
+    if not missing and not gone:
+        return
+    edits = Edits(job.file.index)
+    for name in gone:
+        alias = imported[name]
+        if missing:
+            edits.replace(alias, cst.ImportAlias(cst.Name(missing.pop(0))))
+        else:
+            edits.remove(alias)
+    if missing:
+        last = statement.names[-1]
+        edits.replace_many(last, [last, *(cst.ImportAlias(cst.Name(name)) for name in missing)])
+    job.apply(edits)
+
+
+def _import(job: Job) -> cst.ImportFrom | None:
+    for node in job.file.index.statements:
+        if isinstance(node, cst.ImportFrom) and node.module is not None and code(node.module) == _LANGUAGE:
+            return node
+    return None
