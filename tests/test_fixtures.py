@@ -82,7 +82,7 @@ def test_patch_applies_with_git(case: Case, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     applied = subprocess.run(["git", "apply", "-"], input=patch, cwd=tmp_path, capture_output=True)
     assert applied.returncode == 0, applied.stderr.decode()
-    assert target.read_bytes().decode() == case.after
+    assert target.read_bytes().decode() == result.new_text
 
 
 # what a fixture must be ----------------------------------------------------------------------------------------------

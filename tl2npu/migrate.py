@@ -57,7 +57,13 @@ def migrate_text(text: str, path: str, options: Options) -> FileResult:
         new = relayout(text, file.index.module.code, path)
         ast.parse(new)
     return FileResult(
-        path, text, new, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))), tuple(changes)
+        path,
+        text,
+        new,
+        None,
+        tuple(kernels),
+        tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
+        tuple(changes),
     )
 
 
@@ -99,7 +105,9 @@ def _migrate_kernel(
     disposition: Disposition = "unchanged"
     if changed:
         disposition = "partial" if reached.target == "fallback" else "migrated"
-    return _result(job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)), job
+    return _result(
+        job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)
+    ), job
 
 
 def _forms(kind: Traits, options: Options) -> list[str]:
@@ -116,10 +124,14 @@ def _attempt(start: Job, kind: Traits, form: str) -> Attempt:
             fallback_form(job, kind)
         else:
             if kind.vector and not kind.cube and not kind.uses_vid:
-                raise Blocked("TL222", start.located.node, "both vector cores do the same work; splitting it is a redesign")
+                raise Blocked(
+                    "TL222", start.located.node, "both vector cores do the same work; splitting it is a redesign"
+                )
             developer_form(job, kind, 1 if form == "developer-threads1" else 2)
     except Blocked as blocked:
-        return Attempt(form, job, diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name))
+        return Attempt(
+            form, job, diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
+        )
     for finding in check_kernel(Subject(job.kernel, job.file, job.located, job.options)):
         found = diagnostic(
             start.original, finding.code, finding.node, finding.message, start.kernel_name, finding.severity
@@ -143,7 +155,9 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
     if reached.target == "fallback":
         blocked = better[0].blocked if better else None
         why = f"{blocked.code} line {blocked.line}: {blocked.message}" if blocked else ""
-        form = "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
+        form = (
+            "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
+        )
         return f"{form}, because of {why}" if changed else f"nothing to do; the full form is blocked by {why}"
     if not kind.vector:
         return "cube only: automatic passes, no threads"
@@ -151,9 +165,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
     return split if kind.cube else f"vector only; {split}"
 
 
-def _result(
-    job: Job, line: int, kind: Traits, disposition: Disposition, target: str, reason: str
-) -> KernelResult:
+def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target: str, reason: str) -> KernelResult:
     codes = tuple(sorted({change.code for change in job.changes} | {note.code for note in job.notes}))
     return KernelResult(job.kernel_name, line, kind.style, target, disposition, reason, codes)
 
@@ -180,7 +192,9 @@ def check_text(text: str, path: str, options: Options) -> FileResult:
         errors = sum(d.severity == "error" for d in found)
         reason = f"{errors} errors" if errors else "no errors"
         kernels.append(KernelResult(located.key[0], line, "checked", "none", "unchanged", reason, codes))
-    return FileResult(path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))))
+    return FileResult(
+        path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))
+    )
 
 
 def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:

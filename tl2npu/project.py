@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,6 @@ from tl2npu.results import FileResult, Skipped
 from tl2npu.source.text import SourceError, SourceText, decode_source, read_bytes
 
 Task = Literal["migrate", "check"]
-Work = Callable[[], FileResult]
 
 _POOL_PAYS_FROM = 8  # files with kernels; starting processes costs more than a few files take
 
@@ -119,9 +118,14 @@ def _process(task: Task, text: str, path: str, options: Options, debug: bool) ->
 
     function = migrate.check_text if task == "check" else migrate.migrate_text
     try:
-        return function(text, path, options)
+        result = function(text, path, options)
     except Exception as error:
         if debug:
             raise
         message = " ".join(str(error).split())
         return FileResult(path, text, text, f"internal error: {type(error).__name__}: {message}")
+    return replace(result, diagnostics=tuple(item for item in result.diagnostics if _reported(item.code, options)))
+
+
+def _reported(code: str, options: Options) -> bool:
+    return code.startswith(options.select or "") and not code.startswith(options.ignore or "-")

@@ -65,9 +65,7 @@ def _read_value(file: FileKernels, node: cst.BaseExpression, result: Configs, de
         _read_nested(file, node.right, result, depth)
     elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
         for arg in node.args:
-            if arg.keyword is None and not arg.star:
-                _read_nested(file, arg.value, result, depth)
-            elif arg.star == "**":
+            if (arg.keyword is None and not arg.star) or arg.star == "**":
                 _read_nested(file, arg.value, result, depth)
     else:
         result.unknown = True
@@ -89,7 +87,9 @@ def _read_name(file: FileKernels, name: str, result: Configs, depth: int) -> Non
             if isinstance(target, cst.Name) and target.value == name:
                 found = True
                 _read_value(file, small.value, result, depth + 1)
-            elif isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name) and target.value.value == name:
+            elif (
+                isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name) and target.value.value == name
+            ):
                 index = target.slice[0].slice
                 if isinstance(index, cst.Index):
                     _read_pair(file, index.value, small.value, result)

@@ -12,6 +12,15 @@ from tl2npu.source.names import Names
 from tl2npu.source.tree import children
 
 _EMPTY = cst.Module(body=())
+_EXPRESSION_PARTS = (
+    cst.BaseExpression,
+    cst.Arg,
+    cst.ComparisonTarget,
+    cst.Element,
+    cst.SubscriptElement,
+    cst.Index,
+    cst.Slice,
+)
 
 
 @dataclass(frozen=True)
@@ -271,9 +280,7 @@ class Evaluator:
             return self.loads(node.value, env)
         found: list[Operand] = []
         for child in children(node):
-            if isinstance(child, (cst.BaseExpression, cst.Arg, cst.ComparisonTarget, cst.Element)):
-                found += self.loads(child, env)
-            elif isinstance(child, (cst.SubscriptElement, cst.Index, cst.Slice)):
+            if isinstance(child, _EXPRESSION_PARTS):
                 found += self.loads(child, env)
         return tuple(found)
 

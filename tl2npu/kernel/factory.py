@@ -175,9 +175,7 @@ class FileKernels:
 
     def _standalone_compilations(self) -> None:
         """``tilelang.compile(factory(...), ...)`` and ``tilelang.jit(...)(factory)`` anywhere in the file."""
-        by_name = {
-            item.factory.node.name.value: item.factory for item in self.located if item.factory is not None
-        }
+        by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
         for call in calls(self.index.module):
             target: cst.BaseExpression | None = None

@@ -128,20 +128,20 @@ def region(operand: Operand, other: Operand) -> Region:
     own = extents_of(operand)
     starts = [dim.lo for dim in operand.dims]
     if own is not None:
-        return tuple(zip(starts, own))
+        return tuple(zip(starts, own, strict=False))
     theirs = list(extents_of(other) or ())
     padded = [const(1)] * max(0, len(starts) - len(theirs)) + theirs[-len(starts) :]
-    return tuple(zip(starts, padded))
+    return tuple(zip(starts, padded, strict=False))
 
 
 def same_region(left: Region, right: Region) -> bool:
     """Proved equal in every dimension."""
-    return len(left) == len(right) and all(a == b for a, b in zip(left, right))
+    return len(left) == len(right) and all(a == b for a, b in zip(left, right, strict=False))
 
 
 def disjoint(left: Region, right: Region) -> bool:
     """Proved to share no element: in some dimension one ends before the other starts."""
-    for (lo, size), (other_lo, other_size) in zip(left, right):
+    for (lo, size), (other_lo, other_size) in zip(left, right, strict=False):
         ahead = (other_lo - lo - size).constant
         behind = (lo - other_lo - other_size).constant
         if (ahead is not None and ahead >= 0) or (behind is not None and behind >= 0):

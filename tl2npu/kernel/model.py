@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -98,7 +97,7 @@ class Operand:
             return True
         return len(self.dims) == len(self.buffer.shape) and all(
             not dim.is_point and dim.lo.is_zero and dim.extent == size
-            for dim, size in zip(self.dims, self.buffer.shape)
+            for dim, size in zip(self.dims, self.buffer.shape, strict=False)
         )
 
 
@@ -296,9 +295,7 @@ def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
             yield from walk(inner)
 
 
-def walk_with_parents(
-    body: Sequence[Stmt], parents: tuple[Stmt, ...] = ()
-) -> Iterator[tuple[Stmt, tuple[Stmt, ...]]]:
+def walk_with_parents(body: Sequence[Stmt], parents: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, tuple[Stmt, ...]]]:
     """Like :func:`walk`, each statement with its enclosing statements, outermost first."""
     for stmt in body:
         yield stmt, parents

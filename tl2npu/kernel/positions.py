@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import Compilation, FileKernels, Located
-from tl2npu.kernel.blocked import Blocked
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,7 +123,7 @@ def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
 def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env, evaluator: Evaluator) -> None:
     if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
         if len(target.elements) == len(value.elements):
-            for left, right in zip(target.elements, value.elements):
+            for left, right in zip(target.elements, value.elements, strict=False):
                 _bind_target(left.value, right.value, env, evaluator)
             return
     if isinstance(target, cst.Name):
@@ -243,7 +243,7 @@ class Reader:
         """Read ``target = value``."""
         if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
             if len(target.elements) == len(value.elements):
-                pairs = zip(target.elements, value.elements)
+                pairs = zip(target.elements, value.elements, strict=False)
                 return [s for t, v in pairs for s in self.assign(node, t.value, v.value, env, via)]
         if isinstance(target, cst.Subscript):
             operand = self.evaluator.operand(target, env)
@@ -325,9 +325,7 @@ class Reader:
                 flat.update({f"{name}{i}": v for i, v in enumerate(value) if isinstance(v, cst.BaseExpression)})
         return flat
 
-    def call(
-        self, node: cst.BaseSmallStatement, call: cst.Call, env: Env, via: tuple[cst.CSTNode, ...]
-    ) -> list[Stmt]:
+    def call(self, node: cst.BaseSmallStatement, call: cst.Call, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read a call statement: an operator of the catalogue, a macro, a helper."""
         op = self.operator(call.func, env)
         if op is None:
@@ -450,7 +448,7 @@ class Reader:
             self._forget(node, env)
             return [self.opaque(node, env, via, f"a loop over `{code(node.iter)}`")]
         ranges = []
-        for target, (start_node, stop_node, step_node) in zip(targets, bounds):
+        for target, (start_node, stop_node, step_node) in zip(targets, bounds, strict=False):
             assert isinstance(target, cst.Name)
             start = self.evaluator.sym(start_node, env) if start_node else const(0)
             stop = self.evaluator.sym(stop_node, env)
@@ -472,7 +470,9 @@ class Reader:
 
     def _loop_bounds(
         self, call: cst.Call | None, env: Env
-    ) -> tuple[str | None, list[tuple[cst.BaseExpression | None, cst.BaseExpression, cst.BaseExpression | None]], Sym | None]:
+    ) -> tuple[
+        str | None, list[tuple[cst.BaseExpression | None, cst.BaseExpression, cst.BaseExpression | None]], Sym | None
+    ]:
         if call is None or any(arg.star for arg in call.args):
             return None, [], None
         positional = [arg.value for arg in call.args if arg.keyword is None]
@@ -510,7 +510,9 @@ class Reader:
             assert isinstance(call, cst.Call)
             op = self.operator(call.func, env)
             if op is not None and op.kind is Kind.SCOPE and call.args:
-                side = {"C": Side.CUBE, "V": Side.VECTOR}.get(str(self.evaluator.static(call.args[0].value, env)).upper())
+                side = {"C": Side.CUBE, "V": Side.VECTOR}.get(
+                    str(self.evaluator.static(call.args[0].value, env)).upper()
+                )
                 if side is not None:
                     return [ScopeBlock(node, side, self.block(body_of(node), env, via), via=via)]
             if op is not None and op.kind is Kind.LAUNCH and self.launch is None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -245,7 +245,9 @@ class Rows:
     def _set_half(self, axis: Axis, half: Sym, node: cst.CSTNode) -> None:
         self.parity.assume(half)
         if axis.half is not None and not self.parity.equal(axis.half, half):
-            raise Blocked("TL221", node, f"the same rows are split by {axis.half} in one place and by {half} in another")
+            raise Blocked(
+                "TL221", node, f"the same rows are split by {axis.half} in one place and by {half} in another"
+            )
         axis.half = axis.half or half
         axis.evidence = axis.evidence or node
 
@@ -296,7 +298,7 @@ class Rows:
     def _is_tile_row(self, outer: Operand, inner: Operand, axis: int) -> bool:
         """True if a start index at ``axis`` is where the rows of the UB tile begin (base-index form)."""
         dims = outer.dims or ()
-        if any(not d.is_point for d in dims) or inner.dims is not None and all(d.is_point for d in inner.dims):
+        if any(not d.is_point for d in dims) or (inner.dims is not None and all(d.is_point for d in inner.dims)):
             return False
         rank = len(inner.dims) if inner.dims is not None else len(inner.buffer.shape)
         return axis >= len(dims) - rank and inner.dims is None
@@ -340,9 +342,7 @@ class Rows:
                         "TL223", place, f"loop `{item.name}` does not run over the {axis.half} rows of its buffers"
                     )
             if axis.whole is not None:
-                raise Blocked(
-                    "TL223", axis.whole, "the same rows are split by vid in one copy and whole in another"
-                )
+                raise Blocked("TL223", axis.whole, "the same rows are split by vid in one copy and whole in another")
         for stmt in self.kernel.walk():
             if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE:
                 self._check_reduce(stmt)

@@ -32,9 +32,11 @@ def infer_allocations(job: Job) -> None:
     replaced: set[str] = set()
     bare: set[str] = set()
     for stmt in kernel.walk():
-        if not isinstance(stmt, Alloc) or not isinstance(stmt.buffer.node, cst.Call):
+        if not isinstance(stmt, Alloc):
             continue
         buffer = stmt.buffer
+        if not isinstance(buffer.node, cst.Call):
+            continue
         func = buffer.node.func
         name = developer_name(buffer, used.get(buffer, Use()))
         if name is None or id(func) in seen:

@@ -12,11 +12,10 @@ from collections.abc import Hashable, Sequence
 
 import libcst as cst
 
-from tl2npu.kernel.handover import Place, Traffic, iterate_places, traffic
-from tl2npu.kernel.model import Copy, Kernel, Loop, Side, Stmt, Sync, walk, walk_with_parents
-from tl2npu.kernel.order import Event, events, run
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.model import ScopeBlock
+from tl2npu.kernel.handover import Place, Traffic, iterate_places, traffic
+from tl2npu.kernel.model import Copy, Kernel, Loop, ScopeBlock, Side, Stmt, Sync, walk, walk_with_parents
+from tl2npu.kernel.order import Event, events, run
 from tl2npu.passes.hand_overs import side
 from tl2npu.passes.job import Job
 from tl2npu.passes.scopes import FLAG_NAMES
@@ -39,9 +38,7 @@ def check(job: Job, cv_sync: bool) -> None:
         scoped = any(isinstance(stmt, ScopeBlock) for stmt in kernel.walk())
         if scoped and not any(s.op.name == "sync_all" for s in syncs):
             place = next(iterate_places(crossing[0]))
-            raise Blocked(
-                "TL309", place.copy.node, f"nothing orders the two cores around `{crossing[0].tensor.name}`"
-            )
+            raise Blocked("TL309", place.copy.node, f"nothing orders the two cores around `{crossing[0].tensor.name}`")
         return
     if cv_sync and not any(isinstance(stmt, ScopeBlock) for stmt in kernel.walk()):
         raise Blocked("TL309", flags[0].node, "manual cross flags stand beside AUTO_CV_SYNC")
@@ -57,12 +54,12 @@ def _check_grid_barriers(kernel: Kernel, syncs: Sequence[Sync], entries: Sequenc
     modes = [s for s in syncs if s.op.name == "set_cross_flag" and s.text("mode") not in ("", "2")]
     for stmt in [*barriers, *modes]:
         if entries and stmt in modes and not _crosses(entries[0]):
-            raise Blocked(
-                "TL849", stmt.node, f"`{entries[0].tensor.name}` passes data between cores of the same kind"
-            )
+            raise Blocked("TL849", stmt.node, f"`{entries[0].tensor.name}` passes data between cores of the same kind")
         if entries:
             raise Blocked(
-                "TL309", stmt.node, f"a barrier across blocks protects `{entries[0].tensor.name}`, which is written and read"
+                "TL309",
+                stmt.node,
+                f"a barrier across blocks protects `{entries[0].tensor.name}`, which is written and read",
             )
 
 
@@ -101,9 +98,7 @@ def _run(kernel: Kernel, crossing: Sequence[Traffic], flags: Sequence[Sync]) -> 
             return []
         return []
 
-    programs = [
-        _once_per_row(events(kernel.body, core, extract, unroll=3)) for core in (Side.CUBE, Side.VECTOR)
-    ]
+    programs = [_once_per_row(events(kernel.body, core, extract, unroll=3)) for core in (Side.CUBE, Side.VECTOR)]
     outcome = run(*programs)
     if outcome.deadlock:
         raise Blocked("TL309", flags[0].node, "the cross flags of the kernel never let both cores finish")

@@ -58,7 +58,7 @@ def definitions(job: Job) -> list[Definition]:
     while env is not None:
         chain.insert(0, env)
         env = env.parent
-    for scope, scope_env in zip(scopes, chain):
+    for scope, scope_env in zip(scopes, chain, strict=False):
         body = scope.body if isinstance(scope, cst.Module) else scope.body.body  # type: ignore[attr-defined]
         found = list(_assignments(body))
         names = [name for name, _, _ in found]
@@ -67,7 +67,11 @@ def definitions(job: Job) -> list[Definition]:
             for name, value, small in found
             if names.count(name) == 1
         ]
-    lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let) and isinstance(stmt.node, (cst.Assign, cst.AnnAssign))]
+    lets = [
+        stmt
+        for stmt in job.kernel.walk()
+        if isinstance(stmt, Let) and isinstance(stmt.node, (cst.Assign, cst.AnnAssign))
+    ]
     names = [let.name for let in lets]
     for let in lets:
         if names.count(let.name) == 1 and let.env is not None and isinstance(let.node, (cst.Assign, cst.AnnAssign)):

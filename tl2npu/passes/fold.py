@@ -71,7 +71,7 @@ def put_numbers(node: cst.BaseExpression, values: Mapping[str, int]) -> cst.Base
         return node.with_changes(slice=elements)
     if isinstance(node, cst.Call):
         args = tuple(arg.with_changes(value=put_numbers(arg.value, values)) for arg in node.args)
-        same = all(new.value is old.value for new, old in zip(args, node.args))
+        same = all(new.value is old.value for new, old in zip(args, node.args, strict=False))
         return node if same else node.with_changes(args=args)
     return node
 
@@ -90,26 +90,28 @@ def put_numbers_in_slice(node: cst.BaseSlice, values: Mapping[str, int]) -> cst.
 def _fold(node: cst.BinaryOperation, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BaseExpression:
     a, b = integer(left), integer(right)
     operator = node.operator
-    keep = (lambda x: x.with_changes(lpar=node.lpar, rpar=node.rpar)) if node.lpar else (lambda x: x)
     if isinstance(operator, cst.Add):
         if a is not None and b is not None:
             return cst.Integer(str(a + b))
-        if a == 0:
-            return keep(_bare(right))
-        if b == 0:
-            return keep(_bare(left))
+        if a == 0 or b == 0:
+            return _in_place(node, _bare(right if a == 0 else left))
     if isinstance(operator, cst.Subtract) and b == 0:
-        return keep(_bare(left))
+        return _in_place(node, _bare(left))
     if isinstance(operator, cst.Multiply):
         if a == 0 or b == 0:
             return cst.Integer("0")
-        if a == 1:
-            return right if right.lpar or not node.lpar else keep(right)
-        if b == 1:
-            return left if left.lpar or not node.lpar else keep(left)
+        if a == 1 or b == 1:
+            return _in_place(node, right if a == 1 else left)
     if isinstance(operator, (cst.FloorDivide, cst.Modulo, cst.RightShift, cst.LeftShift)) and a == 0:
         return cst.Integer("0")
     return rebuild(node, left, right)
+
+
+def _in_place(node: cst.BinaryOperation, kept: cst.BaseExpression) -> cst.BaseExpression:
+    """What is left of an operation keeps the operation's own parentheses, if it has none."""
+    if not node.lpar or kept.lpar or isinstance(kept, (cst.Name, cst.Integer)):
+        return kept
+    return kept.with_changes(lpar=node.lpar, rpar=node.rpar)
 
 
 def map_expression(
@@ -126,7 +128,7 @@ def map_expression(
         return rebuild(node, left, right)
     if isinstance(node, cst.Call):
         args = tuple(arg.with_changes(value=map_expression(arg.value, change)) for arg in node.args)
-        same = all(new.value is old.value for new, old in zip(args, node.args))
+        same = all(new.value is old.value for new, old in zip(args, node.args, strict=False))
         return node if same else node.with_changes(args=args)
     if isinstance(node, cst.UnaryOperation):
         inner = map_expression(node.expression, change)

@@ -7,14 +7,17 @@ else, means that one vector core did all the work: the guard goes and the compil
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Branch, Kernel, Stmt
 from tl2npu.kernel.read import body_of
-from tl2npu.kernel.symbolic import Opaque, Sym, Var, const
+from tl2npu.kernel.symbolic import Opaque, Sym, Var
 from tl2npu.passes.job import Job
+from tl2npu.passes.render import Unrenderable, render
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import child_fields, names_in
 
@@ -56,9 +59,7 @@ def normalise(job: Job) -> None:
     edits = Edits(job.file.index)
     for stmt, _ in guards:
         assert isinstance(stmt.node, cst.If)
-        body = list(body_of(stmt.node))
-        body[0] = body[0].with_changes(leading_lines=[*stmt.node.leading_lines, *body[0].leading_lines])
-        edits.replace_many(stmt.node, body)
+        edits.unwrap(stmt.node)
         job.change("TL206", stmt.node, "one vector core did this alone; threads=2 splits the rows")
     job.apply(edits)
 
@@ -86,48 +87,56 @@ def _join_halves(job: Job, guards: list[tuple[Branch, int]]) -> None:
         env = stmt.env
         assert env is not None
 
-        def value(node: cst.BaseExpression) -> Sym:
-            assert env is not None
-            return job.file.evaluator.sym(node, env)
-
-        joined = [_join(a, b, vid, value, stmt) for a, b in zip(first, second)]
-        joined[0] = joined[0].with_changes(leading_lines=[*stmt.node.leading_lines, *joined[0].leading_lines])
+        joiner = _Joiner(job, env, vid, stmt)
+        joined = [joiner.join(a, b) for a, b in zip(first, second, strict=True)]
         edits.replace_many(stmt.node, joined)
         job.change("TL205", stmt.node, "both halves of the tile written out: one statement")
     job.apply(edits)
 
 
-def _join(left, right, vid, value, stmt):  # type: ignore[no-untyped-def]
-    """One statement for both: where the two differ, ``low + vid * step`` with the same step as the rows need."""
-    if isinstance(left, cst.BaseExpression) and isinstance(right, cst.BaseExpression):
-        if code(left) == code(right):
-            return left
-        if isinstance(left, (cst.BinaryOperation, cst.Name, cst.Integer)):
-            step = value(right) - value(left)
-            if step == const(0):
+@dataclass(frozen=True, eq=False)
+class _Joiner:
+    """Makes one statement of two that do the same to the two halves."""
+
+    job: Job
+    env: Env
+    vid: str
+    stmt: Branch
+
+    def join(self, left: cst.CSTNode, right: cst.CSTNode) -> cst.CSTNode:
+        """Where the two differ by an offset, ``low + vid * step``; raises :class:`Blocked` where they differ otherwise."""
+        if isinstance(left, cst.BaseExpression) and isinstance(right, cst.BaseExpression):
+            if code(left) == code(right):
                 return left
-            return cst.parse_expression(f"{code(left)} + {vid} * ({_difference(left, right, value)})")
-    if type(left) is not type(right):
-        raise Blocked("TL220", stmt.node, "the two vector cores do different things")
-    changes = {}
-    for name in child_fields(type(left)):
-        mine, theirs = getattr(left, name), getattr(right, name)
-        if isinstance(mine, cst.CSTNode) and isinstance(theirs, cst.CSTNode):
-            changes[name] = _join(mine, theirs, vid, value, stmt)
-        elif isinstance(mine, (tuple, list)) and isinstance(theirs, (tuple, list)) and len(mine) == len(theirs):
-            changes[name] = [_join(a, b, vid, value, stmt) for a, b in zip(mine, theirs)]
-        elif mine is not theirs and not (mine is None and theirs is None):
-            if mine != theirs and not isinstance(mine, cst.MaybeSentinel):
-                raise Blocked("TL220", stmt.node, "the two vector cores do different things")
-    if isinstance(left, cst.Name) and left.value != right.value:
-        raise Blocked("TL220", stmt.node, "the two vector cores use different buffers")
-    return left.with_changes(**changes) if changes else left
+            if isinstance(left, (cst.BinaryOperation, cst.Name, cst.Integer)):
+                return self._offset(left, right)
+        if type(left) is not type(right):
+            raise self._different()
+        changes: dict[str, object] = {}
+        for name in child_fields(type(left)):
+            mine, theirs = getattr(left, name), getattr(right, name)
+            if isinstance(mine, cst.CSTNode) and isinstance(theirs, cst.CSTNode):
+                changes[name] = self.join(mine, theirs)
+            elif isinstance(mine, (tuple, list)) and isinstance(theirs, (tuple, list)):
+                if len(mine) != len(theirs):
+                    raise self._different()
+                changes[name] = [self.join(a, b) for a, b in zip(mine, theirs, strict=True)]
+            elif mine != theirs and not isinstance(mine, cst.MaybeSentinel):
+                raise self._different()
+        return left.with_changes(**changes) if changes else left
 
+    def _offset(self, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BaseExpression:
+        low = self.job.file.evaluator.sym(left, self.env)
+        step = self.job.file.evaluator.sym(right, self.env) - low
+        if step.is_zero:
+            return left
+        if isinstance(left, cst.Name) and self.job.file.evaluator.buffer(left, self.env) is not None:
+            raise self._different()
+        try:
+            moved = f"{self.vid} * ({render(step)})"
+        except Unrenderable:
+            raise self._different() from None
+        return cst.parse_expression(moved if low.is_zero else f"{code(left)} + {moved}")
 
-def _difference(left, right, value) -> str:  # type: ignore[no-untyped-def]
-    from tl2npu.passes.render import Unrenderable, render
-
-    try:
-        return render(value(right) - value(left))
-    except Unrenderable:
-        return f"{code(right)} - ({code(left)})"
+    def _different(self) -> Blocked:
+        return Blocked("TL220", self.stmt.node, "the two vector cores do different things")

@@ -14,9 +14,24 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Role
-from tl2npu.kernel.expressions import Env, Evaluator, code
-from tl2npu.kernel.model import Alloc, Branch, Copy, Dim, Let, Loop, Memory, Op, Operand, Scalar, Stmt, Store
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.model import (
+    Alloc,
+    Branch,
+    Buffer,
+    Copy,
+    Dim,
+    Let,
+    Loop,
+    Memory,
+    Op,
+    Operand,
+    Range,
+    Scalar,
+    Stmt,
+    Store,
+)
 from tl2npu.kernel.rows import Rows, at
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.definitions import Definition, definitions, uses_outside
@@ -90,7 +105,7 @@ class Sites:
 
     def _alloc(self, stmt: Alloc) -> None:
         buffer = stmt.buffer
-        for i, (node, size) in enumerate(zip(buffer.shape_nodes, buffer.shape)):
+        for i, (node, size) in enumerate(zip(buffer.shape_nodes, buffer.shape, strict=False)):
             split = i == 0 and self.rows.is_split(buffer)
             self.add(node, stmt, 2 * size if split else size)
 
@@ -176,9 +191,7 @@ class Rewriter:
         if value != old and not any(getattr(a, "head", "").startswith("text") for a in old.atoms()):
             self.overlay[definition.name] = value
 
-    def _settle(
-        self, definition: Definition, want: Sym, candidates: list[cst.BaseExpression], env: Env
-    ) -> None:
+    def _settle(self, definition: Definition, want: Sym, candidates: list[cst.BaseExpression], env: Env) -> None:
         for candidate in candidates:
             if self._proved(candidate, env, want):
                 self.overlay[definition.name] = want
@@ -264,14 +277,14 @@ class Rewriter:
 def whole_tiles(job: Job, rows: Rows) -> None:
     """Rewrite the kernel to whole tiles; raises :class:`Blocked` and changes nothing if a proof fails."""
     sites = Sites(job, rows)
-    axes = {id(a): a for a in (rows.axis(m) for m in _members(job, rows)) if a is not None and a.half is not None}
+    axes = {id(a): a for a in (rows.axis(m) for m in _members(job)) if a is not None and a.half is not None}
     halves = list(dict.fromkeys(axis.half for axis in axes.values() if axis.half is not None))
     failure: Blocked | None = None
     for redefine in (True, False):
         rewriter = Rewriter(job, rows, sites.found, halves)
         try:
             rewriter.solve(redefine)
-            changed = {name for name in (*rewriter.overlay, *rewriter.zero)} - {rewriter.vid_name}
+            changed = set((*rewriter.overlay, *rewriter.zero)) - {rewriter.vid_name}
             covered = [site.node for site in sites.found]
             stray = uses_outside(job, changed, covered, rewriter.definitions)
             if stray is not None:
@@ -287,7 +300,7 @@ def whole_tiles(job: Job, rows: Rows) -> None:
     raise failure
 
 
-def _members(job: Job, rows: Rows) -> Iterator[object]:
+def _members(job: Job) -> Iterator[Buffer | Range]:
     yield from job.kernel.buffers.values()
     for stmt in job.kernel.walk():
         if isinstance(stmt, Loop):
@@ -311,4 +324,3 @@ def _write(job: Job, rewriter: Rewriter) -> None:
 
 def _keeps_parens(old: cst.BaseExpression, new: cst.BaseExpression) -> bool:
     return bool(old.lpar) and not new.lpar and isinstance(new, cst.BinaryOperation)
-

@@ -14,16 +14,17 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.handover import (
     HandOver,
     Place,
     Region,
     Traffic,
     common_loops,
+    disjoint,
     is_private,
     iterate_places,
     same_region,
-    disjoint,
     traffic,
 )
 from tl2npu.kernel.model import (
@@ -45,7 +46,6 @@ from tl2npu.kernel.model import (
     walk_with_parents,
 )
 from tl2npu.kernel.positions import output_positions
-from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.symbolic import const
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -103,10 +103,16 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
     result: list[HandOver] = []
     left = list(entry.writers)
     for reader in entry.readers:
-        same = [w for w in entry.writers if _matches(w, reader) and side(w, entry.tensor) is not side(reader, entry.tensor)]
-        own = [w for w in entry.writers if side(w, entry.tensor) is side(reader, entry.tensor) and w.order < reader.order]
+        same = [
+            w for w in entry.writers if _matches(w, reader) and side(w, entry.tensor) is not side(reader, entry.tensor)
+        ]
+        own = [
+            w for w in entry.writers if side(w, entry.tensor) is side(reader, entry.tensor) and w.order < reader.order
+        ]
         if own:
-            raise Blocked("TL840", reader.copy.node, f"`{entry.tensor.name}` is written by both cores before it is read")
+            raise Blocked(
+                "TL840", reader.copy.node, f"`{entry.tensor.name}` is written by both cores before it is read"
+            )
         if len(same) > 1:
             raise Blocked("TL840", reader.copy.node, f"`{entry.tensor.name}` has {len(same)} writers for one reader")
         if not same:
@@ -118,13 +124,13 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
         row = None if same_region(writer.region, _aligned(writer, reader)) else _row_range(writer)
         result.append(HandOver(entry.tensor, writer, reader, row))
     for writer in left:
-        if side(writer, entry.tensor) is Side.CUBE and not all(disjoint(writer.region, r.region) for r in entry.readers):
+        if side(writer, entry.tensor) is Side.CUBE and not all(
+            disjoint(writer.region, r.region) for r in entry.readers
+        ):
             raise Blocked("TL841", writer.copy.node, f"no reader takes exactly this tile of `{entry.tensor.name}`")
     for pair in result:
         _check(pair, kernel)
-        overwritten = any(
-            same_region(w.region, pair.writer.region) and w.order > pair.reader.order for w in left
-        )
+        overwritten = any(same_region(w.region, pair.writer.region) and w.order > pair.reader.order for w in left)
         if left and not overwritten and not all(disjoint(w.region, pair.writer.region) for w in left):
             raise Blocked("TL842", pair.writer.copy.node, f"`{entry.tensor.name}` keeps data that is read later")
     return result, left
@@ -136,7 +142,7 @@ def _aligned(writer: Place, reader: Place) -> Region:
     mine = [item for loop in writer.loops if loop not in shared for item in loop.ranges]
     theirs = [item for loop in reader.loops if loop not in shared for item in loop.ranges]
     values = {
-        str(b.var): a.var for a, b in zip(mine, theirs) if a.extent == b.extent and a.start == b.start
+        str(b.var): a.var for a, b in zip(mine, theirs, strict=False) if a.extent == b.extent and a.start == b.start
     }
     return tuple((lo.substitute(values), size.substitute(values)) for lo, size in reader.region)
 
@@ -149,7 +155,7 @@ def _matches(writer: Place, reader: Place) -> bool:
     if row is None or len(writer.region) != len(region):
         return False
     axis, item = row
-    for i, (mine, theirs) in enumerate(zip(writer.region, region)):
+    for i, (mine, theirs) in enumerate(zip(writer.region, region, strict=False)):
         if i == axis:
             if theirs != (mine[0] - item.var, item.extent):
                 return False
@@ -210,7 +216,9 @@ def _check(pair: HandOver, kernel: Kernel) -> None:
     if not pair.to_vector and pair.src.dtype != pair.dst.dtype:
         raise Blocked("TL844", node, f"`{pair.src.name}` is {pair.src.dtype}, `{pair.dst.name}` is {pair.dst.dtype}")
     if pair.tensor.dtype != pair.dst.dtype:
-        raise Blocked("TL844", node, f"`{pair.tensor.name}` is {pair.tensor.dtype}, `{pair.dst.name}` is {pair.dst.dtype}")
+        raise Blocked(
+            "TL844", node, f"`{pair.tensor.name}` is {pair.tensor.dtype}, `{pair.dst.name}` is {pair.dst.dtype}"
+        )
     if not is_private(writer, kernel, kernel.launch.grid if kernel.launch else ()):
         raise Blocked("TL842", node, f"different blocks may share this tile of `{pair.tensor.name}`")
     if any("pad_value" in place.copy.options for place in (writer, reader)):

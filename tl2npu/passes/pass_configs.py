@@ -10,14 +10,15 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.dialects.pass_configs import STRING_OF
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import ALL, PLANNING, Configs, key_of, read_configs
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import Compilation
-from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.job import Job
 from tl2npu.kernel.positions import compilations
+from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
+
 
 def require(job: Job, needed: tuple[str, ...]) -> None:
     """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
@@ -128,9 +129,7 @@ def _with_comment(
     return comma, space.with_changes(first_line=cst.TrailingWhitespace(newline=space.first_line.newline))
 
 
-def _new_dict(
-    job: Job, edits: Edits, found: Compilation, missing: list[str], old: cst.BaseExpression | None
-) -> None:
+def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str], old: cst.BaseExpression | None) -> None:
     """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it."""
     bound = {n.value for n in names_in(job.module)}
     name = "pass_configs"

@@ -85,9 +85,7 @@ def _style(job: Job, uses_vid: bool, exchanges: bool, cube_only: bool) -> Style:
     ):
         return "gpu"
     manual = any(isinstance(stmt, (Sync, ScopeBlock)) or sync.is_address(stmt) for stmt in kernel.walk())
-    automatic = any(
-        read_configs(job.file, found).values.get(key) for found in compilations(job.located) for key in ALL
-    )
+    automatic = any(read_configs(job.file, found).values.get(key) for found in compilations(job.located) for key in ALL)
     if manual:
         return "mixed" if automatic else "expert"
     if exchanges:

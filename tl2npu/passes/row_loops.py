@@ -62,7 +62,8 @@ def _vectorised(job: Job, loop: object) -> str | None:
     if not all(isinstance(t, Operand) and _is_row(t, item.var) for t in tiles):
         return None
     dst, left = tiles
-    assert isinstance(dst, Operand) and isinstance(left, Operand)
+    assert isinstance(dst, Operand)
+    assert isinstance(left, Operand)
     taken = {name.value for name in names_in(job.located.node)}
     column = next((name for name in ("j", "d_i", "col") if name not in taken), "j")
     right = _right(args[2], item.var, column)

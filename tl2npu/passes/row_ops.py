@@ -100,7 +100,7 @@ def _same_rounding(job: Job, stmt: Op, src: Buffer, dst: Buffer) -> bool:
     if wide is None or narrow is None:
         return True  # the dtype is a parameter; both modes name what the hardware does for its direction
     to_int = "int" in dst.dtype and "int" not in src.dtype
-    return value == "CAST_RINT" if to_int or narrow < wide and value == "CAST_RINT" else True
+    return value == "CAST_RINT" if to_int or (narrow < wide and value == "CAST_RINT") else True
 
 
 def broadcasts_to_parallel(job: Job) -> None:
@@ -202,7 +202,7 @@ def _usable(user: Stmt, tile: Buffer) -> bool:
         return False
     (_, _dst), (_, left), (_, right) = operands
     commutes = user.op.name in ("tile.add", "tile.mul")
-    return right.buffer is tile and left.buffer is not tile or (commutes and left.buffer is tile)
+    return (right.buffer is tile and left.buffer is not tile) or (commutes and left.buffer is tile)
 
 
 def _vector_unchanged(kernel: Kernel, stmt: Op, users: Sequence[Op], vector: Buffer) -> bool:

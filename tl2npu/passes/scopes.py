@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.access import reads, writes
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
     Alloc,
@@ -31,12 +32,9 @@ from tl2npu.kernel.model import (
     walk,
 )
 from tl2npu.kernel.read import body_of
-from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children as nodes_below
-
-
 
 FLAG_NAMES = ("flag", "flag_id", "event_id", "id")
 
@@ -116,9 +114,7 @@ class Merger:
             elif (early := next((s for s in pending if self._ready(s, pending, None)), None)) is not None:
                 result.append(pending[early].pop(0).node)  # the set that it waits for was in the iteration before
             else:
-                raise Blocked(
-                    "TL310", heads[0].node, "the cores wait for each other in an order that no text can show"
-                )
+                raise Blocked("TL310", heads[0].node, "the cores wait for each other in an order that no text can show")
         return result
 
     @staticmethod
@@ -160,7 +156,8 @@ class Merger:
 
     def _join(self, left: Line, right: Line) -> cst.BaseStatement:
         cube, vector = left.loop, right.loop
-        assert cube is not None and vector is not None
+        assert cube is not None
+        assert vector is not None
         if len(cube.ranges) != 1 or len(vector.ranges) != 1 or cube.kind != vector.kind:
             raise Blocked("TL310", right.node, "the loops of the two cores are of different kinds")
         mine, theirs = cube.ranges[0], vector.ranges[0]
@@ -176,14 +173,14 @@ class Merger:
                 if _mentions(vector.node, mine.name):
                     raise Blocked("TL310", right.node, f"`{mine.name}` means something else in the vector loop")
                 self.renames.append((vector, mine.name))
-        assert isinstance(cube.node, cst.For) and isinstance(vector.node, cst.For) and isinstance(header.node, cst.For)
+        assert isinstance(cube.node, cst.For)
+        assert isinstance(vector.node, cst.For)
+        assert isinstance(header.node, cst.For)
         body = self.merge(lines(body_of(cube.node), cube.body), lines(body_of(vector.node), vector.body))
         node = header.node
         comments = [line for line in other.node.leading_lines if line.comment is not None]  # type: ignore[attr-defined]
         self.joined.append((left.node, right.node))
-        return node.with_changes(
-            body=node.body.with_changes(body=body), leading_lines=[*node.leading_lines, *comments]
-        )
+        return node.with_changes(body=node.body.with_changes(body=body), leading_lines=[*node.leading_lines, *comments])
 
 
 def _mentions(node: cst.CSTNode, name: str) -> bool:
@@ -242,7 +239,8 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
     ordered: list[tuple[Side, Line]] = []
     for line in run:
         scope = line.stmts[0]
-        assert isinstance(scope, ScopeBlock) and isinstance(scope.node, cst.With)
+        assert isinstance(scope, ScopeBlock)
+        assert isinstance(scope.node, cst.With)
         inner = lines(body_of(scope.node), scope.body)
         if inner:
             inner[0] = Line(_with_comments(inner[0].node, scope.node), inner[0].stmts)
@@ -305,9 +303,7 @@ def _rename(job: Job, renames: Sequence[tuple[Loop, str]]) -> None:
             current = stack.pop()
             if isinstance(current, cst.Name) and current.value == old:
                 edits.replace(current, cst.Name(name, lpar=current.lpar, rpar=current.rpar))
-            elif isinstance(current, cst.Attribute):
-                stack.append(current.value)
-            elif isinstance(current, cst.Arg):
+            elif isinstance(current, (cst.Attribute, cst.Arg)):
                 stack.append(current.value)
             else:
                 stack += nodes_below(current)

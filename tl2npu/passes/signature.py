@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
 import libcst as cst
 
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import Compilation, calls
 from tl2npu.kernel.model import Buffer, Memory
@@ -15,7 +17,6 @@ from tl2npu.kernel.positions import (
     parameter_count,
     workspace_positions,
 )
-from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children, names_in
@@ -59,14 +60,14 @@ def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
     job.apply(edits)
 
 
-def _renumber(
-    job: Job, edits: Edits, compilation: Compilation, key: str, gone: set[int], rebase: bool
-) -> None:
+def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: set[int], rebase: bool) -> None:
     found = indices(job.file, job.located, compilation, key)
     if found is None:
         return
     count = parameter_count(job.located)
-    kept = [(given, position) for given, position in zip(found.given, found.positions) if position not in gone]
+    kept = [
+        (given, position) for given, position in zip(found.given, found.positions, strict=False) if position not in gone
+    ]
     rule = "TL212" if key == "workspace_idx" else "TL213"
     if not kept and key == "workspace_idx":
         edits.remove(_holder(job, compilation, key))
@@ -108,16 +109,15 @@ def kernel_calls(job: Job) -> Iterator[cst.Call]:
         if makes and len(assign.targets) == 1 and isinstance(assign.targets[0].target, cst.Name):
             handles.add(assign.targets[0].target.value)
     for call in calls(job.module):
-        if isinstance(call.func, cst.Name) and call.func.value in handles:
-            yield call
-        elif isinstance(call.func, cst.Call) and _makes_kernel(job, call.func, name):
+        if (isinstance(call.func, cst.Name) and call.func.value in handles) or (
+            isinstance(call.func, cst.Call) and _makes_kernel(job, call.func, name)
+        ):
             yield call
 
 
 def _makes_kernel(job: Job, call: cst.Call, factory: str) -> bool:
-    if isinstance(call.func, cst.Name):
-        if call.func.value == factory:
-            return True
+    if isinstance(call.func, cst.Name) and call.func.value == factory:
+        return True
     compiled = job.file.names.resolve(call.func)
     if compiled in ("tilelang.compile", "tilelang.jit") and call.args:
         inner = call.args[0].value

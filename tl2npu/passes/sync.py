@@ -55,9 +55,7 @@ def remove_sync(job: Job) -> None:
     _drop_helpers(job, set(helpers))
 
 
-def _remove(
-    job: Job, body: Sequence[Stmt], edits: Edits, done: set[int], helpers: dict[str, cst.FunctionDef]
-) -> None:
+def _remove(job: Job, body: Sequence[Stmt], edits: Edits, done: set[int], helpers: dict[str, cst.FunctionDef]) -> None:
     for stmt in body:
         if isinstance(stmt, Sync) or is_address(stmt):
             assert isinstance(stmt, (Sync, Op))

@@ -39,4 +39,3 @@ def join_lines(job: Job) -> None:
 def _indent(job: Job, node: cst.CSTNode) -> int:
     width = len(job.module.default_indent)
     return width * sum(1 for above in job.file.index.ancestors(node) if isinstance(above, cst.IndentedBlock))
-

@@ -40,7 +40,9 @@ def _harmless(node: cst.BaseExpression) -> bool:
     for inner in walk(node):
         if isinstance(inner, cst.Call):
             func = inner.func
-            name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+            name = (
+                func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+            )
             if name not in ("ceildiv", "cdiv", "min", "max", "int", "floordiv"):
                 return False
         elif isinstance(inner, (cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)):

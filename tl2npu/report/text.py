@@ -31,7 +31,7 @@ class TextReport:
     """
 
     def __init__(
-        self, task: Task = "migrate", color: bool = False, explain: bool = False, written: bool = True
+        self, task: Task = "migrate", *, color: bool = False, explain: bool = False, written: bool = True
     ) -> None:
         self.task = task
         self.color = color
@@ -87,10 +87,8 @@ class TextReport:
             verdicts = ", ".join(f"{found[name]} {name}" for name in _DISPOSITIONS if found[name])
             parts.append(_count(len(kernels), "kernel") + (f": {verdicts}" if verdicts else ""))
         else:
-            found_severities = Counter(item.severity for file in files for item in file.diagnostics)
-            parts.append(
-                f"{_count(found_severities['error'], 'error')}, {_count(found_severities['warning'], 'warning')}"
-            )
+            severities = Counter(item.severity for file in files for item in file.diagnostics)
+            parts.append(f"{_count(severities['error'], 'error')}, {_count(severities['warning'], 'warning')}")
             parts.append(f"{_count(len(kernels), 'kernel')} in {_count(len(files), 'file')}")
         failed = sum(file.error is not None for file in files)
         if failed:

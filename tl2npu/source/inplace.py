@@ -70,6 +70,16 @@ class InPlace:
         return False
 
 
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file, new or not, atomically; directories are made. Raises :class:`WriteError`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = path.resolve()
+        _replace(target, data, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o644)
+    except OSError as error:
+        raise WriteError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None
+
+
 def repository_root(path: Path) -> Path | None:
     """The root of the git work tree that holds a file; None outside of one."""
     for place in path.resolve().parents:

@@ -1,4 +1,4 @@
-"""Buffer allocation: ``T.alloc_*`` and what makes a second view of a buffer.
+"""Buffer allocation: ``T.alloc_*``.
 
 Scopes: ``shared`` is UB, ``shared.dyn`` and ``shared.l1`` are L1, ``wmma.matrix_a/b/accumulator`` are L0A, L0B, L0C.
 ``alloc_shared`` becomes L1 or UB by its uses (``src/transform/ascend_infer_buffer_scope.cc``).

@@ -70,7 +70,7 @@ OPERATORS = (
         accumulate("dst", seen="w"),
         read("src0"),
         scalar("scalar_value"),
-        note="dst = scalar_value * src0 + dst, but the compiler sees dst as written only",
+        note="dst = scalar_value * src0 + dst",
     ),
     _tile("mul_add_dst", accumulate("dst"), read("src0"), read("src1"), note="dst = src0 * src1 + dst"),
     _tile("bitwise_lshift", write("dst"), read("src0"), scalar("scalarValue")),

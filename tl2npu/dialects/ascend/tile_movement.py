@@ -81,8 +81,8 @@ OPERATORS = (
         core=Core.VECTOR,
         elementwise=True,
         defined=f"{FILE}:select",
-        note="VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE or VSEL_TENSOR_TENSOR_MODE; the compiler sees dst as read "
-        "only; an integer literal as src1 is not accepted",
+        note="VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE or VSEL_TENSOR_TENSOR_MODE; "
+        "an integer literal as src1 is not accepted",
     ),
     operator(
         "tile.broadcast",

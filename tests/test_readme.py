@@ -1,0 +1,191 @@
+"""The documents say what is true: shown output is the tool's output, links lead somewhere, names exist.
+
+``python -m tests.test_readme`` writes the shown output anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tl2npu.codes import CODES
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+KERNEL = "fixtures/workspace/gemm_leaky_relu/before.py"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+# A command in code: a fenced line or `...` that starts with the program.
+COMMAND = re.compile(r"(?:^|`|/bin/)tl2npu ((?:--?)?[a-z][^\n`]*)", re.MULTILINE)
+# A path into the repository between backquotes, or an option.
+SPAN = re.compile(r"`([^`\n]+)`")
+
+every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line in the root of the checkout, as a user without a terminal sees it."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR")}
+    program = "from tl2npu.cli import main; main(prog_name='tl2npu')"
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def shown_output() -> list[tuple[str, str]]:
+    """The fences of the README that hold output: language and text, in the order of the README."""
+    diff = run("migrate", "--diff", KERNEL)
+    explained = run("migrate", "--diff", "--explain", KERNEL)
+    assert diff.returncode == explained.returncode == 0
+    assert diff.stdout == explained.stdout
+    return [("diff", diff.stdout), ("text", diff.stderr), ("text", explained.stderr)]
+
+
+def fences(text: str) -> list[tuple[str, str]]:
+    """The fences that hold output."""
+    return re.findall(r"^```(diff|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_shown_output_is_the_output() -> None:
+    assert fences(README.read_text(encoding="utf-8")) == shown_output()
+
+
+def test_shown_diff_is_the_fixture() -> None:
+    """The patch of the README makes ``after.py`` out of ``before.py``, also without the tool."""
+    patch = fences(README.read_text(encoding="utf-8"))[0][1]
+    removed = [line[1:] for line in patch.splitlines() if line.startswith("-") and not line.startswith("---")]
+    added = [line[1:] for line in patch.splitlines() if line.startswith("+") and not line.startswith("+++")]
+    before = (ROOT / KERNEL).read_text(encoding="utf-8").splitlines()
+    after = (ROOT / KERNEL).with_name("after.py").read_text(encoding="utf-8").splitlines()
+    assert removed
+    assert added
+    assert set(removed) <= set(before)
+    assert set(added) <= set(after)
+    assert len(before) - len(removed) + len(added) == len(after)
+
+
+@pytest.mark.parametrize("word", ["tl2npu migrate --diff", "-m pytest"])
+def test_set_up_commands_can_be_extracted(word: str) -> None:
+    """``.ci/run`` takes them out of the README: one line each, complete in itself."""
+    lines = README.read_text(encoding="utf-8").splitlines()
+    found = [line for line in lines if line.startswith("python3 -m venv") and word in line]
+    assert len(found) == 1
+    assert "pip install" in found[0]
+    assert f"'{word}'" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_set_up_command_migrates_the_shown_kernel() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert f"tl2npu migrate --diff {KERNEL}\n" in text
+    assert f"({KERNEL})" in text
+
+
+@every_document
+def test_links_lead_to_files(path: Path) -> None:
+    targets = [t for t in LINK.findall(path.read_text(encoding="utf-8")) if not t.startswith(("http", "#"))]
+    assert [t for t in targets if not (path.parent / t.split("#")[0]).exists()] == []
+
+
+@every_document
+def test_anchors_are_headings(path: Path) -> None:
+    for target in LINK.findall(path.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        if target.startswith("http") or not anchor:
+            continue
+        other = (path.parent / name) if name else path
+        headings = re.findall(r"^#+ (.+)$", other.read_text(encoding="utf-8"), re.MULTILINE)
+        slugs = {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert anchor in slugs
+
+
+@every_document
+def test_codes_exist(path: Path) -> None:
+    named = set(re.findall(r"\bTL\d{3}\b", path.read_text(encoding="utf-8")))
+    assert named - set(CODES) == set()
+
+
+@every_document
+def test_paths_in_code_exist(path: Path) -> None:
+    """`passes/sync.py` is a file of the package, `fixtures/` a folder of the repository."""
+    roots = (ROOT, ROOT / "tl2npu")
+    tops = {item.name for root in roots for item in root.iterdir()}
+    missing = []
+    for span in SPAN.findall(path.read_text(encoding="utf-8")):
+        word = span.rstrip("/")
+        is_path = "/" in span and re.fullmatch(r"[\w./-]+", word) is not None and word.split("/")[0] in tops
+        if is_path and not any((root / word).exists() for root in roots):
+            missing.append(span)
+    assert missing == []
+
+
+@pytest.fixture(scope="module")
+def helps() -> dict[str, str]:
+    """The help of every command; the empty name is that of the program."""
+    top = run("--help").stdout
+    names = re.findall(r"^  ([a-z]+) ", top.split("Commands:")[1], re.MULTILINE)
+    assert "migrate" in names
+    return {"": top} | {name: run(name, "--help").stdout for name in names}
+
+
+@every_document
+def test_commands_and_options_exist(path: Path, helps: dict[str, str]) -> None:
+    for command in COMMAND.findall(path.read_text(encoding="utf-8")):
+        words = command.split("#")[0].split()
+        name = words[0] if not words[0].startswith("-") else ""
+        assert name in helps, command
+        for option in words:
+            if option.startswith("-") and option != "-":
+                assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", helps[name]), command
+
+
+@every_document
+def test_options_in_code_exist(path: Path, helps: dict[str, str]) -> None:
+    every = " ".join(helps.values())
+    for span in SPAN.findall(path.read_text(encoding="utf-8")):
+        if re.fullmatch(r"--[a-z][a-z-]*( \S+)?", span) and path.parent != ROOT / "benchmarks":
+            option = span.split()[0]
+            assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", every), span
+
+
+def test_configuration_table_is_complete() -> None:
+    from dataclasses import fields
+
+    from tl2npu.options import Options
+
+    section = README.read_text(encoding="utf-8").split("## Configuration")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    named = {key for row in rows for key in SPAN.findall(row)}
+    assert named == {field.name.replace("_", "-") for field in fields(Options)} - {"target"}
+
+
+@every_document
+def test_nothing_private_is_named(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"/work\b|/tmp\b|\bshared/|compiler-facts|legacy-to-developer|TODO|FIXME", text)
+
+
+def rewrite() -> None:
+    """Write the shown output into the README."""
+    text = README.read_text(encoding="utf-8")
+    outputs = iter(shown_output())
+
+    def fence(match: re.Match[str]) -> str:
+        language, output = next(outputs)
+        assert match.group(1) == language
+        return f"```{language}\n{output}```"
+
+    README.write_text(re.sub(r"^```(diff|text)\n(.*?)^```$", fence, text, flags=re.MULTILINE | re.DOTALL), "utf-8")
+
+
+if __name__ == "__main__":
+    rewrite()

@@ -1,0 +1,7 @@
+"""``python -m tl2npu``."""
+
+from __future__ import annotations
+
+from tl2npu.cli import main
+
+main()

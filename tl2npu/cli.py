@@ -1,0 +1,269 @@
+"""The command line. Commands parse options, call one function and print its result.
+
+Everything but click is imported inside of commands: ``tl2npu --help`` must not wait for libcst or black.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from tl2npu import __version__
+
+if TYPE_CHECKING:
+    from tl2npu.options import Options
+    from tl2npu.sinks import Finished, Sink
+
+_PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
+_STDIN = Path("-")
+
+
+def _common_options(command: Any) -> Any:
+    """The options of every command that looks at files."""
+    for option in reversed(
+        [
+            click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of standard input."),
+            click.option("--device", metavar="NAME", help="The device that the kernel is for (see `devices`)."),
+            click.option("--ascend-version", metavar="YYYY-MM", help="The version of the Ascend compiler."),
+            click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
+            click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
+            click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="Processes; 0: as many as pay."),
+            click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True),
+            click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there."),
+            click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+            click.option("--debug", is_flag=True, help="Show the traceback of an internal error."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tl2npu")
+def cli() -> None:
+    """Migrate TileLang kernels to Ascend Developer mode."""
+
+
+@cli.command()
+@_PATHS
+@click.option("--diff", is_flag=True, help="Print a patch for `git apply`; change no file.")
+@click.option("--check", is_flag=True, help="Change no file; exit 1 if one would change.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file or directory instead.")
+@click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Vector cores per tile.  [default: auto]")
+@click.option(
+    "--pass-config-policy",
+    type=click.Choice(["needed", "four", "keep"]),
+    help="Which pass_configs to write: those needed, always the usual four, or none.  [default: needed]",
+)
+@click.option("--unsafe", is_flag=True, default=None, help="Also make rewrites that rest on an assumption.")
+@click.option("--explain", is_flag=True, help="List every change with its reason.")
+@click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")
+@_common_options
+def migrate(
+    paths: tuple[Path, ...],
+    diff: bool,
+    check: bool,
+    output: Path | None,
+    explain: bool,
+    allow_dirty: bool,
+    stdin_filename: Path | None,
+    jobs: int,
+    style: str,
+    report: Path | None,
+    quiet: bool,
+    debug: bool,
+    **settings: Any,
+) -> None:
+    """Rewrite the kernels in PATHS (default: the working directory) in place; `-` is standard input.
+
+    --select and --ignore choose which diagnostics are reported. They do not choose what is migrated.
+
+    Exit codes: 0 clean, 1 a kernel was refused (or, with --check, a file would change), 2 a file or an option could not
+    be used. The code of the files is never executed.
+    """
+    from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
+
+    stdout = click.get_binary_stream("stdout")
+    standard_input = _is_stdin(paths)
+    sink: Sink
+    if output is not None and (diff or check):
+        raise click.UsageError("-o does not go with --diff or --check")
+    if diff:
+        sink = ToPatch(stdout)
+    elif check:
+        sink = Nowhere()
+    elif output is not None:
+        several = len(paths) != 1 or paths[0].is_dir()
+        if several and (output.is_file() or output.suffix == ".py"):
+            raise click.UsageError("several files need a directory as output")
+        sink = ToPlace(output, several or output.is_dir())
+    else:
+        sink = ToStream(stdout) if standard_input else ToFiles(allow_dirty)
+    options = _options(paths, stdin_filename, settings)
+    finished, code = _run(paths, "migrate", options, sink, check, stdin_filename, jobs, debug)
+    taken = diff or (standard_input and not check and output is None)
+    written = not (diff or check)
+    _print(finished, "migrate", style, report, quiet, explain, written, to_stderr=taken)
+    sys.exit(code)
+
+
+@cli.command()
+@_PATHS
+@_common_options
+def check(
+    paths: tuple[Path, ...],
+    stdin_filename: Path | None,
+    jobs: int,
+    style: str,
+    report: Path | None,
+    quiet: bool,
+    debug: bool,
+    **settings: Any,
+) -> None:
+    """Say what is wrong with the Developer-mode kernels in PATHS; nothing is changed.
+
+    Exit codes: 0 clean, 1 errors found, 2 a file or an option could not be used.
+    """
+    from tl2npu.sinks import Nowhere
+
+    options = _options(paths, stdin_filename, settings)
+    finished, code = _run(paths, "check", options, Nowhere(), False, stdin_filename, jobs, debug)
+    _print(finished, "check", style, report, quiet, explain=False, written=False, to_stderr=False)
+    sys.exit(code)
+
+
+@cli.command()
+@click.argument("code")
+def rule(code: str) -> None:
+    """Print the documentation of a rule, given by its code or its name."""
+    from difflib import get_close_matches
+
+    from tl2npu.rules import load_rules
+
+    rules = load_rules()
+    found = rules.get(code.upper()) or next((page for page in rules.values() if page.name == code), None)
+    if found is None:
+        close = get_close_matches(code, [*rules, *(page.name for page in rules.values())], n=1)
+        raise click.UsageError(f"no rule {code!r}" + (f", did you mean {close[0]!r}?" if close else ""))
+    click.echo(f"{found.code} {found.name} ({found.group})\n\n{found.text.strip()}")
+
+
+@cli.command()
+def rules() -> None:
+    """List all rules."""
+    from tl2npu.rules import load_rules
+
+    for page in load_rules().values():
+        click.echo(f"{page.code}  {page.name}  {page.summary}")
+
+
+@cli.command()
+def devices() -> None:
+    """Print the capacity table: what memory planning allows per kernel, in bytes."""
+    from tl2npu.report.devices import render
+
+    click.echo(render(), nl=False)
+
+
+def main() -> None:
+    """The console script: no traceback reaches the user without ``--debug``."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        cli(prog_name="tl2npu")
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        click.echo(f"tl2npu: internal error: {type(error).__name__}: {error}", err=True)
+        sys.exit(2)
+
+
+def _is_stdin(paths: tuple[Path, ...]) -> bool:
+    if _STDIN in paths and len(paths) > 1:
+        raise click.UsageError("standard input does not go with other paths")
+    return _STDIN in paths
+
+
+def _options(paths: tuple[Path, ...], stdin_filename: Path | None, settings: dict[str, Any]) -> Options:
+    from tl2npu.config import ConfigError, common_directory, load_options
+
+    places = [stdin_filename or Path.cwd()] if _is_stdin(paths) else list(paths)
+    try:
+        return load_options(common_directory(places), settings)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _run(
+    paths: tuple[Path, ...],
+    task: Any,
+    options: Options,
+    sink: Sink,
+    would_change_counts: bool,
+    stdin_filename: Path | None,
+    jobs: int,
+    debug: bool,
+) -> tuple[Finished, int]:
+    from tl2npu.files import collect
+    from tl2npu.project import run, run_text
+    from tl2npu.sinks import exit_code, finish
+
+    if _is_stdin(paths):
+        data = click.get_binary_stream("stdin").read()
+        name = "<stdin>" if stdin_filename is None else stdin_filename.as_posix()
+        finished = finish([run_text(data, name, task, options, debug)], sink)
+    else:
+        finished = finish(run(collect(paths or (Path(),)), task, options, jobs, debug), sink)
+    return finished, exit_code(finished, task, would_change_counts)
+
+
+def _print(
+    finished: Finished,
+    task: Any,
+    style: str,
+    report: Path | None,
+    quiet: bool,
+    explain: bool,
+    written: bool,
+    to_stderr: bool,
+) -> None:
+    """The report: in the format asked for to its file or stream, and as text to the terminal beside a report file."""
+    from tl2npu.report import json
+    from tl2npu.report.text import TextReport
+
+    def text(color: bool) -> str:
+        report = TextReport(task, color=color, explain=explain, written=written)
+        return report.render(finished.files, finished.skipped)
+
+    if report is not None:
+        content = json.render(finished.files, finished.skipped) if style == "json" else text(color=False)
+        try:
+            report.write_text(content, encoding="utf-8")
+        except OSError as error:
+            raise click.UsageError(f"cannot write {report}: {error.strerror}") from None
+    stream = sys.stderr if to_stderr else sys.stdout
+    if quiet:
+        for file in finished.files:
+            if file.error is not None:
+                click.echo(f"{file.path}: error: {file.error}", err=True)
+    elif style == "json" and report is None:
+        click.echo(json.render(finished.files, finished.skipped), nl=False, file=stream)
+    else:
+        color = _wants_color(stream)
+        click.echo(text(color), nl=False, file=stream, color=color)
+
+
+def _wants_color(stream: IO[str]) -> bool:
+    """NO_COLOR switches colours off, FORCE_COLOR on, else a terminal has them."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+if __name__ == "__main__":
+    main()

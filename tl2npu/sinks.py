@@ -1,0 +1,138 @@
+"""Where migrated text goes: into the file, a patch, another place or nowhere; and what a run's exit code is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from tl2npu.project import Outcome, Task
+from tl2npu.results import FileResult, Skipped
+from tl2npu.source.diff import unified_diff
+from tl2npu.source.inplace import InPlace, WriteError, repository_root, write_file
+from tl2npu.source.text import SourceError, SourceText
+
+
+class SinkError(Exception):
+    """A destination that cannot take what it is given; ``str()`` is one line."""
+
+
+class Sink(Protocol):
+    """Takes the new bytes of one file; raises :class:`SinkError`, :class:`WriteError` or :class:`SourceError`."""
+
+    def take(self, outcome: Outcome, old: bytes, new: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Everything that a report needs of a run."""
+
+    files: tuple[FileResult, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def finish(outcomes: Iterable[Outcome], sink: Sink) -> Finished:
+    """Send every outcome to the sink; what the sink refuses becomes an error of that file."""
+    files: list[FileResult] = []
+    skipped: list[Skipped] = []
+    for outcome in outcomes:
+        result = outcome.result
+        if outcome.source is not None and result.error is None:
+            try:
+                old = outcome.source.encode()
+                sink.take(outcome, old, _new_bytes(outcome.source, result))
+            except (SinkError, WriteError, SourceError) as error:
+                result = replace(result, error=str(error))
+        if outcome.skipped is not None:
+            skipped.append(outcome.skipped)
+        else:
+            files.append(result)
+    return Finished(tuple(files), tuple(skipped))
+
+
+def exit_code(finished: Finished, task: Task, would_change_counts: bool) -> int:
+    """0 clean, 1 findings, 2 if a file could not be read, parsed, processed or written."""
+    if any(file.error is not None for file in finished.files):
+        return 2
+    if task == "check":
+        return int(any(item.severity == "error" for file in finished.files for item in file.diagnostics))
+    refused = any(kernel.disposition == "refused" for file in finished.files for kernel in file.kernels)
+    return int(refused or (would_change_counts and any(file.changed for file in finished.files)))
+
+
+class Nowhere:
+    """For ``--check``: nothing is written."""
+
+    def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
+        """Do nothing."""
+
+
+class ToFiles:
+    """Rewrites the input files."""
+
+    def __init__(self, allow_dirty: bool) -> None:
+        self._writer = InPlace(allow_dirty)
+
+    def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
+        """Write the file if it changes."""
+        if new != old:
+            self._writer.write(outcome.found.path, old, new)
+
+
+class ToPatch:
+    """Writes a patch that ``git apply`` takes at the root of the repository, else in the working directory."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
+        """Append the change of the file."""
+        if new != old:
+            self._stream.write(unified_diff(old, new, _patch_path(outcome.found.path)))
+            self._stream.flush()
+
+
+class ToStream:
+    """Writes the text itself: for standard input."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
+        """Write the whole text, changed or not."""
+        self._stream.write(new)
+        self._stream.flush()
+
+
+class ToPlace:
+    """Writes every file, changed or not, to another place: ``output`` itself or, as a directory, below it."""
+
+    def __init__(self, output: Path, as_directory: bool) -> None:
+        self._output = output
+        self._as_directory = as_directory
+        self._taken: dict[Path, Path] = {}
+
+    def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
+        """Write the file to its place; never onto an input file, nor two files to one place."""
+        source = outcome.found.path
+        target = self._output / source.relative_to(outcome.found.root) if self._as_directory else self._output
+        if target.resolve() == source.resolve():
+            raise SinkError("the output is the input; leave out -o to rewrite in place")
+        other = self._taken.setdefault(target.resolve(), source)
+        if other != source:
+            raise SinkError(f"{other.as_posix()} is written to {target.as_posix()} already")
+        write_file(target, new)
+
+
+def _new_bytes(source: SourceText, result: FileResult) -> bytes:
+    return source.encode() if result.new_text is None else source.with_text(result.new_text).encode()
+
+
+def _patch_path(path: Path) -> str:
+    full = path.absolute()
+    base = repository_root(full) or Path.cwd()
+    try:
+        return full.resolve().relative_to(base.resolve()).as_posix()
+    except ValueError:  # elsewhere: git takes no path that leads out of the tree
+        return full.relative_to(full.anchor).as_posix()
