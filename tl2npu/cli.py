@@ -87,7 +87,7 @@ def migrate(
     """
     from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
 
-    stdout = click.get_binary_stream("stdout")
+    stdout = sys.stdout.buffer
     standard_input = _is_stdin(paths)
     sink: Sink
     if output is not None and (diff or check):
@@ -214,7 +214,7 @@ def _run(
     from tl2npu.sinks import exit_code, finish
 
     if _is_stdin(paths):
-        data = click.get_binary_stream("stdin").read()
+        data = sys.stdin.buffer.read()
         name = "<stdin>" if stdin_filename is None else stdin_filename.as_posix()
         finished = finish([run_text(data, name, task, options, debug)], sink)
     else:

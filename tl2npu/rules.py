@@ -47,9 +47,7 @@ _TITLES = {
     "output": "Limits of the compiler, checks of the output",
     "tool": "The tool itself",
 }
-_KEYS = frozenset(
-    {"code", "name", "group", "severity", "safety", "disposition", "since", "evidence"}
-)
+_KEYS = frozenset({"code", "name", "group", "severity", "safety", "disposition", "since", "evidence"})
 _HEADER = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n", re.DOTALL)
 _EXPECT = re.compile(r"#\s*expect:\s*([A-Z0-9, ]+?)\s*$")
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s|\Z)", re.DOTALL)

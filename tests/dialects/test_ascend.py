@@ -122,6 +122,53 @@ def test_no_name_twice() -> None:
     assert sum(len(file.OPERATORS) for file in FILES) == len(OPERATORS)
 
 
+REDUCTIONS = ("reduce", "reduce_max", "reduce_min", "reduce_sum")
+
+
+def named(role: Role, *kinds: Kind) -> set[str]:
+    """``operator.parameter`` of every parameter with a role, in operators of the given kinds."""
+    return {f"{row.name}.{param.name}" for row in rows_of(*kinds) for param in row.params if param.role is role}
+
+
+def test_counts_that_scale_with_the_tile() -> None:
+    blocks = {f"tile.{name}.repeat" for name in ("block_reduce_max", "block_reduce_min", "block_reduce_sum")}
+    blocks |= {f"tile.{name}.repeattimes" for name in ("wholereducemax", "wholereducemin", "wholereducesum")}
+    blocks |= {f"tile.{name}.repeat_times" for name in ("brcb", "brcb_experiment")}
+    whole = {"cast", "clamp", "clamp_max", "clamp_min", "round", "arith_progression"}
+    whole |= {"sub_experiment", "abs_experiment", "mins_experiment", "reduce_sum_experiment"}
+    assert named(Role.COUNT, Kind.TILE) == blocks | {f"tile.{name}.count" for name in whole} | {
+        "tile.sort.actual_num",
+        "tile.topk.actual_num",
+        "tile.init_sort_buf.num",
+        "tile.gatherb.repeat_time",
+        "tile.reduce_sum_mask_experiment.repeatTime",
+        "tile.fill_experiment.repeatTimes",
+    }
+
+
+def test_constant_strings() -> None:
+    assert named(Role.MODE, Kind.TILE, Kind.REDUCE) == {
+        "tile.cast.mode",
+        "tile.compare.mode",
+        "tile.select.selMode",
+        "tile.wholereducemax.ReduceOrder",
+        "tile.wholereducemin.ReduceOrder",
+        "tile.binary_op.op",
+        "tile.unary_op.op",
+        "tile.scalar_op.op_tl",
+        "reduce.reduce_type",
+        "reinterpretcast.casttype",
+    }
+
+
+def test_shapes_and_flags() -> None:
+    assert named(Role.SHAPE, Kind.ALLOC) >= {"alloc_ub.shape", "alloc_shared.shape", "alloc_L0C.shape"}
+    assert named(Role.SHAPE, Kind.REDUCE) == {f"{row}.real_shape" for row in REDUCTIONS}
+    assert named(Role.FLAG, Kind.REDUCE) >= {f"{row}.{flag}" for row in REDUCTIONS for flag in ("dim", "clear")}
+    assert named(Role.FLAG, Kind.COPY) == {"copy.enable_relu", "copy.transpose"}
+    assert named(Role.SCALAR, Kind.GEMM) >= {"gemm_v0.init"}, "init may be an expression"
+
+
 def rows_of(*kinds: Kind) -> list[Operator]:
     return [row for row in OPERATORS.values() if row.kind in kinds]
 

@@ -169,3 +169,4 @@ def test_param_finds_flattened_variadic_names() -> None:
     assert op("Kernel").param("blocks1") is blocks
     assert op("tile.gather").param("src_offset") is not op("tile.gather").param("src")
     assert op("tile.gather").param("src1") is None
+    assert op("Kernel").param("blocks_of") is None

@@ -7,7 +7,7 @@ import pytest
 from tl2npu.codes import CODES
 from tl2npu.devices import PLANNING_2026_06
 from tl2npu.dialects.ascend import OPERATORS
-from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
+from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.dialects.limits import LIMITS_2026_06, LIMITS_2026_09
 from tl2npu.dialects.pass_configs import ASCEND_KEYS
 
@@ -33,14 +33,13 @@ def test_what_the_later_version_adds() -> None:
     assert JUNE.vid_aware_ops <= SEPTEMBER.vid_aware_ops
 
 
-@pytest.mark.parametrize("compiler", COMPILERS.values(), ids=lambda row: row.version)
-def test_tables_use_known_names(compiler: object) -> None:
-    assert compiler in COMPILERS.values()
-    for row in COMPILERS.values():
-        assert row.vid_aware_ops | row.vid_aware_regions <= set(OPERATORS)
-        assert set(row.limits) <= set(CODES)
-        assert all(evidence.strip() for evidence in row.limits.values())
-        assert row.default_pass_configs <= set(ASCEND_KEYS)
+@pytest.mark.parametrize("row", COMPILERS.values(), ids=lambda row: row.version)
+def test_tables_use_known_names(row: Compiler) -> None:
+    assert COMPILERS[row.version] is row
+    assert row.vid_aware_ops | row.vid_aware_regions <= set(OPERATORS)
+    assert set(row.limits) <= set(CODES)
+    assert all(evidence.strip() for evidence in row.limits.values())
+    assert row.default_pass_configs <= set(ASCEND_KEYS)
 
 
 def test_operators_know_the_versions() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import libcst as cst
 
 from tl2npu.kernel.factory import FileKernels, Located, calls
-from tl2npu.kernel.read import assigned_names, body_of
+from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.source.names import Names
 from tl2npu.source.tree import children
 
@@ -37,6 +37,7 @@ _COMPARE: Mapping[type[cst.BaseCompOp], Callable[[float, float], bool]] = {
     cst.GreaterThan: operator.gt,
     cst.GreaterThanEqual: operator.ge,
 }
+_ROUND: Mapping[str, Callable[[float], int]] = {"int": int, "floor": math.floor, "ceil": math.ceil}
 _SYMBOLIC = ("symbolic", "dynamic", "dyn", "var")
 
 
@@ -140,9 +141,10 @@ def _call(node: cst.Call, known: Known, names: Names) -> object:
         return 1 << max(0, whole[0] - 1).bit_length()
     if short in ("min", "max") and numbers:
         return min(numbers) if short == "min" else max(numbers)
-    if short in ("int", "abs", "floor", "ceil") and len(numbers) == 1:
-        only = numbers[0]
-        return {"int": int, "abs": abs, "floor": math.floor, "ceil": math.ceil}[short](only)
+    if short == "abs" and len(numbers) == 1:
+        return abs(numbers[0])
+    if short in _ROUND and len(numbers) == 1:
+        return _ROUND[short](numbers[0])
     raise Unknown
 
 

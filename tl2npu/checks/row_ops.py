@@ -41,7 +41,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 def _check_atomic(subject: Subject, stmt: Op) -> Iterator[Finding]:
     source = next((o for name, o in stmt.operands if name == "src"), None)
     if source is not None and source.buffer.memory is Memory.UB:
-        why = "neither its size nor its place is split" if subject.is_split else "target pto runs two vector cores anyway"
+        why = "neither its size nor its place is split" if subject.is_split else "target pto runs two vector cores"
         yield Finding("TL836", stmt.node, f"both vector cores add `{source.buffer.name}`: {why}")
 
 
@@ -104,8 +104,8 @@ def _check_compare(subject: Subject, stmt: Op, operand: Operand) -> Iterator[Fin
         if size is None or number is None:
             continue
         if number * size % _COMPARE_BYTES == 0 and number // 2 * size % _COMPARE_BYTES:
-            half = number // 2 * size
-            yield Finding("TL830", stmt.node, f"half of `{buffer.name}` is {half} bytes, no multiple of {_COMPARE_BYTES}")
+            text = f"half of `{buffer.name}` is {number // 2 * size} bytes, no multiple of {_COMPARE_BYTES}"
+            yield Finding("TL830", stmt.node, text)
             return
 
 
@@ -121,7 +121,7 @@ def _check_carried(subject: Subject, split: Split, item: Range) -> Iterator[Find
         if id(placed.stmt) in inside and isinstance(placed.stmt, (Op, Store)):
             found = _shared_result(split, placed, item)
             if found is not None:
-                text = f"`{found.buffer.name}` collects all rows of the loop over `{item.name}`, but each core runs half"
+                text = f"`{found.buffer.name}` collects the rows of loop `{item.name}`, of which each core runs half"
                 yield Finding("TL837", placed.stmt.node, text)
 
 

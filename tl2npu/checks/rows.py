@@ -121,10 +121,9 @@ def _check_copy(subject: Subject, split: Split, use: Use, other: Operand) -> Ite
         return
     if other.buffer.memory is Memory.GM:
         yield from _check_global(subject, split, use, other)
-    elif other.buffer.memory is Memory.UB and view and other.buffer in split.halved:
-        if len(other.buffer.shape) == 1 and not is_element(other) and split.has_rows(other.buffer):
-            text = f"`{other.buffer.name}` takes a row of `{buffer.name}`, but each vector core has half of its columns"
-            yield Finding("TL822", node, text)
+    elif view and split.has_rows(other.buffer) and len(other.buffer.shape) == 1 and not is_element(other):
+        text = f"`{other.buffer.name}` holds a row of `{buffer.name}`, but each vector core has half of its columns"
+        yield Finding("TL822", node, text)
 
 
 def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> Iterator[Finding]:
@@ -181,7 +180,7 @@ def _check_loop(subject: Subject, split: Split, item: Range) -> Iterator[Finding
     values = ValueUses(subject.located.evaluator, split)
     loop = next(p for p in uses[0].placed.parents if isinstance(p, Loop) and item in p.ranges)
     if not item.start.is_zero:
-        yield Finding("TL827", loop.node, f"the loop over `{item.name}` starts at {item.start}, and only its end is halved")
+        yield Finding("TL827", loop.node, f"loop `{item.name}` starts at {item.start}, and only its length is halved")
     inside = {id(stmt) for stmt in walk(loop.body)}
     for placed in subject.statements:
         if id(placed.stmt) not in inside:

@@ -79,7 +79,11 @@ def _elements(loads: tuple[Operand, ...]) -> Iterator[Access]:
 
 
 def _op_access(stmt: Op, name: str, operand: Operand) -> Iterator[Access]:
-    role = next((p.role for p in stmt.op.params if p.name == name or name.startswith(p.name)), Role.READ_WRITE)
+    param = stmt.op.param(name)
+    role = param.role if param else Role.READ_WRITE
+    if param and param.scalar and operand.dims is not None and all(dim.is_point for dim in operand.dims):
+        yield Access(operand, True, False, True)
+        return
     if role is Role.SCALAR and operand.dims is not None:
         yield Access(operand, True, False, True)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -68,6 +69,26 @@ class Env:
     def snapshot(self) -> Env:
         """The innermost names as they are now."""
         return Env(self.parent, dict(self.values))
+
+
+class Changed(Env):
+    """The names of another environment after some of them got new values, also inside the arguments of macros.
+
+    ``changes`` maps a name to its old and its new value; another binding of the same name is left alone.
+    """
+
+    def __init__(self, base: Env, changes: Mapping[str, tuple[Sym, Sym]]) -> None:
+        super().__init__(base)
+        self.base, self.changes = base, changes
+
+    def lookup(self, name: str) -> Value | None:
+        """The new value of a changed name, else what the environment below says."""
+        found = self.base.lookup(name)
+        if isinstance(found, Closure):
+            return Closure(found.node, Changed(found.env, self.changes))
+        if name in self.changes and found == self.changes[name][0]:
+            return self.changes[name][1]
+        return found
 
 
 def code(node: cst.CSTNode) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import bind_static
 from tl2npu.kernel.expressions import Env, Evaluator, code
 from tl2npu.kernel.model import Kernel
-from tl2npu.kernel.read import bind_static, read_kernel
+from tl2npu.kernel.read import read_kernel
 from tl2npu.kernel.symbolic import var
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names

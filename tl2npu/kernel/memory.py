@@ -1,8 +1,8 @@
 """Which memory ``alloc_shared`` means: the rules of ``src/transform/ascend_infer_buffer_scope.cc``.
 
 A shared buffer is L1 if a gemm uses it, UB if a vector operator uses it (and no gemm), UB if it only appears in
-copies (unless one of them goes to L0A or L0B), and L1 if nothing but element loads and stores touch it. A fragment is the
-gemm operand or accumulator that its position says, else L0C.
+copies (unless one of them goes to L0A or L0B), and L1 if nothing but element loads and stores touch it. A fragment is
+the gemm operand or accumulator that its position says, else L0C.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Scalar:
 
 @dataclass(eq=False)
 class Stmt:
-    """``node`` is the small or compound statement; ``via`` the macro calls that lead to it; ``env`` the names before it."""
+    """``node`` is the statement; ``via`` the macro calls that lead to it; ``env`` the names in scope before it."""
 
     node: cst.CSTNode
     via: tuple[cst.CSTNode, ...] = field(default=(), kw_only=True)

@@ -7,13 +7,21 @@ are read in place with their parameters bound to the caller's expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 
 from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind, Operator
-from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value, code
+from tl2npu.kernel.bindings import (
+    assigned_names,
+    bind_static,
+    body_of,
+    element_pairs,
+    target_names,
+    value_of,
+)
+from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, code
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -60,97 +68,6 @@ _LOOPS = {
     "Unroll": "unroll",
 }
 _MAX_INLINE_DEPTH = 8
-
-
-def assigned_names(node: cst.CSTNode) -> set[str]:
-    """Names that a statement binds anywhere inside it (not inside nested functions)."""
-    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-        return {node.name.value}
-    if isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr)):
-        targets: Iterable[cst.CSTNode] = (
-            [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
-        )
-        found = {name for target in targets for name in _target_names(target)}
-    else:
-        found = set()
-    if isinstance(node, cst.AsName):
-        found |= _target_names(node.name)
-    for child in children(node):
-        if not isinstance(child, (cst.Call, cst.BaseParenthesizableWhitespace)):
-            found |= assigned_names(child)
-    return found
-
-
-def _target_names(target: cst.CSTNode) -> set[str]:
-    if isinstance(target, cst.Name):
-        return {target.value}
-    if isinstance(target, (cst.Tuple, cst.List)):
-        return {name for item in target.elements for name in _target_names(item.value)}
-    if isinstance(target, cst.StarredElement):
-        return _target_names(target.value)
-    return set()
-
-
-def body_of(node: cst.FunctionDef | cst.With | cst.For | cst.If | cst.Else | cst.While) -> Sequence[cst.CSTNode]:
-    """The statements of a compound statement, also of a one-line suite."""
-    return node.body.body
-
-
-def bind_static(statements: Sequence[cst.CSTNode], env: Env, evaluator: Evaluator) -> None:
-    """Bind what module or factory code assigns, in order; names changed under conditions or loops become unknown."""
-    for statement in statements:
-        if isinstance(statement, cst.SimpleStatementLine):
-            for small in statement.body:
-                _bind_small(small, env, evaluator)
-        elif isinstance(statement, cst.FunctionDef):
-            env.values[statement.name.value] = Helper(statement, env)
-        elif isinstance(statement, cst.BaseCompoundStatement):
-            for name in assigned_names(statement):
-                env.values[name] = var(name)
-
-
-def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
-    if isinstance(small, cst.AnnAssign) and small.value is not None:
-        _bind_target(small.target, small.value, env, evaluator)
-    elif isinstance(small, cst.Assign):
-        for target in small.targets:
-            _bind_target(target.target, small.value, env, evaluator)
-    else:
-        for name in assigned_names(small):
-            env.values[name] = var(name)
-
-
-def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env, evaluator: Evaluator) -> None:
-    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
-        if len(target.elements) == len(value.elements):
-            for left, right in zip(target.elements, value.elements, strict=False):
-                _bind_target(left.value, right.value, env, evaluator)
-            return
-    if isinstance(target, cst.Name):
-        env.values[target.value] = value_of(target.value, value, env, evaluator)
-        return
-    for name in _target_names(target):
-        env.values[name] = var(name)
-
-
-def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Value:
-    """What ``name = node`` binds: a static Python value, integer arithmetic, or the name itself as an unknown."""
-    if isinstance(node, cst.Name):
-        known = env.lookup(node.value)
-        if isinstance(known, (Buffer, Static, Helper)):
-            return known
-    static = evaluator.static(node, env)
-    if static is not None:
-        return Static(static)
-    if isinstance(node, (cst.Tuple, cst.List)):
-        return Closure(node, env)
-    sym = evaluator.sym(node, env)
-    return sym if is_arithmetic(sym) else var(name)
-
-
-def is_arithmetic(sym: Sym) -> bool:
-    """True if nothing in it is opaque text (so that substituting it for a name loses nothing)."""
-    return not any(getattr(atom, "head", "").startswith(("text ", "load ")) for atom in sym.atoms())
 
 
 def with_env(statements: list[Stmt], env: Env) -> list[Stmt]:
@@ -241,10 +158,9 @@ class Reader:
         via: tuple[cst.CSTNode, ...],
     ) -> list[Stmt]:
         """Read ``target = value``."""
-        if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
-            if len(target.elements) == len(value.elements):
-                pairs = zip(target.elements, value.elements, strict=False)
-                return [s for t, v in pairs for s in self.assign(node, t.value, v.value, env, via)]
+        pairs = element_pairs(target, value)
+        if pairs is not None:
+            return [stmt for left, right in pairs for stmt in self.assign(node, left, right, env, via)]
         if isinstance(target, cst.Subscript):
             operand = self.evaluator.operand(target, env)
             if operand is not None:
@@ -263,7 +179,7 @@ class Reader:
             if isinstance(bound, Buffer):
                 return []
             return [Let(node, name, scalar, via=via)]
-        for name in _target_names(target):
+        for name in target_names(target):
             env.values[name] = self.fresh(name)
         return [self.opaque(node, env, via, "an assignment that the kernel model does not know")]
 
@@ -354,6 +270,7 @@ class Reader:
         params = helper.node.params
         names = [p.name.value for p in (*params.posonly_params, *params.params, *params.kwonly_params)]
         inner = Env(helper.env)
+        env = env.snapshot()  # the arguments mean what they mean at the call
         position = 0
         for arg in call.args:
             if arg.star:

@@ -1,8 +1,8 @@
 """Role analysis of the ``vid`` axis: which buffers are split by rows between the two vector cores.
 
-``vid`` is 0 or 1, so every expression is known from its values at both: ``e(vid) == e(0) + vid * (e(1) - e(0))``. A copy
-between global memory and UB whose row start moves by exactly the rows of its UB tile splits that tile. Rows of buffers
-and loop variables that index them form *axes*; operators tie axes together, and an axis with one split member must be
+``vid`` is 0 or 1, so every expression is known from its values at both: ``e(vid) == e(0) + vid * (e(1) - e(0))``. A
+copy between global memory and UB whose row start moves by exactly the rows of its UB tile splits that tile. Rows of
+buffers and loop variables that index them form *axes*; operators tie axes together, and an axis with one split member must be
 split throughout (legacy-to-developer.md, section 3; rule names R-* in the messages' rules).
 """
 
@@ -226,7 +226,7 @@ class Rows:
                 )
 
     def _row_use(self, stmt: Stmt, dim: Dim) -> Range | None:
-        """``base + i + vid * half`` with ``i`` the variable of a loop over ``half`` rows: remember the loop as split."""
+        """``base + i + vid * half``, ``i`` the variable of a loop over ``half`` rows: the loop runs over split rows."""
         half = delta(dim.lo, self.vid)
         for item in self.loops[stmt]:
             shifted = at(dim.lo, self.vid, 0)

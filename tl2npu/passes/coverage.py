@@ -2,8 +2,8 @@
 
 Inside a core AUTO_SYNC replaces barriers and flags. Between the cores the flags of the kernel are run
 (:mod:`tl2npu.kernel.order`): every read of a hand-over must see the write of the same iteration, for that is what
-AUTO_CV_SYNC will pair. Anything else that flags protect (the previous iteration's value, another block's data, an exchange
-between the two vector cores) has no automatic counterpart.
+AUTO_CV_SYNC will pair. Anything else that flags protect (the previous iteration's value, another block's data, an
+exchange between the two vector cores) has no automatic counterpart.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def map_expression(
 
 
 def without_factor_two(node: cst.BaseExpression) -> cst.BaseExpression:
-    """``x * 2`` and ``2 * x`` without the factor: twice a half is the whole, where the half's name now means the whole."""
+    """``x * 2`` and ``2 * x`` without the factor: right where the name of a half now means the whole."""
 
     def change(inner: cst.BaseExpression) -> cst.BaseExpression | None:
         if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Multiply):

@@ -1,7 +1,7 @@
 """TL205, TL206: ``if vid == 0`` in its two meanings.
 
-Both branches doing the same to their half of a tile is the row split written out: they become one statement with a vid
-offset, which :mod:`tl2npu.passes.halves` then makes whole. A guard without an else, in a kernel that uses vid for nothing
+Both branches doing the same to their half of a tile is the row split written out: they become one statement with a
+vid offset, which :mod:`tl2npu.passes.halves` then makes whole. A guard without an else, in a kernel that uses vid for nothing
 else, means that one vector core did all the work: the guard goes and the compiler splits the rows.
 """
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Branch, Kernel, Stmt
-from tl2npu.kernel.read import body_of
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
 from tl2npu.passes.job import Job
 from tl2npu.passes.render import Unrenderable, render
@@ -104,7 +104,7 @@ class _Joiner:
     stmt: Branch
 
     def join(self, left: cst.CSTNode, right: cst.CSTNode) -> cst.CSTNode:
-        """Where the two differ by an offset, ``low + vid * step``; raises :class:`Blocked` where they differ otherwise."""
+        """``low + vid * step`` where the two differ by an offset; raises :class:`Blocked` for other differences."""
         if isinstance(left, cst.BaseExpression) and isinstance(right, cst.BaseExpression):
             if code(left) == code(right):
                 return left

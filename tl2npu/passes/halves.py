@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Role
+from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.expressions import Changed, Env, Evaluator, code
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -32,7 +33,7 @@ from tl2npu.kernel.model import (
     Stmt,
     Store,
 )
-from tl2npu.kernel.rows import Rows, at
+from tl2npu.kernel.rows import Axis, Parity, Rows, at
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.definitions import Definition, definitions, uses_outside
 from tl2npu.passes.fold import map_expression, parenthesised, put_numbers, without_factor_two
@@ -110,7 +111,8 @@ class Sites:
             self.add(node, stmt, 2 * size if split else size)
 
     def _argument(self, stmt: Op, name: str, arg: Scalar) -> None:
-        role = next((p.role for p in stmt.op.params if p.name == name), Role.SCALAR)
+        param = stmt.op.param(name)
+        role = param.role if param else Role.SCALAR
         operands = [operand for _, operand in stmt.operands if operand.buffer.memory is not Memory.GM]
         if role is Role.COUNT and operands and any(self.rows.is_split(o.buffer) for o in operands):
             total = const(1)
@@ -161,7 +163,8 @@ class Rewriter:
         self.vid_name = next(name for name in job.kernel.launch.names[1:2]) if job.kernel.launch else "vid"
         self.definitions: list[Definition] = definitions(job)
         self.zero: dict[str, int] = {self.vid_name: 0}
-        self.overlay: dict[str, Sym] = {}
+        self.changes: dict[str, tuple[Sym, Sym]] = {}
+        self.settled: dict[int, str] = {}
         self.edits: dict[int, tuple[cst.BaseExpression, cst.BaseExpression]] = {}
 
     def solve(self, redefine: bool) -> None:
@@ -173,39 +176,44 @@ class Rewriter:
 
     def _define(self, definition: Definition, redefine: bool) -> None:
         old = self.evaluator.sym(definition.value, definition.env)
-        new_env = Env(definition.env, dict(self.overlay))
+        env = Changed(definition.env, self.changes)
         if definition.in_kernel and old.depends_on(self.rows.vid):
             start = at(old, self.rows.vid, 0)
             if start.is_zero:
                 self.zero[definition.name] = 0
-                self.overlay[definition.name] = const(0)
+                self.changes[definition.name] = (old, const(0))
                 return
             bare = put_numbers(definition.value, self.zero)
-            self._settle(definition, start, [bare, without_factor_two(bare)], new_env)
+            self._settle(definition, old, start, [bare, without_factor_two(bare)], env)
             return
         if any(old == half for half in self.halves) and redefine and not isinstance(definition.value, cst.Integer):
-            want = 2 * old
-            self._settle(definition, want, list(self._whole(definition.value, definition.env)), new_env)
+            self._settle(definition, old, 2 * old, list(self._whole(definition.value, definition.env)), env)
             return
-        value = self.evaluator.sym(definition.value, new_env)
-        if value != old and not any(getattr(a, "head", "").startswith("text") for a in old.atoms()):
-            self.overlay[definition.name] = value
+        value = self.evaluator.sym(definition.value, env)
+        if value != old and is_arithmetic(old):
+            self.changes[definition.name] = (old, value)
 
-    def _settle(self, definition: Definition, want: Sym, candidates: list[cst.BaseExpression], env: Env) -> None:
+    def _settle(
+        self, definition: Definition, old: Sym, want: Sym, candidates: list[cst.BaseExpression], env: Env
+    ) -> None:
         for candidate in candidates:
             if self._proved(candidate, env, want):
-                self.overlay[definition.name] = want
+                self.changes[definition.name] = (old, want)
                 self.edits[id(definition.value)] = (definition.value, candidate)
                 return
         raise Blocked("TL224", definition.value, f"no whole-tile definition of `{definition.name}` could be proved")
 
     def _site(self, site: Site) -> None:
-        env = Env(site.env, {k: v for k, v in self.overlay.items() if site.env.lookup(k) is not None})
+        env = Changed(site.env, self.changes)
         for candidate in self._candidates(site):
-            if self._proved(candidate, env, site.want):
-                if candidate is not site.node:
-                    self.edits[id(site.node)] = (site.node, candidate)
-                return
+            if not self._proved(candidate, env, site.want):
+                continue
+            text = code(candidate)
+            if self.settled.setdefault(id(site.node), text) != text:
+                break  # a shape or a macro that other statements share and that must read otherwise there
+            if candidate is not site.node:
+                self.edits[id(site.node)] = (site.node, candidate)
+            return
         raise Blocked("TL224", site.node, f"no whole-tile form of `{code(site.node)}` could be proved")
 
     def _proved(self, node: cst.BaseExpression, env: Env, want: Sym) -> bool:
@@ -257,9 +265,12 @@ class Rewriter:
                 return node.left
             if isinstance(node.operator, cst.RightShift) and two == 1:
                 return node.left
-        if isinstance(node, cst.Call) and len(node.args) == 2:
-            if self.evaluator.sym(node.args[1].value, env).constant == 2:
-                return node.args[0].value
+        if (
+            isinstance(node, cst.Call)
+            and len(node.args) == 2
+            and self.evaluator.sym(node.args[1].value, env).constant == 2
+        ):
+            return node.args[0].value
         if isinstance(node, cst.Call) and len(node.args) == 1:
             inner = node.args[0].value
             if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Divide):
@@ -284,7 +295,7 @@ def whole_tiles(job: Job, rows: Rows) -> None:
         rewriter = Rewriter(job, rows, sites.found, halves)
         try:
             rewriter.solve(redefine)
-            changed = set((*rewriter.overlay, *rewriter.zero)) - {rewriter.vid_name}
+            changed = {*rewriter.changes, *rewriter.zero} - {rewriter.vid_name}
             covered = [site.node for site in sites.found]
             stray = uses_outside(job, changed, covered, rewriter.definitions)
             if stray is not None:
@@ -293,6 +304,7 @@ def whole_tiles(job: Job, rows: Rows) -> None:
             failure = failure or blocked
             continue
         _write(job, rewriter)
+        _verify(job, rewriter)
         for name in sorted(rows.parity.even):
             job.note("TL905", job.kernel.node, f"`{name}` is taken to be even, as the old kernel took it", "info")
         return
@@ -320,6 +332,33 @@ def _write(job: Job, rewriter: Rewriter) -> None:
             edits.remove(stmt.node)
             job.change("TL204", stmt.node, f"`{stmt.name}` only served vid")
     job.apply(edits)
+
+
+class _Nothing(Rows):
+    """No split rows: what a kernel has after the rewrite."""
+
+    def __init__(self, parity: Parity) -> None:
+        self.parity, self.vid = parity, ""
+
+    def axis(self, member: Buffer | Range) -> Axis | None:
+        """No axis is split any more."""
+        return None
+
+    def is_split(self, buffer: Buffer) -> bool:
+        """No buffer is split any more."""
+        return False
+
+
+def _verify(job: Job, rewriter: Rewriter) -> None:
+    """Read the written kernel again: every expression must have the value that was wanted for it."""
+    parity = rewriter.rows.parity
+    written = Sites(job, _Nothing(parity)).found
+    wanted = rewriter.sites
+    for new, old in zip(written, wanted, strict=False):
+        if not parity.equal(new.old, old.want):
+            raise Blocked("TL224", new.node, f"`{code(new.node)}` does not have the value of the whole tile")
+    if len(written) != len(wanted):
+        raise Blocked("TL224", job.located.node, "the rewritten kernel could not be read back")
 
 
 def _keeps_parens(old: cst.BaseExpression, new: cst.BaseExpression) -> bool:

@@ -1,7 +1,7 @@
 """TL210, TL215, TL216: a round trip through global memory becomes one on-chip copy.
 
-Runs on a kernel without vid terms. The fused copy stands where the writer stood and the reader goes; where the compiler
-would not find the first reader of the landing buffer (R-1CONS, R-ANCHOR) the copy lands in a fresh buffer and the reader
+Runs on a kernel without vid terms. The fused copy stands where the writer stood and the reader goes; where the
+compiler would not find the first reader of the landing buffer (R-1CONS, R-ANCHOR) the copy lands in a fresh buffer and the reader
 becomes a copy from there.
 """
 
@@ -137,7 +137,7 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
 
 
 def _aligned(writer: Place, reader: Place) -> Region:
-    """The region read, in the writer's loop variables: loops that are not shared run in step if they run equally often."""
+    """The region read, in the writer's loop variables: separate loops that run equally often run in step."""
     shared = common_loops(writer, reader)
     mine = [item for loop in writer.loops if loop not in shared for item in loop.ranges]
     theirs = [item for loop in reader.loops if loop not in shared for item in loop.ranges]
@@ -280,6 +280,8 @@ def needs_anchor(kernel: Kernel, pair: HandOver) -> str | None:
         if not touching:
             continue
         is_read = any(a.reads for a in touching)
+        if not before and is_read != _seen_reading(stmt, pair.dst):
+            return "the compiler does not see its first reader as one"
         if before:
             if is_read:
                 return "it is read earlier in the text"
@@ -288,6 +290,14 @@ def needs_anchor(kernel: Kernel, pair: HandOver) -> str | None:
             return "it is overwritten before it is read"
         return _bad_first_reader(stmt, parents, pair)
     return None
+
+
+def _seen_reading(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether the compiler's passes take an operator for a reader: the access mask, not what it does, decides."""
+    if not isinstance(stmt, Op):
+        return any(a.reads and a.operand.buffer is buffer for a in accesses(stmt))
+    masks = [param.mask for name, o in stmt.operands if o.buffer is buffer and (param := stmt.op.param(name))]
+    return any("r" in mask for mask in masks)
 
 
 def _bad_first_reader(stmt: Stmt, parents: tuple[Stmt, ...], pair: HandOver) -> str | None:

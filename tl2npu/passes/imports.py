@@ -19,7 +19,7 @@ def spelling(job: Job, operator: str, at: cst.CSTNode) -> str:
 
 
 def complete(job: Job, wanted: set[str], replaced: set[str]) -> None:
-    """Import the ``wanted`` operators beside the others; ``replaced`` ones that have no use left are imported no more."""
+    """Import the ``wanted`` operators beside the others; drop the imports of ``replaced`` ones without a use."""
     statement = _import(job)
     if statement is None or isinstance(statement.names, cst.ImportStar):
         return

@@ -51,7 +51,7 @@ def _init(stmt: Op) -> int | None:
 
 
 def _merged(stmt: Branch, first: Op, second: Op) -> cst.SimpleStatementLine | None:
-    """The gemm of the branch that accumulates, with the condition as its init; None if the branches differ otherwise."""
+    """The accumulating gemm with the condition as its init; None if the branches differ otherwise."""
     condition = _condition(stmt)
     assert isinstance(stmt.node, cst.If)
     if condition is None or isinstance(stmt.node.orelse, cst.If):

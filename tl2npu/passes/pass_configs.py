@@ -1,8 +1,8 @@
 """TL231: the pass_configs that the new form needs.
 
 A kernel without Scope needs AUTO_CV_COMBINE whatever it computes: only that pass puts its statements behind
-``ASCEND_IS_AIC`` or ``ASCEND_IS_AIV`` (``src/target/codegen_ascend.cc``, resource_scope). AUTO_CV_SYNC is for kernels in
-which the two cores exchange data. What the author switched off on purpose stays off, or stops the migration.
+``ASCEND_IS_AIC`` or ``ASCEND_IS_AIV`` (``src/target/codegen_ascend.cc``, resource_scope). AUTO_CV_SYNC is for kernels
+in which the two cores exchange data. What the author switched off on purpose stays off, or stops the migration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """TL236: a kernel that gathers rows into L1 needs one vectorised ``T.Parallel``.
 
-Without one the compiler computes the row offset of the gather in the layout of L1 and uses it in the row-major workspace
-(R-GATHER-LAYOUT, E80); a vectorised loop makes it drop that layout. One row loop over ``T.tile`` calls, which means the same,
-becomes that loop.
+Without one the compiler computes the row offset of the gather in the layout of L1 and uses it in the row-major
+workspace (R-GATHER-LAYOUT, E80); a vectorised loop makes it drop that layout. One row loop over ``T.tile`` calls, which
+means the same, becomes that loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TL232, TL233: operators that the row split of ``threads=2`` does not know become ones that it knows.
 
-AscendVidReduction halves the element count of the operators in its list only (``vid_aware_ops`` of the compiler version);
-a cast or a broadcast outside the list would run over twice its buffer (R-OP, measured: g1_c_*).
+AscendVidReduction halves the element count of the operators in its list only (``vid_aware_ops`` of the compiler
+version); a cast or a broadcast outside the list would run over twice its buffer (R-OP, measured: g1_c_*).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _row_broadcast(stmt: Op) -> bool:
 
 
 def _users(kernel: Kernel, stmt: Op) -> list[Op] | None:
-    """Every reader of the broadcast tile, if all are element-wise whole-tile operators that can take the vector itself."""
+    """Every reader of the broadcast tile, if all are element-wise operators that can take the vector itself."""
     pair = _pair(stmt)
     assert pair is not None
     tile, vector = (o.buffer for o in pair)

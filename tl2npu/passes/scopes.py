@@ -1,7 +1,7 @@
 """TL302, TL307: ``with T.Scope(...)`` goes; the cube's and the vector's program become one text.
 
-The two programs run beside each other, so any text that keeps each program's own order is right as long as what one core
-hands over stands before the other core's use of it. The merge is list scheduling: cube statements while their inputs
+The two programs run beside each other, so any text that keeps each program's own order is right as long as what one
+core hands over stands before the other core's use of it. The merge is list scheduling: cube statements while their inputs
 have arrived, else vector statements; loops that wait for each other and run equally often become one loop.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.access import reads, writes
+from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
@@ -31,7 +32,6 @@ from tl2npu.kernel.model import (
     children,
     walk,
 )
-from tl2npu.kernel.read import body_of
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children as nodes_below
@@ -137,12 +137,12 @@ class Merger:
         for side, line in run:
             pending[side].append(line)
         credit: Counter[tuple[Side, str]] = Counter()
-        for side, line in run:
+        for side, _ in run:
             other = Side.VECTOR if side is Side.CUBE else Side.CUBE
-            if not self._ready(side, pending, credit):
-                # a flag of the iteration before lets this core go on, if the other one waits for it
-                if self._ready(other, pending, credit) or not self._ready(side, pending, None):
-                    return None
+            # a flag of the iteration before lets this core go on, if the other one waits for it
+            early = not self._ready(other, pending, credit) and self._ready(side, pending, None)
+            if not self._ready(side, pending, credit) and not early:
+                return None
             self._pass(side, pending[side].pop(0), credit)
         return [line.node for _, line in run]
 

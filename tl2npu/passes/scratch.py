@@ -1,7 +1,7 @@
 """TL218: AUTO_CV_SYNC finds a hand-over by its name, so a tensor that is kept for one is called ``workspace_*``.
 
-``src/transform/ascend_combinecv.cc`` pairs copies whose tensor name contains "workspace"; measured: without it no flag is
-inserted (g6_man_my_ws). Outputs keep their names: a caller may pass them by keyword.
+``src/transform/ascend_combinecv.cc`` pairs copies whose tensor name contains "workspace"; measured: without it no flag
+is inserted (g6_man_my_ws). Outputs keep their names: a caller may pass them by keyword.
 """
 
 from __future__ import annotations

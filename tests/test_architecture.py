@@ -1,0 +1,99 @@
+"""The house: who may import whom, and how big a file may grow."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "tl2npu"
+
+DATA = {"results", "devices", "dialects", "codes"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "results": set(),
+    "devices": set(),
+    "dialects": {"devices"},
+    "codes": {"results"},
+    "options": {"dialects", "devices"},
+    "source": set(),
+    "rules": {"results"},
+    "kernel": DATA | {"source"},
+    "passes": DATA | {"source", "kernel", "options"},
+    "checks": DATA | {"source", "kernel", "options"},
+    "migrate": DATA | {"source", "kernel", "passes", "checks", "options"},
+    "files": set(),
+    "project": DATA | {"source", "migrate", "options", "files"},
+    "sinks": {"results", "source", "project"},
+    "config": DATA | {"options", "source"},
+    "report": {"results", "devices"},
+    "cli": DATA | {"source", "project", "config", "options", "report", "rules", "files", "sinks"},
+    "__main__": {"cli"},
+    "__init__": set(),
+}
+FORBIDDEN = ("libcst.matchers", "libcst.metadata", "libcst.codemod", "libcst._")
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> list[str]:
+    """Every imported module, those inside of functions too; ``from tl2npu import x`` is ``tl2npu.x``."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            bare = node.module == "tl2npu"
+            found += [f"tl2npu.{alias.name}" for alias in node.names] if bare else [node.module or ""]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_import_direction(path: Path) -> None:
+    own = room(path)
+    allowed = MAY_IMPORT[own] | {own}
+    rooms = {name.split(".")[1] for name in imports(path) if name.startswith("tl2npu.")} - {"__version__"}
+    assert rooms <= allowed
+
+
+def test_the_table_itself_has_no_cycles() -> None:
+    done: set[str] = set()
+    while len(done) < len(MAY_IMPORT):
+        ready = {name for name, needs in MAY_IMPORT.items() if name not in done and needs <= done}
+        assert ready, f"cycle among {set(MAY_IMPORT) - done}"
+        done |= ready
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_slow_parts_of_libcst_are_not_used(path: Path) -> None:
+    assert not [name for name in imports(path) if name.startswith(FORBIDDEN)]
+    names = {
+        node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)
+    }
+    assert not names & {"MetadataWrapper", "deep_replace", "CSTTransformer"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_file_sizes(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").split("\n")) <= 500
+
+
+def test_help_imports_nothing_slow() -> None:
+    code = (
+        "import sys\nfrom tl2npu.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as error:\n    assert not error.code\n"
+        "slow = {'libcst', 'numpy', 'black', 'pathspec', 'rich'} & set(sys.modules)\nassert not slow, slow\n"
+    )
+    for arguments in (["--help"], ["migrate", "--help"], ["--version"], ["devices"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,113 @@
+"""The right-hand sides of ``T.Parallel`` bodies as small trees, with macro parameters looked through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Closure, Env, Evaluator
+from tl2npu.kernel.model import Operand, Range, Store
+from tl2npu.kernel.symbolic import Sym
+
+Kind = Literal["load", "number", "unary", "binary", "call", "other"]
+
+_AUGMENTED: dict[type[cst.BaseAugOp], str] = {
+    cst.AddAssign: "+",
+    cst.SubtractAssign: "-",
+    cst.MultiplyAssign: "*",
+    cst.DivideAssign: "/",
+    cst.FloorDivideAssign: "//",
+}
+_SIGNS: dict[type[cst.BaseBinaryOp], str] = {
+    cst.Add: "+",
+    cst.Subtract: "-",
+    cst.Multiply: "*",
+    cst.Divide: "/",
+    cst.FloorDivide: "//",
+    cst.Modulo: "%",
+    cst.BitAnd: "&",
+    cst.BitOr: "|",
+    cst.LeftShift: "<<",
+    cst.RightShift: ">>",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Expr:
+    """One node. ``name`` is the sign of a binary node or the short name of a called function (``exp``, ``max``).
+
+    ``number``: anything without a buffer element in it; ``sym`` is its symbolic value. ``load``: a buffer element.
+    """
+
+    kind: Kind
+    node: cst.BaseExpression
+    name: str = ""
+    args: tuple[Expr, ...] = ()
+    operand: Operand | None = None
+    sym: Sym | None = None
+
+    def walk(self) -> Iterator[Expr]:
+        """This node and everything below it."""
+        yield self
+        for arg in self.args:
+            yield from arg.walk()
+
+    @property
+    def loads(self) -> tuple[Operand, ...]:
+        """The buffer elements in the expression."""
+        return tuple(e.operand for e in self.walk() if e.operand is not None)
+
+    def depends_on(self, item: Range) -> bool:
+        """True if a buffer element or a value in it depends on a loop variable."""
+        name = str(item.var)
+        for part in self.walk():
+            if part.operand is not None and any(dim.lo.depends_on(name) for dim in part.operand.dims or ()):
+                return True
+            if part.sym is not None and part.sym.depends_on(name):
+                return True
+        return False
+
+
+def expression(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Expr:
+    """Read an expression in an environment."""
+    if isinstance(node, cst.Name):
+        value = env.lookup(node.value)
+        if isinstance(value, Closure):
+            return expression(value.node, value.env, evaluator)
+    operand = evaluator.operand(node, env)
+    if operand is not None:
+        return Expr("load", node, operand=operand)
+    if isinstance(node, cst.BinaryOperation):
+        pair = (expression(node.left, env, evaluator), expression(node.right, env, evaluator))
+        made = Expr("binary", node, _SIGNS.get(type(node.operator), "?"), pair)
+    elif isinstance(node, cst.UnaryOperation):
+        made = Expr("unary", node, "-", (expression(node.expression, env, evaluator),))
+    elif isinstance(node, cst.Call):
+        resolved = evaluator.names.resolve(node.func) or ""
+        bare = node.func.value if isinstance(node.func, cst.Name) else ""
+        method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        short = resolved.rsplit(".", 1)[-1] if resolved else bare or method
+        args = tuple(expression(arg.value, env, evaluator) for arg in node.args)
+        if method and not resolved and isinstance(node.func, cst.Attribute):
+            args = (expression(node.func.value, env, evaluator), *args)
+        made = Expr("call", node, short, args)
+    else:
+        loads = evaluator.loads(node, env)
+        if loads:
+            return Expr("other", node, args=tuple(Expr("load", node, operand=load) for load in loads))
+        return Expr("number", node, sym=evaluator.sym(node, env))
+    if made.loads:
+        return made
+    return Expr("number", node, made.name, sym=evaluator.sym(node, env))
+
+
+def value_of(store: Store, evaluator: Evaluator) -> Expr:
+    """What a store assigns; ``x += y`` as ``x + y``."""
+    right = expression(store.value.node, store.env or Env(), evaluator)
+    if not store.augmented or not isinstance(store.node, cst.AugAssign):
+        return right
+    left = Expr("load", store.node.target, operand=store.target)
+    return Expr("binary", store.value.node, _AUGMENTED.get(type(store.node.operator), "?"), (left, right))

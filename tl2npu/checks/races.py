@@ -1,0 +1,142 @@
+"""TL848, TL867, TL868: the flags that the compiler inserts, run.
+
+Only producer-to-consumer flags are inserted; nothing makes a producer wait until its last value was taken. The two
+cores are run as two processes with those flags, and every hand-over has one slot (a kept workspace has those that its
+indices name). Evidence: compiler-facts.md, section 2 (g9_*); legacy-to-developer.md, 2.3 and R-WAR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tl2npu.checks.channels import Channel, channels
+from tl2npu.checks.meeting import Meeting, meet
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.model import Branch, Loop, Operand, ScopeBlock, Side, Stmt, children
+from tl2npu.kernel.order import Event, Outcome, run
+from tl2npu.kernel.symbolic import Sym, const
+
+_UNROLL = 3
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """One end of a hand-over: the statement that the flag stands at, and the events before and after it."""
+
+    channel: Channel
+    side: Side
+    at: Stmt
+    is_writer: bool
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings of a kernel with hand-overs between its cores."""
+    if any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements):
+        return
+    found = channels(subject)
+    meetings = [(channel, meet(subject, channel)) for channel in found]
+    bad = False
+    for channel, meeting in meetings:
+        if meeting.dynamic is not None:
+            text = f"`{channel.name}`: this loop is not shared by both cores and has no constant length"
+            yield Finding("TL867", meeting.dynamic.node, text)
+            bad = True
+        elif meeting.uneven:
+            text = f"`{channel.name}`: writer and reader do not run equally often"
+            yield Finding("TL868", channel.writer.stmt.node, text)
+            bad = True
+    if found and not bad:
+        yield from _judge(subject, meetings)
+
+
+def _judge(subject: Subject, meetings: Sequence[tuple[Channel, Meeting]]) -> Iterator[Finding]:
+    ends = [end for channel, meeting in meetings for end in _ends(channel, meeting)]
+    programs = [Program(ends, side).events(subject.kernel.body) for side in (Side.CUBE, Side.VECTOR)]
+    outcome = run(*programs)
+    if outcome.deadlock:
+        first = min((channel for channel, _ in meetings), key=lambda channel: channel.reader.order)
+        text = "the two cores wait for each other: one needs this tile before it makes the one that the other needs"
+        yield Finding("TL848", first.reader.stmt.node, text)
+        return
+    for channel, _ in meetings:
+        kind = _verdict(outcome, channel)
+        if kind:
+            yield Finding("TL848", channel.writer.stmt.node, f"`{channel.name}` in a loop: {kind}")
+
+
+def _verdict(outcome: Outcome, channel: Channel) -> str:
+    mine = [verdict for (owner, _), verdict in _by_channel(outcome) if owner is channel]
+    if any(verdict.overwritten for verdict in mine):
+        return "the next tile may be written before this one was taken"
+    if any(verdict.unordered or verdict.overtaken for verdict in mine):
+        return "the tile that is read is not the one that was written last"
+    return ""
+
+
+def _by_channel(outcome: Outcome) -> Iterator[tuple[tuple[Hashable, Hashable], object]]:
+    for key, verdict in outcome.verdicts.items():
+        assert isinstance(key, tuple)
+        yield (key[0], key[1]), verdict
+
+
+def _ends(channel: Channel, meeting: Meeting) -> Iterator[End]:
+    producer, consumer = (Side.CUBE, Side.VECTOR) if channel.to_vector else (Side.VECTOR, Side.CUBE)
+    for placed, kept, side, writes in (
+        (channel.writer, meeting.writer, producer, True),
+        (channel.reader, meeting.reader, consumer, False),
+    ):
+        chain = [p for p in (*placed.parents, placed.stmt) if not isinstance(p, Branch)]
+        inside = chain[chain.index(kept[-1]) + 1 :] if kept else chain
+        unit = next((p for p in inside if isinstance(p, Loop)), placed.stmt)
+        yield End(channel, side, unit, writes)
+
+
+class Program:
+    """The events of one core: loops run a few times, branches are taken once, both arms."""
+
+    def __init__(self, ends: Sequence[End], side: Side) -> None:
+        self.ends = {id(end.at): [e for e in ends if e.at is end.at and e.side is side] for end in ends}
+
+    def events(self, body: Sequence[Stmt], step: dict[str, int] | None = None) -> list[Event]:
+        """Events of a list of statements; ``step`` gives the loop variables their numbers."""
+        result: list[Event] = []
+        for stmt in body:
+            ends = self.ends.get(id(stmt), [])
+            for end in ends:
+                if end.is_writer:
+                    result.append(Event("write", (end.channel, slot(end.channel.writes_to, step or {}))))
+                else:
+                    result.append(Event("wait", end.channel))
+            result += self._inside(stmt, step or {})
+            for end in ends:
+                if end.is_writer:
+                    result.append(Event("set", end.channel))
+                else:
+                    result.append(Event("read", (end.channel, slot(end.channel.reads_from, step or {}))))
+        return result
+
+    def _inside(self, stmt: Stmt, step: dict[str, int]) -> list[Event]:
+        result: list[Event] = []
+        if isinstance(stmt, Loop) and stmt.ranges and stmt.kind != "parallel":
+            item = stmt.ranges[0]
+            count = item.extent.constant if len(stmt.ranges) == 1 else None
+            times = _UNROLL if count is None else max(0, min(count, _UNROLL))
+            start = item.start.constant or 0
+            for number in range(times):
+                result += self.events(stmt.body, {**step, str(item.var): start + number})
+            return result
+        for inner in children(stmt):
+            result += self.events(inner, step)
+        return result
+
+
+def slot(operand: Operand | None, step: dict[str, int]) -> Hashable:
+    """The place in a kept workspace that an operand names in a step; rows of one tile, and vid, do not count."""
+    if operand is None or operand.dims is None:
+        return None
+    found: list[str] = []
+    for dim in operand.dims:
+        low: Sym = dim.lo.substitute({name: const(number) for name, number in step.items()})
+        found.append(str(low))
+    return tuple(found)

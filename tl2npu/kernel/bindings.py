@@ -1,0 +1,114 @@
+"""What plain assignments bind: names of the module, the factory and the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value
+from tl2npu.kernel.model import Buffer
+from tl2npu.kernel.symbolic import Sym, var
+from tl2npu.source.tree import children
+
+
+def assigned_names(node: cst.CSTNode) -> set[str]:
+    """Names that a statement binds anywhere inside it (not inside nested functions)."""
+    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+        return {node.name.value}
+    if isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr)):
+        targets: Iterable[cst.CSTNode] = (
+            [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
+        )
+        found = {name for target in targets for name in target_names(target)}
+    else:
+        found = set()
+    if isinstance(node, cst.AsName):
+        found |= target_names(node.name)
+    for child in children(node):
+        if not isinstance(child, (cst.Call, cst.BaseParenthesizableWhitespace)):
+            found |= assigned_names(child)
+    return found
+
+
+def target_names(target: cst.CSTNode) -> set[str]:
+    if isinstance(target, cst.Name):
+        return {target.value}
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return {name for item in target.elements for name in target_names(item.value)}
+    if isinstance(target, cst.StarredElement):
+        return target_names(target.value)
+    return set()
+
+
+def element_pairs(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> list[tuple[cst.BaseExpression, cst.BaseExpression]] | None:
+    """The single assignments of ``a, b = x, y``; None for anything else."""
+    if not isinstance(target, (cst.Tuple, cst.List)) or not isinstance(value, (cst.Tuple, cst.List)):
+        return None
+    if len(target.elements) != len(value.elements):
+        return None
+    return [(left.value, right.value) for left, right in zip(target.elements, value.elements, strict=True)]
+
+
+def body_of(node: cst.FunctionDef | cst.With | cst.For | cst.If | cst.Else | cst.While) -> Sequence[cst.CSTNode]:
+    """The statements of a compound statement, also of a one-line suite."""
+    return node.body.body
+
+
+def bind_static(statements: Sequence[cst.CSTNode], env: Env, evaluator: Evaluator) -> None:
+    """Bind what module or factory code assigns, in order; names changed under conditions or loops become unknown."""
+    for statement in statements:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                _bind_small(small, env, evaluator)
+        elif isinstance(statement, cst.FunctionDef):
+            env.values[statement.name.value] = Helper(statement, env)
+        elif isinstance(statement, cst.BaseCompoundStatement):
+            for name in assigned_names(statement):
+                env.values[name] = var(name)
+
+
+def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
+    if isinstance(small, cst.AnnAssign) and small.value is not None:
+        _bind_target(small.target, small.value, env, evaluator)
+    elif isinstance(small, cst.Assign):
+        for target in small.targets:
+            _bind_target(target.target, small.value, env, evaluator)
+    else:
+        for name in assigned_names(small):
+            env.values[name] = var(name)
+
+
+def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env, evaluator: Evaluator) -> None:
+    pairs = element_pairs(target, value)
+    if pairs is not None:
+        for left, right in pairs:
+            _bind_target(left, right, env, evaluator)
+        return
+    if isinstance(target, cst.Name):
+        env.values[target.value] = value_of(target.value, value, env, evaluator)
+        return
+    for name in target_names(target):
+        env.values[name] = var(name)
+
+
+def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Value:
+    """What ``name = node`` binds: a static Python value, integer arithmetic, or the name itself as an unknown."""
+    if isinstance(node, cst.Name):
+        known = env.lookup(node.value)
+        if isinstance(known, (Buffer, Static, Helper)):
+            return known
+    static = evaluator.static(node, env)
+    if static is not None:
+        return Static(static)
+    if isinstance(node, (cst.Tuple, cst.List)):
+        return Closure(node, env)
+    sym = evaluator.sym(node, env)
+    return sym if is_arithmetic(sym) else var(name)
+
+
+def is_arithmetic(sym: Sym) -> bool:
+    """True if nothing in it is opaque text (so that substituting it for a name loses nothing)."""
+    return not any(getattr(atom, "head", "").startswith(("text ", "load ")) for atom in sym.atoms())
