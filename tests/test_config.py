@@ -43,7 +43,7 @@ def test_codes_of_the_command_line_may_be_joined(tmp_path: Path) -> None:
         ("ascend-version = '2020-01'", "ascend-version: unknown value '2020-01'"),
         ("unsafe = 'yes'", "must be true or false"),
         ("select = 'TL201'", "must be a list of codes"),
-        ("select = ['TL2O1']", "no rule has the code 'TL2O1', did you mean 'TL201'?"),
+        ("select = ['TL201X']", "no rule has the code 'TL201X', did you mean 'TL201'?"),
         ("max-file-size = 0", "number of bytes"),
         ("max-file-size = true", "number of bytes"),
         ("=", "not valid TOML"),

@@ -131,22 +131,22 @@ def test_a_file_that_cannot_be_written_is_an_error_and_the_others_go_on() -> Non
     assert exit_code(finished, "migrate", False) == 2
 
 
-def test_patch_of_several_files_applies_from_a_subdirectory(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_patches_apply_whatever_the_working_directory_is() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     Path("sub dir").mkdir()
-    for place in ("a.py", "sub dir/b.py"):
-        Path(place).write_bytes(KERNEL + b"\xe4 old" if place == "a.py" else KERNEL + b"old")
-    Path("a.py").write_bytes(b"# coding: latin-1\n" + KERNEL + b"'\xe4' old")
-    with Path("p.patch").open("wb") as stream:
-        finish(outcomes(), ToPatch(stream))
-    subprocess.run(["git", "apply", "p.patch"], check=True)
-    assert Path("a.py").read_bytes().endswith(b"'\xe4' new")
-    assert Path("sub dir/b.py").read_bytes().endswith(b"new")
-    os.chdir("sub dir")
-    with Path("../q.patch").open("wb") as stream:
-        finish(run(collect([Path("../a.py")]), "migrate", Options()), ToPatch(stream))
-    os.chdir("..")
-    assert Path("q.patch").read_bytes() == b""
+    contents = {Path("a.py"): b"# coding: latin-1\n" + KERNEL + b"'\xe4' old", Path("sub dir/b.py"): KERNEL + b"old"}
+    root = Path.cwd()
+    for start, place in ((Path(), Path()), (Path("sub dir"), Path(".."))):
+        for name, data in contents.items():
+            Path(name).write_bytes(data)
+        os.chdir(start)
+        with (root / "p.patch").open("wb") as stream:
+            finish(run(collect([place]), "migrate", Options()), ToPatch(stream))
+        os.chdir(root)
+        subprocess.run(["git", "apply", "p.patch"], check=True)
+        assert {name: name.read_bytes() for name in contents} == {
+            name: data.replace(b"old", b"new") for name, data in contents.items()
+        }
 
 
 def test_output_directory_keeps_the_tree() -> None:

@@ -86,8 +86,12 @@ def _migrate_kernel(
         start.note(blocked.code, blocked.node, blocked.message, "error")
         style = "unknown" if blocked.code == "TL902" else traits(start).style
         return _refused(start, line, style, blocked.message), start
-    attempts = [_attempt(start, kind, form) for form in _forms(kind, options)]
-    reached = next((attempt for attempt in attempts if attempt.reached), None)
+    attempts: list[Attempt] = []
+    for form in _forms(kind, options):
+        attempts.append(_attempt(start, kind, form))
+        if attempts[-1].reached:
+            break
+    reached = attempts[-1] if attempts[-1].reached else None
     missed = [attempt for attempt in attempts if attempt is not reached]
     if reached is None:
         for attempt in missed:

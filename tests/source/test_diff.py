@@ -72,6 +72,8 @@ def test_the_text_of_a_patch() -> None:
         b"\\ No newline at end of file\n+c\n"
     )
     assert unified_diff(b"a", b"a", "x.py") == b""
+    spaced = unified_diff(b"a\n", b"b\n", "my file.py").split(b"\n")  # as `git diff` writes it
+    assert spaced[:3] == [b"diff --git a/my file.py b/my file.py", b"--- a/my file.py\t", b"+++ b/my file.py\t"]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

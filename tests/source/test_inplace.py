@@ -66,6 +66,14 @@ def test_renamed_and_untracked_files_are_refused(repository: Path) -> None:
         InPlace().write(repository / "fresh.py", b"x\n", b"new\n")
 
 
+def test_the_old_name_of_a_renamed_file_is_not_a_file(repository: Path) -> None:
+    (repository / "no_other.py").write_bytes(b"x\n" * 9)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "c")
+    git(repository, "mv", "no_other.py", "z.py")
+    InPlace().write(repository / "other.py", b"other\n", b"new\n")
+
+
 def test_ignored_files_keep_their_original_beside(repository: Path) -> None:
     (repository / "ignored" / "deep").mkdir(parents=True)
     for path in (repository / "ignored" / "deep" / "k.py", repository / "k.tmp.py"):

@@ -143,6 +143,7 @@ def test_only_dotted_names_resolve_and_foreign_nodes_do() -> None:
         ("import tilelang\nfrom tilelang.language import *", "tilelang.language.tile.add", "tile.add"),
         ("import tilelang.language as T\nT = wrap(T)", "tilelang.language.copy", None),
         ("import tilelang.languages as T", "tilelang.language.copy", None),
+        ("import tilelang.lang as T", "tilelang.language.copy", None),
         ("", "tilelang.language.copy", None),
     ],
 )

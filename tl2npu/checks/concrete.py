@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
-from tl2npu.kernel.factory import FileKernels, Located, calls
 from tl2npu.kernel.bindings import assigned_names, body_of
+from tl2npu.kernel.factory import FileKernels, Located, calls
 from tl2npu.source.names import Names
 from tl2npu.source.tree import children
 

@@ -66,18 +66,12 @@ def _judge(subject: Subject, meetings: Sequence[tuple[Channel, Meeting]]) -> Ite
 
 
 def _verdict(outcome: Outcome, channel: Channel) -> str:
-    mine = [verdict for (owner, _), verdict in _by_channel(outcome) if owner is channel]
+    mine = [verdict for key, verdict in outcome.verdicts.items() if isinstance(key, tuple) and key[0] is channel]
     if any(verdict.overwritten for verdict in mine):
         return "the next tile may be written before this one was taken"
     if any(verdict.unordered or verdict.overtaken for verdict in mine):
         return "the tile that is read is not the one that was written last"
     return ""
-
-
-def _by_channel(outcome: Outcome) -> Iterator[tuple[tuple[Hashable, Hashable], object]]:
-    for key, verdict in outcome.verdicts.items():
-        assert isinstance(key, tuple)
-        yield (key[0], key[1]), verdict
 
 
 def _ends(channel: Channel, meeting: Meeting) -> Iterator[End]:
@@ -103,17 +97,17 @@ class Program:
         result: list[Event] = []
         for stmt in body:
             ends = self.ends.get(id(stmt), [])
-            for end in ends:
-                if end.is_writer:
-                    result.append(Event("write", (end.channel, slot(end.channel.writes_to, step or {}))))
-                else:
-                    result.append(Event("wait", end.channel))
+            readers = [end.channel for end in ends if not end.is_writer]
+            writers = [end.channel for end in ends if end.is_writer]
+            result += [Event("wait", channel) for channel in readers]
+            reads = [Event("read", (channel, slot(channel.reads_from, step or {}))) for channel in readers]
+            if not children(stmt):
+                result += reads  # the tile is taken before the statement itself runs
+            result += [Event("write", (channel, slot(channel.writes_to, step or {}))) for channel in writers]
             result += self._inside(stmt, step or {})
-            for end in ends:
-                if end.is_writer:
-                    result.append(Event("set", end.channel))
-                else:
-                    result.append(Event("read", (end.channel, slot(end.channel.reads_from, step or {}))))
+            if children(stmt):
+                result += reads
+            result += [Event("set", channel) for channel in writers]
         return result
 
     def _inside(self, stmt: Stmt, step: dict[str, int]) -> list[Event]:
@@ -132,11 +126,13 @@ class Program:
 
 
 def slot(operand: Operand | None, step: dict[str, int]) -> Hashable:
-    """The place in a kept workspace that an operand names in a step; rows of one tile, and vid, do not count."""
-    if operand is None or operand.dims is None:
-        return None
-    found: list[str] = []
-    for dim in operand.dims:
-        low: Sym = dim.lo.substitute({name: const(number) for name, number in step.items()})
-        found.append(str(low))
+    """The place in a kept workspace that an operand names in a step: its indices that depend on the step.
+
+    All other variables (the block, the vector core, the row of a tile) count as 0: they are the same on both sides.
+    """
+    found: list[tuple[int, str]] = []
+    for position, dim in enumerate(operand.dims or () if operand is not None else ()):
+        if any(dim.lo.depends_on(name) for name in step):
+            low: Sym = dim.lo.substitute({name: const(number) for name, number in step.items()})
+            found.append((position, str(low.substitute(dict.fromkeys(low.variables(), 0)))))
     return tuple(found)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tl2npu.checks import cores, hand_overs, parallel, races, row_ops, rows, self_check
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.compiler import COMPILERS
 
 Check = Callable[[Subject], Iterator[Finding]]
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (
+    rows.check,
+    row_ops.check,
+    hand_overs.check,
+    races.check,
+    self_check.check,
+    cores.check,
+    parallel.check,
+)
+"""Every family; the order does not matter."""
 
 
 def check_kernel(subject: Subject) -> list[Finding]:
@@ -19,4 +30,27 @@ def check_kernel(subject: Subject) -> list[Finding]:
     """
     if subject.kernel.launch is None:
         return []
-    return []
+    if subject.is_expert:
+        return list(self_check.check_leftover_sync(subject))
+    found: list[Finding] = []
+    seen: set[tuple[str, int, str]] = set()
+    for check in CHECKS:
+        for finding in check(subject):
+            key = (finding.code, id(finding.node), finding.message)
+            if _applies(subject, finding.code) and key not in seen:
+                seen.add(key)
+                found.append(finding)
+    return sorted(found, key=lambda finding: (_place(subject, finding), finding.code))
+
+
+def _applies(subject: Subject, code: str) -> bool:
+    """False for a limit that the kernel's compiler version is known not to have."""
+    known = any(compiler.holds(code) for compiler in COMPILERS.values())
+    return not known or subject.compiler.holds(code)
+
+
+def _place(subject: Subject, finding: Finding) -> tuple[int, int]:
+    if finding.node not in subject.file.index:
+        return (0, 0)
+    position = subject.file.index.position(finding.node)
+    return position.line, position.column

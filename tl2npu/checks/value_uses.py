@@ -8,6 +8,7 @@ import libcst as cst
 
 from tl2npu.checks.split import Split
 from tl2npu.checks.subject import Placed
+from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.expressions import Closure, Env, Evaluator
 from tl2npu.kernel.model import (
     Branch,
@@ -24,7 +25,6 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
-from tl2npu.kernel.read import is_arithmetic
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.tree import children
 

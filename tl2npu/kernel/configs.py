@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.factory import Compilation, FileKernels
-from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import names_in
 
 COMBINE = "TL_ASCEND_AUTO_CV_COMBINE"
 CV_SYNC = "TL_ASCEND_AUTO_CV_SYNC"
@@ -81,7 +81,7 @@ def _read_nested(file: FileKernels, node: cst.BaseExpression, result: Configs, d
 def _read_name(file: FileKernels, name: str, result: Configs, depth: int) -> None:
     """A name: its assignment, and whatever is put into the dict afterwards."""
     found = False
-    for small in _smalls(file.index.module):
+    for small in file.index.statements:
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
             target = small.targets[0].target
             if isinstance(target, cst.Name) and target.value == name:
@@ -108,18 +108,6 @@ def _read_name(file: FileKernels, name: str, result: Configs, depth: int) -> Non
     uses = [n for n in names_in(file.index.module) if n.value == name]
     # the assignment itself and this compilation are two uses
     result.shared = result.shared or len(uses) > 2
-
-
-def _smalls(node: cst.CSTNode) -> list[cst.BaseSmallStatement]:
-    found: list[cst.BaseSmallStatement] = []
-    stack: list[cst.CSTNode] = [node]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, cst.BaseSmallStatement):
-            found.append(current)
-        elif not isinstance(current, cst.BaseExpression):
-            stack += reversed(children(current))
-    return found
 
 
 def key_of(file: FileKernels, node: cst.BaseExpression) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import bind_static
-from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.read import read_kernel
 from tl2npu.kernel.symbolic import var
@@ -178,7 +178,7 @@ class FileKernels:
         """``tilelang.compile(factory(...), ...)`` and ``tilelang.jit(...)(factory)`` anywhere in the file."""
         by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
-        for call in calls(self.index.module):
+        for call in calls(self.index.module, skip={id(item.node) for item in self.located}):
             target: cst.BaseExpression | None = None
             found = compilation(call, self.names, self.index.module)
             if found is not None and call.args:
@@ -195,19 +195,12 @@ class FileKernels:
                 owner.compilations.append(found)
 
 
-def calls(node: cst.CSTNode) -> Iterator[cst.Call]:
-    """Every call below a node, outer before inner."""
+def calls(node: cst.CSTNode, skip: Container[int] = ()) -> Iterator[cst.Call]:
+    """Every call below a node, outer before inner, except below the nodes whose ids are in ``skip``."""
     stack = [node]
     while stack:
         current = stack.pop()
         if isinstance(current, cst.Call):
             yield current
-        stack += [c for c in reversed(children(current)) if not isinstance(c, cst.BaseParenthesizableWhitespace)]
-
-
-def display_name(node: cst.FunctionDef) -> str:
-    """How reports call a prim_func."""
-    return node.name.value
-
-
-__all__ = ["Compilation", "Factory", "FileKernels", "Located", "calls", "code", "compilation", "is_prim_func"]
+        if id(current) not in skip:
+            stack += reversed(children(current))

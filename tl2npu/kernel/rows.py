@@ -2,8 +2,8 @@
 
 ``vid`` is 0 or 1, so every expression is known from its values at both: ``e(vid) == e(0) + vid * (e(1) - e(0))``. A
 copy between global memory and UB whose row start moves by exactly the rows of its UB tile splits that tile. Rows of
-buffers and loop variables that index them form *axes*; operators tie axes together, and an axis with one split member must be
-split throughout (legacy-to-developer.md, section 3; rule names R-* in the messages' rules).
+buffers and loop variables that index them form *axes*; operators tie axes together, and an axis with one split member
+must be split throughout.
 """
 
 from __future__ import annotations

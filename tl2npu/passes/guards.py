@@ -1,8 +1,8 @@
 """TL205, TL206: ``if vid == 0`` in its two meanings.
 
 Both branches doing the same to their half of a tile is the row split written out: they become one statement with a
-vid offset, which :mod:`tl2npu.passes.halves` then makes whole. A guard without an else, in a kernel that uses vid for nothing
-else, means that one vector core did all the work: the guard goes and the compiler splits the rows.
+vid offset, which :mod:`tl2npu.passes.halves` then makes whole. A guard without an else, in a kernel that uses vid for
+nothing else, means that one vector core did all the work: the guard goes and the compiler splits the rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """TL210, TL215, TL216: a round trip through global memory becomes one on-chip copy.
 
 Runs on a kernel without vid terms. The fused copy stands where the writer stood and the reader goes; where the
-compiler would not find the first reader of the landing buffer (R-1CONS, R-ANCHOR) the copy lands in a fresh buffer and the reader
-becomes a copy from there.
+compiler would not find the first reader of the landing buffer (R-1CONS, R-ANCHOR) the copy lands in a fresh buffer and
+the reader becomes a copy from there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """TL302, TL307: ``with T.Scope(...)`` goes; the cube's and the vector's program become one text.
 
 The two programs run beside each other, so any text that keeps each program's own order is right as long as what one
-core hands over stands before the other core's use of it. The merge is list scheduling: cube statements while their inputs
-have arrived, else vector statements; loops that wait for each other and run equally often become one loop.
+core hands over stands before the other core's use of it. The merge is list scheduling: cube statements while their
+inputs have arrived, else vector statements; loops that wait for each other and run equally often become one loop.
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ def unified_diff(old: bytes | None, new: bytes, path: str) -> bytes:
     head = f"diff --git {before} {after}\n"
     if old is None:
         head += "new file mode 100644\n"
-        if not new:
-            head += "index 0000000..e69de29\n"  # git takes an empty new file only with the id of the empty blob
     lines = difflib.unified_diff(_lines(old or b""), _lines(new))
     body = "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in list(lines)[2:])
     if body:

@@ -252,16 +252,15 @@ class _Rebuild:
         if isinstance(node, cst.Call):
             done = splice(slots, node.whitespace_before_args)
             return {name: done.elements, "whitespace_before_args": done.start}
-        one_needs_comma = isinstance(node, cst.Tuple)
         fields = _BRACKETS.get(type(node))
         opening, closing = (getattr(node, field, None) for field in fields) if fields else (None, None)
         left = opening[-1] if isinstance(opening, (tuple, list)) and opening else opening
         right = closing[0] if isinstance(closing, (tuple, list)) and closing else closing
         if not isinstance(left, cst.CSTNode) or not isinstance(right, cst.CSTNode) or fields is None:
-            return {name: splice(slots, one_needs_comma=one_needs_comma).elements}
+            return {name: splice(slots).elements}
         own_end = isinstance(node, (cst.Subscript, cst.ImportFrom)) and isinstance(_comma(slots[-1].old), cst.Comma)
         end = None if own_end else right.whitespace_before  # type: ignore[attr-defined]
-        done = splice(slots, left.whitespace_after, end, one_needs_comma)  # type: ignore[attr-defined]
+        done = splice(slots, left.whitespace_after, end)  # type: ignore[attr-defined]
         new_left = left.with_changes(whitespace_after=done.start)
         new_right = right if own_end and done.elements else right.with_changes(whitespace_before=done.end)
         return {

@@ -39,7 +39,7 @@ class Spliced:
     end: Gap
 
 
-def splice(slots: Sequence[Slot], start: Gap = EMPTY, end: Gap | None = None, one_needs_comma: bool = False) -> Spliced:
+def splice(slots: Sequence[Slot], start: Gap = EMPTY, end: Gap | None = None) -> Spliced:
     """Put new elements in place, with the commas, line breaks and indentation of the old ones.
 
     ``end`` is the whitespace before the closing bracket where the bracket owns it (lists, tuples); None where the last
@@ -70,7 +70,6 @@ def splice(slots: Sequence[Slot], start: Gap = EMPTY, end: Gap | None = None, on
                 after = after.with_changes(first_line=_without_comment(after.first_line))
     if not elements:
         return Spliced((), current if _has_comment(current) else EMPTY, EMPTY)
-    trailing = trailing or (one_needs_comma and len(elements) == 1)
     following = [*between[1:], current]
     done = [
         _with_gap(element, gap, number == len(elements) - 1, trailing, end is not None)

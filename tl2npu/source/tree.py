@@ -56,15 +56,13 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
-    """Every name that an expression or statement reads (attributes and keywords are no names)."""
-    if isinstance(node, cst.Name):
-        yield node
-        return
-    if isinstance(node, cst.Attribute):
-        yield from names_in(node.value)
-        return
-    if isinstance(node, cst.Arg):
-        yield from names_in(node.value)
-        return
-    for child in children(node):
-        yield from names_in(child)
+    """Every name below a node, read or bound, in text order; attributes and keywords of calls are no names."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Name):
+            yield current
+        elif isinstance(current, (cst.Attribute, cst.Arg)):
+            stack.append(current.value)
+        else:
+            stack += reversed(children(current))

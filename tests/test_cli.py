@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from tl2npu import __version__, migrate
+from tl2npu.cli import cli, main
+from tl2npu.options import Options
+from tl2npu.results import Diagnostic, FileResult, KernelResult
+from tl2npu.source.text import SourceError
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = "import tilelang\n# prim_func\nold\n"
+seen: list[tuple[str, Options]] = []
+
+
+def fake_migrate(text: str, path: str, options: Options) -> FileResult:
+    """Stands in for the migration: the file says what happens to it."""
+    seen.append((path, options))
+    if "crash" in text:
+        raise SourceError("oops")
+    if "syntax" in text:
+        return FileResult(path, text, text, "line 1: syntax error: no")
+    refused = "refuse" in text
+    kernel = KernelResult("f", 2, "vid", "none" if refused else "developer", "refused" if refused else "migrated", "so")
+    return FileResult(path, text, text if refused else text.replace("old", "new"), kernels=(kernel,))
+
+
+def fake_check(text: str, path: str, options: Options) -> FileResult:
+    seen.append((path, options))
+    severity = "error" if "bad" in text else "warning"
+    return FileResult(path, text, text, diagnostics=(Diagnostic("TL801", "memory-capacity", severity, 2, "full"),))  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen.clear()
+    monkeypatch.setattr(migrate, "migrate_text", fake_migrate)
+    monkeypatch.setattr(migrate, "check_text", fake_check)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def call(*arguments: str, stdin: bytes = b"") -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin)
+
+
+def file(name: str = "k.py", text: str = KERNEL) -> Path:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_in_place_is_the_default_and_the_report_goes_to_stdout() -> None:
+    path = file()
+    done = call("migrate", "k.py")
+    assert done.exit_code == 0
+    assert path.read_text() == KERNEL.replace("old", "new")
+    assert Path("k.py.orig").read_text() == KERNEL
+    assert done.stdout == "k.py:2 f: migrated -> developer (so)\n1 file changed; 1 kernel: 1 migrated\n"
+    assert done.stderr == ""
+
+
+def test_without_paths_it_is_the_working_directory() -> None:
+    file("sub/k.py")
+    assert "sub/k.py:2 f: migrated" in call("migrate").stdout
+
+
+def test_diff_is_all_of_stdout_and_changes_no_file() -> None:
+    path = file()
+    done = call("migrate", "--diff", "k.py")
+    assert done.exit_code == 0
+    assert done.stdout == (
+        "diff --git a/k.py b/k.py\n--- a/k.py\n+++ b/k.py\n@@ -1,3 +1,3 @@\n"
+        " import tilelang\n # prim_func\n-old\n+new\n"
+    )
+    assert done.stderr.endswith("1 file would change; 1 kernel: 1 migrated\n")
+    assert path.read_text() == KERNEL
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [(KERNEL, 1), ("x = 1\n", 0), (KERNEL + "refuse", 1), (KERNEL + "syntax", 2)]
+)
+@pytest.mark.parametrize("diff", [False, True])
+def test_check(text: str, code: int, diff: bool) -> None:
+    path = file(text=text)
+    done = call("migrate", "--check", "k.py", *["--diff"] * diff)
+    assert done.exit_code == code
+    assert path.read_text() == text
+    assert ("+new" in done.stdout) == (diff and text == KERNEL)
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [(["good.py"], 0), (["refused.py"], 1), (["syntax.py"], 2), (["crash.py"], 2), (["no.py"], 2), (["."], 2)],
+)
+def test_exit_codes_without_check(names: list[str], code: int) -> None:
+    for name in ("good", "refused", "syntax", "crash"):
+        file(f"{name}.py", KERNEL + name.replace("refused", "refuse"))
+    done = call("migrate", *names)
+    assert done.exit_code == code
+    if code == 2:
+        assert ": error: " in done.stdout
+
+
+def test_standard_input() -> None:
+    done = call("migrate", "-", "--stdin-filename", "dir/k.py", stdin=KERNEL.replace("\n", "\r\n").encode())
+    assert done.exit_code == 0
+    assert done.stdout_bytes == KERNEL.replace("\n", "\r\n").replace("old", "new").encode()
+    assert "dir/k.py:2 f: migrated" in done.stderr
+    assert seen[0][0] == "dir/k.py"
+    assert (
+        "--- a/dir/k.py" in call("migrate", "-", "--diff", "--stdin-filename", "dir/k.py", stdin=KERNEL.encode()).stdout
+    )
+    assert call("migrate", "-", stdin=b"x = 1\n").stdout == "x = 1\n"
+    checked = call("migrate", "-", "--check", stdin=KERNEL.encode())
+    assert (checked.exit_code, "<stdin>:2 f" in checked.stdout) == (1, True)
+    broken = call("migrate", "-", stdin=b"\xff\n\n\xff")
+    assert (broken.exit_code, broken.stdout) == (2, "")
+    assert call("migrate", "-", "k.py").exit_code == 2
+
+
+def test_output_to_a_file_and_to_a_directory() -> None:
+    path = file("in/k.py")
+    file("in/sub/other.py", "x = 1\n")
+    assert call("migrate", "in/k.py", "-o", "out.py").exit_code == 0
+    assert Path("out.py").read_text() == KERNEL.replace("old", "new")
+    assert call("migrate", "in", "-o", "out").exit_code == 0
+    assert Path("out/k.py").read_text() == KERNEL.replace("old", "new")
+    assert Path("out/sub/other.py").read_text() == "x = 1\n"
+    Path("there").mkdir()
+    assert call("migrate", "in/k.py", "-o", "there").exit_code == 0
+    assert Path("there/k.py").exists()
+    assert path.read_text() == KERNEL
+    for wrong in (
+        ["in", "-o", "out.py"],
+        ["in", "-o", "new.py"],
+        ["in", "-o", "x", "--diff"],
+        ["in", "-o", "x", "--check"],
+    ):
+        assert call("migrate", *wrong).exit_code == 2
+
+
+def test_dirty_files_need_allow_dirty() -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    path = file()
+    done = call("migrate", "k.py")
+    assert done.exit_code == 2
+    assert "k.py: error: file is not tracked by git (--allow-dirty overrides)" in done.stdout
+    assert path.read_text() == KERNEL
+    assert call("migrate", "k.py", "--allow-dirty").exit_code == 0
+    assert "new" in path.read_text()
+    assert not Path("k.py.orig").exists()
+
+
+def test_options_reach_the_migration() -> None:
+    file()
+    Path("pyproject.toml").write_text("[tool.tl2npu]\npass-config-policy = 'four'\ndevice = 'A5'\n")
+    flags = ["--check", "--device", "A3", "--threads", "1", "--ascend-version", "2026-09", "--unsafe"]
+    call("migrate", "k.py", *flags, "--select", "TL2,TL3", "--ignore", "TL201")
+    wanted = Options(
+        device="A3", threads="1", ascend_version="2026-09", unsafe=True, select=("TL2", "TL3"), ignore=("TL201",),
+        pass_config_policy="four",
+    )  # fmt: skip
+    assert seen == [("k.py", wanted)]
+    call("migrate", "k.py", "--check", "--pass-config-policy", "keep")
+    assert seen[1][1] == Options(device="A5", pass_config_policy="keep")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device", "A9"], "--device: unknown value 'A9'"),
+        (["--ignore", "TX1"], "no rule has the code 'TX1'"),
+        (["--threads", "3"], "Invalid value for '--threads'"),
+        (["--nonsense"], "No such option"),
+        (["--report", "no/such/dir.json"], "cannot write"),
+    ],
+)
+def test_usage_errors(arguments: list[str], message: str) -> None:
+    file()
+    done = call("migrate", "k.py", "--check", *arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_a_broken_configuration_is_a_usage_error() -> None:
+    file()
+    Path("pyproject.toml").write_text("[tool.tl2npu]\nthread = 1\n")
+    done = call("migrate", "k.py")
+    assert (done.exit_code, "did you mean 'threads'" in done.stderr) == (2, True)
+
+
+def test_formats_and_report_file() -> None:
+    file()
+    data = json.loads(call("migrate", "k.py", "--check", "--format", "json").stdout)
+    assert [(item["path"], item["changed"]) for item in data["files"]] == [("k.py", True)]
+    diff = call("migrate", "k.py", "--diff", "--format", "json")
+    assert json.loads(diff.stderr) == data
+    assert diff.stdout.startswith("diff --git")
+    done = call("migrate", "k.py", "--check", "--format", "json", "--report", "r.json")
+    assert json.loads(Path("r.json").read_text()) == data
+    assert done.stdout.endswith("1 file would change; 1 kernel: 1 migrated\n")
+    call("migrate", "k.py", "--check", "--report", "r.txt", "-q")
+    assert Path("r.txt").read_text() == done.stdout
+
+
+def test_quiet_prints_errors_only() -> None:
+    file()
+    done = call("migrate", "k.py", "no.py", "-q")
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", "no.py: error: no such file\n")
+
+
+def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    file()
+    plain = call("migrate", "k.py", "--check").stdout
+    assert "\x1b" not in plain
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = call("migrate", "k.py", "--check").stdout
+    assert "\x1b" in coloured
+    assert click.unstyle(coloured) == plain
+    assert "\x1b" not in call("migrate", "k.py", "--diff").stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert call("migrate", "k.py", "--check").stdout == plain
+
+
+def test_check_command() -> None:
+    file("bad.py", KERNEL + "bad")
+    file("fine.py")
+    done = call("check", "bad.py")
+    assert done.exit_code == 1
+    assert done.stdout == ("  bad.py:2:1 TL801 memory-capacity full\n1 error, 0 warnings; 0 kernels in 1 file\n")
+    assert call("check", "fine.py").exit_code == 0
+    assert call("check", "bad.py", "--ignore", "TL801").exit_code == 0
+    assert call("check", "-", stdin=(KERNEL + "bad").encode()).exit_code == 1
+    assert call("check", "no.py").exit_code == 2
+
+
+def test_rule_rules_and_devices() -> None:
+    listed = call("rules").stdout.split("\n")
+    assert any(line.startswith("TL210  gm-round-trip  ") for line in listed)
+    page = call("rule", "tl210")
+    assert page.exit_code == 0
+    assert page.stdout.startswith("TL210 gm-round-trip (workspace-vid)\n\n## What it does")
+    assert call("rule", "gm-round-trip").stdout == page.stdout
+    wrong = call("rule", "gm-round-tripp")
+    assert (wrong.exit_code, "did you mean 'gm-round-trip'" in wrong.stderr) == (2, True)
+    assert call("devices").stdout.startswith("device")
+    assert __version__ in call("--version").stdout
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["tl2npu", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return int(stopped.value.code or 0)
+
+
+def test_a_bug_of_the_tool_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from tl2npu import files
+
+    def broken(paths: object) -> None:
+        raise KeyError("boom")
+
+    monkeypatch.setattr(files, "collect", broken)
+    assert run_main(monkeypatch, "migrate", "k.py") == 2
+    assert capsys.readouterr().err == "tl2npu: internal error: KeyError: 'boom'\n"
+    monkeypatch.setattr(sys, "argv", ["tl2npu", "migrate", "k.py", "--debug"])
+    with pytest.raises(KeyError):
+        main()
+
+
+def test_an_internal_error_in_a_file_needs_debug_for_its_traceback() -> None:
+    file(text=KERNEL + "crash")
+    assert "k.py: error: internal error: SourceError: oops" in call("migrate", "k.py").stdout
+    assert isinstance(call("migrate", "k.py", "--debug").exception, SourceError)
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "tl2npu", "rules"],
+        stdout=write, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, text=True,
+    )  # fmt: skip
+    os.close(write)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    assert done.returncode == 1

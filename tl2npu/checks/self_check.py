@@ -1,0 +1,136 @@
+"""TL810 to TL816: the self-check list of a migrated kernel: launch, leftovers, pass_configs.
+
+Evidence: developer-mode.md (self-check); compiler-facts.md, sections 5 and 6; legacy-to-developer.md, R-SCOPEKEEP, R-MIXFLAG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.channels import OnChip, kept, on_chip
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.configs import COMBINE, CV_SYNC, SYNC
+from tl2npu.kernel.memory import inferred, uses
+from tl2npu.kernel.model import Launch, ScopeBlock, Sync
+from tl2npu.kernel.positions import compilations, indices
+from tl2npu.results import Severity
+from tl2npu.source.tree import names_in
+
+_EXPLICIT = {"alloc_L1": "alloc_shared", "alloc_ub": "alloc_shared", "alloc_L0C": "alloc_fragment"}
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about the form of a kernel, whatever it computes."""
+    launch = subject.kernel.launch
+    assert launch is not None
+    yield from check_leftover_sync(subject)
+    yield from _check_launch(subject, launch)
+    found = on_chip(subject)
+    if launch.threads is not None:
+        yield from _check_vid(launch)
+        yield from _check_allocations(subject)
+    elif found:
+        text = "hand-overs on chip without `threads=`: both vector cores do all of the vector work"
+        yield Finding("TL813", launch.call, text, "warning")
+    if found:
+        yield from _check_workspaces(subject)
+    yield from _check_configs(subject, found)
+
+
+def check_leftover_sync(subject: Subject) -> Iterator[Finding]:
+    """TL814: the automatic passes and manual ones do not mix. Names the first statement of each kind."""
+    seen: set[str] = set()
+    for placed in subject.statements:
+        stmt = placed.stmt
+        name = "Scope" if isinstance(stmt, ScopeBlock) else stmt.op.name if isinstance(stmt, Sync) else ""
+        if name and name not in seen and name != "sync_all":
+            seen.add(name)
+            node = stmt.node.items[0] if isinstance(stmt.node, cst.With) else stmt.node
+            yield Finding("TL814", node, f"T.{name} is left beside the automatic passes")
+
+
+def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
+    call = launch.call
+    if launch.threads is not None:
+        value = launch.threads_value
+        if value is not None and value not in (1, 2):
+            yield Finding("TL815", call, f"an NPU kernel takes 1 or 2 threads, not {value}")
+        if not launch.is_npu:
+            yield Finding("TL815", call, "`is_npu=True` is missing: `threads=` does not split the vector work")
+        target = launch.item.asname.name if launch.item.asname is not None else None
+        if isinstance(target, cst.Tuple):
+            yield Finding("TL815", call, "with `threads=` the launch gives a single name: `as (cid)`")
+    if len(launch.grid) > 1:
+        yield Finding("TL815", call, f"an NPU kernel has one grid axis, not {len(launch.grid)}")
+
+
+def _check_vid(launch: Launch) -> Iterator[Finding]:
+    if len(launch.names) > 1 and launch.names[1] != "_":
+        return  # the launch itself is rejected
+    for name in names_in(launch.node.body):
+        if name.value == "vid":
+            yield Finding("TL810", name, "`vid` is left, but the launch no longer names it")
+            return
+
+
+def _check_allocations(subject: Subject) -> Iterator[Finding]:
+    """TL812: explicit memories where the inference gives the same."""
+    found = uses(subject.kernel)
+    for buffer, use in found.items():
+        general = _EXPLICIT.get(buffer.alloc)
+        if general is None or not isinstance(buffer.node, cst.Call):
+            continue
+        if general == "alloc_shared" and inferred(use) is not buffer.memory:
+            continue
+        yield Finding("TL812", buffer.node, f"`{buffer.name}` is allocated with T.{buffer.alloc}, not T.{general}")
+
+
+def _check_workspaces(subject: Subject) -> Iterator[Finding]:
+    """TL811: workspaces beside on-chip copies, which bring their own."""
+    touched = {a.operand.buffer for placed in subject.statements for a in accesses(placed.stmt)}
+    for param in subject.kernel.params:
+        if "workspace" in param.name.lower():
+            unused = param not in touched
+            severity: Severity | None = None if unused else "warning"
+            how = "is no longer used" if unused else "still carries a hand-over beside on-chip copies"
+            yield Finding("TL811", param.node, f"the parameter `{param.name}` {how}", severity)
+    names = {param.index: param for param in subject.kernel.params}
+    for compilation in compilations(subject.located):
+        node = compilation.kwargs.get("workspace_idx")
+        if node is None:
+            continue
+        try:
+            found = indices(subject.file, subject.located, compilation, "workspace_idx")
+        except Blocked:
+            yield Finding("TL811", node, "`workspace_idx` names parameters that the kernel no longer has")
+            continue
+        for position in found.positions if found else ():
+            param_at = names.get(position)
+            if param_at is None or "workspace" not in param_at.name.lower():
+                shown = param_at.name if param_at else f"number {position}"
+                yield Finding("TL811", node, f"`workspace_idx` names the parameter {shown}, which is no workspace")
+
+
+def _check_configs(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
+    """TL816: the passes without which this form of the kernel is wrong."""
+    compiled = compilations(subject.located)
+    if not compiled:
+        return
+    node = compiled[0].kwargs.get("pass_configs") or compiled[0].node
+    crossing = bool(found) or bool(kept(subject.kernel))
+    needed = [SYNC]
+    if subject.is_mixed:
+        needed.append(COMBINE)
+    if crossing:
+        needed.append(CV_SYNC)
+    if any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements):
+        return  # reported as a leftover scope
+    missing = [key for key in needed if subject.is_on(key) is False]
+    if missing:
+        yield Finding("TL816", node, f"the kernel needs {' and '.join(missing)}")
+    elif subject.is_on(CV_SYNC) and subject.is_on(COMBINE) is False:
+        yield Finding("TL816", node, f"{CV_SYNC} does nothing without {COMBINE}")
