@@ -328,6 +328,8 @@ def test_unwrap_keeps_all_comments_and_edits_inside() -> None:
                 g(b,
                   c)
                 # last
+        # code that was switched off
+                # very last
             # after
             y
         """
@@ -345,6 +347,8 @@ def test_unwrap_keeps_all_comments_and_edits_inside() -> None:
             g(z,
               c)
             # last
+        # code that was switched off
+            # very last
             # after
             y
         """

@@ -156,8 +156,6 @@ def test_every_node_but_whitespace_has_its_parent() -> None:
             assert index.parent(node) is parents[id(node)]
     kinds = {type(node).__name__ for node in walk(index.module)}
     assert not [kind for kind in kinds if "Whitespace" in kind or kind in ("Comma", "LeftParen", "EmptyLine")]
-    everything = sum(isinstance(node, cst.BaseExpression) for node in parents.values())
-    assert everything > 0
 
 
 def test_a_rebuilt_tree_has_the_positions_of_its_new_text() -> None:

@@ -77,7 +77,8 @@ def _check_copy(stmt: Copy) -> Iterator[Finding]:
     pair = (stmt.src.buffer.memory, stmt.dst.buffer.memory)
     if pair in _COPIES or Memory.VAR in pair:
         return
-    text = f"no copy leads from {pair[0].value} (`{stmt.src.buffer.name}`) to {pair[1].value} (`{stmt.dst.buffer.name}`)"
+    source, target = (f"{o.buffer.memory.value} (`{o.buffer.name}`)" for o in (stmt.src, stmt.dst))
+    text = f"no copy leads from {source} to {target}"
     rule = "TL866" if any(o.buffer.alloc == "alloc_shared" for o in (stmt.src, stmt.dst)) else "TL894"
     yield Finding(rule, stmt.node, text)
 

@@ -16,16 +16,14 @@ from tl2npu.kernel.symbolic import Sym, const
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """The loops of writer and reader that stay around set and wait; ``whole`` if that is all of them.
+    """The loops of writer and reader that stay around set and wait.
 
-    ``dynamic`` is a loop that is not shared and has no constant extent; ``uneven`` tells that both sides have loops of
-    their own inside the meeting point, with different numbers of steps.
+    ``dynamic`` is a loop that is not shared and has no constant extent.
     """
 
     writer: tuple[Loop, ...]
     reader: tuple[Loop, ...]
     dynamic: Loop | None = None
-    uneven: bool = False
 
 
 def meet(subject: Subject, channel: Channel) -> Meeting:
@@ -42,10 +40,7 @@ def meet(subject: Subject, channel: Channel) -> Meeting:
         for right in range(shared, len(theirs) + 1):
             if subject.same(_product(mine[shared:left]), _product(theirs[shared:right])) and sum(best) < left + right:
                 best = (left, right)
-    own = [loops[depth:] for loops, depth in zip((mine, theirs), best, strict=True)]
-    gathers = channel.row is not None and bool(own[0]) and channel.row in own[0][-1].ranges
-    uneven = bool(own[0]) and bool(own[1]) and not gathers
-    return Meeting(tuple(mine[: best[0]]), tuple(theirs[: best[1]]), dynamic, uneven)
+    return Meeting(tuple(mine[: best[0]]), tuple(theirs[: best[1]]), dynamic)
 
 
 def _is_shared(subject: Subject, mine: Loop, theirs: Loop) -> bool:

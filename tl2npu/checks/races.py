@@ -1,4 +1,4 @@
-"""TL848, TL867, TL868: the flags that the compiler inserts, run.
+"""TL848, TL867: the flags that the compiler inserts, run.
 
 Only producer-to-consumer flags are inserted; nothing makes a producer wait until its last value was taken. The two
 cores are run as two processes with those flags, and every hand-over has one slot (a kept workspace has those that its
@@ -41,10 +41,6 @@ def check(subject: Subject) -> Iterator[Finding]:
         if meeting.dynamic is not None:
             text = f"`{channel.name}`: this loop is not shared by both cores and has no constant length"
             yield Finding("TL867", meeting.dynamic.node, text)
-            bad = True
-        elif meeting.uneven:
-            text = f"`{channel.name}`: writer and reader do not run equally often"
-            yield Finding("TL868", channel.writer.stmt.node, text)
             bad = True
     if found and not bad:
         yield from _judge(subject, meetings)

@@ -23,6 +23,7 @@ from tl2npu.kernel.model import (
     Buffer,
     Copy,
     Dim,
+    Inlined,
     Let,
     Loop,
     Memory,
@@ -61,7 +62,7 @@ class Sites:
         self.kernel, self.rows, self.evaluator = job.kernel, rows, job.file.evaluator
         self.vid = rows.vid
         self.found: list[Site] = []
-        self.problem: Blocked | None = None
+        self.arguments: list[cst.BaseExpression] = []
         for stmt in self.kernel.walk():
             self._visit(stmt)
 
@@ -103,6 +104,10 @@ class Sites:
             self._value(stmt, stmt.value)
         elif isinstance(stmt, Branch):
             self._value(stmt, stmt.cond)
+        elif isinstance(stmt, Inlined):
+            # what a macro is given shows in the expressions of its body, which are sites of their own
+            call = stmt.node.value if isinstance(stmt.node, (cst.Expr, cst.Return)) else None
+            self.arguments += [arg.value for arg in call.args] if isinstance(call, cst.Call) else []
 
     def _alloc(self, stmt: Alloc) -> None:
         buffer = stmt.buffer
@@ -296,7 +301,7 @@ def whole_tiles(job: Job, rows: Rows) -> None:
         try:
             rewriter.solve(redefine)
             changed = {*rewriter.changes, *rewriter.zero} - {rewriter.vid_name}
-            covered = [site.node for site in sites.found]
+            covered = [*(site.node for site in sites.found), *sites.arguments]
             stray = uses_outside(job, changed, covered, rewriter.definitions)
             if stray is not None:
                 raise Blocked("TL224", stray, f"`{code(stray)}` is also used where its value must not change")

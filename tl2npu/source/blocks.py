@@ -76,20 +76,9 @@ def comment_line(trailing: cst.TrailingWhitespace) -> Lines:
     return () if trailing.comment is None else (cst.EmptyLine(comment=trailing.comment),)
 
 
-def reindented(lines: Sequence[cst.EmptyLine]) -> Lines:
-    """Comment lines that follow the indentation of the block they are moved to."""
-    return tuple(
-        line if line.comment is None or line.indent else line.with_changes(indent=True, whitespace=_NONE)
-        for line in lines
-    )
-
-
 def _blank_run(lines: Sequence[cst.EmptyLine]) -> int:
     return next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
 
 
 def _same(left: Sequence[cst.EmptyLine], right: Sequence[cst.EmptyLine]) -> bool:
     return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
-
-
-_NONE = cst.SimpleWhitespace("")

@@ -14,7 +14,6 @@ from tl2npu.source.blocks import (
     comment_line,
     join_lines,
     merge_lines,
-    reindented,
     with_lines,
 )
 from tl2npu.source.index import Index
@@ -232,9 +231,9 @@ class _Rebuild:
         body, footer = self.block(suite.body, suite.footer)
         above = join_lines(tuple(old.leading_lines), comment_line(suite.header))
         if not body:
-            return LineSlot(old, (), join_lines(comment_line(suite.header), reindented(footer)))
+            return LineSlot(old, (), join_lines(comment_line(suite.header), footer))
         body[0] = with_lines(body[0], join_lines(above, body[0].leading_lines))
-        return LineSlot(old, tuple(body), reindented(footer))
+        return LineSlot(old, tuple(body), footer)
 
     def small_statements(self, items: Sequence[cst.BaseSmallStatement]) -> list[cst.BaseSmallStatement]:
         flat = [new for item in items for new in self.results(item)]
@@ -355,7 +354,7 @@ def _joined(old: Sequence[cst.BaseSmallStatement], new: Iterable[cst.CSTNode]) -
 
 
 def _comments(lines: Sequence[cst.EmptyLine]) -> Lines:
-    return tuple(line for line in reindented(lines) if line.comment is not None)
+    return tuple(line for line in lines if line.comment is not None)
 
 
 def _comma(node: cst.CSTNode) -> object:

@@ -1,0 +1,144 @@
+"""TL898, TL899: the first step of a chain of products, and tiles that do not consist of whole fractals.
+
+Evidence: compiler-facts.md, section 4 (g4_noinit, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.checks.sizes import ITEM_SIZE
+from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import side_of
+from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar, Side
+from tl2npu.kernel.symbolic import Opaque, Sym, const
+from tl2npu.results import Severity
+
+FRACTAL = 16
+"""Rows and columns of a fractal, the unit of the cube core."""
+_K_STEP = 128
+_ROW_BYTES = 32
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about every product, and about UB tiles whose rows are padded."""
+    chains: dict[Buffer, list[Placed]] = {}
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM:
+            target = stmt.args.get("C")
+            if isinstance(target, Operand):
+                chains.setdefault(target.buffer, []).append(placed)
+            yield from _check_sizes(subject, stmt)
+    for buffer, chain in chains.items():
+        yield from _check_chain(buffer, chain)
+    yield from _check_rows(subject)
+
+
+def _check_chain(buffer: Buffer, chain: list[Placed]) -> Iterator[Finding]:
+    first = chain[0]
+    assert isinstance(first.stmt, Op)
+    init = _init(first.stmt)
+    if init is not None and not init.is_zero:
+        never = _never_true(first, init)
+        if never:
+            yield Finding("TL898", first.stmt.node, f"`init` is never true: `{never}` does not start there")
+        return
+    branch = next((condition for condition, _ in first.conditions), None)
+    if branch is not None:
+        inside = [p for p in chain if any(c is branch for c, _ in p.conditions)]
+        if any(isinstance(p.stmt, Op) and not (_init(p.stmt) or const(0)).is_zero for p in inside):
+            return
+    text = f"the first product into `{buffer.name}` adds to what the memory happens to hold"
+    yield Finding("TL898", first.stmt.node, text)
+
+
+def _init(stmt: Op) -> Sym | None:
+    init = stmt.args.get("init")
+    return init.sym if isinstance(init, Scalar) else None
+
+
+def _never_true(placed: Placed, init: Sym) -> str:
+    """The loop variable of ``init=(k == c)`` whose loop starts at another number than ``c``."""
+    for monomial, _ in init.terms:
+        for atom in monomial:
+            if isinstance(atom, Opaque) and atom.head == "Equal" and len(atom.args) == 2:
+                for item in placed.ranges:
+                    if item.var in atom.args:
+                        other = atom.args[1] if atom.args[0] == item.var else atom.args[0]
+                        gap = (other - item.start).constant
+                        if gap is not None and gap < 0:
+                            return item.name
+    return ""
+
+
+def _check_sizes(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    # ascendc lowers odd sizes without a word, and what it then computes was never seen: no error there, but a warning
+    severity: Severity | None = None if subject.target == "pto" else "warning"
+    for name in ("A", "B", "C"):
+        operand = stmt.args.get(name)
+        if not isinstance(operand, Operand):
+            continue
+        for size in operand.buffer.shape[-2:]:
+            odd = next((n for n in subject.numbers(size) if n is not None and n % FRACTAL), None)
+            if odd is not None:
+                text = f"`{operand.buffer.name}` is {odd} wide in one axis, no multiple of {FRACTAL}"
+                yield Finding("TL899", stmt.node, text, severity)
+                return
+    if subject.target != "pto":
+        return
+    target = stmt.args.get("C")
+    if isinstance(target, Operand) and target.buffer.dtype == "float16":
+        yield Finding("TL899", stmt.node, f"`{target.buffer.name}`: target pto has no float16 accumulator")
+    depth = depth_of(stmt)
+    for number in subject.numbers(depth) if depth is not None else ():
+        if number is not None and number > _K_STEP and number % _K_STEP:
+            yield Finding("TL899", stmt.node, f"K is {number}: above {_K_STEP} it must be a multiple of {_K_STEP}")
+            return
+
+
+def depth_of(stmt: Op) -> Sym | None:
+    """K of a product, from the shape of A."""
+    left = stmt.args.get("A")
+    if not isinstance(left, Operand) or len(left.buffer.shape) < 2:
+        return None
+    transposed = stmt.args.get("transpose_A")
+    flipped = isinstance(transposed, Scalar) and transposed.sym.constant == 1
+    return left.buffer.shape[-2 if flipped else -1]
+
+
+def _check_rows(subject: Subject) -> Iterator[Finding]:
+    """Rows of UB tiles are padded to 32 bytes by copies with global memory, but not counted so by vector operators."""
+    copied: set[Buffer] = set()
+    flat: set[Buffer] = set()
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if isinstance(stmt, Copy):
+            for inner, outer in ((stmt.src.buffer, stmt.dst.buffer), (stmt.dst.buffer, stmt.src.buffer)):
+                if inner.memory is Memory.UB and outer.memory is not Memory.UB:
+                    copied.add(inner)
+        elif isinstance(stmt, Op) and side_of(stmt) is Side.VECTOR and stmt.op.kind is not Kind.DEBUG:
+            flat |= {o.buffer for _, o in stmt.operands if o.dims is None}
+    for store in _parallel_buffers(subject):
+        flat.add(store)
+    for buffer in subject.allocated(Memory.UB):
+        if buffer not in copied or buffer not in flat or len(buffer.shape) < 2 or buffer.shape[-1] == const(1):
+            continue
+        size = ITEM_SIZE.get(buffer.dtype)
+        for rows, number in zip(subject.numbers(buffer.shape[-2] + 0), subject.numbers(buffer.shape[-1]), strict=False):
+            if size is None or number is None or rows == 1 or not number * size % _ROW_BYTES:
+                continue
+            text = f"a row of `{buffer.name}` is {number * size} bytes: copies pad it to {_ROW_BYTES}, operators do not"
+            yield Finding("TL899", buffer.node, text)
+            break
+
+
+def _parallel_buffers(subject: Subject) -> Iterator[Buffer]:
+    from tl2npu.checks.vector_form import parallel_stores
+
+    for store in parallel_stores(subject):
+        if store.form == "vector" and store.outer is not None:
+            for operand in (store.store.target, *store.value.loads):
+                if operand.buffer.memory is Memory.UB:
+                    yield operand.buffer

@@ -1,0 +1,64 @@
+"""TL880 to TL882, TL884: what the runtime around a kernel with on-chip hand-overs cannot do.
+
+The workspaces that the compiler adds are parameters behind the user's, one tile for every block. Evidence:
+compiler-facts.md, sections 2 (g6_neg), 6 and 7; legacy-to-developer.md, 3.F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.checks.channels import OnChip, on_chip
+from tl2npu.checks.sizes import ITEM_SIZE
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.positions import compilations, indices
+from tl2npu.kernel.symbolic import const
+
+HUGE_BYTES = 2 << 30
+"""Workspaces of more than 2 GiB for one launch are worth a warning."""
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings of a kernel with on-chip hand-overs, and the note for target pto."""
+    found = on_chip(subject)
+    if found:
+        yield from _check_outputs(subject)
+        yield from _check_grid(subject, found)
+    launch = subject.kernel.launch
+    if subject.target == "pto" and launch is not None and launch.threads is not None:
+        yield Finding("TL884", launch.call, "target pto has not been measured on hardware with `threads=`")
+
+
+def _check_outputs(subject: Subject) -> Iterator[Finding]:
+    for compilation in compilations(subject.located):
+        try:
+            found = indices(subject.file, subject.located, compilation, "out_idx")
+        except Blocked:
+            continue
+        if found is not None and any(value < 0 for value in found.given):
+            text = f"`out_idx={code(found.arg)}` counts from the end, where the compiler adds its workspaces"
+            yield Finding("TL880", found.arg, text)
+
+
+def _check_grid(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
+    launch = subject.kernel.launch
+    assert launch is not None
+    for size in launch.grid:
+        if subject.is_runtime(size):
+            text = "the number of blocks is only known at run time, and with it the size of the workspaces"
+            yield Finding("TL881", launch.call, text)
+            return
+    total = const(0)
+    for item in found:
+        tile = const(ITEM_SIZE.get(item.dst.dtype, 0))
+        for size in item.dst.shape:
+            tile = tile * size
+        total = total + tile
+    for size in launch.grid[:1]:
+        for need in subject.numbers(total * size):
+            if need is not None and need > HUGE_BYTES:
+                text = f"the automatic workspaces take {need / (1 << 30):.1f} GiB, one tile of each for every block"
+                yield Finding("TL882", launch.call, text)
+                return

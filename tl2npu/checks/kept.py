@@ -1,0 +1,110 @@
+"""TL842, TL849 to TL851, TL868, TL840: global tensors that carry data within a kernel, in the fallback form or by mistake.
+
+Evidence: compiler-facts.md, section 6; legacy-to-developer.md, 2.3, R-REGION, R-VV, R-WSNAME, R-WSCLASH.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tl2npu.checks.channels import WORKSPACE, copy_side, kept, on_chip, sync_points
+from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.kernel.handover import Place, Traffic, disjoint, is_private, same_region, traffic
+from tl2npu.kernel.model import Copy, Loop, ScopeBlock
+
+_AUTOMATIC = re.compile(r"workspace_(\d+)")
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about every tensor that the kernel both writes and reads."""
+    if any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements):
+        return
+    crossing = kept(subject.kernel)
+    for entry in crossing:
+        yield from _check_name(entry)
+        yield from _check_points(subject, entry)
+        yield from _check_private(subject, entry)
+    for entry in traffic(subject.kernel).values():
+        yield from _check_same_core(entry)
+    yield from _check_clash(subject)
+
+
+def _check_name(entry: Traffic) -> Iterator[Finding]:
+    if WORKSPACE not in entry.tensor.name:
+        text = f"`{entry.tensor.name}` carries data between the cores, but only names with `workspace` get flags"
+        yield Finding("TL850", entry.readers[0].copy.node, text)
+
+
+def _check_points(subject: Subject, entry: Traffic) -> Iterator[Finding]:
+    """The i-th copy of the cube core is paired with the i-th of the vector core."""
+    points = sync_points(subject, entry.tensor)
+    name = entry.tensor.name
+    if len(points["C"]) != len(points["V"]):
+        where = (points["C"] if len(points["C"]) > len(points["V"]) else points["V"])[-1]
+        text = f"`{name}` has {len(points['C'])} copies on the cube core and {len(points['V'])} on the vector core"
+        yield Finding("TL840", where.stmt.node, text)
+        return
+    for cube, vector in zip(points["C"], points["V"], strict=True):
+        if _writes(cube, entry) == _writes(vector, entry):
+            text = f"`{name}`: this copy is paired with one of the other core in the same direction"
+            yield Finding("TL840", vector.stmt.node, text)
+            return
+        if cube.conditions != vector.conditions:
+            text = f"`{name}` is written and read under different conditions: flags are set and awaited unequally"
+            yield Finding("TL868", cube.stmt.node, text)
+            return
+
+
+def _writes(placed: Placed, entry: Traffic) -> bool:
+    return isinstance(placed.stmt, Copy) and placed.stmt.dst.buffer is entry.tensor
+
+
+def _check_private(subject: Subject, entry: Traffic) -> Iterator[Finding]:
+    launch = subject.kernel.launch
+    assert launch is not None
+    for place in entry.writers:
+        if not is_private(place, subject.kernel, launch.grid):
+            text = f"different blocks may write the same part of `{entry.tensor.name}`"
+            yield Finding("TL842", place.copy.node, text)
+            return
+
+
+def _check_same_core(entry: Traffic) -> Iterator[Finding]:
+    """What a core stores and loads again, through memory that nothing orders."""
+    for writer in entry.writers:
+        for reader in entry.readers:
+            if copy_side(writer.copy, entry.tensor) != copy_side(reader.copy, entry.tensor):
+                continue
+            if disjoint(writer.region, reader.region) or not _follows(writer, reader):
+                continue
+            if any(other.order < reader.order and _between(entry, writer, other, reader) for other in entry.writers):
+                continue
+            text = f"`{entry.tensor.name}` is stored and loaded again by the same sort of core: nothing orders that"
+            yield Finding("TL849", reader.copy.node, text)
+            return
+
+
+def _follows(writer: Place, reader: Place) -> bool:
+    """The reader runs after the writer: later in the text, or in a later step with another region."""
+    if writer.order < reader.order:
+        return True
+    shared = any(isinstance(p, Loop) and p in reader.parents for p in writer.parents)
+    return shared and not same_region(writer.region, reader.region)
+
+
+def _between(entry: Traffic, writer: Place, other: Place, reader: Place) -> bool:
+    """The other core writes the same place in between: the reader means that one."""
+    if copy_side(other.copy, entry.tensor) == copy_side(reader.copy, entry.tensor):
+        return False
+    return not disjoint(other.region, reader.region) and other.order > writer.order
+
+
+def _check_clash(subject: Subject) -> Iterator[Finding]:
+    """TL851: the compiler calls its own workspaces ``workspace_1``, ``workspace_2``, ..."""
+    count = len(on_chip(subject))
+    for param in subject.kernel.params:
+        match = _AUTOMATIC.fullmatch(param.name)
+        if match and 1 <= int(match.group(1)) <= count:
+            text = f"the compiler calls one of its own workspaces `{param.name}` too"
+            yield Finding("TL851", param.node, text)

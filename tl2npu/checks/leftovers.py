@@ -1,0 +1,42 @@
+"""TL897: names that the Ascend compiler parses and then drops or refuses.
+
+Evidence: compiler-facts.md, section 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.ascend import lookup
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.source.tree import walk
+
+_PREFIX = "tilelang.language."
+_CALLS = ("call_extern", "clear", "exp2")
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about every call in the launch."""
+    launch = subject.kernel.launch
+    assert launch is not None
+    inlined = [stmt.node for placed in subject.statements for stmt in [placed.stmt] if stmt.via]
+    for node in [launch.node.body, *inlined]:
+        for part in walk(node):
+            if isinstance(part, cst.Call):
+                name = _dropped(subject, part)
+                if name:
+                    yield Finding("TL897", part, f"T.{name} is dropped or refused by the Ascend compiler")
+
+
+def _dropped(subject: Subject, call: cst.Call) -> str:
+    resolved = subject.file.names.resolve(call.func)
+    if not resolved or not resolved.startswith(_PREFIX):
+        return ""
+    name = resolved.removeprefix(_PREFIX)
+    op = lookup(resolved)
+    if op is None:
+        return name if name in _CALLS else ""
+    return name if not op.modes and op.kind not in (Kind.TYPE, Kind.DECORATOR) else ""
