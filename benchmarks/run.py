@@ -118,7 +118,7 @@ def table(title: str, samples: Sequence[Sample]) -> str:
 
 def start_up(repeat: int) -> str:
     """CPU time of ``tl2npu --help`` against a bare interpreter, and what it imports."""
-    command = [sys.executable, "-X", "importtime", "-c", "from tl2npu.cli import main; main(['--help'])"]
+    command = [sys.executable, "-X", "importtime", "-m", "tl2npu", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return f"tl2npu --help failed: {done.stderr.strip().splitlines()[-1]}\n"

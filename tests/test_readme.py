@@ -20,9 +20,7 @@ README = ROOT / "README.md"
 KERNEL = "fixtures/workspace/gemm_leaky_relu/before.py"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-# A command in code: a fenced line or `...` that starts with the program.
-COMMAND = re.compile(r"(?:^|`|/bin/)tl2npu ((?:--?)?[a-z][^\n`]*)", re.MULTILINE)
-# A path into the repository between backquotes, or an option.
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -31,9 +29,8 @@ every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: pat
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command line in the root of the checkout, as a user without a terminal sees it."""
     environment = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR")}
-    program = "from tl2npu.cli import main; main(prog_name='tl2npu')"
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, "-m", "tl2npu", *arguments],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -53,7 +50,15 @@ def shown_output() -> list[tuple[str, str]]:
 
 def fences(text: str) -> list[tuple[str, str]]:
     """The fences that hold output."""
-    return re.findall(r"^```(diff|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [(language, body) for language, body in FENCE.findall(text) if language in ("diff", "text")]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of every call of the program, in shell fences and between backquotes, without the program."""
+    lines = [line for language, body in FENCE.findall(text) if language == "sh" for line in body.splitlines()]
+    spans = SPAN.findall(FENCE.sub("", text))
+    calls = [re.split(r"(?:^|/)tl2npu ", code.split("#")[0])[1:] for code in (*lines, *spans)]
+    return [call[0].split() for call in calls if call]
 
 
 def test_shown_output_is_the_output() -> None:
@@ -120,7 +125,7 @@ def test_paths_in_code_exist(path: Path) -> None:
     roots = (ROOT, ROOT / "tl2npu")
     tops = {item.name for root in roots for item in root.iterdir()}
     missing = []
-    for span in SPAN.findall(path.read_text(encoding="utf-8")):
+    for span in SPAN.findall(FENCE.sub("", path.read_text(encoding="utf-8"))):
         word = span.rstrip("/")
         is_path = "/" in span and re.fullmatch(r"[\w./-]+", word) is not None and word.split("/")[0] in tops
         if is_path and not any((root / word).exists() for root in roots):
@@ -139,19 +144,25 @@ def helps() -> dict[str, str]:
 
 @every_document
 def test_commands_and_options_exist(path: Path, helps: dict[str, str]) -> None:
-    for command in COMMAND.findall(path.read_text(encoding="utf-8")):
-        words = command.split("#")[0].split()
+    for words in commands(path.read_text(encoding="utf-8")):
         name = words[0] if not words[0].startswith("-") else ""
-        assert name in helps, command
+        assert name in helps, words
         for option in words:
             if option.startswith("-") and option != "-":
-                assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", helps[name]), command
+                assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", helps[name]), words
+
+
+def test_commands_are_found() -> None:
+    found = commands(README.read_text(encoding="utf-8"))
+    assert ["migrate", "--diff", KERNEL] in found
+    assert ["rule", "TL848"] in found
+    assert len(found) >= 8
 
 
 @every_document
 def test_options_in_code_exist(path: Path, helps: dict[str, str]) -> None:
     every = " ".join(helps.values())
-    for span in SPAN.findall(path.read_text(encoding="utf-8")):
+    for span in SPAN.findall(FENCE.sub("", path.read_text(encoding="utf-8"))):
         if re.fullmatch(r"--[a-z][a-z-]*( \S+)?", span) and path.parent != ROOT / "benchmarks":
             option = span.split()[0]
             assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", every), span

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
+from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
@@ -16,7 +17,7 @@ from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelRe
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
-
+from tl2npu.suppress import Suppressions
 
 _AUTHORS_OWN = frozenset({"TL890", "TL891", "TL892", "TL893", "TL894", "TL896", "TL898", "TL899"})
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
@@ -45,17 +46,20 @@ def migrate_text(text: str, path: str, options: Options) -> FileResult:
     try:
         original = Index.parse(text)
     except SourceError as error:
-        return FileResult(path, text, text, str(error))
+        return _unparsable(text, path, error)
     file = FileKernels(original)
+    suppressions = Suppressions.of(text)
     kernels: list[KernelResult] = []
     diagnostics: list[Diagnostic] = []
     changes: list[Change] = []
     for key in [located.key for located in file.located]:
-        outcome, job = _migrate_kernel(original, file, key, options)
+        outcome, job = _migrate_kernel(original, file, key, options, suppressions)
         file = job.file
         kernels.append(outcome)
         diagnostics += job.notes
         changes += job.changes
+    diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
+    diagnostics += _unused(suppressions)
     new = text
     if file.index.module is not original.module:
         new = relayout(text, file.index.module.code, path)
@@ -72,7 +76,11 @@ def migrate_text(text: str, path: str, options: Options) -> FileResult:
 
 
 def _migrate_kernel(
-    original: Index, file: FileKernels, key: tuple[str, int], options: Options
+    original: Index,
+    file: FileKernels,
+    key: tuple[str, int],
+    options: Options,
+    suppressions: Suppressions,
 ) -> tuple[KernelResult, Job]:
     """The best form of one kernel, and the job whose file contains it."""
     start = Job(original, file, key, options)
@@ -92,7 +100,7 @@ def _migrate_kernel(
         return _refused(start, line, style, blocked.message), start
     attempts: list[Attempt] = []
     for form in _forms(kind, options):
-        attempts.append(_attempt(start, kind, form))
+        attempts.append(_attempt(start, kind, form, suppressions))
         if attempts[-1].reached:
             break
     reached = attempts[-1] if attempts[-1].reached else None
@@ -108,7 +116,7 @@ def _migrate_kernel(
     for attempt in better:
         if attempt.blocked is not None:
             job.notes.append(replace(attempt.blocked, severity="warning"))
-    _offer_one_thread(start, kind, options, job, reached)
+    _offer_one_thread(start, kind, suppressions, job, reached)
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"
     if changed:
@@ -124,7 +132,7 @@ def _forms(kind: Traits, options: Options) -> list[str]:
     return ["developer", "fallback"]
 
 
-def _attempt(start: Job, kind: Traits, form: str) -> Attempt:
+def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) -> Attempt:
     """Build a form and check it. The original job stays as it is."""
     job = Job(start.original, start.file, start.key, start.options)
     try:
@@ -144,6 +152,8 @@ def _attempt(start: Job, kind: Traits, form: str) -> Attempt:
         found = diagnostic(
             start.original, finding.code, finding.node, finding.message, start.kernel_name, finding.severity
         )
+        if suppressions.covers(found.line, found.code):
+            continue
         if finding.code in _AUTHORS_OWN and finding.node in start.original:
             found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
         if found.severity == "error":
@@ -153,11 +163,11 @@ def _attempt(start: Job, kind: Traits, form: str) -> Attempt:
     return Attempt(form, job)
 
 
-def _offer_one_thread(start: Job, kind: Traits, options: Options, job: Job, reached: Attempt) -> None:
+def _offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
     """Where only the row split fails, threads=1 is right and slower: say so."""
-    if reached.target != "fallback" or options.threads != "auto" or not (kind.cube and kind.vector):
+    if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and kind.vector):
         return
-    if _attempt(start, kind, "developer-threads1").reached:
+    if _attempt(start, kind, "developer-threads1", suppressions).reached:
         job.note("TL234", start.located.node, "`--threads 1` gives the full form, with one vector core at work", "info")
 
 
@@ -190,21 +200,41 @@ def check_text(text: str, path: str, options: Options) -> FileResult:
     try:
         original = Index.parse(text)
     except SourceError as error:
-        return FileResult(path, text, text, str(error))
+        return _unparsable(text, path, error)
     file = FileKernels(original)
+    suppressions = Suppressions.of(text)
     kernels: list[KernelResult] = []
     diagnostics: list[Diagnostic] = []
     for located in file.located:
-        found = _check_kernel(original, file, located, options)
+        found = [
+            item
+            for item in _check_kernel(original, file, located, options)
+            if not suppressions.covers(item.line, item.code)
+        ]
         diagnostics += found
         codes = tuple(sorted({d.code for d in found}))
         line = original.position(located.node).line
         errors = sum(d.severity == "error" for d in found)
         reason = f"{errors} errors" if errors else "no errors"
         kernels.append(KernelResult(located.key[0], line, "checked", "none", "unchanged", reason, codes))
+    diagnostics += _unused(suppressions)
     return FileResult(
         path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))
     )
+
+
+def _unparsable(text: str, path: str, error: SourceError) -> FileResult:
+    found = _finding("TL901", error.line or 1, str(error))
+    return FileResult(path, text, text, str(error), (), (found,))
+
+
+def _unused(suppressions: Suppressions) -> list[Diagnostic]:
+    return [_finding("TL904", line, f"nothing is reported as {code} here") for line, code in suppressions.unused()]
+
+
+def _finding(code: str, line: int, message: str) -> Diagnostic:
+    rule = CODES[code]
+    return Diagnostic(code, rule.name, rule.severity, line, message, rule.remedy, safety=rule.safety)
 
 
 def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:

@@ -69,10 +69,10 @@ def _loads_whole(placed: Placed, index: Buffer) -> bool:
 
 
 def _check_partial(subject: Subject) -> Iterator[Finding]:
-    """TL855: beside a vectorised T.Parallel, the place of a part in an L1 tile is counted row by row, not by fractals."""
+    """TL855: beside a vectorised T.Parallel, the place of a part in an L1 tile is counted by rows, not by fractals."""
     for placed in subject.statements:
         stmt = placed.stmt
-        if not isinstance(stmt, Copy) or stmt.src.buffer.memory is not Memory.GM or stmt.dst.buffer.memory is not Memory.L1:
+        if not isinstance(stmt, Copy) or (stmt.src.buffer.memory, stmt.dst.buffer.memory) != (Memory.GM, Memory.L1):
             continue
         if any(not dim.lo.is_zero for dim in stmt.dst.dims or ()):
             yield Finding("TL855", stmt.node, f"`{code(stmt.dst.node)}` starts inside of the L1 tile")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.checks.vector_form import parallel_stores
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar, Side
@@ -126,7 +127,7 @@ def _check_rows(subject: Subject) -> Iterator[Finding]:
         if buffer not in copied or buffer not in flat or len(buffer.shape) < 2 or buffer.shape[-1] == const(1):
             continue
         size = ITEM_SIZE.get(buffer.dtype)
-        for rows, number in zip(subject.numbers(buffer.shape[-2] + 0), subject.numbers(buffer.shape[-1]), strict=False):
+        for rows, number in subject.together(buffer.shape[-2], buffer.shape[-1]):
             if size is None or number is None or rows == 1 or not number * size % _ROW_BYTES:
                 continue
             text = f"a row of `{buffer.name}` is {number * size} bytes: copies pad it to {_ROW_BYTES}, operators do not"
@@ -135,8 +136,6 @@ def _check_rows(subject: Subject) -> Iterator[Finding]:
 
 
 def _parallel_buffers(subject: Subject) -> Iterator[Buffer]:
-    from tl2npu.checks.vector_form import parallel_stores
-
     for store in parallel_stores(subject):
         if store.form == "vector" and store.outer is not None:
             for operand in (store.store.target, *store.value.loads):

@@ -1,4 +1,4 @@
-"""TL842, TL849 to TL851, TL868, TL840: global tensors that carry data within a kernel, in the fallback form or by mistake.
+"""TL840, TL842, TL849 to TL851, TL868: global tensors that carry data within a kernel, on purpose or by mistake.
 
 Evidence: compiler-facts.md, section 6; legacy-to-developer.md, 2.3, R-REGION, R-VV, R-WSNAME, R-WSCLASH.
 """

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from tl2npu.checks.channels import channels
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses, side_of
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Side, Stmt, children, walk
 from tl2npu.kernel.symbolic import const
 
@@ -44,7 +43,7 @@ def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:
         text = f"the length of the pipelined loop over `{item.name}` is only known at run time"
         yield Finding("TL876", loop.node, text)
         return
-    for count, depth in zip(subject.numbers(item.extent + stages * 0), subject.numbers(stages), strict=False):
+    for count, depth in subject.together(item.extent, stages):
         if count is not None and depth is not None and depth > 0 and count % depth:
             text = f"{count} steps in {depth} stages: the last {count % depth} would be left out"
             yield Finding("TL875", loop.node, text)
@@ -103,5 +102,3 @@ def _written_first_late(stages: list[list[Stmt]], buffer: Buffer) -> bool:
                     return access.reads
     return False
 
-
-_ = code

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tl2npu.checks import cores, hand_overs, parallel, races, row_ops, rows, self_check
+from tl2npu.checks import (
+    capacity,
+    copies,
+    cores,
+    gather,
+    gemm,
+    hand_overs,
+    host,
+    kept,
+    leftovers,
+    parallel,
+    pipelines,
+    races,
+    row_ops,
+    rows,
+    self_check,
+)
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.compiler import COMPILERS
 
@@ -18,6 +34,14 @@ CHECKS: tuple[Check, ...] = (
     self_check.check,
     cores.check,
     parallel.check,
+    gather.check,
+    copies.check,
+    kept.check,
+    pipelines.check,
+    host.check,
+    gemm.check,
+    leftovers.check,
+    capacity.check,
 )
 """Every family; the order does not matter."""
 

@@ -204,6 +204,10 @@ class Subject:
             return (sym.constant,)
         return tuple(sym.evaluate(known) for known in self.values)
 
+    def together(self, *syms: Sym) -> tuple[tuple[int | None, ...], ...]:
+        """The values of several expressions, for each known way to call the factory."""
+        return tuple(tuple(sym.evaluate(known) for sym in syms) for known in self.values)
+
     def is_runtime(self, sym: Sym) -> bool:
         """True if the value changes from block to block or from call to call: no constant for the compiler."""
         return any("@" in name or name in self.runtime for name in sym.variables())

@@ -22,6 +22,7 @@ from tl2npu.kernel.bindings import (
     value_of,
 )
 from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, code
+from tl2npu.kernel.loops import loop_bounds
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -56,16 +57,6 @@ _MEMORY = {
     "shared": Memory.L1,  # until tl2npu.kernel.memory has seen how it is used
     "fragment": Memory.L0C,
     "var": Memory.VAR,
-}
-_LOOPS = {
-    "serial": "serial",
-    "Parallel": "parallel",
-    "Pipelined": "pipelined",
-    "Persistent": "persistent",
-    "unroll": "unroll",
-    "vectorized": "vectorized",
-    "grid": "serial",
-    "Unroll": "unroll",
 }
 _MAX_INLINE_DEPTH = 8
 
@@ -357,7 +348,8 @@ class Reader:
         """Read a ``for`` over range, T.serial, T.Parallel, T.Pipelined, ..."""
         self._forget_carried(node, env)
         call = node.iter if isinstance(node.iter, cst.Call) else None
-        kind, bounds, stages = self._loop_bounds(call, env)
+        op = self.operator(call.func, env) if call is not None else None
+        kind, bounds, stages = loop_bounds(call, op, env, self.evaluator)
         targets = [node.target] if isinstance(node.target, cst.Name) else None
         if isinstance(node.target, cst.Tuple):
             targets = [e.value for e in node.target.elements if isinstance(e.value, cst.Name)]
@@ -384,40 +376,6 @@ class Reader:
             value = env.lookup(name)
             if value is not None and not isinstance(value, (Buffer, Helper)):
                 env.values[name] = self.fresh(name)
-
-    def _loop_bounds(
-        self, call: cst.Call | None, env: Env
-    ) -> tuple[
-        str | None, list[tuple[cst.BaseExpression | None, cst.BaseExpression, cst.BaseExpression | None]], Sym | None
-    ]:
-        if call is None or any(arg.star for arg in call.args):
-            return None, [], None
-        positional = [arg.value for arg in call.args if arg.keyword is None]
-        keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-        kind: str | None
-        if isinstance(call.func, cst.Name) and call.func.value == "range" and env.lookup("range") is None:
-            kind = "serial"
-        else:
-            op = self.operator(call.func, env)
-            kind = _LOOPS.get(op.name) if op else None
-        if kind is None or not (positional or keywords):
-            return None, [], None
-        stages = self.evaluator.sym(keywords["num_stages"], env) if "num_stages" in keywords else None
-        if kind == "parallel" or (len(positional) > 1 and code(call.func).endswith("grid")):
-            return kind, [(None, item, None) for item in positional], stages
-        if kind == "persistent":
-            domain = self.evaluator.sequence(positional[0], env) if positional else ()
-            return kind, [(None, item, None) for item, _ in domain], stages
-        start = keywords.get("start")
-        stop = keywords.get("stop")
-        if positional:
-            start, stop = (None, positional[0]) if len(positional) == 1 else (positional[0], positional[1])
-            if len(positional) == 1 and "stop" in keywords:
-                start, stop = positional[0], keywords["stop"]
-        step = positional[2] if len(positional) > 2 and kind != "pipelined" else keywords.get("step")
-        if kind == "pipelined" and stages is None and len(positional) > 2:
-            stages = self.evaluator.sym(positional[2], env)
-        return (kind, [(start, stop, step)], stages) if stop is not None else (None, [], None)
 
     def with_block(self, node: cst.With, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read ``with T.Scope(...)`` and the launch ``with T.Kernel(...)``."""

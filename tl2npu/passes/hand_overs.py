@@ -51,6 +51,8 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
+SHARED = "it also receives another hand-over"
+
 
 @dataclass(frozen=True, eq=False)
 class Fused:
@@ -386,7 +388,7 @@ def fuse(job: Job) -> Fused:
         if not pair.to_vector:
             _check_cube_reader(kernel, pair)
         elif pair in shared:
-            why = "it also receives another hand-over"
+            why = SHARED
         else:
             why = needs_anchor(kernel, pair)
         _write(job, edits, pair, why, names)
@@ -405,7 +407,8 @@ def _write(job: Job, edits: Edits, pair: HandOver, why: str | None, names: set[s
         twin = statement.with_changes(targets=(cst.AssignTarget(cst.Name(landing)),))
         edits.replace_many(statement, [statement, twin])
         edits.replace(reader.src.node, cst.Name(landing))
-        job.change("TL216", reader.node, f"the tile lands in `{landing}`, because of `{pair.dst.name}`: {why}")
+        anchor = "TL219" if why == SHARED else "TL216"
+        job.change(anchor, reader.node, f"the tile lands in `{landing}`, because of `{pair.dst.name}`: {why}")
     else:
         edits.remove(reader.node)
         job.change(rule, reader.node, f"`{pair.tensor.name}` is no longer read back: `{landing}` gets the tile on chip")

@@ -1,0 +1,172 @@
+"""TL801: does everything fit into the on-chip memories?
+
+The compiler gives no error text: with memory planning it crashes, without it the addresses run over. So the planner is
+repeated here (``src/transform/ascend_memory_planning.cc``: intervals from first to last use, new memory first, then
+reuse), and the operand slots of ``gemm_v0`` are computed. What the compiler adds itself (temporaries of reductions and
+of long expressions) is not counted. Evidence: compiler-facts.md, sections 4 (g8_l0a, l0a2) and 8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tl2npu.checks.channels import is_on_chip
+from tl2npu.checks.concrete import Values
+from tl2npu.checks.gemm import depth_of
+from tl2npu.checks.sizes import ITEM_SIZE
+from tl2npu.checks.split import split_of
+from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.devices import DEFAULT_DEVICE, DEVICES
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.configs import PLANNING
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Memory, Op, Operand
+
+_ALIGN = 32
+_K_STEP = 128
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a buffer of ``size`` bytes is alive, in statement numbers, both ends included."""
+
+    name: str
+    start: int
+    end: int
+    size: int
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """One finding for each memory that overflows."""
+    launch = subject.kernel.launch
+    assert launch is not None
+    device = DEVICES.get(subject.options.device, DEFAULT_DEVICE)
+    spans = _spans(subject)
+    for memory in (Memory.L1, Memory.UB, Memory.L0C):
+        limit = device.capacity.of(memory.value.lower())
+        for known in subject.values:
+            found = _intervals(subject, spans, memory, known)
+            need = _need(found, limit or 0, subject.is_on(PLANNING) is not False)
+            if limit is not None and need > limit:
+                biggest = max(found, key=lambda interval: interval.size)
+                text = f"{memory.value} holds {limit} bytes, the kernel needs {need} (`{biggest.name}`: {biggest.size})"
+                yield Finding("TL801", launch.call, text)
+                break
+    for placed in subject.statements:
+        if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
+            yield from _check_operands(subject, placed.stmt)
+
+
+def _spans(subject: Subject) -> dict[Buffer, tuple[int, int]]:
+    """First and last use; a last use in a loop that the first use is not in lasts until the end of that loop."""
+    first: dict[Buffer, Placed] = {}
+    last: dict[Buffer, Placed] = {}
+    ends: dict[Loop, int] = {}
+    for placed in subject.statements:
+        for loop in placed.loops:
+            ends[loop] = placed.order
+        stmt = placed.stmt
+        if isinstance(stmt, Alloc):
+            continue
+        for access in accesses(stmt):
+            if isinstance(stmt, Copy) and is_on_chip(stmt) and access.operand is stmt.dst:
+                continue  # the tile is stored to a workspace here; it arrives before its first reader
+            first.setdefault(access.operand.buffer, placed)
+            last[access.operand.buffer] = placed
+    result: dict[Buffer, tuple[int, int]] = {}
+    for buffer, begin in first.items():
+        end = last[buffer]
+        outside = next((loop for loop in end.loops if loop not in begin.loops), None)
+        result[buffer] = (begin.order, ends[outside] if outside is not None else end.order)
+    return result
+
+
+def _intervals(
+    subject: Subject, spans: dict[Buffer, tuple[int, int]], memory: Memory, known: Values
+) -> list[Interval]:
+    halved = split_of(subject).halved if subject.is_split and memory is Memory.UB else set()
+    found: list[Interval] = []
+    for buffer in subject.allocated(memory):
+        size = ITEM_SIZE.get(buffer.dtype)
+        extents = [extent.evaluate(known) for extent in buffer.shape]
+        sizes = [extent for extent in extents if extent is not None]
+        if size is None or buffer not in spans or len(sizes) != len(extents) or not sizes:
+            continue
+        if buffer in halved:
+            sizes[0] = max(1, sizes[0] // 2)
+        need = -(-math.prod(sizes) * size // _ALIGN) * _ALIGN
+        found.append(Interval(buffer.name, *spans[buffer], need))
+    return found
+
+
+def _need(intervals: Sequence[Interval], limit: int, planned: bool) -> int:
+    """Bytes that the intervals take; with planning at most ``limit`` if the planner finds a place for all of them."""
+    if not planned:
+        return sum(interval.size for interval in intervals)
+    return plan(intervals, limit)
+
+
+def plan(intervals: Sequence[Interval], limit: int) -> int:
+    """The highest address that the planner would reach; above ``limit`` if it finds no place for an interval."""
+    top = 0
+    free: list[tuple[int, int]] = []
+    alive: list[tuple[Interval, int]] = []
+    for interval in sorted(intervals, key=lambda item: item.start):
+        for old, offset in [pair for pair in alive if pair[0].end < interval.start]:
+            alive.remove((old, offset))
+            free.append((offset, old.size))
+        free = _merged(free)
+        if top + interval.size <= limit:
+            alive.append((interval, top))
+            top += interval.size
+            continue
+        block = next((item for item in free if item[1] >= interval.size), None)
+        if block is None:
+            if not free or sum(free[-1]) != top or limit - free[-1][0] < interval.size:
+                return max(limit + 1, sum(item.size for item, _ in alive) + interval.size)
+            block = (free[-1][0], limit - free[-1][0])  # the last block grows into what is left at the end
+            free[-1] = block
+            top = limit
+        free.remove(block)
+        if block[1] > interval.size:
+            free.append((block[0] + interval.size, block[1] - interval.size))
+        alive.append((interval, block[0]))
+    return top
+
+
+def _merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    result: list[tuple[int, int]] = []
+    for offset, size in sorted(blocks):
+        if result and sum(result[-1]) >= offset:
+            result[-1] = (result[-1][0], max(sum(result[-1]), offset + size) - result[-1][0])
+        else:
+            result.append((offset, size))
+    return result
+
+
+def _check_operands(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """L0A and L0B: the whole operand, or two slots of 128 in K where K is longer."""
+    device = DEVICES.get(subject.options.device, DEFAULT_DEVICE)
+    depth = depth_of(stmt)
+    for name, memory in (("A", "l0a"), ("B", "l0b")):
+        operand = stmt.args.get(name)
+        limit = device.capacity.of(memory)
+        if not isinstance(operand, Operand) or depth is None or limit is None or len(operand.buffer.shape) < 2:
+            continue
+        size = ITEM_SIZE.get(operand.buffer.dtype)
+        count = operand.buffer.shape[-2] * operand.buffer.shape[-1]
+        for known in subject.values:
+            total, deep = count.evaluate(known), depth.evaluate(known)
+            if size is None or total is None or not deep:
+                continue
+            need = total * size
+            if deep > _K_STEP:
+                if subject.target == "pto":
+                    continue
+                need = 2 * (total // deep) * _K_STEP * size
+            if need > limit:
+                text = f"{memory.upper()} holds {limit} bytes, `{operand.buffer.name}` needs {need}"
+                yield Finding("TL801", stmt.node, text)
+                return

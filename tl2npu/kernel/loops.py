@@ -1,0 +1,59 @@
+"""What a ``for`` runs over: range, T.serial, T.Parallel, T.Pipelined and their bounds."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Operator
+from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.symbolic import Sym
+
+_LOOPS = {
+    "serial": "serial",
+    "Parallel": "parallel",
+    "Pipelined": "pipelined",
+    "Persistent": "persistent",
+    "unroll": "unroll",
+    "vectorized": "vectorized",
+    "grid": "serial",
+    "Unroll": "unroll",
+}
+
+Bounds = list[tuple[cst.BaseExpression | None, cst.BaseExpression, cst.BaseExpression | None]]
+"""(start, stop, step) of every variable."""
+
+
+def loop_bounds(
+    call: cst.Call | None, op: Operator | None, env: Env, evaluator: Evaluator
+) -> tuple[str | None, Bounds, Sym | None]:
+    """Kind, bounds and ``num_stages`` of the call that a loop runs over; ``op`` is its catalogue entry.
+
+    The kind is None if the call is no loop of the dialect.
+    """
+    if call is None or any(arg.star for arg in call.args):
+        return None, [], None
+    positional = [arg.value for arg in call.args if arg.keyword is None]
+    keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    kind: str | None
+    if isinstance(call.func, cst.Name) and call.func.value == "range" and env.lookup("range") is None:
+        kind = "serial"
+    else:
+        kind = _LOOPS.get(op.name) if op else None
+    if kind is None or not (positional or keywords):
+        return None, [], None
+    stages = evaluator.sym(keywords["num_stages"], env) if "num_stages" in keywords else None
+    if kind == "parallel" or (len(positional) > 1 and code(call.func).endswith("grid")):
+        return kind, [(None, item, None) for item in positional], stages
+    if kind == "persistent":
+        domain = evaluator.sequence(positional[0], env) if positional else ()
+        return kind, [(None, item, None) for item, _ in domain], stages
+    start = keywords.get("start")
+    stop = keywords.get("stop")
+    if positional:
+        start, stop = (None, positional[0]) if len(positional) == 1 else (positional[0], positional[1])
+        if len(positional) == 1 and "stop" in keywords:
+            start, stop = positional[0], keywords["stop"]
+    step = positional[2] if len(positional) > 2 and kind != "pipelined" else keywords.get("step")
+    if kind == "pipelined" and stages is None and len(positional) > 2:
+        stages = evaluator.sym(positional[2], env)
+    return (kind, [(start, stop, step)], stages) if stop is not None else (None, [], None)
