@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import gc
+import os
 import subprocess
 import sys
 import time
@@ -118,22 +119,27 @@ def table(title: str, samples: Sequence[Sample]) -> str:
 
 def start_up(repeat: int) -> str:
     """CPU time of ``tl2npu --help`` against a bare interpreter, and what it imports."""
-    command = [sys.executable, "-X", "importtime", "-m", "tl2npu", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return f"tl2npu --help failed: {done.stderr.strip().splitlines()[-1]}\n"
-    imported = [line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.count("|") == 2]
-    own = [name for name in imported if name.startswith("tl2npu")]
-    foreign = sorted({name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"tl2npu", "imported"})
-    heavy = [name for name in HEAVY if any(item.split(".")[0] == name for item in imported)]
-    bare = median(_child_seconds(["-c", "pass"]) for _ in range(repeat))
-    full = median(_child_seconds(command[3:]) for _ in range(repeat))
+    idle, show_help = ["-c", "pass"], ["-m", "tl2npu", "--help"]
+    imported = _imported(show_help) - _imported(idle)
+    own = sorted(name for name in imported if name.startswith("tl2npu"))
+    packages = {name.split(".")[0] for name in imported}
+    foreign = sorted(packages - set(sys.stdlib_module_names) - {"tl2npu"})
+    heavy = [name for name in HEAVY if name in packages]
+    bare = median(_child_seconds(idle) for _ in range(repeat))
+    full = median(_child_seconds(show_help) for _ in range(repeat))
     return (
         f"tl2npu --help: {1000 * full:.0f} ms of CPU time, a bare interpreter {1000 * bare:.0f} ms\n"
         f"  own modules: {', '.join(own)}\n"
         f"  third party: {', '.join(foreign) or 'none'}\n"
         f"  heavy ones that must not be here: {', '.join(heavy) or 'none'}\n"
     )
+
+
+def _imported(arguments: list[str]) -> set[str]:
+    command = [sys.executable, "-X", "importtime", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")][1:]  # without the header
+    return {line.rsplit("|", 1)[1].strip() for line in lines}
 
 
 def _child_seconds(arguments: list[str]) -> float:
@@ -143,8 +149,6 @@ def _child_seconds(arguments: list[str]) -> float:
 
 
 def _children() -> float:
-    import os
-
     times = os.times()
     return times.children_user + times.children_system
 

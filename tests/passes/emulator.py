@@ -295,7 +295,7 @@ def load(text: str) -> dict[str, Any]:
         return package if name.startswith("tilelang") else SimpleNamespace() if name == "torch" else __import__(name, glob, loc, names, level)
 
     space: dict[str, Any] = {"__builtins__": {**vars(builtins), "__import__": fake}, "__name__": "kernel"}
-    exec(compile(text.replace("import tilelang.language as T", "from tilelang import language as T"), "<kernel>", "exec"), space)
+    exec(compile(text.replace("import tilelang.language as T", "from tilelang import language as T"), "<kernel>", "exec", dont_inherit=True), space)
     return space
 
 

@@ -14,8 +14,9 @@ from tl2npu.checks.split import is_element
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.checks.vector_form import ParallelStore, parallel_store
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.handover import Traffic, traffic
+from tl2npu.kernel.handover import Traffic, region, traffic
 from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Buffer, Copy, Kernel, Memory, Op, Opaque, Operand, Range, Store
+from tl2npu.kernel.symbolic import const
 
 WORKSPACE = "workspace"
 
@@ -187,13 +188,14 @@ def channels(subject: Subject) -> list[Channel]:
     for entry in kept(subject.kernel):
         points = sync_points(subject, entry.tensor)
         for cube, vector in zip(points["C"], points["V"], strict=False):
-            channel = _kept_channel(entry.tensor, cube, vector)
+            channel = kept_channel(entry.tensor, cube, vector)
             if channel is not None:
                 found.append(channel)
     return sorted(found, key=lambda channel: channel.writer.order)
 
 
-def _kept_channel(tensor: Buffer, cube: Placed, vector: Placed) -> Channel | None:
+def kept_channel(tensor: Buffer, cube: Placed, vector: Placed) -> Channel | None:
+    """The hand-over of two paired copies; None if both go in the same direction."""
     assert isinstance(cube.stmt, Copy)
     assert isinstance(vector.stmt, Copy)
     if (cube.stmt.dst.buffer is tensor) == (vector.stmt.dst.buffer is tensor):
@@ -207,8 +209,10 @@ def _kept_channel(tensor: Buffer, cube: Placed, vector: Placed) -> Channel | Non
 
 
 def _row_loop(writer: Placed, target: Operand) -> Range | None:
-    """The loop of a writer that fills its tile row by row."""
+    """The loop of a writer that fills its tile row by row: one row of the region per iteration."""
+    assert isinstance(writer.stmt, Copy)
+    rows = [lo for lo, extent in region(target, writer.stmt.src)[1:] if extent == const(1)]
     for item in reversed(writer.ranges):
-        if any(dim.is_point and dim.lo.depends_on(str(item.var)) for dim in (target.dims or ())[1:]):
+        if any(lo.depends_on(str(item.var)) for lo in rows):
             return item
     return None

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tl2npu.checks.channels import WORKSPACE, copy_side, kept, on_chip, sync_points
+from tl2npu.checks.channels import WORKSPACE, copy_side, kept, kept_channel, on_chip, sync_points
+from tl2npu.checks.meeting import meet, runs_equally
 from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.kernel.handover import Place, Traffic, disjoint, is_private, same_region, traffic
-from tl2npu.kernel.model import Copy, Loop, ScopeBlock
+from tl2npu.kernel.handover import Place, Traffic, disjoint, is_private, traffic
+from tl2npu.kernel.model import Copy, ScopeBlock
 
 _AUTOMATIC = re.compile(r"workspace_(\d+)")
 
@@ -50,7 +51,8 @@ def _check_points(subject: Subject, entry: Traffic) -> Iterator[Finding]:
             text = f"`{name}`: this copy is paired with one of the other core in the same direction"
             yield Finding("TL840", vector.stmt.node, text)
             return
-        if cube.conditions != vector.conditions:
+        channel = kept_channel(entry.tensor, cube, vector)
+        if channel is not None and not runs_equally(channel, meet(subject, channel)):
             text = f"`{name}` is written and read under different conditions: flags are set and awaited unequally"
             yield Finding("TL868", cube.stmt.node, text)
             return
@@ -76,21 +78,13 @@ def _check_same_core(entry: Traffic) -> Iterator[Finding]:
         for reader in entry.readers:
             if copy_side(writer.copy, entry.tensor) != copy_side(reader.copy, entry.tensor):
                 continue
-            if disjoint(writer.region, reader.region) or not _follows(writer, reader):
+            if writer.order > reader.order or disjoint(writer.region, reader.region):
                 continue
             if any(other.order < reader.order and _between(entry, writer, other, reader) for other in entry.writers):
                 continue
             text = f"`{entry.tensor.name}` is stored and loaded again by the same sort of core: nothing orders that"
             yield Finding("TL849", reader.copy.node, text)
             return
-
-
-def _follows(writer: Place, reader: Place) -> bool:
-    """The reader runs after the writer: later in the text, or in a later step with another region."""
-    if writer.order < reader.order:
-        return True
-    shared = any(isinstance(p, Loop) and p in reader.parents for p in writer.parents)
-    return shared and not same_region(writer.region, reader.region)
 
 
 def _between(entry: Traffic, writer: Place, other: Place, reader: Place) -> bool:

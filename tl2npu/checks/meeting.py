@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl2npu.checks.channels import Channel
-from tl2npu.checks.subject import Subject
-from tl2npu.kernel.model import Loop
+from tl2npu.checks.subject import Placed, Subject
+from tl2npu.kernel.model import Loop, Stmt
 from tl2npu.kernel.symbolic import Sym, const
 
 
@@ -41,6 +41,24 @@ def meet(subject: Subject, channel: Channel) -> Meeting:
             if subject.same(_product(mine[shared:left]), _product(theirs[shared:right])) and sum(best) < left + right:
                 best = (left, right)
     return Meeting(tuple(mine[: best[0]]), tuple(theirs[: best[1]]), dynamic)
+
+
+def unit(placed: Placed, kept: tuple[Loop, ...]) -> Stmt:
+    """What stands between wait and set: the outermost loop inside of the loops that stay around, or the statement."""
+    chain = (*placed.parents, placed.stmt)
+    inside = chain[chain.index(kept[-1]) + 1 :] if kept else chain
+    return next((stmt for stmt in inside if isinstance(stmt, Loop)), placed.stmt)
+
+
+def runs_equally(channel: Channel, meeting: Meeting) -> bool:
+    """True if the flags of both ends stand under the same conditions."""
+    ends = ((channel.writer, meeting.writer), (channel.reader, meeting.reader))
+    conditions = []
+    for placed, kept in ends:
+        chain = (*placed.parents, placed.stmt)
+        around = chain[: chain.index(unit(placed, kept))]
+        conditions.append([pair for pair in placed.conditions if pair[0] in around])
+    return conditions[0] == conditions[1]
 
 
 def _is_shared(subject: Subject, mine: Loop, theirs: Loop) -> bool:

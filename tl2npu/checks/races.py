@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tl2npu.checks.channels import Channel, channels
-from tl2npu.checks.meeting import Meeting, meet
+from tl2npu.checks.meeting import Meeting, meet, unit
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.kernel.model import Branch, Loop, Operand, ScopeBlock, Side, Stmt, children
+from tl2npu.kernel.model import Loop, Operand, ScopeBlock, Side, Stmt, children
 from tl2npu.kernel.order import Event, Outcome, run
 from tl2npu.kernel.symbolic import Sym, const
 
@@ -76,10 +76,7 @@ def _ends(channel: Channel, meeting: Meeting) -> Iterator[End]:
         (channel.writer, meeting.writer, producer, True),
         (channel.reader, meeting.reader, consumer, False),
     ):
-        chain = [p for p in (*placed.parents, placed.stmt) if not isinstance(p, Branch)]
-        inside = chain[chain.index(kept[-1]) + 1 :] if kept else chain
-        unit = next((p for p in inside if isinstance(p, Loop)), placed.stmt)
-        yield End(channel, side, unit, writes)
+        yield End(channel, side, unit(placed, kept), writes)
 
 
 class Program:
@@ -124,11 +121,13 @@ class Program:
 def slot(operand: Operand | None, step: dict[str, int]) -> Hashable:
     """The place in a kept workspace that an operand names in a step: its indices that depend on the step.
 
-    All other variables (the block, the vector core, the row of a tile) count as 0: they are the same on both sides.
+    All other instances (the block, the vector core, the row of a tile) count as 0: they are the same on both sides.
+    Sizes keep their names, so that ``k * block`` differs from step to step.
     """
     found: list[tuple[int, str]] = []
     for position, dim in enumerate(operand.dims or () if operand is not None else ()):
         if any(dim.lo.depends_on(name) for name in step):
             low: Sym = dim.lo.substitute({name: const(number) for name, number in step.items()})
-            found.append((position, str(low.substitute(dict.fromkeys(low.variables(), 0)))))
+            instances = [name for name in low.variables() if "@" in name]
+            found.append((position, str(low.substitute(dict.fromkeys(instances, 0)))))
     return tuple(found)
