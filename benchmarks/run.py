@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 import libcst as cst
 
@@ -36,6 +37,7 @@ PARSE = "libcst.parse_module"
 HEAVY = ("libcst", "black", "numpy", "rich", "pathspec", "multiprocessing", "asyncio")
 
 Timed = dict[str, float]
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -55,33 +57,26 @@ def python_files(paths: Sequence[Path]) -> Iterator[Path]:
         yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
-def timed(action: Callable[[], object]) -> float:
-    """Seconds of CPU time of one call."""
+def timed(action: Callable[[], ResultT]) -> tuple[float, ResultT]:
+    """Seconds of CPU time of one call, and what it returns."""
     start = time.process_time()
-    action()
-    return time.process_time() - start
+    result = action()
+    return time.process_time() - start, result
 
 
 def once(text: str, path: Path) -> tuple[Timed, int, bool]:
     """Every stage once, with the number of kernels and whether the file changes."""
     seconds: Timed = {}
-    seconds["ast.parse"] = timed(lambda: ast.parse(text))
-    seconds[PARSE] = timed(lambda: cst.parse_module(text))
-    module = cst.parse_module(text)
-    seconds["index"] = timed(lambda: Index.of(module))
-    seconds["code generation"] = timed(lambda: module.code)
+    seconds["ast.parse"], _ = timed(lambda: ast.parse(text))
+    seconds[PARSE], module = timed(lambda: cst.parse_module(text))
+    seconds["index"], _ = timed(lambda: Index.of(module))
+    seconds["code generation"], _ = timed(lambda: module.code)
     index = Index.parse(text)
-
-    def read() -> None:
-        for located in FileKernels(index).located:
-            located.read()
-
-    seconds["kernel models"] = timed(read)
-    seconds["check_text, whole"] = timed(lambda: check_text(text, str(path), Options()))
-    seconds["migrate_text, whole"] = timed(lambda: migrate_text(text, str(path), Options()))
-    result = migrate_text(text, str(path), Options())
+    seconds["kernel models"], _ = timed(lambda: [located.read() for located in FileKernels(index).located])
+    seconds["check_text, whole"], _ = timed(lambda: check_text(text, str(path), Options()))
+    seconds["migrate_text, whole"], result = timed(lambda: migrate_text(text, str(path), Options()))
     new = result.new_text if result.new_text is not None else text
-    seconds["of it: layout"] = timed(lambda: relayout(text, new, path))
+    seconds["of it: layout"], _ = timed(lambda: relayout(text, new, path))
     return seconds, len(result.kernels), result.changed
 
 

@@ -43,7 +43,8 @@ class Ref:
 
 for _name in "add sub mul truediv floordiv mod lt le gt ge eq ne radd rsub rmul rtruediv neg".split():
     def _operate(self: Ref, *other: Any, name: str = f"__{_name}__") -> Any:
-        return getattr(float(self), name)(*(float(o) for o in other))
+        with np.errstate(all="ignore"):
+            return getattr(np.float64(float(self)), name)(*(np.float64(float(o)) for o in other))
 
     setattr(Ref, f"__{_name}__", _operate)
 

@@ -209,5 +209,5 @@ def test_evenness_is_said() -> None:
     "change", ["bm *= 2", "bm = bm + 16", "if bm > 8:\n    bm = 64", "for _ in range(1):\n    bm = 64", "bm = max(bm, 64)"]
 )
 def test_a_size_that_changes_after_it_was_halved(change: str) -> None:
-    old = tile("h", "cid * 32 + vid * h", factory=f"h = bm // 2\n{change}", args="bm")
+    old = tile("h", "cid * 32 + vid * h", factory=f"h = bm // 2\nprint(h)\n{change}", args="bm")
     right_or_refused(old, args=(32,))

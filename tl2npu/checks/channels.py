@@ -107,7 +107,9 @@ def _touches(subject: Subject, buffer: Buffer, writer: Copy) -> Iterator[Touch]:
             continue
         if isinstance(stmt, Copy):
             if buffer in (stmt.src.buffer, stmt.dst.buffer) and not is_element(stmt.src):
-                yield Touch(placed, sees=stmt.src.buffer is buffer, writes=stmt.dst.buffer is buffer)
+                # another on-chip copy to the buffer stores to a workspace, not to the buffer
+                writes = stmt.dst.buffer is buffer and not is_on_chip(stmt)
+                yield Touch(placed, sees=stmt.src.buffer is buffer, writes=writes)
                 continue
         elif isinstance(stmt, Op):
             touch = _op_touch(placed, stmt, buffer)

@@ -30,6 +30,7 @@ from tl2npu.kernel.model import (
     children,
     walk,
 )
+from tl2npu.kernel.symbolic import const
 from tl2npu.source.tree import names_in
 
 _VECTOR_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE)
@@ -58,6 +59,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_store(subject, placed, stmt)
         elif isinstance(stmt, (Branch, Loop)):
             yield from _check_condition(stmt)
+            if isinstance(stmt, Loop) and stmt.kind == "persistent":
+                yield from _check_persistent(subject, stmt)
         elif isinstance(stmt, Op):
             yield from _check_vector_op(stmt)
             yield from _check_empty_call(subject, stmt, stmt.op.name, bool(stmt.args))
@@ -71,6 +74,18 @@ def check(subject: Subject) -> Iterator[Finding]:
 def _check_empty_call(subject: Subject, stmt: Op | Sync, name: str, has_args: bool) -> Iterator[Finding]:
     if name in ("sync_all", "loop_break") and not has_args and subject.is_on(COMBINE) is not False:
         yield Finding("TL862", stmt.node, f"T.{name} has no argument from which its core could be told")
+
+
+def _check_persistent(subject: Subject, stmt: Loop) -> Iterator[Finding]:
+    """``T.Persistent`` leaves its last wave by ``loop_break()`` unless the tiles fill every wave (``src/ir.cc``)."""
+    wave = stmt.call.args[1].value if stmt.call is not None and len(stmt.call.args) > 1 else None
+    if wave is None or stmt.env is None or subject.is_on(COMBINE) is False:
+        return
+    tiles = const(1)
+    for item in stmt.ranges:
+        tiles = tiles * item.extent
+    if not (tiles % subject.file.evaluator.sym(wave, stmt.env)).is_zero:
+        yield Finding("TL862", stmt.node, "T.Persistent is left by loop_break(), a call from which no core can be told")
 
 
 def _check_copy(stmt: Copy) -> Iterator[Finding]:

@@ -1,0 +1,142 @@
+"""On-chip copies (compiler-facts.md, section 2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.cube_vector import PRODUCT, STORE, check, loop, warned
+from tests.checks.support import ONE, PLAIN, SPLIT
+
+
+@pytest.mark.parametrize("launch", [SPLIT, ONE, PLAIN])
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "T.tile.exp(y, x)",
+        "T.tile.add(x, x, x)\nT.copy(x, y)",
+        "for i, j in T.Parallel(32, 64):\n    y[i, j] = x[i, j] * 2.0",
+        "for i, j in T.Parallel(32, 64):\n    y[i, j] = x[i, j] * s[i]",
+        "T.reduce_max(x, s, dim=-1)",
+        "T.copy(x, h)",
+        "T.copy(x, O[cid * 32, 0])",
+    ],
+)
+def test_whole_tile_readers(launch: str, reader: str) -> None:
+    assert check("T.tile.fill(s, 1.0)", PRODUCT, "T.copy(c, x)", reader, STORE, launch=launch) == []
+
+
+def test_without_threads_both_vector_cores_do_the_work() -> None:
+    body = (PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE)
+    assert warned(*body) == []
+    assert warned(*body, launch=PLAIN) == ["TL813"]
+    to_cube = ("T.tile.fill(h, 1.0)", "T.copy(h, l)", "T.copy(B[0, 0], r)", "T.gemm_v0(l, r, c, init=True)")
+    assert check(*to_cube) == []
+    assert check(*to_cube, launch=PLAIN) == ["TL856"]
+
+
+@pytest.mark.parametrize(
+    ("copies", "found"),
+    [
+        ("T.copy(c, x)\nT.copy(c, y)", "TL840"),
+        ("T.copy(c, x)\nT.copy(d, x)", "TL840"),
+        ("T.copy(c, x)\nT.copy(c, x)", "TL840"),
+        ("T.copy(c, x)\nT.copy(d, y)", ""),
+    ],
+)
+def test_one_source_one_landing(copies: str, found: str) -> None:
+    second = 'd = T.alloc_fragment((32, 64), "float32")\nT.gemm_v0(l, r, d, init=True)'
+    got = check(PRODUCT, second, copies, "T.tile.add(y, x, y)", STORE)
+    assert got == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("copy", "found"),
+    [
+        ("T.copy(c, x[:, 0:64])", []),
+        ("T.copy(c[:, 0:32], x[:, 0:32])", ["TL841"]),
+        ("T.copy(c, narrow)", ["TL841"]),
+        ("T.copy(c, flat)", ["TL843"]),
+    ],
+)
+def test_whole_tiles_only(copy: str, found: list[str]) -> None:
+    extra = 'narrow = T.alloc_ub((32, 32), "float32")\nflat = T.alloc_ub((2048,), "float32")'
+    used = "T.tile.exp(narrow, narrow)\nT.tile.exp(flat, flat)\nT.tile.exp(x, x)"
+    assert check(extra, PRODUCT, copy, used) == found
+
+
+def test_tiles_of_a_size_known_at_run_time() -> None:
+    extra = 'g = T.alloc_fragment((32, n), "float32")\nu = T.alloc_ub((32, n), "float32")'
+    product = "T.gemm_v0(l, r, g, init=True)\nT.copy(g, u)\nT.tile.exp(u, u)"
+    assert "TL843" in check(extra, PRODUCT, product, factory='n = T.symbolic("n")')
+    assert check(extra, PRODUCT, product, args="n") == []
+
+
+def test_dtypes_of_a_tile_for_the_cube() -> None:
+    body = ("T.tile.fill(x, 1.0)", "T.copy(x, l)", "T.copy(B[0, 0], r)", "T.gemm_v0(l, r, c, init=True)")
+    assert check(*body) == ["TL844"]
+    assert check(*body, jit="out_idx=[3], target='pto'") == []
+    half = (PRODUCT, "T.copy(c, h)", "T.copy(h, O[cid * 32, 0])")
+    assert check(*half) == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "found"),
+    [
+        ("for i in range(32):\n    T.tile.mul(x[i, :], x[i, :], s[i])", ["TL845"]),
+        ("for i, j in T.Parallel(32, 64):\n    x[i, j] = x[i, j] * s[i]", ["TL845"]),
+        ("for i, j in T.Parallel(32, 64):\n    x[i, j] = x[i, j] * 2.0", []),
+        ("for i in range(32):\n    T.tile.mul(y[i, :], y[i, :], x[i, 0])", ["TL845"]),
+        ("for i, j in T.Parallel(32, 64):\n    y[i, j] = 1.0 - x[i, j]", ["TL845"]),
+        ("for i in T.serial(32):\n    for j in T.serial(64):\n        y[i, j] = x[i, j]", ["TL845"]),
+        ("T.tile.fill(x, 0.0)\nT.tile.exp(y, x)", ["TL845"]),
+        ("T.tile.axpy(x, y, 2.0)\nT.tile.exp(y, x)", ["TL835"]),
+        ("T.tile.exp(y, x)\nT.tile.axpy(x, y, 2.0)\nT.tile.exp(y, x)", []),
+        ("T.tile.fill(y, 0.0)", ["TL845"]),
+        ("if cid == 0:\n    T.tile.exp(y, x)", ["TL846"]),
+    ],
+)
+def test_first_readers(reader: str, found: list[str]) -> None:
+    assert check("T.tile.fill(s, 1.0)", PRODUCT, "T.copy(c, x)", reader, STORE) == found
+
+
+def test_a_reader_in_a_row_loop_loads_the_tile_again_and_again() -> None:
+    reader = "for i in range(32):\n    T.tile.add(y[i, :], y[i, :], x[i, :])"
+    assert warned(PRODUCT, "T.copy(c, x)", reader, STORE) == ["TL845"]
+    assert check(PRODUCT, "T.copy(c, x)", reader, STORE) == []
+
+
+def test_one_condition_around_everything() -> None:
+    inside = loop(PRODUCT + "T.copy(c, x)\nT.tile.exp(y, x)", "if cid > 0:")
+    assert check(inside, STORE) == []
+    outside = loop(PRODUCT + "T.copy(c, x)", "if cid == 0:")
+    assert check(outside, "T.tile.exp(y, x)", STORE) == ["TL846"]
+
+
+def test_two_arms_read_one_tile() -> None:
+    prepare = "T.tile.fill(h, 1.0)\nT.copy(B[0, 0], r)"
+    arms = """
+    T.copy(h, l)
+    if cid == 0:
+        T.gemm_v0(l, r, c, init=True)
+    else:
+        T.gemm_v0(l, r, c)
+    """
+    assert check(prepare, arms) == ["TL846"]
+    assert check(prepare, "T.copy(h, l)\nT.gemm_v0(l, r, c, init=(cid == 0))") == []
+
+
+def test_two_buffers_of_one_name() -> None:
+    body = (PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", 'x = T.alloc_ub((32, 64), "float32")', "T.tile.fill(x, 0.0)")
+    assert check(*body) == ["TL847"]
+
+
+def test_the_number_of_flags() -> None:
+    def body(count: int) -> str:
+        lines = []
+        for i in range(count):
+            lines += [f'c{i} = T.alloc_fragment((32, 16), "float32")', f'u{i} = T.alloc_ub((32, 16), "float32")']
+            lines += [f"T.gemm_v0(l, r, c{i}, init=True)", f"T.copy(c{i}, u{i})", f"T.tile.exp(u{i}, u{i})"]
+        return "\n".join(lines)
+
+    assert check(PRODUCT, body(11)) == []
+    assert check(PRODUCT, body(12)) == ["TL869"]

@@ -1,0 +1,146 @@
+"""``if vid == 0``: halves written out, and one core working alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.passes.support import LOAD, STORE, developer, migrated, only, refused, right_or_refused, same_results, vector_file
+
+TILE = 'a = T.alloc_ub((16, 64), "float32")\n'
+EXP = "T.tile.exp(a, a)\n"
+
+
+def halves(first: str, second: str, test: str = "vid == 0", body: str = EXP) -> str:
+    return vector_file(f"{TILE}if {test}:\n    {first}\nelse:\n    {second}\n{body}{STORE}")
+
+
+WRITTEN_OUT = {
+    "start indices": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 16, 0], a)", "vid == 0"),
+    "reversed test": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 16, 0], a)", "0 == vid"),
+    "other core first": ("T.copy(A[cid * 32 + 16, 0], a)", "T.copy(A[cid * 32, 0], a)", "vid == 1"),
+    "slices": ("T.copy(A[cid * 32 : cid * 32 + 16, :], a)", "T.copy(A[cid * 32 + 16 : cid * 32 + 32, :], a)", "vid == 0"),
+    "product": ("T.copy(A[32 * cid, 0], a)", "T.copy(A[(2 * cid + 1) * 16, 0], a)", "vid == 0"),
+    "keywords": ("T.copy(src=A[cid * 32, 0], dst=a)", "T.copy(src=A[cid * 32 + 16, 0], dst=a)", "vid == 0"),
+    "comments": ("T.copy(A[cid * 32, 0], a)  # top", "T.copy(A[cid * 32 + 16, 0], a)  # bottom", "vid == 0"),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN_OUT)
+def test_written_out_halves_become_one_statement(case: str) -> None:
+    old = halves(*WRITTEN_OUT[case])
+    new = developer(old)
+    same_results(old, new)
+    assert "if vid" not in new
+    assert "TL205" in {change.code for change in migrated(old).changes}
+
+
+# The two cores do different things, so neither the full form nor core 0's half of it may come out.
+DIFFERENT = {
+    "fill values": ("T.tile.fill(a, 0.0)", "T.tile.fill(a, 1.0)"),
+    "negative numbers": ("T.tile.add(a, a, -1.0)", "T.tile.add(a, a, -2.0)"),
+    "negative integers": ("T.tile.add(a, a, -1)", "T.tile.add(a, a, -2)"),
+    "operators": ("T.tile.exp(a, a)", "T.tile.abs(a, a)"),
+    "modes": ('T.tile.cast(a, a, "CAST_RINT", 1024)', 'T.tile.cast(a, a, "CAST_FLOOR", 1024)'),
+    "tensors": ("T.copy(A[cid * 32, 0], a)", "T.copy(B[cid * 32 + 16, 0], a)"),
+    "no row offset": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 8, 0], a)"),
+    "the same rows": ("T.copy(B[cid * 32, 0], a)", "T.copy(B[cid * 32, 0], a)"),
+    "columns": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 16, 0:64], a)"),
+    "scalars": ("T.tile.mul(a, a, 2)", "T.tile.mul(a, a, 3)"),
+    "stores": ("a[0, 0] = 1.0", "a[0, 0] = 2.0"),
+    "targets": ("n = 1", "m = 1"),
+    "names": ("n = 1", "n = 2"),
+    "keywords": ("T.tile.mul(a, a, src1=2.0)", "T.tile.mul(a, a, src1=3.0)"),
+    "two rows": ("a[0, 0] = 1.0", "a[1, 0] = 1.0"),
+    "pass": ("pass", "T.tile.exp(a, a)"),
+    "a test": ("n = 1 if M < 3 else 2", "n = 1 if M < 4 else 2"),
+}
+
+
+@pytest.mark.parametrize("threads", ["auto", "1"])
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_different_work_of_the_two_cores(case: str, threads: str) -> None:
+    first, second = DIFFERENT[case]
+    body = f"{LOAD}M = 3\nif vid == 0:\n    {first}\nelse:\n    {second}\n{STORE}"
+    right_or_refused(vector_file(body), threads)
+
+
+def test_different_loops_of_the_two_cores() -> None:
+    body = (
+        "if vid == 0:\n    for i in range(16):\n        T.tile.exp(a[i, :], a[i, :])\n"
+        "else:\n    for j in range(16):\n        T.tile.abs(a[j, :], a[j, :])\n"
+    )
+    right_or_refused(vector_file(LOAD + body + STORE))
+
+
+def test_the_same_loop_of_the_two_cores() -> None:
+    loop = "    for i in range(16):\n        T.tile.exp(a[i, :], a[i, :])\n"
+    old = vector_file(f"{LOAD}if vid == 0:\n{loop}else:\n{loop}{STORE}")
+    right_or_refused(old)
+
+
+ALONE = """
+a = T.alloc_ub((32, 64), "float32")
+{guard}
+    T.copy(A[cid * 32, 0], a)
+    T.tile.exp(a, a)
+    T.copy(a, O[cid * 32, 0])
+"""
+
+
+@pytest.mark.parametrize("guard", ["if vid == 0:", "if vid == 1:", "if 0 == vid:", "if (vid == 0):"])
+def test_one_core_alone(guard: str) -> None:
+    old = vector_file(ALONE.format(guard=guard))
+    new = developer(old)
+    same_results(old, new)
+    assert "TL206" in {change.code for change in migrated(old).changes}
+    assert "if" not in new.split("with T.Kernel")[1]
+
+
+def test_a_comment_above_a_guard_stays() -> None:
+    new = developer(vector_file(ALONE.format(guard="# one core\nif vid == 0:  # the first")))
+    assert "# one core" in new
+
+
+@pytest.mark.parametrize(
+    "guard", ["if vid != 1:", "if not vid:", "if vid < 1:", "if vid == 0 and cid < 9:", "if vid == cid - cid:", "while vid == 0:"]
+)
+def test_other_conditions_on_vid(guard: str) -> None:
+    right_or_refused(vector_file(ALONE.format(guard=guard).replace("while vid == 0:", "if vid == 0 or vid == 0:")))
+
+
+def test_a_guard_beside_another_use_of_vid() -> None:
+    refused(vector_file(f"{LOAD}if vid == 0:\n    T.tile.exp(a, a)\n{STORE}"), "TL220")
+
+
+def test_guards_of_both_cores() -> None:
+    body = """
+    a = T.alloc_ub((32, 64), "float32")
+    b = T.alloc_ub((32, 64), "float32")
+    if vid == 0:
+        T.copy(A[cid * 32, 0], a)
+        T.tile.exp(a, a)
+    if vid == 1:
+        T.copy(B[cid * 32, 0], b)
+        T.copy(b, O[cid * 32, 0])
+    """
+    right_or_refused(vector_file(body))
+
+
+def test_a_guard_around_an_accumulation_that_both_cores_would_do() -> None:
+    body = """
+    a = T.alloc_ub((32, 64), "float32")
+    T.copy(A[cid * 32, 0], a)
+    if vid == 0:
+        T.tile.exp(a, a)
+    if vid == 0:
+        T.copy(a, O[cid * 32, 0])
+    """
+    right_or_refused(vector_file(body))
+
+
+def test_an_elif_for_the_other_core() -> None:
+    text = vector_file(
+        f"{TILE}if vid == 0:\n    T.copy(A[cid * 32, 0], a)\nelif vid == 1:\n    T.copy(A[cid * 32 + 16, 0], a)\n{STORE}"
+    )
+    right_or_refused(text)
+    assert only(migrated(text)).disposition != "refused"
