@@ -179,6 +179,17 @@ def test_configuration_table_is_complete() -> None:
     assert named == {field.name.replace("_", "-") for field in fields(Options)} - {"target"}
 
 
+def test_shown_configuration_is_the_default(tmp_path: Path) -> None:
+    from tl2npu.config import load_options
+    from tl2npu.options import Options
+
+    tables = [body for language, body in FENCE.findall(README.read_text(encoding="utf-8")) if language == "toml"]
+    assert len(tables) == 1
+    (tmp_path / "pyproject.toml").write_text(tables[0], encoding="utf-8")
+    assert load_options(tmp_path, {}) == Options()
+    assert tables[0].count(" = ") == 4
+
+
 @every_document
 def test_nothing_private_is_named(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

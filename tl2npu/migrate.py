@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
+import libcst as cst
+
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
+from tl2npu.passes.focus import Surroundings, factories
 from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
@@ -52,17 +55,23 @@ def migrate_text(text: str, path: str, options: Options) -> FileResult:
     kernels: list[KernelResult] = []
     diagnostics: list[Diagnostic] = []
     changes: list[Change] = []
-    for key in [located.key for located in file.located]:
-        outcome, job = _migrate_kernel(original, file, key, options, suppressions)
-        file = job.file
-        kernels.append(outcome)
-        diagnostics += job.notes
-        changes += job.changes
+    around = Surroundings(original.module)
+    for factory in factories(file):
+        view = around.focus(factory)
+        current = view.file
+        for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
+            outcome, job = _best_form(Job(original, current, key, options, view.elsewhere), suppressions)
+            current = job.file
+            kernels.append(outcome)
+            diagnostics += job.notes
+            changes += job.changes
+        if current is not view.file:
+            view.restore(current)
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += _unused(suppressions)
     new = text
-    if file.index.module is not original.module:
-        new = relayout(text, file.index.module.code, path)
+    if around.module is not original.module:
+        new = relayout(text, around.module.code, path)
         ast.parse(new)
     return FileResult(
         path,
@@ -75,15 +84,12 @@ def migrate_text(text: str, path: str, options: Options) -> FileResult:
     )
 
 
-def _migrate_kernel(
-    original: Index,
-    file: FileKernels,
-    key: tuple[str, int],
-    options: Options,
-    suppressions: Suppressions,
-) -> tuple[KernelResult, Job]:
-    """The best form of one kernel, and the job whose file contains it."""
-    start = Job(original, file, key, options)
+def _inside(index: Index, node: cst.CSTNode, factory: cst.CSTNode) -> bool:
+    return node is factory or any(above is factory for above in index.ancestors(node))
+
+
+def _best_form(start: Job, suppressions: Suppressions) -> tuple[KernelResult, Job]:
+    options = start.options
     line = start.line(start.located.node)
     try:
         kind = traits(start)
@@ -134,7 +140,7 @@ def _forms(kind: Traits, options: Options) -> list[str]:
 
 def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) -> Attempt:
     """Build a form and check it. The original job stays as it is."""
-    job = Job(start.original, start.file, start.key, start.options)
+    job = Job(start.original, start.file, start.key, start.options, start.elsewhere)
     try:
         if form == "fallback":
             fallback_form(job, kind)

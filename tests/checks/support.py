@@ -38,7 +38,7 @@ def source(
     factory: str = "",
     tail: str = "",
 ) -> str:
-    """A file with one kernel whose launch has ``body``; ``factory`` stands before the prim_func, ``tail`` at the end."""
+    """A file with one kernel with this ``body``; ``factory`` stands before the prim_func, ``tail`` at the end."""
     configs = ", ".join(f"tilelang.PassConfigKey.TL_ASCEND_{key}: True" for key in keys)
     lines = [
         "import tilelang",
@@ -67,7 +67,8 @@ def findings(text: str, options: Options | None = None) -> list[Finding]:
     file = FileKernels(Index.parse(text))
     (located,) = file.located
     kernel = located.read()
-    assert not kernel.problems, kernel.problems
+    # a name that no catalogue has is a problem of reading (TL903) before it is one of the compiler
+    assert not {code for _, code, _ in kernel.problems} - {"TL903"}
     infer_memory(kernel)
     return check_kernel(Subject(kernel, file, located, options or Options()))
 

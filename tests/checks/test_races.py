@@ -112,6 +112,5 @@ def test_loops_of_the_two_cores_apart() -> None:
 def test_persistent_tiles() -> None:
     tile = STEP.replace("T.copy(B", "T.copy(A[t * 32, 0], l)\nT.copy(B")
     assert check(TWO_WAY, LANDING, loop(tile, "for t in T.serial(6):"), STORE) == []
-    assert check("T.tile.fill(y, 0.0)", loop(loop(ONE_WAY, "for k in T.serial(1):"), "for t in T.serial(6):"), STORE) == [
-        "TL848"
-    ]
+    once = loop(loop(ONE_WAY, "for k in T.serial(1):"), "for t in T.serial(6):")
+    assert check("T.tile.fill(y, 0.0)", once, STORE) == ["TL848"]

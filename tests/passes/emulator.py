@@ -169,11 +169,11 @@ def _move(source: np.ndarray, start: Any, target: np.ndarray, end: Any) -> None:
     target[end] = left.reshape(target[end].shape)
 
 
-def _gemm(a: Buf, b: Buf, c: Buf, transpose_A: bool = False, transpose_B: bool = False, init: Any = False) -> None:
-    _here.cube |= {a.name, b.name}
+def _gemm(A: Buf, B: Buf, C: Buf, transpose_A: bool = False, transpose_B: bool = False, init: Any = False) -> None:
+    _here.cube |= {A.name, B.name}
     if _here.core == "C" and _active():
-        x, y = (a.array.T if transpose_A else a.array), (b.array.T if transpose_B else b.array)
-        c.array[:] = x @ y + (0 if init else c.array)
+        x, y = (A.array.T if transpose_A else A.array), (B.array.T if transpose_B else B.array)
+        C.array[:] = x @ y + (0 if init else C.array)
 
 
 def _values(operand: Any) -> Any:
@@ -300,11 +300,15 @@ def load(text: str) -> dict[str, Any]:
     return space
 
 
+def _part(array: np.ndarray, shape: Any) -> np.ndarray:
+    return np.array(array[tuple(slice(int(n)) for n in shape)], float)
+
+
 def run(text: str, inputs: Mapping[str, np.ndarray], factory: str = "factory", args: tuple[Any, ...] = ()) -> dict[str, np.ndarray]:
     """Every tensor of the kernel after all blocks have run; tensors that are no inputs start as NaN."""
     function = load(text)[factory](*args)
     shapes = {name: p.annotation[0] for name, p in inspect.signature(function).parameters.items()}
-    tensors = {name: np.array(inputs[name], float) if name in inputs else np.full(shape, np.nan) for name, shape in shapes.items()}
+    tensors = {name: _part(inputs[name], shape) if name in inputs else np.full(shape, np.nan) for name, shape in shapes.items()}
     bufs = [Buf(array, "GM", name) for name, array in tensors.items()]
     manual = "set_cross_flag" in text
     _process(function, bufs, Machine(1, set()), "probe", 0, 0, set())

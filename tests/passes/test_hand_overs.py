@@ -82,14 +82,6 @@ def test_the_dtype_on_the_way_must_be_that_of_the_landing_buffer() -> None:
     refused(gemm_file(params=F16), "TL844")
 
 
-def test_an_index_that_changes_between_writing_and_reading() -> None:
-    """``ix[0]`` is another row when the tile is read: the text is the same, the place is not."""
-    body = CV_ALLOCS + 'ix = T.alloc_ub((16,), "int32")\n' + CV_CUBE + CV_VECTOR
-    body = body.replace("T.copy(c_l0, workspace_1[cid, 0, 0])", "T.tile.fill(ix, 0)\nT.copy(c_l0, workspace_1[cid * 2 + ix[0], 0, 0])\nT.tile.fill(ix, 1)")
-    body = body.replace("workspace_1[cid, vid * 16, 0]", "workspace_1[cid * 2 + ix[0], vid * 16, 0]")
-    refused(gemm_file(body, params=(*CV_PARAMS[:3], 'workspace_1: T.Tensor((4, 32, 64), "float32")')))
-
-
 # anchors -------------------------------------------------------------------------------------------------------------
 
 # The compiler reloads the landing buffer before the first call in the text that reads it; these readers stand elsewhere.

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tl2npu.checks.callers import Values
 from tl2npu.checks.channels import is_on_chip
-from tl2npu.checks.concrete import Values
 from tl2npu.checks.gemm import depth_of
 from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.split import split_of
@@ -85,9 +85,7 @@ def _spans(subject: Subject) -> dict[Buffer, tuple[int, int]]:
     return result
 
 
-def _intervals(
-    subject: Subject, spans: dict[Buffer, tuple[int, int]], memory: Memory, known: Values
-) -> list[Interval]:
+def _intervals(subject: Subject, spans: dict[Buffer, tuple[int, int]], memory: Memory, known: Values) -> list[Interval]:
     halved = split_of(subject).halved if subject.is_split and memory is Memory.UB else set()
     found: list[Interval] = []
     for buffer in subject.allocated(memory):

@@ -1,7 +1,6 @@
-"""Concrete sizes: the factory run on what its callers in the file, or its defaults, give.
+"""A small interpreter for the statements of a factory, with integers, floats, strings and bools.
 
-A small interpreter over the factory's statements, for integers, floats, strings and bools. What it does not know it
-forgets; nothing of the user's code is executed.
+What it does not know it forgets. Nothing of the user's code is executed.
 """
 
 from __future__ import annotations
@@ -13,14 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, body_of
-from tl2npu.kernel.factory import FileKernels, Located, calls
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children
 
-Values = dict[str, int]
 Known = dict[str, object]
 
-_LIMIT = 16
 _BINARY: Mapping[type[cst.BaseBinaryOp], Callable[[float, float], object]] = {
     cst.Add: operator.add,
     cst.Subtract: operator.sub,
@@ -38,7 +33,6 @@ _COMPARE: Mapping[type[cst.BaseCompOp], Callable[[float, float], bool]] = {
     cst.GreaterThanEqual: operator.ge,
 }
 _ROUND: Mapping[str, Callable[[float], int]] = {"int": int, "floor": math.floor, "ceil": math.ceil}
-_SYMBOLIC = ("symbolic", "dynamic", "dyn", "var")
 
 
 class Unknown(Exception):
@@ -107,9 +101,7 @@ def _binary(node: cst.BinaryOperation, known: Known, names: Names) -> object:
         raise Unknown from None
 
 
-def _compare(
-    head: cst.BaseCompOp, left: object, right_node: cst.BaseExpression, known: Known, names: Names
-) -> bool:
+def _compare(head: cst.BaseCompOp, left: object, right_node: cst.BaseExpression, known: Known, names: Names) -> bool:
     if isinstance(head, (cst.In, cst.NotIn)) and isinstance(right_node, (cst.Tuple, cst.List, cst.Set)):
         found = any(left == evaluate(item.value, known, names) for item in right_node.elements)
         return found == isinstance(head, cst.In)
@@ -178,14 +170,14 @@ def _branch(statement: cst.If, known: Known, names: Names) -> bool:
 
 
 def _assign(small: cst.CSTNode, known: Known, names: Names) -> None:
-    pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
+    made: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
     if isinstance(small, cst.Assign):
         for item in small.targets:
-            pairs += _pairs(item.target, small.value)
+            made += pairs(item.target, small.value)
     elif isinstance(small, cst.AnnAssign) and small.value is not None:
-        pairs = [(small.target, small.value)]
+        made = [(small.target, small.value)]
     found: Known = {}
-    for target, value in pairs:
+    for target, value in made:
         if isinstance(target, cst.Name):
             try:
                 found[target.value] = evaluate(value, known, names)
@@ -195,9 +187,8 @@ def _assign(small: cst.CSTNode, known: Known, names: Names) -> None:
     known.update(found)
 
 
-def _pairs(
-    target: cst.BaseExpression, value: cst.BaseExpression
-) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+def pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The single assignments of ``a, b = x, y``; any other assignment as it stands."""
     sequences = (cst.Tuple, cst.List)
     if isinstance(target, sequences) and isinstance(value, sequences) and len(target.elements) == len(value.elements):
         return [(a.value, b.value) for a, b in zip(target.elements, value.elements, strict=True)]
@@ -207,116 +198,3 @@ def _pairs(
 def _forget(node: cst.CSTNode, known: Known) -> None:
     for name in assigned_names(node):
         known.pop(name, None)
-
-
-def values_of(file: FileKernels, located: Located) -> tuple[Values, ...]:
-    """What each readable call of the factory makes of its names; what the defaults make of them if there is none."""
-    module: Known = {}
-    run(file.index.module.body, module, file.names)
-    if located.factory is None:
-        return (_integers(module),)
-    node = located.factory.node
-    found: list[Values] = []
-    for call in calls(file.index.module):
-        if isinstance(call.func, cst.Name) and call.func.value == node.name.value and len(found) < _LIMIT:
-            bound = _bind(node, call, module, file.names)
-            if bound is not None:
-                values = _in_factory(node, bound, module, file.names)
-                if values not in found:
-                    found.append(values)
-    return tuple(found) or (_in_factory(node, _bind_defaults(node, module, file.names), module, file.names),)
-
-
-def _params(node: cst.FunctionDef) -> list[cst.Param]:
-    return [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
-
-
-def _bind_defaults(node: cst.FunctionDef, module: Known, names: Names) -> Known:
-    bound: Known = {}
-    for param in _params(node):
-        if param.default is not None:
-            _try(param.name.value, param.default, bound, module, names)
-    return bound
-
-
-def _try(name: str, node: cst.BaseExpression, into: Known, known: Known, names: Names) -> None:
-    try:
-        into[name] = evaluate(node, known, names)
-    except Unknown:
-        into.pop(name, None)
-
-
-def _bind(node: cst.FunctionDef, call: cst.Call, module: Known, names: Names) -> Known | None:
-    """The parameters that a call gives known values; None for a call with stars."""
-    bound = _bind_defaults(node, module, names)
-    order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
-    position = 0
-    for arg in call.args:
-        if arg.star:
-            return None
-        if arg.keyword is not None:
-            _try(arg.keyword.value, arg.value, bound, module, names)
-        elif position < len(order):
-            _try(order[position], arg.value, bound, module, names)
-            position += 1
-        else:
-            return None
-    return bound
-
-
-def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names) -> Values:
-    params = {param.name.value for param in _params(node)}
-    known = {name: value for name, value in module.items() if name not in params} | bound
-    run(node.body.body, known, names)
-    return _integers(known)
-
-
-def _integers(known: Known) -> Values:
-    return {name: int(value) for name, value in known.items() if isinstance(value, int)}
-
-
-def runtime_names(file: FileKernels, located: Located) -> frozenset[str]:
-    """Names bound to ``T.symbolic(...)`` in the module or the factory, or given such a value where it is called."""
-    found: set[str] = set()
-    bodies: list[Sequence[cst.CSTNode]] = [file.index.module.body]
-    if located.factory is not None:
-        bodies.append(located.factory.node.body.body)
-    for body in bodies:
-        for statement in body:
-            if isinstance(statement, cst.SimpleStatementLine):
-                for small in statement.body:
-                    found |= _symbolic_targets(small, file.names)
-    if located.factory is not None:
-        node = located.factory.node
-        order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
-        for call in calls(file.index.module):
-            if not (isinstance(call.func, cst.Name) and call.func.value == node.name.value):
-                continue
-            for i, arg in enumerate(call.args):
-                name = arg.keyword.value if arg.keyword else order[i] if i < len(order) else ""
-                value = arg.value
-                if _is_symbolic(value, file.names) or (isinstance(value, cst.Name) and value.value in found):
-                    found.add(name)
-    return frozenset(found - {""})
-
-
-def _symbolic_targets(small: cst.CSTNode, names: Names) -> set[str]:
-    if not isinstance(small, cst.Assign):
-        return set()
-    found: set[str] = set()
-    for item in small.targets:
-        for target, value in _pairs(item.target, small.value):
-            if isinstance(target, cst.Name) and _is_symbolic(value, names):
-                found.add(target.value)
-    return found
-
-
-def _is_symbolic(node: cst.CSTNode, names: Names) -> bool:
-    if isinstance(node, cst.Call):
-        resolved = names.resolve(node.func) or ""
-        if resolved.startswith("tilelang.") and resolved.rsplit(".", 1)[-1] in _SYMBOLIC:
-            return True
-    if isinstance(node, cst.Subscript):
-        return (names.resolve(node.value) or "").endswith(".dyn")
-    parts = (child for child in children(node) if isinstance(child, (cst.BaseExpression, cst.Arg)))
-    return any(_is_symbolic(part, names) for part in parts)

@@ -15,7 +15,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.source.tree import walk
 
 _PREFIX = "tilelang.language."
-_CALLS = ("call_extern", "clear", "exp2")
+_ALWAYS = frozenset({"call_extern", "clear", "exp2"})
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -37,6 +37,5 @@ def _dropped(subject: Subject, call: cst.Call) -> str:
         return ""
     name = resolved.removeprefix(_PREFIX)
     op = lookup(resolved)
-    if op is None:
-        return name if name in _CALLS else ""
-    return name if not op.modes and op.kind not in (Kind.TYPE, Kind.DECORATOR) else ""
+    illegal = op is not None and not op.modes and op.kind not in (Kind.TYPE, Kind.DECORATOR)
+    return name if illegal or name in _ALWAYS else ""

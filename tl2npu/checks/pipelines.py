@@ -59,20 +59,14 @@ def _check_state(loop: Loop) -> Iterator[Finding]:
         fresh: set[Buffer] = set()
         exposed: set[Buffer] = set()
         for stmt in stage:
-            for access in accesses(stmt):
-                buffer = access.operand.buffer
-                if buffer.memory is not Memory.UB:
-                    continue
-                if access.reads and buffer not in fresh:
-                    exposed.add(buffer)
-                if access.writes:
-                    written.add(buffer)
-                    if access.operand.is_whole and not access.reads:
-                        fresh.add(buffer)
+            found = [access for access in accesses(stmt) if access.operand.buffer.memory is Memory.UB]
+            exposed |= {a.operand.buffer for a in found if a.reads} - fresh
+            written |= {a.operand.buffer for a in found if a.writes}
+            fresh |= {a.operand.buffer for a in found if a.writes and a.operand.is_whole}
         for buffer in exposed:
             carried[buffer] = carried.get(buffer, 0) + 1
     for buffer, count in carried.items():
-        if count > 1 and buffer in written and _written_first_late(stages, buffer):
+        if count > 1 and buffer in written and _starts_from_before(stages, buffer):
             text = f"two vector stages of the pipelined loop start from the value of `{buffer.name}`"
             yield Finding("TL877", loop.node, text)
 
@@ -93,12 +87,11 @@ def _vector_stages(body: list[Stmt]) -> list[list[Stmt]]:
     return [*stages, current] if current else stages
 
 
-def _written_first_late(stages: list[list[Stmt]], buffer: Buffer) -> bool:
+def _starts_from_before(stages: list[list[Stmt]], buffer: Buffer) -> bool:
     """The first access of a step reads the value of the step before."""
     for stage in stages:
         for stmt in stage:
-            for access in accesses(stmt):
-                if access.operand.buffer is buffer:
-                    return access.reads
+            found = [access for access in accesses(stmt) if access.operand.buffer is buffer]
+            if found:
+                return any(access.reads for access in found)
     return False
-

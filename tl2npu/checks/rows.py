@@ -221,4 +221,3 @@ def _global_use(values: ValueUses, split: Split, stmt: Copy, item: Range) -> cst
             if stmt.env is not None and values.in_dim(dim, stmt.env, item):
                 return stmt.node
     return None
-

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tl2npu.checks.concrete import Values, runtime_names, values_of
+from tl2npu.checks.callers import Values, runtime_names, values_of
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
@@ -74,9 +74,7 @@ class Placed:
     def conditions(self) -> tuple[tuple[Branch, bool], ...]:
         """The enclosing branches, each with True where the statement stands in its ``then`` arm."""
         chain = (*self.parents, self.stmt)
-        return tuple(
-            (p, any(s is inner for s in p.then)) for p, inner in pairwise(chain) if isinstance(p, Branch)
-        )
+        return tuple((p, any(s is inner for s in p.then)) for p, inner in pairwise(chain) if isinstance(p, Branch))
 
     def range_of(self, sym: Sym) -> Range | None:
         """The loop whose plain variable the expression is."""

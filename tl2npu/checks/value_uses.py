@@ -11,6 +11,7 @@ from tl2npu.checks.subject import Placed
 from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.expressions import Closure, Env, Evaluator
 from tl2npu.kernel.model import (
+    CUBE_MEMORY,
     Branch,
     Copy,
     Dim,
@@ -69,7 +70,8 @@ class ValueUses:
                     yield from self._columns(operand)
 
     def _columns(self, operand: Operand) -> Iterator[cst.CSTNode]:
-        skipped = 1 if operand.buffer in self.split.halved else 0
+        # the row of a buffer of the cube core is wrong here for another reason (TL866, TL894)
+        skipped = 1 if operand.buffer in self.split.halved or operand.buffer.memory in CUBE_MEMORY else 0
         for dim in (operand.dims or ())[skipped:]:
             yield dim.node
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -37,13 +38,15 @@ class Configs:
         return bool(self.values) and all(value is False for value in self.values.values())
 
 
-def read_configs(file: FileKernels, compilation: Compilation) -> Configs:
-    """What a compilation's ``pass_configs`` says."""
+def read_configs(file: FileKernels, compilation: Compilation, elsewhere: Container[str] = ()) -> Configs:
+    """What a compilation's ``pass_configs`` says; ``elsewhere`` holds names used in parts of the file set aside."""
     result = Configs()
     node = compilation.kwargs.get("pass_configs")
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         return result
     _read_value(file, node, result, 0)
+    if isinstance(node, cst.Name) and node.value in elsewhere:
+        result.shared = True
     return result
 
 

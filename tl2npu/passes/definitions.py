@@ -93,6 +93,8 @@ def uses_outside(
     for item in known:
         if item.name not in changed:
             continue
+        if isinstance(item.scope, cst.Module) and job.elsewhere[item.name]:
+            return cst.Name(item.name)
         for name in _visible_uses(item.scope, item.name):
             if id(name) not in allowed:
                 return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -22,13 +23,15 @@ class Job:
     """One kernel on its way through a pipeline.
 
     Passes read ``kernel`` and hand :class:`Edits` to :meth:`apply`, which makes the next tree and forgets the model.
-    ``original`` is the index of the input text: the lines of all messages are lines of the input.
+    ``original`` is the index of the input text: the lines of all messages are lines of the input. ``elsewhere``
+    counts the names used in those parts of the file that are set aside (:mod:`tl2npu.passes.focus`).
     """
 
     original: Index
     file: FileKernels
     key: tuple[str, int]
     options: Options
+    elsewhere: Counter[str] = field(default_factory=Counter)
     changes: list[Change] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     _kernel: Kernel | None = None

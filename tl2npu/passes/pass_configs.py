@@ -23,7 +23,7 @@ from tl2npu.source.tree import names_in
 def require(job: Job, needed: tuple[str, ...]) -> None:
     """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
     for found in list(compilations(job.located)):
-        configs = read_configs(job.file, found)
+        configs = read_configs(job.file, found, job.elsewhere)
         policy = job.options.pass_config_policy
         wanted = ALL if policy == "four" else needed
         missing = [key for key in wanted if configs.values.get(key) is not True]
@@ -131,7 +131,7 @@ def _with_comment(
 
 def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str], old: cst.BaseExpression | None) -> None:
     """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it."""
-    bound = {n.value for n in names_in(job.module)}
+    bound = {n.value for n in names_in(job.module)} | set(job.elsewhere)
     name = "pass_configs"
     if name in bound and _suits(job, found, name, missing):
         _pass_argument(job, name, old is not None)

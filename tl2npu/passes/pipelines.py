@@ -124,7 +124,7 @@ def _without_sync(job: Job) -> None:
 
 def developer_form(job: Job, kind: Traits, threads: int) -> None:
     """The full form: no Scope, no sync, no vid, no workspace."""
-    before: Counter[str] = unused.name_counts(job.module)
+    before: Counter[str] = unused.name_counts(job)
     _without_sync(job)
     if kind.vector:
         guards.normalise(job)
@@ -151,7 +151,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
 
 def fallback_form(job: Job, kind: Traits) -> None:
     """No Scope and no manual sync; vid and workspaces stay (seed section 7)."""
-    before: Counter[str] = unused.name_counts(job.module)
+    before: Counter[str] = unused.name_counts(job)
     _without_sync(job)
     if kind.exchanges:
         scratch.rename(job)

@@ -14,13 +14,13 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 _LINE_LENGTH = 88
+_MOST = 120
 
 
 def join_lines(job: Job) -> None:
     """Put every changed multi-line call statement on one line if it fits into the file's own line length."""
     edits = Edits(job.file.index)
-    longest = max((len(line) for line in job.original.module.code.split("\n")), default=0)
-    limit = min(max(_LINE_LENGTH, longest), 120)
+    limit = min(max(_LINE_LENGTH, job.original.longest_line), _MOST)
     for small in job.file.index.statements:
         if not isinstance(small, cst.Expr) or small in job.original or not isinstance(small.value, cst.Call):
             continue

@@ -11,15 +11,15 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, walk
 
 
-def name_counts(module: cst.Module) -> Counter[str]:
-    """How often each name is used or bound in a module."""
-    return Counter(name.value for name in names_in(module))
+def name_counts(job: Job) -> Counter[str]:
+    """How often each name is used or bound in the file."""
+    return Counter(name.value for name in names_in(job.module)) + job.elsewhere
 
 
 def drop_unused_names(job: Job, before: Counter[str]) -> None:
     """Remove plain assignments whose name was used before the migration and is not any more."""
     while True:
-        now = name_counts(job.module)
+        now = name_counts(job)
         edits = Edits(job.file.index)
         for node in job.file.index.statements:
             if not isinstance(node, cst.Assign) or len(node.targets) != 1:

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
@@ -120,6 +121,11 @@ class Index:
         if statement is node or not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)):
             return base
         return span_in_statement(self.module, statement, node, base, self._parents)
+
+    @cached_property
+    def longest_line(self) -> int:
+        """Characters in the longest line of the text."""
+        return max(len(line) for line in _NEWLINE.split(self._source()))
 
     def _whole(self) -> Position:
         lines = _NEWLINE.split(self._source())

@@ -1,0 +1,89 @@
+"""Sizes from the callers of a factory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tl2npu.checks.callers import runtime_names, values_of
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.source.index import Index
+
+HEAD = "import tilelang\nimport tilelang.language as T\nimport math\n"
+TEMPLATE = """
+@tilelang.jit(out_idx=[0])
+def factory({args}):
+{body}
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            pass
+    return main
+"""
+
+
+def file(args: str, body: str = "", module: str = "", calls: str = "") -> FileKernels:
+    lines = "\n".join("    " + line for line in body.splitlines())
+    return FileKernels(Index.parse(HEAD + module + TEMPLATE.format(args=args, body=lines) + calls))
+
+
+def values(args: str, body: str = "", module: str = "", calls: str = "") -> list[dict[str, int]]:
+    kernels = file(args, body, module, calls)
+    return list(values_of(kernels, kernels.located[0]))
+
+
+def test_defaults_without_a_call() -> None:
+    assert values("m, n=32, dtype='float16'", "k = n * 2") == [{"n": 32, "k": 64}]
+
+
+def test_calls_win_over_defaults() -> None:
+    assert values("m, n=32", calls="factory(128)\nfactory(m=64, n=8)") == [{"m": 128, "n": 32}, {"m": 64, "n": 8}]
+
+
+def test_what_a_call_does_not_say_stays_unknown() -> None:
+    assert values("m, n=32", calls="factory(*sizes)") == [{"n": 32}]
+    assert values("m, n=32", calls="factory(x.shape[0], 16)") == [{"n": 16}]
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        ("r = T.ceildiv(n, 24)", 2),
+        ("r = tilelang.math.next_power_of_2(n + 1)", 64),
+        ("r = max(n // 2, 20)", 20),
+        ("r = 64 if n > 16 else 8", 64),
+        ("r = n\nif n == 32:\n    r = 1\nelse:\n    r = 2", 1),
+        ("r, q = n - 1, n + 1", 31),
+        ("r = int(n / 3)", 10),
+        ("r = 2**5", 32),
+        ("r = math.ceil(n / 3)", 11),
+        ("r = 1 if dtype == 'float16' else 2", 1),
+        ("r = 1 if dtype in ('float32', 'float') else 2", 2),
+        ("r = n << 2", 128),
+    ],
+)
+def test_statements_of_the_factory(body: str, value: int) -> None:
+    assert values("n=32, dtype='float16'", body)[0]["r"] == value
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "r = 5\nfor i in range(3):\n    r = r + 1",
+        "r = 5\nr += 1",
+        "r = 5\nif unknown:\n    r = 6",
+        "r = other(n)",
+        "r = n // 0",
+        "r = 5\nr = foo",
+    ],
+)
+def test_what_is_not_known_is_forgotten(body: str) -> None:
+    assert "r" not in values("n=32", body)[0]
+
+
+def test_parameters_hide_module_names() -> None:
+    assert values("m, n", "k = m", "m = 5\nq = 7\n") == [{"q": 7}]
+
+
+def test_names_that_live_at_run_time() -> None:
+    kernels = file("m, n", 'k = T.symbolic("k")', 's = T.symbolic("s")\n', "factory(s, 8)\nfactory(4, 4)")
+    assert runtime_names(kernels, kernels.located[0]) == {"k", "s", "m"}

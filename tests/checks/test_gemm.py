@@ -1,0 +1,128 @@
+"""Products (compiler-facts.md, section 4), padded rows (g8_row), column slices (section 1), dropped names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.support import LOAD, ONE, STORE, TILES, errors, kernel, warnings
+
+PARAMS = 'A: T.Tensor((512, 512), "float16"), B: T.Tensor((512, 512), "float16"), C: T.Tensor((512, 512), "float32")'
+CUBE = "T.Kernel(8, is_npu=True) as (cid, _)"
+PTO = "out_idx=[2], target='pto'"
+
+
+def product(*parts: str, m: int = 32, n: int = 32, k: int = 64, acc: str = "float32", **settings: object) -> list[str]:
+    return errors(_body(parts, m, n, k, acc), **{"params": PARAMS, "jit": "out_idx=[2]", "launch": CUBE, **settings})
+
+
+def _body(parts: tuple[str, ...], m: int, n: int, k: int, acc: str = "float32") -> str:
+    allocs = f"""
+    l = T.alloc_shared(({m}, {k}), "float16")
+    r = T.alloc_shared(({k}, {n}), "float16")
+    c = T.alloc_fragment(({m}, {n}), "{acc}")
+    T.copy(A[0, 0], l)
+    T.copy(B[0, 0], r)
+    """
+    return kernel(allocs, *parts, "T.copy(c, C[0, 0])")
+
+
+@pytest.mark.parametrize(
+    ("statements", "found"),
+    [
+        ("T.gemm_v0(l, r, c, init=True)", []),
+        ("T.gemm_v0(l, r, c)", ["TL898"]),
+        ("T.gemm_v0(l, r, c, init=False)", ["TL898"]),
+        ("for k in T.serial(4):\n    T.gemm_v0(l, r, c, init=(k == 0))", []),
+        ("for k in T.serial(1, 4):\n    T.gemm_v0(l, r, c, init=(k == 0))", ["TL898"]),
+        ("for k in T.serial(1, 4):\n    T.gemm_v0(l, r, c, init=(k == 1))", []),
+        ("for k in T.serial(4):\n    T.gemm_v0(l, r, c)", ["TL898"]),
+        ("T.gemm_v0(l, r, c, init=True)\nT.gemm_v0(l, r, c)", []),
+        ("T.gemm_v0(l, r, c)\nT.gemm_v0(l, r, c, init=True)", ["TL898"]),
+        ("if cid > 0:\n    T.gemm_v0(l, r, c)\nelse:\n    T.gemm_v0(l, r, c, init=True)", []),
+        ("if cid > 0:\n    T.gemm_v0(l, r, c)\nelse:\n    T.gemm_v0(l, r, c)", ["TL898"]),
+        ("for k in T.serial(4):\n    T.gemm_v0(l, r, c, init=T.if_then_else(k == 0, True, False))", []),
+    ],
+)
+def test_the_first_step_of_a_chain(statements: str, found: list[str]) -> None:
+    assert product(statements) == found
+
+
+GEMM = "T.gemm_v0(l, r, c, init=True)"
+
+
+@pytest.mark.parametrize("sizes", [{"m": 8}, {"n": 24}, {"k": 40}])
+def test_whole_fractals(sizes: dict[str, int]) -> None:
+    assert product(GEMM, **sizes, jit=PTO) == ["TL899"]  # type: ignore[arg-type]
+    assert product(GEMM, **sizes) == []  # type: ignore[arg-type]
+    body = _body((GEMM,), **{"m": 32, "n": 32, "k": 64, **sizes})
+    assert warnings(body, params=PARAMS, jit="out_idx=[2]", launch=CUBE) == ["TL899"]
+
+
+@pytest.mark.parametrize(("k", "found"), [(64, []), (128, []), (192, ["TL899"]), (256, []), (320, ["TL899"])])
+def test_k_tails_on_target_pto(k: int, found: list[str]) -> None:
+    assert product(GEMM, k=k, jit=PTO) == found
+    assert product(GEMM, k=k) == []
+
+
+def test_float16_accumulators() -> None:
+    assert product(GEMM, acc="float16", jit=PTO) == ["TL899"]
+    assert product(GEMM, acc="float16") == []
+
+
+def test_padded_rows() -> None:
+    def body(columns: int, use: str) -> str:
+        return kernel(
+            f'x = T.alloc_ub((32, {columns}), "float32")', "T.copy(A[cid * 32, 0], x)", use, "T.copy(x, O[cid * 32, 0])"
+        )
+
+    assert errors(body(20, "T.tile.exp(x, x)")) == ["TL899"]
+    assert errors(body(20, "for i, j in T.Parallel(32, 20):\n    x[i, j] = x[i, j] * 2.0")) == ["TL899"]
+    assert errors(body(24, "T.tile.exp(x, x)")) == []
+    assert errors(body(1, "T.tile.exp(x, x)")) == []
+    assert errors(body(20, "")) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("T.copy(A[cid * 32, 0], a[:, 0:32])", ["TL892"]),
+        ("T.copy(A[cid * 32 : cid * 32 + 32, 0:32], a[:, 32:64])", ["TL892"]),
+        ("T.copy(a[:, 0:32], O[cid * 32, 0])", ["TL892"]),
+        ("T.copy(A[cid * 32, 0], half)\nT.copy(half, a[:, 0:32])", []),
+        ("T.copy(A[cid * 32 : cid * 32 + 32, 16:48], half)", []),
+        ("T.copy(A[cid * 32 : cid * 32 + 32, :], a[:, 0:64])", []),
+        ("T.copy(A[cid * 32, 0], a[0:16, :])", []),
+        ("T.copy(A[cid, 0:32], a[5, 0:32])", []),
+    ],
+)
+def test_column_slices(statement: str, found: list[str]) -> None:
+    body = kernel(TILES, 'half = T.alloc_ub((32, 32), "float32")', statement)
+    assert errors(body, launch=ONE) == found
+    stores = statement.startswith("T.copy(a[")
+    assert errors(body, launch=ONE, jit="out_idx=[1], target='pto'") == ([] if stores else found)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "T.clear(a)",
+        "T.call_extern('handle', 'f', 1)",
+        "T.cumsum(a, b)",
+        "T.atomic_add(O[cid, 0], a)",
+        "T.reduce_absmax(a, s)",
+        "for i in T.serial(32):\n    s[i] = T.exp2(s[i])",
+    ],
+)
+def test_names_that_are_dropped(statement: str) -> None:
+    extra = 's = T.alloc_ub((32,), "float32")\nT.tile.fill(s, 0.0)'
+    found = errors(kernel(TILES, extra, LOAD, statement, STORE), launch=ONE)
+    assert "TL897" in found
+
+
+def test_names_that_are_dropped_inside_a_macro() -> None:
+    factory = """
+    @T.macro
+    def clear_tile(t):
+        T.clear(t)
+    """
+    assert "TL897" in errors(kernel(TILES, LOAD, "clear_tile(a)", STORE), launch=ONE, factory=factory)

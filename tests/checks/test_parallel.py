@@ -1,0 +1,147 @@
+"""``T.Parallel`` (compiler-facts.md, section 3); with ``threads=1``, where no row is split."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.support import LOAD, ONE, PLAIN, STORE, TILES, errors, kernel
+
+PARAMS = (
+    'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), '
+    'G: T.Tensor((32, 64), "float32"), W: T.Tensor((8, 8), "float32")'
+)
+EXTRA = """
+s = T.alloc_ub((32,), "float32")
+q = T.alloc_ub((32,), "float32")
+one = T.alloc_ub((32, 1), "float32")
+w = T.alloc_ub((64,), "float32")
+n = T.alloc_ub((32, 64), "int16")
+half = T.alloc_ub((32, 32), "float32")
+"""
+
+
+def value(text: str, **settings: object) -> list[str]:
+    """The errors of ``b[i, j] = text`` over a whole tile."""
+    return statement(f"for i, j in T.Parallel(32, 64):\n    b[i, j] = {text}", **settings)
+
+
+def statement(text: str, **settings: object) -> list[str]:
+    settings = {"launch": ONE, "params": PARAMS, **settings}
+    return errors(kernel(TILES, EXTRA, LOAD, text, STORE), **settings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a[i, j] - b[i, j] * 2.0 + a[i, j]",
+        "(a[i, j] - s[i]) * q[i] * w[j] + w[j]",
+        "(a[i, j] - b[i, j]) * one[i, 0]",
+        "w[j] - a[i, j]",
+        "w[j] * a[i, j] + s[i]",
+        "T.exp(a[i, j])",
+        "T.sqrt(a[i, j])",
+        "T.max(a[i, j], b[i, j])",
+        "T.max(a[i, j], 0.0)",
+        "-a[i, j]",
+        "2.0 * a[i, j]",
+        "1.0 - a[i, j]",
+        "0.0",
+        "a[i, j]",
+        "G[i, j]",
+        "s[i]",
+        "s[i] * w[0]",
+        "T.cast(a[i, j], 'float32')",
+    ],
+)
+def test_right_values(text: str) -> None:
+    assert value(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s[i] - a[i, j]", ["TL890"]),
+        ("s[i] * a[i, j]", ["TL890"]),
+        ("s[i] * a[i, j] + b[i, j]", ["TL890"]),
+        ("one[i, 0] / a[i, j]", ["TL890"]),
+        ("b[i, j] + s[i] * a[i, j]", ["TL890"]),
+        ("(s[i] * 2.0) * a[i, j]", ["TL890"]),
+        ("T.exp(a[i, j] - b[i, j])", ["TL896"]),
+        ("T.exp(a[i, j] * 2.0)", ["TL896"]),
+        ("T.exp(a[i, j] - s[i])", ["TL896"]),
+        ("T.exp2(a[i, j])", ["TL896"]),
+        ("T.tanh(a[i, j])", ["TL896"]),
+        ("T.max(a[i, j], 1.5)", ["TL896"]),
+        ("T.min(a[i, j], 0.0)", ["TL896"]),
+        ("T.max(a[i, j], s[i])", ["TL896"]),
+        ("T.if_then_else(j < 5, a[i, j], b[i, j])", ["TL871"]),
+        ("T.Select(j < 5, a[i, j], b[i, j])", ["TL871"]),
+        ("a[i, j] + G[i, j]", ["TL893"]),
+    ],
+)
+@pytest.mark.parametrize("launch", [ONE, PLAIN])
+def test_wrong_values(text: str, found: list[str], launch: str) -> None:
+    got = value(text, launch=launch)
+    assert [code for code in got if code != "TL897"] == found
+
+
+def test_an_augmented_store_reads_its_target_first() -> None:
+    assert statement("for i, j in T.Parallel(32, 64):\n    b[i, j] *= s[i]") == []
+    assert statement("for i in T.Parallel(32):\n    s[i] += q[i]") == []
+    assert statement("for i, j in T.Parallel(32, 64):\n    b[i, j] += s[i] * a[i, j]") == ["TL890"]
+
+
+def test_row_vectors_alone_are_tiles_of_their_own() -> None:
+    assert statement("for i in T.Parallel(32):\n    s[i] = q[i] - s[i]") == []
+    assert statement("for i in T.Parallel(32):\n    s[i] = T.max(s[i], q[i])") == []
+
+
+def test_bits_with_a_constant() -> None:
+    assert statement("for i, j in T.Parallel(32, 64):\n    n[i, j] = n[i, j] & 15") == ["TL896"]
+    assert statement("for i, j in T.Parallel(32, 64):\n    n[i, j] = n[i, j] & n[i, j]") == []
+
+
+def test_a_global_scalar() -> None:
+    assert value("a[i, j] * W[0, 0]") == []
+    assert value("a[i, j] * W[0, 0]", jit="out_idx=[1], target='pto'") == ["TL893"]
+    bound = "g = W[0, 0]\nfor i, j in T.Parallel(32, 64):\n    b[i, j] = a[i, j] * g"
+    assert statement(bound, jit="out_idx=[1], target='pto'") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("for i, j in T.Parallel(32, 32):\n    b[i, j] = a[i, j] * 2.0", ["TL891"]),
+        ("for i, j in T.Parallel(32, 32):\n    b[i, j] = a[i, j + 32]", ["TL891"]),
+        ("for i, j in T.Parallel(32, 32):\n    half[i, j] = a[i, j + 32] * 2.0", ["TL891"]),
+        ("for i, j in T.Parallel(32, 32):\n    half[i, j] = half[i, j] * 2.0", []),
+        ("for i, j in T.Parallel(16, 64):\n    b[i, j] = a[i, j] * 2.0", []),
+        ("for i, j in T.Parallel(32, 32):\n    half[i, j] = 1.0 - a[i, j]", []),
+        ("for i in T.serial(32):\n    for j in T.Parallel(32):\n        b[i, j] = a[i, j] * 2.0", []),
+    ],
+)
+def test_parts_of_the_columns(text: str, found: list[str]) -> None:
+    assert statement(text) == found
+
+
+def test_parts_of_the_columns_by_name() -> None:
+    body = """
+    p = T.alloc_ub((bm, bn), "float32")
+    for i, j in T.Parallel(bm, bn // 2):
+        p[i, j] = p[i, j] * 2.0
+    """
+    assert errors(body, launch=ONE, args="bm, bn") == ["TL891"]
+    assert errors(body.replace(" // 2", ""), launch=ONE, args="bm, bn") == []
+    assert errors(body.replace("bn // 2", "cols"), launch=ONE, args="bm, bn, cols") == []
+    other = body.replace("bn // 2", "cols")
+    assert errors(other, launch=ONE, args="bm, bn, cols", tail="factory(32, 64, 32)") == ["TL891"]
+
+
+def test_three_axes() -> None:
+    cube = 't = T.alloc_ub((4, 8, 64), "float32")\n'
+    three = "for i, j, k in T.Parallel(4, 8, 64):\n    t[i, j, k] = t[i, j, k] * 2.0"
+    nested = "for i in T.Parallel(4):\n    for j, k in T.Parallel(8, 64):\n        t[i, j, k] = t[i, j, k] * 2.0"
+    serial = "for i in T.serial(4):\n    for j, k in T.Parallel(8, 64):\n        t[i, j, k] = t[i, j, k] * 2.0"
+    assert statement(cube + three) == ["TL871"]
+    assert statement(cube + nested) == ["TL871"]
+    assert statement(cube + serial) == []

@@ -1,0 +1,137 @@
+"""The self-check list (developer-mode.md; compiler-facts.md, section 5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.cube_vector import PRODUCT, STORE, check, warned
+from tests.checks.support import KEYS, LOAD, ONE, PLAIN, SPLIT, TILES, errors, kernel, warnings
+from tests.checks.support import STORE as STORE_B
+
+BODY = kernel(TILES, LOAD, "T.tile.exp(b, a)", STORE_B)
+
+
+@pytest.mark.parametrize(
+    ("launch", "found"),
+    [
+        (SPLIT, []),
+        (ONE, []),
+        (PLAIN, []),
+        ("T.Kernel(8, threads=2, is_npu=True) as cid", []),
+        ("T.Kernel(8, is_npu=True) as (cid, _)", []),
+        ("T.Kernel(8, threads=2, is_npu=True) as (cid, vid)", ["TL815"]),
+        ("T.Kernel(8, threads=2, is_npu=True) as (cid,)", ["TL815"]),
+        ("T.Kernel(8, threads=128, is_npu=True) as (cid)", ["TL815"]),
+        ("T.Kernel(8, threads=2) as (cid)", ["TL815"]),
+        ("T.Kernel(8, 4, is_npu=True) as (cid, by)", ["TL815"]),
+    ],
+)
+def test_launch(launch: str, found: list[str]) -> None:
+    assert errors(BODY, launch=launch) == found
+
+
+def test_vid_beside_threads() -> None:
+    body = kernel(TILES, "T.copy(A[cid * 32 + vid * 16, 0], a)", "T.tile.exp(b, a)", STORE_B)
+    assert errors(body) == ["TL810"]
+    assert errors(body, launch=PLAIN) == []
+
+
+def test_workspaces_beside_on_chip_copies() -> None:
+    body = (PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE)
+    params = (
+        'A: T.Tensor((256, 64), "float16"), B: T.Tensor((64, 64), "float16"), X: T.Tensor((256, 64), "float16"), '
+        'O: T.Tensor((256, 64), "float32"), workspace_9: T.Tensor((8, 32, 64), "float32")'
+    )
+    assert check(*body, params=params) == ["TL811"]
+    assert check(*body, jit="out_idx=[3], workspace_idx=[2]") == ["TL811"]
+    assert check(*body, jit="out_idx=[3], workspace_idx=[4]") == ["TL811"]
+    assert check(*body) == []
+
+
+def test_explicit_allocations() -> None:
+    body = """
+    x = T.alloc_ub((32, 64), "float32")
+    y = T.alloc_shared((32, 64), "float32")
+    T.copy(A[cid * 32, 0], x)
+    T.tile.exp(y, x)
+    """
+    assert warnings(body) == ["TL812"]
+    assert warnings(body, launch=PLAIN) == []
+    assert warnings(body.replace("alloc_ub", "alloc_shared")) == []
+
+
+def test_an_allocation_that_the_inference_would_get_wrong() -> None:
+    body = """
+    x = T.alloc_ub((32, 64), "float32")
+    y = T.alloc_shared((32, 64), "float32")
+    T.copy(A[cid * 32, 0], y)
+    for i, j in T.Parallel(32, 64):
+        x[i, j] = y[i, j] * 2.0
+        y[i, j] = x[i, j] + y[i, j]
+    T.copy(y, O[cid * 32, 0])
+    """
+    assert warnings(body) == []
+    assert errors(body) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("T.barrier_all()", ["TL814"]),
+        ("T.pipe_barrier('v')", ["TL814"]),
+        ("T.set_flag('mte2', 'v', 0)\nT.wait_flag('mte2', 'v', 0)", ["TL814"]),
+        ("T.set_cross_flag('FIX', 0)", ["TL814"]),
+        ("with T.Scope('V'):\n    T.tile.exp(b, a)", ["TL814"]),
+        ("T.sync_all()", ["TL862"]),
+    ],
+)
+def test_manual_synchronisation(statement: str, found: list[str]) -> None:
+    assert errors(kernel(TILES, LOAD, statement, STORE_B)) == found
+
+
+def test_expert_mode_is_named_and_nothing_else() -> None:
+    scope = "with T.Scope('V'):\n    T.tile.transpose(b, a)\n    T.barrier_all()\n    T.tile.exp(b, b[0, :])"
+    body = kernel(TILES, scope)
+    assert errors(body, launch=PLAIN, keys=()) == ["TL814"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        (KEYS, []),
+        (("AUTO_CV_COMBINE", "AUTO_SYNC", "AUTO_CV_SYNC"), []),
+        (("AUTO_CV_COMBINE", "AUTO_SYNC", "MEMORY_PLANNING"), ["TL816"]),
+        (("AUTO_CV_SYNC", "AUTO_SYNC", "MEMORY_PLANNING"), ["TL816"]),
+        (("AUTO_CV_COMBINE", "AUTO_CV_SYNC", "MEMORY_PLANNING"), ["TL816"]),
+    ],
+)
+def test_passes_for_a_hand_over(keys: tuple[str, ...], found: list[str]) -> None:
+    assert check(PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE, keys=keys) == found
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        (("AUTO_SYNC",), []),
+        (("AUTO_SYNC", "AUTO_CV_COMBINE"), []),
+        (("AUTO_CV_COMBINE",), ["TL816"]),
+        (("AUTO_SYNC", "AUTO_CV_SYNC"), ["TL816"]),
+        ((), ["TL816"]),
+    ],
+)
+def test_passes_for_vector_work(keys: tuple[str, ...], found: list[str]) -> None:
+    assert errors(BODY, keys=keys) == found
+
+
+def test_newer_compilers_combine_by_themselves() -> None:
+    from tl2npu.options import Options
+
+    keys = ("AUTO_CV_SYNC", "AUTO_SYNC")
+    body = (PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE)
+    assert check(*body, keys=keys) == ["TL816"]
+    assert check(*body, keys=keys, options=Options(ascend_version="2026-09")) == []
+
+
+def test_threads_are_missing_beside_hand_overs() -> None:
+    body = (PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE)
+    assert warned(*body, launch="T.Kernel(8, is_npu=True) as (cid, _)") == ["TL813"]

@@ -1,0 +1,161 @@
+"""The pass_configs of the new form: completed where they stand, never for another kernel."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from tests.passes.emulator import load
+from tests.passes.support import CONFIGS, GEMM_SCALE, KEYS, LOAD, STORE, CV_PARAMS, developer, gemm_file, kernel, migrated, refused, vector_file
+
+HEAD = "out_idx=[2], workspace_idx=[3]"
+JIT = HEAD + ", pass_configs=pass_configs"
+STRINGS = ("tl.ascend_auto_cv_combine", "tl.ascend_auto_cross_core_sync", "tl.ascend_auto_sync", "tl.ascend_memory_planning")
+REFUSED = GEMM_SCALE.replace("vid * 16, 0], u)", "vid * 8, 0], u)")
+
+
+def dict_of(keys: dict[str, bool], name: str = "pass_configs") -> str:
+    return f"{name} = {{\n" + "".join(f"    tilelang.PassConfigKey.{key}: {value},\n" for key, value in keys.items()) + "}\n"
+
+
+def compiled(text: str, defined: str = "DEBUG = False\n") -> list[dict[str, Any]]:
+    """What each ``tilelang.jit`` of a file is given as pass_configs, in order, with keys by their enum names."""
+    found: list[dict[str, Any]] = []
+    text = text.replace("@tilelang.jit(", "@recorded(").replace("import tilelang\n", "import tilelang\n" + defined)
+    text = text.replace("@recorded(", "@recorded(seen=SEEN, ")
+    recorder = (
+        "SEEN = []\ndef recorded(seen=None, pass_configs=None, **rest):\n    seen.append(dict(pass_configs or {}))\n    return lambda f: f\n"
+    )
+    space = load(text.replace(defined, defined + recorder))
+    names = dict(zip(STRINGS, KEYS))
+    found += [{names.get(key, key): value for key, value in configs.items()} for configs in space["SEEN"]]
+    return found
+
+
+ALL = dict.fromkeys(KEYS, True)
+
+
+@pytest.mark.parametrize("present", [c for n in range(4) for c in itertools.combinations(KEYS, n)])
+def test_missing_keys_are_added(present: tuple[str, ...]) -> None:
+    new = developer(gemm_file(jit=JIT, head=dict_of(dict.fromkeys(present, True))))
+    assert compiled(new) == [ALL]
+
+
+WRITTEN = {
+    "nothing": ("", HEAD),
+    "None": ("", HEAD + ", pass_configs=None"),
+    "inline": ("", HEAD + ", pass_configs={tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}"),
+    "strings": ("", HEAD + ", pass_configs={'tl.ascend_auto_sync': True}"),
+    "empty": ("", HEAD + ", pass_configs={}"),
+    "alias of the enum": ("Key = tilelang.PassConfigKey\npass_configs = {Key.TL_ASCEND_AUTO_SYNC: True}\n", JIT),
+    "dict call": ("pass_configs = dict({tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True})\n", JIT),
+    "merged": ("base = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\npass_configs = {**base, tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n", JIT),
+    "united": ("base = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\npass_configs = base | {tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n", JIT),
+    "updated": ("pass_configs = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\npass_configs.update({tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True})\n", JIT),
+    "set later": ("pass_configs = {}\npass_configs[tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC] = True\n", JIT),
+    "from a function": ("def configs():\n    return {}\n", HEAD + ", pass_configs=configs()"),
+    "comments": ("pass_configs = {\n    # sync\n    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,  # yes\n    # end\n}\n", JIT),
+    "no trailing comma": ("pass_configs = {\n    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True  # yes\n}\n", JIT),
+    "one line": ("pass_configs = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True, tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n", JIT),
+    "all off": (dict_of(dict.fromkeys(KEYS, False)), JIT),
+    "a local dict of the same name": (dict_of({KEYS[2]: True}) + "def bench():\n    " + dict_of(ALL).replace("\n", "\n    ") + "return pass_configs\n", JIT),
+    "keys under a condition": (dict_of({KEYS[2]: True}) + f"if DEBUG:\n    pass_configs[tilelang.PassConfigKey.{KEYS[0]}] = True\n    pass_configs[tilelang.PassConfigKey.{KEYS[1]}] = True\n", JIT),
+    "a key that is deleted": (CONFIGS + f"del pass_configs[tilelang.PassConfigKey.{KEYS[1]}]\n", JIT),
+    "a key that is popped": (CONFIGS + f"pass_configs.pop(tilelang.PassConfigKey.{KEYS[1]})\n", JIT),
+    "cleared": (CONFIGS + "pass_configs.clear()\n", JIT),
+    "a name that is unpacked": ("pass_configs, n = {}, 1\n", JIT),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_ways_to_write_pass_configs(case: str) -> None:
+    head, jit = WRITTEN[case]
+    text = gemm_file(jit=jit, head=head)
+    result = migrated(text)
+    if result.kernels[0].target.startswith("developer"):
+        assert compiled(result.new_text or "") == [ALL]
+        for comment in ("# sync", "# yes", "# end"):
+            assert (comment in head) == (comment in (result.new_text or ""))
+    else:
+        assert "a key" in case or case in ("cleared", "a name that is unpacked")
+
+
+def test_a_parameter_of_the_name_is_not_the_modules_dict() -> None:
+    text = gemm_file(head=CONFIGS)
+    imports, rest = text.split("\n\n@tilelang.jit")
+    inner = "".join(f"    {line}\n" if line else "\n" for line in ("@tilelang.jit" + rest).split("\n"))
+    new = migrated(imports + "\n\ndef outer(pass_configs):\n" + inner + "    return factory\n").new_text or ""
+    if "threads=2" in new:
+        assert new.count("TL_ASCEND_AUTO_CV_SYNC: True") == 2, "the argument may be anything"
+
+
+@pytest.mark.parametrize("off", KEYS[:3])
+def test_a_pass_that_is_switched_off_stops_the_migration(off: str) -> None:
+    refused(gemm_file(jit=JIT, head=dict_of({**ALL, off: False})), "TL816")
+
+
+def test_memory_planning_may_stay_off() -> None:
+    head = dict_of({**ALL, KEYS[3]: False})
+    assert compiled(developer(gemm_file(jit=JIT, head=head))) == [{**ALL, KEYS[3]: False}]
+
+
+def test_a_value_that_cannot_be_read() -> None:
+    refused(gemm_file(jit=JIT, head=f"pass_configs = {{tilelang.PassConfigKey.{KEYS[1]}: DEBUG}}\n"), "TL816")
+
+
+def test_a_vector_kernel_needs_no_cross_core_sync() -> None:
+    new = developer(vector_file(LOAD + "T.tile.exp(a, a)\n" + STORE, head="pass_configs = {}\n"))
+    (configs,) = compiled(new)
+    assert set(configs) == {KEYS[0], KEYS[2], KEYS[3]}
+
+
+# several kernels -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_kernel_that_stays_keeps_its_configs(first: bool) -> None:
+    """A vector kernel that is refused shares the dict of one that is migrated: what it is compiled with must not change."""
+    stays = kernel(LOAD.replace("vid * 16", "vid * 8") + "T.barrier_all()\nT.sync_all()\nT.tile.atomic_add(A[0, 0], a)\n", params=CV_PARAMS, name="stays", jit="pass_configs=pass_configs")
+    moves = kernel(GEMM_SCALE, params=CV_PARAMS, jit=JIT)
+    text = "import torch\nimport tilelang\nimport tilelang.language as T\n\n" + dict_of({KEYS[2]: True}) + (stays + moves if first else moves + stays)
+    result = migrated(text)
+    by_name = {k.name: k.target for k in result.kernels}
+    assert by_name["factory.main"] == "developer"
+    assert by_name["stays.main"] == "none"
+    given = compiled(result.new_text or "")
+    assert given[0 if first else 1] == {KEYS[2]: True}
+    assert given[1 if first else 0] == ALL
+
+
+def test_configs_inside_shared_arguments() -> None:
+    head = f'JIT = {{"out_idx": [2], "pass_configs": {{tilelang.PassConfigKey.{KEYS[2]}: True}}}}\n'
+    stays = kernel(LOAD.replace("vid * 16", "vid * 8") + "T.sync_all()\nT.tile.atomic_add(A[0, 0], a)\n", name="stays", jit="**JIT")
+    text = vector_file(LOAD + "T.tile.exp(a, a)\n" + STORE, head=head, tail=stays).replace("out_idx=[2], pass_configs=pass_configs", "**JIT")
+    result = migrated(text)
+    if result.kernels[1].target == "none":
+        assert compiled(result.new_text or "")[1] == {KEYS[2]: True}
+
+
+def test_two_kernels_migrated_with_one_dict() -> None:
+    text = gemm_file(jit=JIT, head=dict_of({KEYS[2]: True}), tail=kernel(GEMM_SCALE, params=CV_PARAMS, name="second", jit=JIT))
+    result = migrated(text)
+    assert [k.target for k in result.kernels] == ["developer", "developer"]
+    assert compiled(result.new_text or "") == [ALL, ALL]
+
+
+def test_a_bare_decorator_gets_arguments() -> None:
+    text = vector_file(LOAD + "T.tile.exp(a, a)\n" + STORE, head="").replace("@tilelang.jit(out_idx=[2], pass_configs=pass_configs)", "@tilelang.jit")
+    assert "@tilelang.jit(pass_configs=" in developer(text)
+
+
+def test_a_taken_name() -> None:
+    text = gemm_file(jit=HEAD, head="", tail="\n\ndef bench(pass_configs):\n    return pass_configs\n")
+    assert compiled(developer(text)) == [ALL]
+
+
+def test_running_again_changes_nothing() -> None:
+    for head, jit in WRITTEN.values():
+        once = migrated(gemm_file(jit=jit, head=head)).new_text or ""
+        assert migrated(once).new_text == once

@@ -1,0 +1,118 @@
+"""One factory at a time: functions that a kernel has nothing to do with are set aside while it is worked on.
+
+Every pass builds the index and the model anew, so that in a file of many kernels the others would cost more than the
+one at hand. What the rest of the file must not lose is remembered as a count of the names that it uses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.source.index import Index
+from tl2npu.source.tree import names_in
+
+_MARK = "__tl2npu_set_aside_"
+
+
+@dataclass(eq=False)
+class Surroundings:
+    """The statements of a module as they are now, each with the names that it mentions."""
+
+    module: cst.Module
+    _names: dict[int, tuple[cst.CSTNode, Counter[str]]] = field(default_factory=dict)
+
+    def names(self, statement: cst.CSTNode) -> Counter[str]:
+        """How often a statement mentions each name (counted once per statement)."""
+        known = self._names.get(id(statement))
+        if known is None or known[0] is not statement:
+            known = self._names[id(statement)] = statement, Counter(name.value for name in names_in(statement))
+        return known[1]
+
+    def focus(self, mine: cst.CSTNode) -> Focus:
+        """The module with only those functions that the statement ``mine`` needs, or that mention it."""
+        keep = self._needed(mine) | self._users(mine)
+        aside: dict[str, cst.BaseStatement] = {}
+        elsewhere: Counter[str] = Counter()
+        body: list[cst.BaseStatement] = []
+        for statement in self.module.body:
+            if not isinstance(statement, cst.FunctionDef) or statement is mine or statement.name.value in keep:
+                body.append(statement)
+                continue
+            name = f"{_MARK}{len(aside)}"
+            aside[name] = statement
+            elsewhere.update(self.names(statement))
+            body.append(cst.SimpleStatementLine([cst.Expr(cst.Name(name))]))
+        file = FileKernels(Index.of(self.module.with_changes(body=body)))
+        return Focus(self, file, aside, elsewhere)
+
+    def _needed(self, mine: cst.CSTNode) -> set[str]:
+        """Names of the functions that a statement calls, directly or through others."""
+        functions = {s.name.value: s for s in self.module.body if isinstance(s, cst.FunctionDef)}
+        open_ends: list[cst.CSTNode] = [mine]
+        found: set[str] = set()
+        while open_ends:
+            for name in self.names(open_ends.pop()):
+                if name in functions and name not in found:
+                    found.add(name)
+                    open_ends.append(functions[name])
+        return found
+
+    def _users(self, mine: cst.CSTNode) -> set[str]:
+        """Names of the functions that may hold the compiled kernel: through its factory, or through what that made."""
+        holders = {mine.name.value} if isinstance(mine, cst.FunctionDef) else set()
+        grown = True
+        while grown:
+            before = len(holders)
+            for statement in self.module.body:
+                if any(name in holders for name in self.names(statement)):
+                    holders |= assigned_names(statement)
+            grown = len(holders) > before
+        return holders
+
+
+@dataclass(eq=False)
+class Focus:
+    """``elsewhere`` counts the names used in what was set aside."""
+
+    around: Surroundings
+    file: FileKernels
+    aside: dict[str, cst.BaseStatement]
+    elsewhere: Counter[str]
+
+    def restore(self, file: FileKernels) -> None:
+        """Put what was set aside back around the statements of ``file``."""
+        body: list[cst.BaseStatement] = []
+        for statement in file.index.module.body:
+            name = _mark_of(statement)
+            if name is None:
+                body.append(statement)
+                continue
+            kept = self.aside[name]
+            gained = statement.leading_lines  # type: ignore[attr-defined]  # comments of a removed statement
+            lines = [*gained, *kept.leading_lines]
+            body.append(kept.with_changes(leading_lines=lines) if gained else kept)
+        self.around.module = file.index.module.with_changes(body=body)
+
+
+def _mark_of(statement: cst.BaseStatement) -> str | None:
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        small = statement.body[0]
+        if isinstance(small, cst.Expr) and isinstance(small.value, cst.Name) and small.value.value.startswith(_MARK):
+            return small.value.value
+    return None
+
+
+def factories(file: FileKernels) -> Sequence[cst.CSTNode]:
+    """The statements of the module that hold kernels, in text order."""
+    index = file.index
+    found: dict[int, cst.CSTNode] = {}
+    for item in file.located:
+        *_, top, _module = (item.node, *index.ancestors(item.node))
+        found[id(top)] = top
+    return list(found.values())
