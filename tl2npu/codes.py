@@ -78,8 +78,6 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the row vector as the right operand of a `T.Parallel` loop"),
     ("TL234", "threads-one", "info", "safe",
      "launch with `threads=1`: one vector core does the whole tile"),
-    ("TL235", "replicated-vector-load", "info", "unsafe",
-     "load the vector through an index buffer so that both vector cores get all of it"),
     ("TL236", "gather-row-loop", "info", "safe",
      "write the row loop as `T.Parallel`; the gather into L1 needs one vectorised loop"),
     ("TL236", "gather-row-loop", "info", "safe",

@@ -12,27 +12,17 @@ from tl2npu.rules import Example, Rule, load_rules
 # What needs an option that the command line sets.
 OPTIONS = {
     "TL234": Options(threads="1"),
-    "TL235": Options(unsafe=True),
-}
-# Documented, but not carried out yet; strict, so that the entry must go when the rule works.
-NOT_YET = {
-    "TL235": "the load through an index buffer is not written yet",
 }
 EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
 
 
-def of_kind(kind: str, carried_out: bool = True) -> pytest.MarkDecorator:
+def of_kind(kind: str) -> pytest.MarkDecorator:
     chosen = [
-        pytest.param(page, example, id=f"{page.code}-{example.line}", marks=_marks(page) if carried_out else [])
+        pytest.param(page, example, id=f"{page.code}-{example.line}")
         for page, example in EXAMPLES
         if example.kind == kind
     ]
     return pytest.mark.parametrize(("page", "example"), chosen)
-
-
-def _marks(page: Rule) -> list[pytest.MarkDecorator]:
-    reason = NOT_YET.get(page.code)
-    return [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
 
 
 def run(page: Rule, example: Example) -> FileResult:
@@ -51,7 +41,7 @@ def test_before_becomes_after(page: Rule, example: Example) -> None:
     assert page.code in {change.code for change in result.changes}
 
 
-@of_kind("edit", carried_out=False)
+@of_kind("edit")
 def test_after_stays(page: Rule, example: Example) -> None:
     assert example.after is not None
     again = migrate_text(example.after, "again.py", OPTIONS.get(page.code, Options()))

@@ -112,3 +112,23 @@ def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator
 def is_arithmetic(sym: Sym) -> bool:
     """True if nothing in it is opaque text (so that substituting it for a name loses nothing)."""
     return not any(getattr(atom, "head", "").startswith(("text ", "load ")) for atom in sym.atoms())
+
+
+def returns(node: cst.FunctionDef) -> list[cst.Return]:
+    """The return statements of a function, not those of functions inside it."""
+    found: list[cst.Return] = []
+    stack: list[cst.CSTNode] = list(node.body.body)
+    while stack:
+        current = stack.pop(0)
+        if isinstance(current, cst.Return):
+            found.append(current)
+        elif not isinstance(current, (cst.FunctionDef, cst.BaseExpression)):
+            stack += children(current)
+    return found
+
+
+def has_return(node: cst.CSTNode) -> bool:
+    """True if a statement returns from the function that it stands in."""
+    if isinstance(node, cst.Return):
+        return True
+    return any(has_return(c) for c in children(node) if not isinstance(c, (cst.FunctionDef, cst.BaseExpression)))

@@ -18,6 +18,8 @@ from tl2npu.kernel.bindings import (
     bind_static,
     body_of,
     element_pairs,
+    has_return,
+    returns,
     target_names,
     value_of,
 )
@@ -189,11 +191,11 @@ class Reader:
             helper = self._helper(call.func, env)
             if helper is None or depth > _MAX_INLINE_DEPTH:
                 return None
-            returns = [s for s in _returns(helper.node) if isinstance(s.value, cst.Call)]
+            returns = [s for s in returns(helper.node) if isinstance(s.value, cst.Call)]
             inner = self._bind_helper(helper, call, env)
             if len(returns) != 1 or inner is None:
                 return None
-            bind_static([s for s in body_of(helper.node) if not _has_return(s)], inner, self.evaluator)
+            bind_static([s for s in body_of(helper.node) if not has_return(s)], inner, self.evaluator)
             assert isinstance(returns[0].value, cst.Call)
             return self.allocation(name, returns[0].value, inner, node, depth + 1)
         if op.kind is not Kind.ALLOC:
@@ -442,24 +444,6 @@ class Reader:
         for name in sorted(assigned_names(node)):
             env.values[name] = self.fresh(name)
         return Opaque(node, why, self._buffers_in(node, env), via=via)
-
-
-def _returns(node: cst.FunctionDef) -> list[cst.Return]:
-    found: list[cst.Return] = []
-    stack: list[cst.CSTNode] = list(node.body.body)
-    while stack:
-        current = stack.pop(0)
-        if isinstance(current, cst.Return):
-            found.append(current)
-        elif not isinstance(current, (cst.FunctionDef, cst.BaseExpression)):
-            stack += children(current)
-    return found
-
-
-def _has_return(node: cst.CSTNode) -> bool:
-    if isinstance(node, cst.Return):
-        return True
-    return any(_has_return(c) for c in children(node) if not isinstance(c, (cst.FunctionDef, cst.BaseExpression)))
 
 
 def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kernel:

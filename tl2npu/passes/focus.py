@@ -37,7 +37,7 @@ class Surroundings:
     def focus(self, mine: cst.CSTNode) -> Focus:
         """The module with only those functions that the statement ``mine`` needs, or that mention it."""
         keep = self._needed(mine) | self._users(mine)
-        aside: dict[str, cst.BaseStatement] = {}
+        aside: dict[str, cst.FunctionDef] = {}
         elsewhere: Counter[str] = Counter()
         body: list[cst.BaseStatement] = []
         for statement in self.module.body:
@@ -82,7 +82,7 @@ class Focus:
 
     around: Surroundings
     file: FileKernels
-    aside: dict[str, cst.BaseStatement]
+    aside: dict[str, cst.FunctionDef]
     elsewhere: Counter[str]
 
     def restore(self, file: FileKernels) -> None:
@@ -90,11 +90,11 @@ class Focus:
         body: list[cst.BaseStatement] = []
         for statement in file.index.module.body:
             name = _mark_of(statement)
-            if name is None:
+            if name is None or not isinstance(statement, cst.SimpleStatementLine):
                 body.append(statement)
                 continue
             kept = self.aside[name]
-            gained = statement.leading_lines  # type: ignore[attr-defined]  # comments of a removed statement
+            gained = statement.leading_lines  # comments of a removed statement that stood before
             lines = [*gained, *kept.leading_lines]
             body.append(kept.with_changes(leading_lines=lines) if gained else kept)
         self.around.module = file.index.module.with_changes(body=body)
