@@ -119,6 +119,30 @@ def test_names_that_are_dropped(statement: str) -> None:
     assert "TL897" in found
 
 
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("T.tile.mul(b[0:16, :], a[0:16, :], a[0:16, :])", ["TL897"]),
+        ("T.tile.exp(b[:, 0:32], a[:, 0:32])", ["TL897"]),
+        ("T.tile.exp(b[0:32, :], a)", []),
+        ("T.tile.exp(b[5, :], a[5, :])", []),
+        ("t = T.alloc_ub((2, 32, 64), 'float32')\nT.tile.exp(t[1, :, :], t[0, :, :])", []),
+        ("T.copy(a[0:16, :], b[0:16, :])", []),
+    ],
+)
+def test_ranges_that_are_refused(statement: str, found: list[str]) -> None:
+    assert errors(kernel(TILES, LOAD, statement, STORE), launch=ONE) == found
+
+
+def test_operands_of_a_product_are_in_l1() -> None:
+    body = _body((GEMM,), 32, 32, 64)
+    settings = {"params": PARAMS, "jit": "out_idx=[2]", "launch": CUBE}
+    assert errors(body, **settings) == []
+    fragment = body.replace("l = T.alloc_shared", "l = T.alloc_fragment")
+    assert "TL894" in errors(fragment, **settings)
+    assert "TL894" in errors(body.replace("c = T.alloc_fragment", "c = T.alloc_shared"), **settings)
+
+
 def test_names_that_are_dropped_inside_a_macro() -> None:
     factory = """
     @T.macro

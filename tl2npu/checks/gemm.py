@@ -1,6 +1,6 @@
-"""TL898, TL899: the first step of a chain of products, and tiles that do not consist of whole fractals.
+"""TL894, TL898, TL899: memories of a product, the first step of a chain, tiles that are no whole fractals.
 
-Evidence: compiler-facts.md, section 4 (g4_noinit, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
+Evidence: compiler-facts.md, section 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
 
 from __future__ import annotations
@@ -31,10 +31,21 @@ def check(subject: Subject) -> Iterator[Finding]:
             target = stmt.args.get("C")
             if isinstance(target, Operand):
                 chains.setdefault(target.buffer, []).append(placed)
+            yield from _check_memories(stmt)
             yield from _check_sizes(subject, stmt)
     for buffer, chain in chains.items():
         yield from _check_chain(buffer, chain)
     yield from _check_rows(subject)
+
+
+def _check_memories(stmt: Op) -> Iterator[Finding]:
+    """TL894: a fragment is always L0C, so it can be the result only."""
+    for name, memory in (("A", Memory.L1), ("B", Memory.L1), ("C", Memory.L0C)):
+        operand = stmt.args.get(name)
+        if isinstance(operand, Operand) and operand.buffer.memory is not memory:
+            where = operand.buffer.memory.value
+            text = f"`{operand.buffer.name}` is in {where}, but operand {name} of a product is in {memory.value}"
+            yield Finding("TL894", stmt.node, text)
 
 
 def _check_chain(buffer: Buffer, chain: list[Placed]) -> Iterator[Finding]:

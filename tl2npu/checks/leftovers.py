@@ -1,6 +1,7 @@
-"""TL897: names that the Ascend compiler parses and then drops or refuses.
+"""TL897: names that the Ascend compiler parses and then drops or refuses, and arguments that it refuses.
 
-Evidence: compiler-facts.md, section 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum).
+Evidence: compiler-facts.md, section 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum, g4_slice) and
+section 3 (gy_tilecol, gy_tilerow).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import libcst as cst
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Op
 from tl2npu.source.tree import walk
 
 _PREFIX = "tilelang.language."
@@ -29,6 +32,19 @@ def check(subject: Subject) -> Iterator[Finding]:
                 name = _dropped(subject, part)
                 if name:
                     yield Finding("TL897", part, f"T.{name} is dropped or refused by the Ascend compiler")
+    for placed in subject.statements:
+        if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
+            yield from _check_ranges(placed.stmt)
+
+
+def _check_ranges(stmt: Op) -> Iterator[Finding]:
+    for _, operand in stmt.operands:
+        sizes = zip(operand.dims or (), operand.buffer.shape, strict=False)
+        ranges = [(dim, size) for dim, size in sizes if not dim.is_point]
+        if len(ranges) > 1 and any(not dim.lo.is_zero or dim.extent != size for dim, size in ranges):
+            text = f"T.{stmt.op.name} takes whole rows or one part of a row, not `{code(operand.node)}`"
+            yield Finding("TL897", stmt.node, text)
+            return
 
 
 def _dropped(subject: Subject, call: cst.Call) -> str:
