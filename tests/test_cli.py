@@ -165,10 +165,10 @@ def test_dirty_files_need_allow_dirty() -> None:
 def test_options_reach_the_migration() -> None:
     file()
     Path("pyproject.toml").write_text("[tool.tl2npu]\npass-config-policy = 'four'\ndevice = 'A5'\n")
-    flags = ["--check", "--device", "A3", "--threads", "1", "--ascend-version", "2026-09", "--unsafe"]
+    flags = ["--check", "--device", "A3", "--threads", "1", "--ascend-version", "2026-09"]
     call("migrate", "k.py", *flags, "--select", "TL2,TL3", "--ignore", "TL201")
     wanted = Options(
-        device="A3", threads="1", ascend_version="2026-09", unsafe=True, select=("TL2", "TL3"), ignore=("TL201",),
+        device="A3", threads="1", ascend_version="2026-09", select=("TL2", "TL3"), ignore=("TL201",),
         pass_config_policy="four",
     )  # fmt: skip
     assert seen == [("k.py", wanted)]

@@ -20,9 +20,9 @@ def test_defaults(tmp_path: Path) -> None:
 
 
 def test_the_nearest_file_holds_and_the_command_line_wins(tmp_path: Path) -> None:
-    sub = project(tmp_path, "[tool.tl2npu]\nthreads = 1\ndevice = 'A5'\nselect = ['TL8', 'TL201']\nunsafe = true\n")
-    options = load_options(sub, {"device": "A3", "threads": None, "select": (), "unsafe": None})
-    assert options == Options(threads="1", device="A3", select=("TL8", "TL201"), unsafe=True)
+    sub = project(tmp_path, "[tool.tl2npu]\nthreads = 1\ndevice = 'A5'\nselect = ['TL8', 'TL201']\n")
+    options = load_options(sub, {"device": "A3", "threads": None, "select": ()})
+    assert options == Options(threads="1", device="A3", select=("TL8", "TL201"))
     (sub / "pyproject.toml").write_text("[tool.tl2npu]\npass-config-policy = 'four'\nmax_file_size = 10\n")
     assert load_options(sub, {}) == Options(pass_config_policy="four", max_file_size=10)
 
@@ -41,7 +41,6 @@ def test_codes_of_the_command_line_may_be_joined(tmp_path: Path) -> None:
         ("threads = true", "unknown value True"),
         ("device = 'A2X'", "did you mean 'A2'?"),
         ("ascend-version = '2020-01'", "ascend-version: unknown value '2020-01'"),
-        ("unsafe = 'yes'", "must be true or false"),
         ("select = 'TL201'", "must be a list of codes"),
         ("select = ['TL201X']", "no rule has the code 'TL201X', did you mean 'TL201'?"),
         ("max-file-size = 0", "number of bytes"),

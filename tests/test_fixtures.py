@@ -146,7 +146,7 @@ def test_own_line_comments_survive(case: Case) -> None:
 
 @with_after
 def test_developer_form(case: Case) -> None:
-    """The self-check of seed 000 section 6.5, on code and not on comments."""
+    """Nothing of the older style is left, in code and not in comments."""
     old, new = prim_funcs(case.before), prim_funcs(case.after)
     for kernel in case.in_developer_mode():
         launch, names = kernel_launch(new[kernel.name])

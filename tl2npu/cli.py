@@ -59,7 +59,6 @@ def cli() -> None:
     type=click.Choice(["needed", "four", "keep"]),
     help="Which pass_configs to write: those needed, always the usual four, or none.  [default: needed]",
 )
-@click.option("--unsafe", is_flag=True, default=None, help="Also make rewrites that rest on an assumption.")
 @click.option("--explain", is_flag=True, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")
 @_common_options

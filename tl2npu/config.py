@@ -73,12 +73,6 @@ def _one_of(*choices: str) -> Callable[[Any, str], Any]:
     return check
 
 
-def _flag(value: Any, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(f"{where}: must be true or false, not {value!r}")
-    return value
-
-
 def _size(value: Any, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise ConfigError(f"{where}: must be a number of bytes above 0, not {value!r}")
@@ -106,7 +100,6 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "ascend_version": _one_of(*COMPILERS),
     "threads": _one_of(*get_args(Threads)),
     "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),
-    "unsafe": _flag,
     "select": _codes,
     "ignore": _codes,
     "max_file_size": _size,

@@ -20,9 +20,8 @@ class Options:
 
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
-    ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``unsafe`` admits
-    rewrites whose correctness rests on an assumption. ``select`` and ``ignore`` are codes or beginnings of codes and
-    choose the diagnostics that are reported. ``max_file_size`` is in bytes.
+    ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
+    codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes.
     """
 
     target: Literal["ascendc"] = "ascendc"
@@ -30,7 +29,6 @@ class Options:
     ascend_version: str = DEFAULT_COMPILER.version
     threads: Threads = "auto"
     pass_config_policy: PassConfigPolicy = "needed"
-    unsafe: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     max_file_size: int = MAX_FILE_SIZE

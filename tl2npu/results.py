@@ -49,8 +49,8 @@ class KernelResult:
     """The verdict on one prim_func.
 
     ``source`` is the style that was found (``expert``, ``workspace``, ``vid``, ``mixed``, ``developer``, ``gpu``,
-    ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``, ``none``) and
-    ``reason`` one sentence that says why that form.
+    ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``,
+    ``none``) and ``reason`` one sentence that says why that form.
     """
 
     name: str

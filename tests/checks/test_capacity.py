@@ -1,4 +1,4 @@
-"""On-chip memories (compiler-facts.md, sections 4 and 8)."""
+"""On-chip memories (facts 4 and 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements on the wrong core (compiler-facts.md, sections 3 and 4; legacy-to-developer.md, 2.2 and 3.D)."""
+"""Statements on the wrong core (facts 3 and 4, E12 to E37)."""
 
 from __future__ import annotations
 

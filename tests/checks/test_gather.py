@@ -1,4 +1,4 @@
-"""Rows picked by an index buffer, partial L1 tiles (R-GATHER to R-L1PART; compiler-facts.md, g1_g_gather, g2_rows)."""
+"""Rows picked by an index buffer, partial L1 tiles (TL852 to TL855: g1_g_gather, g2_rows)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products (compiler-facts.md, section 4), padded rows (g8_row), column slices (section 1), dropped names."""
+"""Products (facts 4), padded rows (g8_row), column slices (facts 1), dropped names."""
 
 from __future__ import annotations
 

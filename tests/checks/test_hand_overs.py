@@ -1,4 +1,4 @@
-"""On-chip copies (compiler-facts.md, section 2)."""
+"""On-chip copies (facts 2)."""
 
 from __future__ import annotations
 

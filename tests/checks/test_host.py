@@ -1,4 +1,4 @@
-"""The runtime around hand-overs, target pto (compiler-facts.md, g6_neg, section 7; legacy-to-developer.md, 3.F)."""
+"""The runtime around hand-overs, target pto (g6_neg, facts 7, E87, E88)."""
 
 from __future__ import annotations
 

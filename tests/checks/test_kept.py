@@ -1,4 +1,4 @@
-"""Kept workspaces, the fallback form (compiler-facts.md, section 6; legacy-to-developer.md, 2.3 and 3.C)."""
+"""Kept workspaces, the fallback form (facts 6, E21, E47)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``T.Parallel`` (compiler-facts.md, section 3); with ``threads=1``, where no row is split."""
+"""``T.Parallel`` (facts 3); with ``threads=1``, where no row is split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelined loops with hand-overs (compiler-facts.md, section 2; legacy-to-developer.md, 3.E)."""
+"""Pipelined loops with hand-overs (facts 2, E23)."""
 
 from __future__ import annotations
 

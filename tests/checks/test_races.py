@@ -1,4 +1,4 @@
-"""Flags between the cores, run (compiler-facts.md, section 2: g9_*, g7_*, gx_*)."""
+"""Flags between the cores, run (facts 2: g9_*, g7_*, gx_*)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators under ``threads=2`` (compiler-facts.md, section 1; legacy-to-developer.md, 2.5 and 3.B)."""
+"""Operators under ``threads=2`` (facts 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row split of ``threads=2`` (compiler-facts.md, section 1)."""
+"""The row split of ``threads=2`` (facts 1)."""
 
 from __future__ import annotations
 

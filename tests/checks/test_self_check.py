@@ -1,4 +1,4 @@
-"""The self-check list (developer-mode.md; compiler-facts.md, section 5)."""
+"""The self-check list (TL810 to TL816; facts 5)."""
 
 from __future__ import annotations
 

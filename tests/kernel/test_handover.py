@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernel.support import of_type, read
-from tl2npu.kernel.handover import Place, Region, common_loops, disjoint, is_private, region, same_region, traffic
+from tl2npu.kernel.handover import Place, Region, common_loops, disjoint, is_private, same_region, traffic
 from tl2npu.kernel.model import Copy, Kernel, Side
 from tl2npu.kernel.symbolic import Sym, const, var
 
 PARAMS = (
-    'A: T.Tensor((1024, 64), "float32"), O: T.Tensor((1024, 64), "float32"), '
-    'ws: T.Tensor((32, 4, 32, 64), "float32")'
+    'A: T.Tensor((1024, 64), "float32"), O: T.Tensor((1024, 64), "float32"), ws: T.Tensor((32, 4, 32, 64), "float32")'
 )
 TILE = 'a = T.alloc_ub((32, 64), "float32")\nl = T.alloc_L1((32, 64), "float32")\nrow = T.alloc_ub((64,), "float32")\n'
 
@@ -63,13 +62,17 @@ def test_the_whole_tensor() -> None:
 
 
 def test_same_regions() -> None:
-    left, right, other = regions("T.copy(a, ws[cid, 1, 0, 0])\nT.copy(ws[cid, 1, 0:32, :], l)\nT.copy(ws[cid, 2, 0, 0], l)")
+    left, right, other = regions(
+        "T.copy(a, ws[cid, 1, 0, 0])\nT.copy(ws[cid, 1, 0:32, :], l)\nT.copy(ws[cid, 2, 0, 0], l)"
+    )
     assert same_region(left, right)
     assert not same_region(left, other)
 
 
 @given(*(st.tuples(st.integers(0, 12), st.integers(1, 8)) for _ in range(4)))
-def test_disjoint_is_what_it_says(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], d: tuple[int, int]) -> None:
+def test_disjoint_is_what_it_says(
+    a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], d: tuple[int, int]
+) -> None:
     def made(*dims: tuple[int, int]) -> Region:
         return tuple((const(lo) + var("n"), const(size)) for lo, size in dims)
 
@@ -125,7 +128,10 @@ def injective(first: Sym, second: Sym, kernel: Kernel, grid: int = 64) -> bool:
     assert kernel.cid is not None
     for size in (2, 3, 4, 8):
         seen = {
-            (first.evaluate({kernel.cid: cid, "M": size, "N": 5}), second.evaluate({kernel.cid: cid, "M": size, "N": 5}))
+            (
+                first.evaluate({kernel.cid: cid, "M": size, "N": 5}),
+                second.evaluate({kernel.cid: cid, "M": size, "N": 5}),
+            )
             for cid in range(grid)
         }
         if len(seen) < grid:
@@ -163,7 +169,10 @@ def test_blocks_that_overlap_are_not_private() -> None:
 
 
 def test_writers_readers_and_elements() -> None:
-    body = "T.copy(a, ws[0, 0, 0, 0])\nT.copy(ws[0, 0, 0, 0], l)\nfor i, j in T.Parallel(32, 64):\n    a[i, j] = ws[0, 1, i, j]\n"
+    body = (
+        "T.copy(a, ws[0, 0, 0, 0])\nT.copy(ws[0, 0, 0, 0], l)\n"
+        "for i, j in T.Parallel(32, 64):\n    a[i, j] = ws[0, 1, i, j]\n"
+    )
     kernel = read(TILE + body, params=PARAMS)
     entry = next(t for b, t in traffic(kernel).items() if b.name == "ws")
     assert (len(entry.writers), len(entry.readers), len(entry.element_reads)) == (1, 1, 1)
@@ -185,7 +194,10 @@ def test_atomic_additions_are_no_copies() -> None:
 
 
 def test_common_loops() -> None:
-    body = "for i in range(2):\n    for j in range(2):\n        T.copy(a, ws[0, 0, 0, 0])\n    for k in range(2):\n        T.copy(ws[0, 0, 0, 0], l)"
+    body = (
+        "for i in range(2):\n    for j in range(2):\n        T.copy(a, ws[0, 0, 0, 0])\n"
+        "    for k in range(2):\n        T.copy(ws[0, 0, 0, 0], l)"
+    )
     kernel, (writer, reader) = places(body)
     shared = common_loops(writer, reader)
     assert [loop.ranges[0].name for loop in shared] == ["i"]

@@ -46,7 +46,7 @@ def test_one_hand_over(has_set: bool, has_wait: bool) -> None:
 @pytest.mark.parametrize("back", list(itertools.product(BITS, BITS)))
 @pytest.mark.parametrize("primed", BITS)
 def test_a_one_way_loop(forward: tuple[bool, bool], back: tuple[bool, bool], primed: bool) -> None:
-    """``wait free; write; set full`` against ``wait full; read; set free``, four times; ``primed``: free at the start."""
+    """``wait free; write; set full`` against ``wait full; read; set free``, four times; ``primed``: free at first."""
     cube = ("-1 " * back[0] + "wX " + "+0 " * forward[0]) * 4
     vector = "+1 " * primed + ("-0 " * forward[1] + "rX " + "+1 " * back[1]) * 4
     found = outcome(cube, vector)

@@ -54,7 +54,9 @@ def test_aliases_of_the_language(imports: str) -> None:
 
 
 def test_operators_imported_one_by_one() -> None:
-    text = source(TILE + "load(A[0, 0], a)", imports="import tilelang.language as T\nfrom tilelang.language import copy as load\n")
+    text = source(
+        TILE + "load(A[0, 0], a)", imports="import tilelang.language as T\nfrom tilelang.language import copy as load\n"
+    )
     assert len(of_type(kernel_of(text), Copy)) == 1
 
 
@@ -160,7 +162,9 @@ def test_a_loop_over_two_axes() -> None:
     assert [item.extent for item in loop.ranges] == [const(16), const(64)]
 
 
-@pytest.mark.parametrize("header", ["rows", "enumerate(rows)", "zip(x, y)", "range(*bounds)", "reversed(range(4))", "[0, 1]"])
+@pytest.mark.parametrize(
+    "header", ["rows", "enumerate(rows)", "zip(x, y)", "range(*bounds)", "reversed(range(4))", "[0, 1]"]
+)
 def test_other_loops_are_opaque(header: str) -> None:
     kernel = read(TILE + f"for i in {header}:\n    T.tile.exp(a, a)")
     assert opaque_of(kernel) == ["a"]
@@ -168,7 +172,13 @@ def test_other_loops_are_opaque(header: str) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["with lock:\n    T.tile.exp(a, a)", "try:\n    T.tile.exp(a, a)\nfinally:\n    pass", "a.data = 1", "del a", "assert_all([a])"],
+    [
+        "with lock:\n    T.tile.exp(a, a)",
+        "try:\n    T.tile.exp(a, a)\nfinally:\n    pass",
+        "a.data = 1",
+        "del a",
+        "assert_all([a])",
+    ],
 )
 def test_unknown_statements_touch_every_buffer_in_them(statement: str) -> None:
     kernel = read(TILE + statement)

@@ -19,7 +19,10 @@ def opaque_of(kernel: Kernel) -> list[str]:
 
 
 def test_allocation_helpers() -> None:
-    kernel = read("a = tile(16)\nb = tile(rows=8, kind='float16')", factory='def tile(rows, kind="float32"):\n    cols = 64\n    return T.alloc_ub((rows, cols), kind)')
+    kernel = read(
+        "a = tile(16)\nb = tile(rows=8, kind='float16')",
+        factory='def tile(rows, kind="float32"):\n    cols = 64\n    return T.alloc_ub((rows, cols), kind)',
+    )
     assert [(b.name, b.shape, b.dtype) for b in (kernel.buffers["a"], kernel.buffers["b"])] == [
         ("a", (const(16), const(64)), "float32"),
         ("b", (const(8), const(64)), "float16"),
@@ -27,7 +30,9 @@ def test_allocation_helpers() -> None:
 
 
 def test_shapes_from_names_and_several_at_once() -> None:
-    kernel = read('a, b = T.alloc_ub(SHAPE, D), T.alloc_L1(shape=[4, bm], dtype="int8")', module='SHAPE = (16, 64)\nD = "float16"')
+    kernel = read(
+        'a, b = T.alloc_ub(SHAPE, D), T.alloc_L1(shape=[4, bm], dtype="int8")', module='SHAPE = (16, 64)\nD = "float16"'
+    )
     a, b = kernel.buffers["a"], kernel.buffers["b"]
     assert (a.shape, a.dtype, a.memory) == ((const(16), const(64)), "float16", Memory.UB)
     assert (b.shape, b.dtype, b.memory) == ((const(4), var("bm")), "int8", Memory.L1)
@@ -35,7 +40,7 @@ def test_shapes_from_names_and_several_at_once() -> None:
 
 def test_two_allocations_of_one_name_are_two_buffers() -> None:
     kernel = read(TILE + "T.tile.exp(a, a)\n" + TILE + "T.tile.exp(a, a)")
-    first, second = ([operand.buffer for _, operand in op.operands][0] for op in of_type(kernel, Op))
+    first, second = (next(operand.buffer for _, operand in op.operands) for op in of_type(kernel, Op))
     assert first is not second
 
 

@@ -34,7 +34,7 @@ def blocked(body: str, **around: str) -> str:
     return stopped.value.code
 
 
-# what is split -------------------------------------------------------------------------------------------------------
+# what is split ------------------------------------------------------------------------------------------------------
 
 SPELLINGS = [
     ("16", "cid * 32 + vid * 16", ""),
@@ -58,7 +58,10 @@ def test_spellings_of_the_offset(size: str, start: str, factory: str) -> None:
 
 @pytest.mark.parametrize(("size", "start", "factory"), SPELLINGS)
 def test_the_same_as_slices_and_behind_names(size: str, start: str, factory: str) -> None:
-    body = f'a = T.alloc_ub(({size}, 64), "float32")\nr = {start}\nT.copy(A[r : r + ({size}), :], a)\nT.copy(a, O[r : {start} + ({size}), 0:64])'
+    body = (
+        f'a = T.alloc_ub(({size}, 64), "float32")\nr = {start}\n'
+        f"T.copy(A[r : r + ({size}), :], a)\nT.copy(a, O[r : {start} + ({size}), 0:64])"
+    )
     assert split(body, factory=factory) == ["a"]
 
 
@@ -86,7 +89,10 @@ def test_a_copy_between_tiles_ties_them() -> None:
 
 
 def test_a_buffer_of_columns_is_not_split() -> None:
-    body = HALF + 'w = T.alloc_ub((64,), "float32")\nT.copy(O[0, 0:64], w)\nfor i, j in T.Parallel(16, 64):\n    a[i, j] = a[i, j] * w[j]\n'
+    body = HALF + (
+        'w = T.alloc_ub((64,), "float32")\nT.copy(O[0, 0:64], w)\n'
+        "for i, j in T.Parallel(16, 64):\n    a[i, j] = a[i, j] * w[j]\n"
+    )
     assert split(body) == ["a"]
 
 
@@ -97,7 +103,8 @@ def test_an_unused_buffer_goes_with_the_others() -> None:
 def test_a_gathered_row_loop() -> None:
     body = (
         'ix = T.alloc_ub((32,), "int32")\nrow = T.alloc_ub((64,), "float32")\nT.copy(A[0, 0:32], ix)\n'
-        "for i in range(16):\n    T.copy(A[ix[i + vid * 16], 0:64], row)\n    T.copy(row, O[cid * 32 + i + vid * 16, 0:64])\n"
+        "for i in range(16):\n    T.copy(A[ix[i + vid * 16], 0:64], row)\n"
+        "    T.copy(row, O[cid * 32 + i + vid * 16, 0:64])\n"
     )
     found = rows(body)
     (loop,) = of_type(found.kernel, Loop)
@@ -110,13 +117,15 @@ def test_a_kernel_without_offsets_splits_nothing() -> None:
     assert split(HALF.replace(" + vid * 16", "") + STORE.replace(" + vid * 16", "")) == []
 
 
-# TL220: vid is no row offset --------------------------------------------------------------------------------------------
+# TL220: vid is no row offset ----------------------------------------------------------------------------------------
 
 TASKS = {
     "work item": 'a = T.alloc_ub((32, 64), "float32")\nT.copy(P[cid * 2 + vid, 0:32, :], a)',
     "columns of a start index": 'a = T.alloc_ub((16, 32), "float32")\nT.copy(A[cid * 32, vid * 32], a)',
     "columns of a slice": 'a = T.alloc_ub((16, 32), "float32")\nT.copy(A[0:16, vid * 32 : vid * 32 + 32], a)',
-    "interleaved rows": 'a = T.alloc_ub((16, 64), "float32")\nfor i in range(16):\n    T.copy(A[2 * i + vid, 0:64], a[i, :])',
+    "interleaved rows": (
+        'a = T.alloc_ub((16, 64), "float32")\nfor i in range(16):\n    T.copy(A[2 * i + vid, 0:64], a[i, :])'
+    ),
     "operand": HALF + "T.tile.mul(a, a, vid)",
     "operand behind a name": HALF + "s = vid * 2 + 1\nT.tile.mul(a, a, s)",
     "stored": HALF + "for i, j in T.Parallel(16, 64):\n    a[i, j] = vid",
@@ -145,7 +154,7 @@ def test_vid_as_row_offset(case: str) -> None:
     assert "a" in split(NO_TASKS[case], params=TENSOR3)
 
 
-# TL221: an offset that is not half of the tile ---------------------------------------------------------------------------
+# TL221: an offset that is not half of the tile ----------------------------------------------------------------------
 
 FORMS = {
     "too little": ("16", "cid * 32 + vid * 8"),
@@ -170,8 +179,12 @@ OTHER_FORMS = {
     "two indices": 'a = T.alloc_ub((16, 64), "float32")\nT.copy(P[vid, vid * 16 : vid * 16 + 16, :], a)',
     "a part of the tile": 'a = T.alloc_ub((32, 64), "float32")\nT.copy(A[vid * 16, 0], a[vid * 16 : vid * 16 + 16, :])',
     "cube copy": 'a = T.alloc_L1((16, 64), "float32")\nT.copy(A[vid * 16, 0], a)',
-    "loop over other rows": 'a = T.alloc_ub((16, 64), "float32")\nfor i in range(8):\n    T.copy(A[i + vid * 16, 0:64], a[i, :])',
-    "a part of a whole tile": 'b = T.alloc_ub((32, 64), "float32")\nT.copy(A[0, 0], b)\n' + HALF + "T.copy(b[vid * 16 : vid * 16 + 16, :], a)\n",
+    "loop over other rows": (
+        'a = T.alloc_ub((16, 64), "float32")\nfor i in range(8):\n    T.copy(A[i + vid * 16, 0:64], a[i, :])'
+    ),
+    "a part of a whole tile": 'b = T.alloc_ub((32, 64), "float32")\nT.copy(A[0, 0], b)\n'
+    + HALF
+    + "T.copy(b[vid * 16 : vid * 16 + 16, :], a)\n",
 }
 
 
@@ -180,7 +193,7 @@ def test_other_offsets_that_are_not_half(case: str) -> None:
     assert blocked(OTHER_FORMS[case], params=TENSOR3) == "TL221"
 
 
-# TL223: split here, whole there --------------------------------------------------------------------------------------------
+# TL223: split here, whole there -------------------------------------------------------------------------------------
 
 MIXED = {
     "whole copy": HALF + B + "T.copy(A[0, 0], b)\nT.tile.add(a, a, b)",
@@ -188,7 +201,11 @@ MIXED = {
     "whole copy into a slice": HALF + B + "T.copy(A[0, 0], b[0:16, :])\nT.tile.add(a, a, b)",
     "whole copy by rows": HALF + B + "for i in range(16):\n    T.copy(A[i, 0:64], b[i, :])\nT.tile.add(a, a, b)",
     "whole elements": HALF + "for i, j in T.Parallel(16, 64):\n    a[i, j] = a[i, j] + A[i, j]",
-    "two sizes": HALF + 'b = T.alloc_ub((32, 64), "float32")\nT.copy(A[cid * 64 + vid * 32, 0], b)\nfor i in range(16):\n    T.tile.add(a[i, :], a[i, :], b[i, :])',
+    "two sizes": HALF
+    + (
+        'b = T.alloc_ub((32, 64), "float32")\nT.copy(A[cid * 64 + vid * 32, 0], b)\n'
+        "for i in range(16):\n    T.tile.add(a[i, :], a[i, :], b[i, :])"
+    ),
     "some of the rows": HALF + "for i in range(8):\n    T.tile.exp(a[i, :], a[i, :])",
     "rows from the second on": HALF + "for i in range(1, 16):\n    T.tile.exp(a[i, :], a[i, :])",
     "every third row": HALF + "for i in range(0, 16, 3):\n    T.tile.exp(a[i, :], a[i, :])",
@@ -203,11 +220,15 @@ def test_mixed_roles(case: str) -> None:
 
 def test_the_same_rows_everywhere() -> None:
     for case in ("whole copy", "whole copy of a slice"):
-        fixed = MIXED[case].replace("A[0, 0], b", "A[vid * 16, 0], b").replace("A[0:16, :], b", "A[vid * 16 : vid * 16 + 16, :], b")
+        fixed = (
+            MIXED[case]
+            .replace("A[0, 0], b", "A[vid * 16, 0], b")
+            .replace("A[0:16, :], b", "A[vid * 16 : vid * 16 + 16, :], b")
+        )
         assert split(fixed) == ["a", "b"]
 
 
-# TL833: a reduction over the split rows ------------------------------------------------------------------------------------
+# TL833: a reduction over the split rows -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dim", ["dim=0", "dim=-2", "0"])
@@ -223,10 +244,16 @@ def test_a_reduction_over_columns(dim: str) -> None:
 
 
 def test_a_reduction_of_rows_that_nobody_splits() -> None:
-    body = HALF + 'w = T.alloc_ub((8, 64), "float32")\nm = T.alloc_ub((1, 64), "float32")\nT.copy(O[0, 0], w)\nT.reduce_sum(w, m, dim=0)\n'
+    body = HALF + (
+        'w = T.alloc_ub((8, 64), "float32")\nm = T.alloc_ub((1, 64), "float32")\n'
+        "T.copy(O[0, 0], w)\nT.reduce_sum(w, m, dim=0)\n"
+    )
     assert split(body) == ["a"]
 
 
 def test_a_reduction_of_a_vector() -> None:
-    body = 'a = T.alloc_ub((16,), "float32")\nT.copy(V[vid * 16], a)\nm = T.alloc_ub((1,), "float32")\nT.reduce_sum(a, m, dim=-1)'
+    body = (
+        'a = T.alloc_ub((16,), "float32")\nT.copy(V[vid * 16], a)\n'
+        'm = T.alloc_ub((1,), "float32")\nT.reduce_sum(a, m, dim=-1)'
+    )
     assert blocked(body, params='V: T.Tensor((32,), "float32")') == "TL833"

@@ -56,7 +56,9 @@ def _joined(pair: tuple[str, Tree, Tree]) -> Tree:
     return Tree(build, lambda v: operate(left.value(v), right.value(v)), f"({left.text} {sign} {right.text})")
 
 
-def trees(names: tuple[str, ...] = NAMES, signs: str = "+ - * // %", bound: int = 8, leaves: int = 8) -> st.SearchStrategy[Tree]:
+def trees(
+    names: tuple[str, ...] = NAMES, signs: str = "+ - * // %", bound: int = 8, leaves: int = 8
+) -> st.SearchStrategy[Tree]:
     """Expression trees over some names, small numbers and some operators."""
     leaf = st.integers(-bound, bound).map(_number) | st.sampled_from(names).map(_name)
     return st.recursive(

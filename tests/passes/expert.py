@@ -42,7 +42,7 @@ def two_way(
     around: str = "",
     between: str = "",
 ) -> str:
-    """The file; ``late`` stands behind the wait for the other core's tile, ``around`` is a loop around both programs."""
+    """The file; ``late`` stands behind the wait for the other core's tile, ``around`` is a loop around both."""
     programs = f"""
 with T.Scope("C"):
 {block(cube_top, 4)}

@@ -35,7 +35,7 @@ def _wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 #: Arithmetic and calls only.
 sums = st.recursive(numbers | names, _sums, max_leaves=9)
-#: Sums, products and the like of names and small numbers; calls, signs, subscripts, conditions too. Some parts have no parentheses of their own.
+#: Sums, products and the like of names and small numbers; calls, signs, subscripts, conditions too.
 texts = st.recursive(numbers | names, _wrapped, max_leaves=9)
 
 

@@ -16,7 +16,11 @@ KEYS = ("TL_ASCEND_AUTO_CV_COMBINE", "TL_ASCEND_AUTO_CV_SYNC", "TL_ASCEND_AUTO_S
 CONFIGS = "pass_configs = {\n" + "".join(f"    tilelang.PassConfigKey.{key}: True,\n" for key in KEYS) + "}\n"
 IMPORTS = "import torch\nimport tilelang\nimport tilelang.language as T\n\n"
 
-VEC_PARAMS = ('A: T.Tensor((64, 64), "float32")', 'B: T.Tensor((64, 64), "float32")', 'O: T.Tensor((64, 64), "float32")')
+VEC_PARAMS = (
+    'A: T.Tensor((64, 64), "float32")',
+    'B: T.Tensor((64, 64), "float32")',
+    'O: T.Tensor((64, 64), "float32")',
+)
 CV_PARAMS = (
     'A: T.Tensor((64, 64), "float16")',
     'B: T.Tensor((64, 64), "float16")',

@@ -7,7 +7,21 @@ import itertools
 import pytest
 
 from tests.passes.expert import two_way
-from tests.passes.support import CV_PARAMS, GEMM_SCALE, IMPORTS, LOAD, STORE, block, developer, kernel, migrated, only, refused, vector_file
+from tests.passes.support import (
+    CONFIGS,
+    CV_PARAMS,
+    GEMM_SCALE,
+    IMPORTS,
+    LOAD,
+    STORE,
+    block,
+    developer,
+    kernel,
+    migrated,
+    only,
+    refused,
+    vector_file,
+)
 
 FLAGS = (
     'T.set_cross_flag("FIX", 0)',
@@ -22,7 +36,7 @@ FLAGS = (
 @pytest.mark.parametrize("present", list(itertools.product([False, True], repeat=6)))
 def test_every_flag_of_a_two_way_loop_is_needed(present: tuple[bool, ...]) -> None:
     text = two_way()
-    for flag, there in zip(FLAGS, present):
+    for flag, there in zip(FLAGS, present, strict=True):
         assert text.count(flag) == 1
         if not there:
             text = text.replace(flag, "T.barrier_all()")
@@ -41,7 +55,10 @@ def test_every_flag_of_a_two_way_loop_is_needed(present: tuple[bool, ...]) -> No
         ("T.wait_cross_flag(2)", "T.wait_cross_flag(0)"),
         ("T.wait_cross_flag(0)", "T.wait_cross_flag(2)"),
         ('T.set_cross_flag("FIX", 2)', 'T.set_cross_flag("FIX", 0)'),
-        ('T.set_cross_flag("MTE3", 1)\n', 'T.set_cross_flag("MTE3", 1)\n                    T.set_cross_flag("MTE3", 1)\n'),
+        (
+            'T.set_cross_flag("MTE3", 1)\n',
+            'T.set_cross_flag("MTE3", 1)\n                    T.set_cross_flag("MTE3", 1)\n',
+        ),
     ],
 )
 def test_wrong_flags(old: str, new: str) -> None:
@@ -53,14 +70,20 @@ def test_wrong_flags(old: str, new: str) -> None:
 def test_other_numbers_of_the_flags() -> None:
     text = two_way()
     for old, new in (("0)", "7)"), ("1)", "3)"), ("2)", "0)")):
-        text = text.replace(f'cross_flag("FIX", {old}', f'cross_flag("FIX", {new}').replace(f"wait_cross_flag({old}", f"wait_cross_flag({new}").replace(f'("MTE3", {old}', f'("MTE3", {new}')
+        text = (
+            text.replace(f'cross_flag("FIX", {old}', f'cross_flag("FIX", {new}')
+            .replace(f"wait_cross_flag({old}", f"wait_cross_flag({new}")
+            .replace(f'("MTE3", {old}', f'("MTE3", {new}')
+        )
     # each replacement is applied once: 0 -> 7, 1 -> 3, 2 -> 0
     developer(text)
 
 
 def test_a_back_pressure_flag_of_a_two_way_loop_may_go() -> None:
     """The cycle itself keeps the cube from overtaking: ``ws_s`` is read before ``ws_p`` is written."""
-    text = two_way(cube_start="T.wait_cross_flag(3)", vector_top='T.set_cross_flag("V", 3)', vector_late='T.set_cross_flag("V", 3)')
+    text = two_way(
+        cube_start="T.wait_cross_flag(3)", vector_top='T.set_cross_flag("V", 3)', vector_late='T.set_cross_flag("V", 3)'
+    )
     developer(text)
 
 
@@ -76,7 +99,10 @@ def one_way(flags: str = "", after: str = "") -> str:
     vector = "T.tile.fill(v, 0.0)\nfor k in T.serial(2):\n" + block(
         "T.wait_cross_flag(0)\nT.copy(workspace_1[cid, vid * 16, 0], u)\nT.tile.add(v, v, u)\n" + after, 4
     )
-    programs = f'with T.Scope("C"):\n{block(cube, 4)}\nwith T.Scope("V"):\n{block(vector, 4)}\n    T.copy(v, O[cid * 32 + vid * 16, 0])'
+    programs = (
+        f'with T.Scope("C"):\n{block(cube, 4)}\nwith T.Scope("V"):\n{block(vector, 4)}\n'
+        f"    T.copy(v, O[cid * 32 + vid * 16, 0])"
+    )
     return IMPORTS + kernel(head + programs, params=CV_PARAMS, jit="out_idx=[2], workspace_idx=[3]")
 
 
@@ -88,7 +114,11 @@ def test_a_one_way_loop_keeps_its_flags(pressed: bool) -> None:
 
 
 def test_a_barrier_across_blocks_that_protects_data() -> None:
-    body = LOAD + "T.copy(a, O[cid * 32 + vid * 16, 0])\nT.sync_all()\nT.copy(O[(1 - cid) * 32 + vid * 16, 0], a)\n" + STORE
+    body = (
+        LOAD
+        + "T.copy(a, O[cid * 32 + vid * 16, 0])\nT.sync_all()\nT.copy(O[(1 - cid) * 32 + vid * 16, 0], a)\n"
+        + STORE
+    )
     result = migrated(vector_file(body))
     assert only(result).target == "none"
     assert "T.sync_all()" in (result.new_text or "")
@@ -100,7 +130,14 @@ def test_a_barrier_across_blocks_that_protects_nothing() -> None:
 
 @pytest.mark.parametrize("mode", ["0", "1"])
 def test_flags_between_cores_of_one_kind(mode: str) -> None:
-    body = LOAD + f'T.copy(a, O[cid * 32 + vid * 16, 0])\nT.set_cross_flag("MTE3", 0, {mode})\nT.wait_cross_flag(0)\nT.copy(O[cid * 32 + 16 - vid * 16, 0], a)\n' + STORE
+    body = (
+        LOAD
+        + (
+            f'T.copy(a, O[cid * 32 + vid * 16, 0])\nT.set_cross_flag("MTE3", 0, {mode})\n'
+            f"T.wait_cross_flag(0)\nT.copy(O[cid * 32 + 16 - vid * 16, 0], a)\n"
+        )
+        + STORE
+    )
     result = migrated(vector_file(body))
     assert only(result).target == "none"
 
@@ -113,7 +150,12 @@ def test_no_flag_at_all_between_scopes() -> None:
 
 
 def test_manual_flags_beside_automatic_ones() -> None:
-    body = GEMM_SCALE.replace("T.copy(workspace_1[cid, vid", 'T.set_cross_flag("FIX", 0)\nT.wait_cross_flag(0)\nT.copy(workspace_1[cid, vid')
-    keys = "pass_configs = {tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True, tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n"
-    text = IMPORTS + keys + kernel(body, params=CV_PARAMS, jit="out_idx=[2], workspace_idx=[3], pass_configs=pass_configs")
+    body = GEMM_SCALE.replace(
+        "T.copy(workspace_1[cid, vid", 'T.set_cross_flag("FIX", 0)\nT.wait_cross_flag(0)\nT.copy(workspace_1[cid, vid'
+    )
+    text = (
+        IMPORTS
+        + CONFIGS
+        + kernel(body, params=CV_PARAMS, jit="out_idx=[2], workspace_idx=[3], pass_configs=pass_configs")
+    )
     refused(text, "TL309")

@@ -6,7 +6,19 @@ import ast
 
 import pytest
 
-from tests.passes.support import CONFIGS, CV_PARAMS, GEMM_SCALE, IMPORTS, LOAD, STORE, gemm_file, kernel, migrated, same_results, vector_file
+from tests.passes.support import (
+    CONFIGS,
+    CV_PARAMS,
+    GEMM_SCALE,
+    IMPORTS,
+    LOAD,
+    STORE,
+    gemm_file,
+    kernel,
+    migrated,
+    same_results,
+    vector_file,
+)
 from tl2npu.migrate import check_text, migrate_text
 from tl2npu.options import Options
 
@@ -24,13 +36,27 @@ PLACES = {
     "main": IMPORTS + CONFIGS + '\n\nif __name__ == "__main__":\n' + indented(KERNEL) + "    print(factory())\n",
     "try": IMPORTS + CONFIGS + "\n\ntry:\n" + indented(KERNEL) + "except ImportError:\n    factory = None\n",
     "function": IMPORTS + CONFIGS + "\n\ndef make():\n" + indented(KERNEL) + "    return factory\n",
-    "conditional": IMPORTS + CONFIGS + "\n\nFAST = True\nif FAST:\n" + indented(KERNEL) + "else:\n" + indented(KERNEL.replace("exp", "abs")),
+    "conditional": IMPORTS
+    + CONFIGS
+    + "\n\nFAST = True\nif FAST:\n"
+    + indented(KERNEL)
+    + "else:\n"
+    + indented(KERNEL.replace("exp", "abs")),
     "async": IMPORTS + CONFIGS + "\n\nasync def make():\n" + indented(KERNEL) + "    return factory\n",
-    "local imports": "import torch\n\ndef make():\n    import tilelang\n    import tilelang.language as T\n" + indented(CONFIGS) + indented(KERNEL) + "    return factory\n",
+    "local imports": "import torch\n\ndef make():\n    import tilelang\n    import tilelang.language as T\n"
+    + indented(CONFIGS)
+    + indented(KERNEL)
+    + "    return factory\n",
     "star import": "import tilelang\nfrom tilelang.language import *\n" + CONFIGS + "\n\n" + KERNEL.replace("T.", ""),
     "other alias": IMPORTS.replace("as T", "as TL") + CONFIGS + "\n\n" + KERNEL.replace("T.", "TL."),
-    "no alias": "import tilelang\nimport tilelang.language\n" + CONFIGS + "\n\n" + KERNEL.replace("T.", "tilelang.language."),
-    "parts imported": "import tilelang\nimport tilelang.language as T\nfrom tilelang.language import copy, alloc_ub\n" + CONFIGS + "\n\n" + KERNEL.replace("T.copy", "copy").replace("T.alloc_ub", "alloc_ub"),
+    "no alias": "import tilelang\nimport tilelang.language\n"
+    + CONFIGS
+    + "\n\n"
+    + KERNEL.replace("T.", "tilelang.language."),
+    "parts imported": "import tilelang\nimport tilelang.language as T\nfrom tilelang.language import copy, alloc_ub\n"
+    + CONFIGS
+    + "\n\n"
+    + KERNEL.replace("T.copy", "copy").replace("T.alloc_ub", "alloc_ub"),
     "tabs": (IMPORTS + CONFIGS + "\n\n" + KERNEL).replace("    ", "\t"),
     "crlf": (IMPORTS + CONFIGS + "\n\n" + KERNEL + "\n").replace("\n", "\r\n"),
     "no final newline": IMPORTS + CONFIGS + "\n\n" + KERNEL,
@@ -38,10 +64,21 @@ PLACES = {
     "decorated twice": vector_file(VECTOR).replace("@tilelang.jit", "@cached\n@tilelang.jit"),
     "prim_func call": vector_file(VECTOR).replace("@T.prim_func\n", "@T.prim_func()\n"),
     "no jit": vector_file(VECTOR).replace("@tilelang.jit(out_idx=[2], pass_configs=pass_configs)\n", ""),
-    "kernel not in a factory": IMPORTS + "\n@T.prim_func\n" + KERNEL.split("    @T.prim_func\n")[1].replace("\n    return main", "").replace("\n    ", "\n").replace("    def main", "def main", 1),
-    "two prim_funcs": vector_file(VECTOR).replace("\n    return main\n", "\n" + kernel(VECTOR).split("def factory():\n")[1].replace("main", "other")),
-    "annotated result": vector_file(VECTOR).replace("def main(", "def main(", 1).replace("    ):\n", "    ) -> None:\n", 1),
-    "docstrings": vector_file('"""Doc."""\n' + VECTOR).replace("def factory():\n", 'def factory():\n    """Vector."""\n'),
+    "kernel not in a factory": IMPORTS
+    + "\n@T.prim_func\n"
+    + KERNEL.split("    @T.prim_func\n")[1]
+    .replace("\n    return main", "")
+    .replace("\n    ", "\n")
+    .replace("    def main", "def main", 1),
+    "two prim_funcs": vector_file(VECTOR).replace(
+        "\n    return main\n", "\n" + kernel(VECTOR).split("def factory():\n")[1].replace("main", "other")
+    ),
+    "annotated result": vector_file(VECTOR)
+    .replace("def main(", "def main(", 1)
+    .replace("    ):\n", "    ) -> None:\n", 1),
+    "docstrings": vector_file('"""Doc."""\n' + VECTOR).replace(
+        "def factory():\n", 'def factory():\n    """Vector."""\n'
+    ),
     "globals": vector_file(VECTOR, factory="global COUNT\nCOUNT = 1"),
     "unicode": vector_file("# größe ×2 → ok\n" + VECTOR),
     "form feed": IMPORTS + "\f\n" + CONFIGS + "\n\n" + KERNEL,
@@ -55,9 +92,12 @@ def test_kernels_in_odd_places(case: str) -> None:
     result = migrated(text)
     assert result.new_text is not None
     ast.parse(result.new_text)
-    assert all(k.target == "developer" for k in result.kernels) or case in ("no jit", "kernel not in a factory", "two prim_funcs", "local imports"), [
-        (k.name, k.target, k.reason) for k in result.kernels
-    ]
+    assert all(k.target == "developer" for k in result.kernels) or case in (
+        "no jit",
+        "kernel not in a factory",
+        "two prim_funcs",
+        "local imports",
+    ), [(k.name, k.target, k.reason) for k in result.kernels]
     assert len(result.kernels) == (2 if case in ("conditional", "two prim_funcs") else 1)
 
 
@@ -80,7 +120,17 @@ def test_the_style_of_the_file_stays(case: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "\n", "x = 1\n", "def f(:\n", "import tilelang\n", "\x00", "class A:\n    pass\n", "if True:\n  x = 1\n\ty = 2\n", "# only a comment"],
+    [
+        "",
+        "\n",
+        "x = 1\n",
+        "def f(:\n",
+        "import tilelang\n",
+        "\x00",
+        "class A:\n    pass\n",
+        "if True:\n  x = 1\n\ty = 2\n",
+        "# only a comment",
+    ],
 )
 def test_other_files_come_back_unchanged(text: str) -> None:
     for outcome in (migrate_text(text, "k.py", Options()), check_text(text, "k.py", Options())):
@@ -95,7 +145,13 @@ def test_lines_in_messages_are_those_of_the_input() -> None:
 
 
 def test_the_second_kernel_is_migrated_after_the_first() -> None:
-    text = vector_file(VECTOR, tail=kernel(VECTOR.replace("exp", "abs"), name="second") + kernel(GEMM_SCALE, params=CV_PARAMS, name="third", jit="out_idx=[2], workspace_idx=[3], pass_configs=pass_configs"))
+    text = vector_file(
+        VECTOR,
+        tail=kernel(VECTOR.replace("exp", "abs"), name="second")
+        + kernel(
+            GEMM_SCALE, params=CV_PARAMS, name="third", jit="out_idx=[2], workspace_idx=[3], pass_configs=pass_configs"
+        ),
+    )
     result = migrated(text)
     assert [k.target for k in result.kernels] == ["developer"] * 3
     for name in ("factory", "second", "third"):

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.passes.support import LOAD, STORE, developer, migrated, only, refused, right_or_refused, same_results, vector_file
+from tests.passes.support import (
+    LOAD,
+    STORE,
+    developer,
+    migrated,
+    only,
+    refused,
+    right_or_refused,
+    same_results,
+    vector_file,
+)
 
 TILE = 'a = T.alloc_ub((16, 64), "float32")\n'
 EXP = "T.tile.exp(a, a)\n"
@@ -18,7 +28,11 @@ WRITTEN_OUT = {
     "start indices": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 16, 0], a)", "vid == 0"),
     "reversed test": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 16, 0], a)", "0 == vid"),
     "other core first": ("T.copy(A[cid * 32 + 16, 0], a)", "T.copy(A[cid * 32, 0], a)", "vid == 1"),
-    "slices": ("T.copy(A[cid * 32 : cid * 32 + 16, :], a)", "T.copy(A[cid * 32 + 16 : cid * 32 + 32, :], a)", "vid == 0"),
+    "slices": (
+        "T.copy(A[cid * 32 : cid * 32 + 16, :], a)",
+        "T.copy(A[cid * 32 + 16 : cid * 32 + 32, :], a)",
+        "vid == 0",
+    ),
     "product": ("T.copy(A[32 * cid, 0], a)", "T.copy(A[(2 * cid + 1) * 16, 0], a)", "vid == 0"),
     "keywords": ("T.copy(src=A[cid * 32, 0], dst=a)", "T.copy(src=A[cid * 32 + 16, 0], dst=a)", "vid == 0"),
     "comments": ("T.copy(A[cid * 32, 0], a)  # top", "T.copy(A[cid * 32 + 16, 0], a)  # bottom", "vid == 0"),
@@ -102,7 +116,15 @@ def test_a_comment_above_a_guard_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "guard", ["if vid != 1:", "if not vid:", "if vid < 1:", "if vid == 0 and cid < 9:", "if vid == cid - cid:", "while vid == 0:"]
+    "guard",
+    [
+        "if vid != 1:",
+        "if not vid:",
+        "if vid < 1:",
+        "if vid == 0 and cid < 9:",
+        "if vid == cid - cid:",
+        "while vid == 0:",
+    ],
 )
 def test_other_conditions_on_vid(guard: str) -> None:
     right_or_refused(vector_file(ALONE.format(guard=guard).replace("while vid == 0:", "if vid == 0 or vid == 0:")))
@@ -140,7 +162,8 @@ def test_a_guard_around_an_accumulation_that_both_cores_would_do() -> None:
 
 def test_an_elif_for_the_other_core() -> None:
     text = vector_file(
-        f"{TILE}if vid == 0:\n    T.copy(A[cid * 32, 0], a)\nelif vid == 1:\n    T.copy(A[cid * 32 + 16, 0], a)\n{STORE}"
+        f"{TILE}if vid == 0:\n    T.copy(A[cid * 32, 0], a)\nelif vid == 1:\n"
+        f"    T.copy(A[cid * 32 + 16, 0], a)\n{STORE}"
     )
     right_or_refused(text)
     assert only(migrated(text)).disposition != "refused"

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.passes.support import LOAD, STORE, developer, migrated, only, refused, right_or_refused, same_results, vector_file
+from tests.passes.support import (
+    LOAD,
+    STORE,
+    developer,
+    migrated,
+    only,
+    refused,
+    right_or_refused,
+    same_results,
+    vector_file,
+)
 
 EXP = "T.tile.exp(a, a)\n"
 
@@ -119,8 +129,10 @@ def test_what_does_not_change_keeps_its_text() -> None:
 
 def test_keywords_semicolons_and_comments() -> None:
     old = vector_file(
-        '# head\na = T.alloc_ub(dtype="float32", shape=[16, 64]); T.copy(dst=a, src=A[cid * 32 + vid * 16, 0])  # load\n'
-        "T.tile.exp(\n    a,  # out\n    a,\n)\nT.copy(\n    dst=O[\n        cid * 32 + vid * 16,  # rows\n        0,\n    ],\n"
+        "# head\n"
+        'a = T.alloc_ub(dtype="float32", shape=[16, 64]); T.copy(dst=a, src=A[cid * 32 + vid * 16, 0])  # load\n'
+        "T.tile.exp(\n    a,  # out\n    a,\n)\nT.copy(\n    dst=O[\n"
+        "        cid * 32 + vid * 16,  # rows\n        0,\n    ],\n"
         "    src=a,\n)"
     )
     new = developer(old)
@@ -138,32 +150,46 @@ def test_several_tiles_of_different_sizes() -> None:
     same_results(old, developer(old))
 
 
-# What must not reach the full form, or must still be right there --------------------------------------------------------
+# What must not reach the full form, or must still be right there -----------------------------------------------------
 
 BODIES = {
     "every third row": "for i in range(0, 16, 3):\n    T.tile.exp(a[i, :], a[i, :])\n",
     "every other row": "for i in range(0, 16, 2):\n    T.tile.exp(a[i, :], a[i, :])\n",
-    "two rows at a time": "for i in range(8):\n    T.tile.exp(a[2 * i, :], a[2 * i, :])\n    T.tile.abs(a[2 * i + 1, :], a[2 * i + 1, :])\n",
+    "two rows at a time": (
+        "for i in range(8):\n    T.tile.exp(a[2 * i, :], a[2 * i, :])\n"
+        "    T.tile.abs(a[2 * i + 1, :], a[2 * i + 1, :])\n"
+    ),
     "the first rows": "for i in range(8):\n    T.tile.exp(a[i, :], a[i, :])\n",
     "the first row of all": "for i in range(16):\n    T.tile.add(a[i, :], a[i, :], a[0, :])\n",
     "the row above": "for i in range(15):\n    T.tile.add(a[i + 1, :], a[i + 1, :], a[i, :])\n",
     "the row number": "for i, j in T.Parallel(16, 64):\n    a[i, j] = a[i, j] * i\n",
     "a condition on the row": "for i in range(16):\n    if i < 8:\n        T.tile.exp(a[i, :], a[i, :])\n",
     "the same rows for both": "for i, j in T.Parallel(16, 64):\n    a[i, j] = a[i, j] + B[i, j]\n",
-    "a loop of copies for both": 'b = T.alloc_ub((16, 64), "float32")\nfor i in range(16):\n    T.copy(B[i, 0:64], b[i, :])\nT.tile.add(a, a, b)\n',
+    "a loop of copies for both": (
+        'b = T.alloc_ub((16, 64), "float32")\nfor i in range(16):\n'
+        "    T.copy(B[i, 0:64], b[i, :])\nT.tile.add(a, a, b)\n"
+    ),
     "a slice for both": 'b = T.alloc_ub((16, 64), "float32")\nT.copy(B[0, 0], b[0:16, :])\nT.tile.add(a, a, b)\n',
     "a tile for both": 'b = T.alloc_ub((16, 64), "float32")\nT.copy(B[0, 0], b)\nT.tile.add(a, a, b)\n',
-    "numbered rows": 'ix = T.alloc_ub((16,), "int32")\nT.tile.createvecindex(ix, 0)\nfor i, j in T.Parallel(16, 64):\n    a[i, j] = a[i, j] + ix[i]\n',
+    "numbered rows": (
+        'ix = T.alloc_ub((16,), "int32")\nT.tile.createvecindex(ix, 0)\n'
+        "for i, j in T.Parallel(16, 64):\n    a[i, j] = a[i, j] + ix[i]\n"
+    ),
     "a sorted tile": "T.tile.sort(a, a)\n",
     "a transposed tile": 'b = T.alloc_ub((16, 64), "float32")\nT.tile.transpose(b, a)\nT.tile.add(a, a, b)\n',
     "part of a cast": 'T.tile.cast(a, a, "CAST_RINT", 512)\n',
     "the first rows of a slice": 'b = T.alloc_ub((16, 64), "float32")\nT.copy(a, b)\nT.copy(b[0:8, :], a[8:16, :])\n',
-    "a column sum": 'm = T.alloc_ub((1, 64), "float32")\nT.reduce_sum(a, m, dim=0)\nfor i in range(16):\n    T.tile.add(a[i, :], a[i, :], m[0, :])\n',
+    "a column sum": (
+        'm = T.alloc_ub((1, 64), "float32")\nT.reduce_sum(a, m, dim=0)\n'
+        "for i in range(16):\n    T.tile.add(a[i, :], a[i, :], m[0, :])\n"
+    ),
     "a scalar": "T.tile.mul(a, a, vid + 1)\n",
     "a scalar of a tile": "T.tile.mul(a, a, a[0, 0])\n",
     "a value behind a name": "s = vid * 2\nT.tile.mul(a, a, s)\n",
     "a value behind a call": "s = T.max(vid, 0)\nT.tile.mul(a, a, s)\n",
-    "a part of a whole buffer": 'b = T.alloc_ub((32, 64), "float32")\nT.copy(B[cid * 32, 0], b)\nT.copy(b[vid * 16 : vid * 16 + 16, :], a)\n',
+    "a part of a whole buffer": (
+        'b = T.alloc_ub((32, 64), "float32")\nT.copy(B[cid * 32, 0], b)\nT.copy(b[vid * 16 : vid * 16 + 16, :], a)\n'
+    ),
     "one core's buffer": "for k in range(vid + 1):\n    T.tile.add(a, a, 1.0)\n",
 }
 
@@ -190,7 +216,7 @@ def test_offsets_that_are_no_halves(start: str, code: str) -> None:
 
 
 def test_an_odd_tile_is_not_taken_for_even() -> None:
-    """2 x 8 rows of 17: the last row of every block belongs to nobody in the old kernel either, so the grid has gaps."""
+    """2 x 8 rows of 17: the last row of every block belongs to nobody in the old kernel either, so there are gaps."""
     old = tile("17 // 2", "cid * 17 + vid * (17 // 2)")
     new = migrated(old).new_text or ""
     if only(migrated(old)).target.startswith("developer"):
@@ -206,7 +232,8 @@ def test_evenness_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["bm *= 2", "bm = bm + 16", "if bm > 8:\n    bm = 64", "for _ in range(1):\n    bm = 64", "bm = max(bm, 64)"]
+    "change",
+    ["bm *= 2", "bm = bm + 16", "if bm > 8:\n    bm = 64", "for _ in range(1):\n    bm = 64", "bm = max(bm, 64)"],
 )
 def test_a_size_that_changes_after_it_was_halved(change: str) -> None:
     old = tile("h", "cid * 32 + vid * h", factory=f"h = bm // 2\nprint(h)\n{change}", args="bm")

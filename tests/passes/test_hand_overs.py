@@ -51,7 +51,9 @@ def test_regions_spelled_in_different_ways(write: str, read: str) -> None:
 
 def test_names_order_and_keywords() -> None:
     body = GEMM_SCALE.replace("T.copy(c_l0, workspace_1[cid, 0, 0])", "T.copy(dst=workspace_1[cid, 0, 0], src=c_l0)")
-    body = body.replace("T.copy(workspace_1[cid, vid * 16, 0], u)", "T.copy(\n    src=workspace_1[cid, vid * 16, 0],\n    dst=u,\n)")
+    body = body.replace(
+        "T.copy(workspace_1[cid, vid * 16, 0], u)", "T.copy(\n    src=workspace_1[cid, vid * 16, 0],\n    dst=u,\n)"
+    )
     old = gemm_file(body.replace("cid", "block").replace("vid", "core")).replace("as (cid, vid)", "as (block, core)")
     new = developer(old)
     same_results(old, new)
@@ -68,9 +70,15 @@ def test_names_order_and_keywords() -> None:
         ("T.copy(c_l0, workspace_1[cid, 0, 0])", "if cid == 0:\n    T.copy(c_l0, workspace_1[cid, 0, 0])"),
         ("T.copy(c_l0, workspace_1[cid, 0, 0])", "for t in range(2):\n    T.copy(c_l0, workspace_1[cid, 0, 0])"),
         ("T.copy(workspace_1[cid, vid * 16, 0], u)", "T.copy(workspace_1[cid, vid * 16, 0], u[0:8, :])"),
-        ("T.copy(workspace_1[cid, vid * 16, 0], u)", "for i, j in T.Parallel(16, 64):\n    u[i, j] = workspace_1[cid, vid * 16 + i, j]"),
+        (
+            "T.copy(workspace_1[cid, vid * 16, 0], u)",
+            "for i, j in T.Parallel(16, 64):\n    u[i, j] = workspace_1[cid, vid * 16 + i, j]",
+        ),
         ("T.copy(workspace_1[cid, vid * 16, 0], u)", "T.copy(workspace_1[cid, vid * 16, 0], u, pad_value=1.0)"),
-        ("T.copy(workspace_1[cid, vid * 16, 0], u)", "T.copy(workspace_1[cid, vid * 16, 0], u)\nT.copy(workspace_1[cid, vid * 16, 0], v)"),
+        (
+            "T.copy(workspace_1[cid, vid * 16, 0], u)",
+            "T.copy(workspace_1[cid, vid * 16, 0], u)\nT.copy(workspace_1[cid, vid * 16, 0], v)",
+        ),
     ],
 )
 def test_near_misses(old_text: str, new_text: str) -> None:
@@ -84,10 +92,14 @@ def test_the_dtype_on_the_way_must_be_that_of_the_landing_buffer() -> None:
 
 # anchors -------------------------------------------------------------------------------------------------------------
 
-# The compiler reloads the landing buffer before the first call in the text that reads it; these readers stand elsewhere.
+# The compiler reloads the landing buffer before the first call in the text that reads it; these stand elsewhere.
 ANCHORED = {
     "rows in place": "for i in range(16):\n    T.tile.mul(u[i, :], u[i, :], 2.0)\nT.tile.abs(v, u)\n",
-    "row vector in place": 'm = T.alloc_ub((16,), "float32")\nT.tile.fill(m, 2.0)\nfor i, j in T.Parallel(16, 64):\n    u[i, j] = u[i, j] * m[i]\nT.tile.abs(v, u)\n',
+    "row vector in place": (
+        'm = T.alloc_ub((16,), "float32")\nT.tile.fill(m, 2.0)\n'
+        "for i, j in T.Parallel(16, 64):\n    u[i, j] = u[i, j] * m[i]\n"
+        "T.tile.abs(v, u)\n"
+    ),
     "accumulated into": "T.tile.fill(v, 1.0)\nT.tile.axpy(u, v, 2.0)\nT.tile.abs(v, u)\n",
     "under a condition": "T.tile.fill(v, 0.0)\nif cid >= 0:\n    T.tile.abs(v, u)\n",
     "element": "T.tile.fill(v, 0.0)\nfor i in range(16):\n    v[i, 0] = u[i, 0]\nT.tile.abs(u, v)\nT.tile.abs(v, u)\n",
@@ -113,18 +125,28 @@ def test_a_whole_tile_reader_needs_none() -> None:
 
 
 def test_a_landing_buffer_that_is_used_before() -> None:
-    old = gemm_file(CV_ALLOCS + "T.tile.fill(u, 3.0)\nT.tile.abs(v, u)\nT.copy(v, O[cid * 32 + vid * 16, 0])\n" + CV_CUBE + CV_VECTOR)
+    old = gemm_file(
+        CV_ALLOCS
+        + "T.tile.fill(u, 3.0)\nT.tile.abs(v, u)\nT.copy(v, O[cid * 32 + vid * 16, 0])\n"
+        + CV_CUBE
+        + CV_VECTOR
+    )
     same_results(old, developer(old))
     assert "TL216" in codes(old)
 
 
 def test_a_taken_name_of_a_landing_buffer() -> None:
-    body = "u_landing = 1\n" + GEMM_SCALE.replace("T.tile.mul(v, u, 2.0)", ANCHORED["rows in place"] + "T.tile.mul(v, v, u_landing)")
+    body = "u_landing = 1\n" + GEMM_SCALE.replace(
+        "T.tile.mul(v, u, 2.0)", ANCHORED["rows in place"] + "T.tile.mul(v, v, u_landing)"
+    )
     right_or_refused(gemm_file(body))
 
 
 ALLOCATIONS = {
-    "tuple": ('u = T.alloc_ub((16, 64), "float32")\nv = T.alloc_ub((16, 64), "float32")', 'u, v = T.alloc_ub((16, 64), "float32"), T.alloc_ub((16, 64), "float32")'),
+    "tuple": (
+        'u = T.alloc_ub((16, 64), "float32")\nv = T.alloc_ub((16, 64), "float32")',
+        'u, v = T.alloc_ub((16, 64), "float32"), T.alloc_ub((16, 64), "float32")',
+    ),
     "annotated": ('u = T.alloc_ub((16, 64), "float32")', 'u: T.Buffer = T.alloc_ub((16, 64), "float32")'),
     "several on a line": ('u = T.alloc_ub((16, 64), "float32")\n', 'u = T.alloc_ub((16, 64), "float32"); '),
 }
@@ -136,16 +158,22 @@ def test_anchors_for_allocations_written_in_other_ways(case: str) -> None:
     assert old in GEMM_SCALE
     text = gemm_file(GEMM_SCALE.replace(old, new).replace("T.tile.mul(v, u, 2.0)\n", ANCHORED["rows in place"]))
     if right_or_refused(text):
-        assert "alloc_ub((32, 64), \"float32\"), T." not in (migrated(text).new_text or "").split("u_landing =")[1].split("\n")[0]
+        assert (
+            'alloc_ub((32, 64), "float32"), T.'
+            not in (migrated(text).new_text or "").split("u_landing =")[1].split("\n")[0]
+        )
 
 
 def test_an_allocation_helper_and_an_anchor() -> None:
     body = GEMM_SCALE.replace('u = T.alloc_ub((16, 64), "float32")', "u = tile(16)")
-    text = gemm_file(body.replace("T.tile.mul(v, u, 2.0)\n", ANCHORED["rows in place"]), factory='def tile(rows):\n    return T.alloc_ub((rows, 64), "float32")')
+    text = gemm_file(
+        body.replace("T.tile.mul(v, u, 2.0)\n", ANCHORED["rows in place"]),
+        factory='def tile(rows):\n    return T.alloc_ub((rows, 64), "float32")',
+    )
     right_or_refused(text)
 
 
-# one hand-over, one pair of buffers -------------------------------------------------------------------------------------
+# one hand-over, one pair of buffers ----------------------------------------------------------------------------------
 
 AGAIN = (
     "T.gemm_v0(a_l1, b_l1, {src}, init=True)\nT.copy({src}, workspace_2[cid, 0, 0])\n"
@@ -154,22 +182,33 @@ AGAIN = (
 
 
 def test_a_landing_buffer_of_two_hand_overs_gets_a_twin() -> None:
-    old = gemm_file(CV_ALLOCS + 'd_l0 = T.alloc_L0C((32, 64), "float32")\n' + CV_CUBE + CV_VECTOR + AGAIN.format(src="d_l0"), params=WS2, jit=JIT2)
+    old = gemm_file(
+        CV_ALLOCS + 'd_l0 = T.alloc_L0C((32, 64), "float32")\n' + CV_CUBE + CV_VECTOR + AGAIN.format(src="d_l0"),
+        params=WS2,
+        jit=JIT2,
+    )
     new = developer(old)
     same_results(old, new)
     assert new.count("u_landing") == 3
 
 
 def test_one_pair_of_buffers_for_two_hand_overs_is_refused() -> None:
-    """Two copies from one L0C are rejected by the compiler: cube has 2 sync points, vector has 1 (facts, g2_same_pair)."""
+    """Two copies from one L0C are rejected: cube has 2 sync points, vector has 1 (facts, g2_same_pair)."""
     refused(gemm_file(GEMM_SCALE + AGAIN.format(src="c_l0"), params=WS2, jit=JIT2), "TL840")
 
 
 def test_three_hand_overs_to_one_buffer() -> None:
-    body = CV_ALLOCS + 'd_l0 = T.alloc_L0C((32, 64), "float32")\ne_l0 = T.alloc_L0C((32, 64), "float32")\n' + CV_CUBE + CV_VECTOR
+    body = (
+        CV_ALLOCS
+        + 'd_l0 = T.alloc_L0C((32, 64), "float32")\ne_l0 = T.alloc_L0C((32, 64), "float32")\n'
+        + CV_CUBE
+        + CV_VECTOR
+    )
     body += AGAIN.format(src="d_l0") + AGAIN.format(src="e_l0").replace("workspace_2", "workspace_3")
     params = (*WS2, 'workspace_3: T.Tensor((2, 32, 64), "float32")')
-    right_or_refused(gemm_file(body, params=params, jit="out_idx=[2], workspace_idx=[3, 4, 5], pass_configs=pass_configs"))
+    right_or_refused(
+        gemm_file(body, params=params, jit="out_idx=[2], workspace_idx=[3, 4, 5], pass_configs=pass_configs")
+    )
 
 
 def test_an_l1_buffer_that_was_loaded_from_elsewhere_before() -> None:
@@ -183,7 +222,9 @@ def test_an_l1_buffer_that_was_loaded_from_elsewhere_before() -> None:
     refused(gemm_file(body, params=F16))
 
 
-TO_CUBE = CV_ALLOCS + """
+TO_CUBE = (
+    CV_ALLOCS
+    + """
 p = T.alloc_ub((16, 64), "float16")
 T.copy(A[cid * 32 + vid * 16, 0], p)
 T.tile.mul(p, p, 2.0)
@@ -193,6 +234,7 @@ T.copy(B, b_l1)
 T.gemm_v0(a_l1, b_l1, c_l0, init=True)
 T.copy(c_l0, O[cid * 32, 0])
 """
+)
 
 
 def test_vector_to_cube() -> None:
@@ -206,7 +248,11 @@ def test_vector_to_cube() -> None:
     ("old_text", "new_text", "code"),
     [
         ("T.gemm_v0(a_l1, b_l1, c_l0, init=True)", "if cid == 0:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)", "TL846"),
-        ("T.gemm_v0(a_l1, b_l1, c_l0, init=True)", "for t in range(2):\n    T.gemm_v0(a_l1, b_l1, c_l0, init=(t == 0))", "TL845"),
+        (
+            "T.gemm_v0(a_l1, b_l1, c_l0, init=True)",
+            "for t in range(2):\n    T.gemm_v0(a_l1, b_l1, c_l0, init=(t == 0))",
+            "TL845",
+        ),
         ('p = T.alloc_ub((16, 64), "float16")', 'p = T.alloc_ub((16, 64), "float32")', "TL844"),
     ],
 )
@@ -216,7 +262,9 @@ def test_vector_to_cube_near_misses(old_text: str, new_text: str, code: str) -> 
 
 
 def test_a_result_that_is_parked_in_an_output() -> None:
-    body = GEMM_SCALE.replace("workspace_1[cid, 0, 0]", "O[cid * 32, 0]").replace("workspace_1[cid, vid * 16, 0]", "O[cid * 32 + vid * 16, 0]")
+    body = GEMM_SCALE.replace("workspace_1[cid, 0, 0]", "O[cid * 32, 0]").replace(
+        "workspace_1[cid, vid * 16, 0]", "O[cid * 32 + vid * 16, 0]"
+    )
     old = gemm_file(body, params=CV_PARAMS[:3], jit="out_idx=[-1], pass_configs=pass_configs")
     new = developer(old)
     same_results(old, new)
@@ -226,6 +274,8 @@ def test_a_result_that_is_parked_in_an_output() -> None:
 
 def test_an_output_that_keeps_what_was_parked_in_it() -> None:
     """Nothing overwrites the parked tile, so it is a result."""
-    body = GEMM_SCALE.replace("workspace_1[cid, 0, 0]", "O[cid * 32, 0]").replace("workspace_1[cid, vid * 16, 0]", "O[cid * 32 + vid * 16, 0]")
+    body = GEMM_SCALE.replace("workspace_1[cid, 0, 0]", "O[cid * 32, 0]").replace(
+        "workspace_1[cid, vid * 16, 0]", "O[cid * 32 + vid * 16, 0]"
+    )
     body = body.replace("T.copy(v, O[cid * 32 + vid * 16, 0])", "T.copy(v, A[cid * 32 + vid * 16, 0])")
     refused(gemm_file(body, params=CV_PARAMS[:3], jit="out_idx=[2], pass_configs=pass_configs"))

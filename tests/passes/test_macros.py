@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.passes.support import GEMM_SCALE, LOAD, STORE, developer, gemm_file, migrated, only, right_or_refused, same_results, vector_file
+from tests.passes.support import (
+    GEMM_SCALE,
+    LOAD,
+    STORE,
+    developer,
+    gemm_file,
+    migrated,
+    only,
+    right_or_refused,
+    same_results,
+    vector_file,
+)
 
 SMALL = 'w = T.alloc_ub((8, 64), "float32")\nT.copy(B[0, 0], w)\n'
 USE = "for i in range(8):\n    T.tile.add(w[i, :], w[i, :], 1.0)\n"
@@ -19,7 +30,10 @@ CASES = {
     "a size by keyword": (LOAD + "twice(rows=16, x=a)\n" + STORE, TWICE),
     "a default size": (LOAD + "twice(a)\n" + STORE, TWICE.replace("rows)", "rows=16)", 1)),
     "a size that is no name": (LOAD + "twice(a, 32 // 2)\n" + STORE, TWICE),
-    "a literal in the macro": (LOAD + "twice(a)\n" + STORE, TWICE.replace("x, rows)", "x)").replace("rows, 64", "16, 64")),
+    "a literal in the macro": (
+        LOAD + "twice(a)\n" + STORE,
+        TWICE.replace("x, rows)", "x)").replace("rows, 64", "16, 64"),
+    ),
     "a literal in the macro for two": (
         LOAD + 'w = T.alloc_ub((16, 64), "float32")\nT.copy(B[0, 0], w)\ntwice(a)\ntwice(w)\n' + STORE,
         TWICE.replace("x, rows)", "x)").replace("rows, 64", "16, 64"),
@@ -41,7 +55,10 @@ CASES = {
         'a = T.alloc_ub((16, 64), "float32")\nload(A, a, cid, vid, 16)\n' + STORE,
         "@T.macro\ndef load(src, dst, block, core, half):\n    T.copy(src[block * 2 * half + core * half, 0], dst)",
     ),
-    "an assigned macro": (LOAD + "done = twice(a)\n" + STORE, TWICE.replace("x, rows)", "x)").replace("rows, 64", "16, 64") + "\n    return 0"),
+    "an assigned macro": (
+        LOAD + "done = twice(a)\n" + STORE,
+        TWICE.replace("x, rows)", "x)").replace("rows, 64", "16, 64") + "\n    return 0",
+    ),
     "an allocation helper": ("a = tile(16)\nT.copy(A[cid * 32 + vid * 16, 0], a)\n" + STORE, TILE),
     "an allocation helper for two sizes": (
         "a = tile(16)\nw = tile(8)\nT.copy(A[cid * 32 + vid * 16, 0], a)\nT.copy(B[0, 0], w)\n" + USE + STORE,
@@ -55,17 +72,27 @@ CASES = {
         "a = tile(32)\nT.copy(A[cid * 32 + vid * 16, 0], a)\n" + STORE,
         'def tile(rows):\n    half = rows // 2\n    return T.alloc_ub((half, 64), "float32")',
     ),
-    "a shape helper": ("a = T.alloc_ub(shape(16), 'float32')\nT.copy(A[cid * 32 + vid * 16, 0], a)\n" + STORE, "def shape(rows):\n    return (rows, 64)"),
+    "a shape helper": (
+        "a = T.alloc_ub(shape(16), 'float32')\nT.copy(A[cid * 32 + vid * 16, 0], a)\n" + STORE,
+        "def shape(rows):\n    return (rows, 64)",
+    ),
     "a row helper": (
         'a = T.alloc_ub((16, 64), "float32")\nT.copy(A[row(cid, vid), 0], a)\nT.copy(a, O[row(cid, vid), 0])',
         "def row(block, core):\n    return block * 32 + core * 16",
     ),
     "a half helper": (
-        'a = T.alloc_ub((half(32), 64), "float32")\nT.copy(A[cid * 32 + vid * half(32), 0], a)\nT.copy(a, O[cid * 32 + vid * half(32), 0])',
+        (
+            'a = T.alloc_ub((half(32), 64), "float32")\n'
+            "T.copy(A[cid * 32 + vid * half(32), 0], a)\n"
+            "T.copy(a, O[cid * 32 + vid * half(32), 0])"
+        ),
         "def half(rows):\n    return rows // 2",
     ),
     "a lambda": (
-        'a = T.alloc_ub((16, 64), "float32")\nT.copy(A[row(vid), 0], a)\nT.copy(a, O[row(vid), 0])\nT.copy(a, O[row(vid) + 32, 0])',
+        (
+            'a = T.alloc_ub((16, 64), "float32")\nT.copy(A[row(vid), 0], a)\n'
+            "T.copy(a, O[row(vid), 0])\nT.copy(a, O[row(vid) + 32, 0])"
+        ),
         "row = lambda core: core * 16",
     ),
 }
@@ -78,7 +105,9 @@ def test_shared_code(case: str, threads: str) -> None:
     right_or_refused(vector_file(body, factory=factory), threads)
 
 
-@pytest.mark.parametrize("case", ["one call", "two calls alike", "a default size", "a literal in the macro", "an allocation helper"])
+@pytest.mark.parametrize(
+    "case", ["one call", "two calls alike", "a default size", "a literal in the macro", "an allocation helper"]
+)
 def test_simple_macros_reach_the_full_form(case: str) -> None:
     body, factory = CASES[case]
     old = vector_file(body, factory=factory)
@@ -91,8 +120,14 @@ def test_a_macro_of_two_kernels() -> None:
 
     macro = "\n\n" + TWICE.replace("x, rows)", "x)").replace("rows, 64", "16, 64") + "\n"
     first = LOAD + "twice(a)\n" + STORE
-    second = 'a = T.alloc_ub((16, 64), "float32")\nfor t in range(2):\n    T.copy(A[cid * 32 + t * 16, 0], a)\n    twice(a)\n    T.copy(a, O[cid * 32 + t * 16, 0])\n'
-    text = vector_file(first).replace("\n\n@tilelang.jit", macro + "\n\n@tilelang.jit", 1) + kernel(second, name="second")
+    second = (
+        'a = T.alloc_ub((16, 64), "float32")\nfor t in range(2):\n'
+        "    T.copy(A[cid * 32 + t * 16, 0], a)\n    twice(a)\n"
+        "    T.copy(a, O[cid * 32 + t * 16, 0])\n"
+    )
+    text = vector_file(first).replace("\n\n@tilelang.jit", macro + "\n\n@tilelang.jit", 1) + kernel(
+        second, name="second"
+    )
     result = migrated(text)
     assert result.new_text is not None
     same_results(text, result.new_text, factory="second")
@@ -101,13 +136,20 @@ def test_a_macro_of_two_kernels() -> None:
 
 def test_a_hand_over_in_a_macro_is_not_fused() -> None:
     macro = "@T.macro\ndef store(src, dst, block):\n    T.copy(src, dst[block, 0, 0])"
-    text = gemm_file(GEMM_SCALE.replace("T.copy(c_l0, workspace_1[cid, 0, 0])", "store(c_l0, workspace_1, cid)"), factory=macro)
+    text = gemm_file(
+        GEMM_SCALE.replace("T.copy(c_l0, workspace_1[cid, 0, 0])", "store(c_l0, workspace_1, cid)"), factory=macro
+    )
     assert only(migrated(text)).target != "developer"
 
 
 def test_a_sync_macro_goes_with_its_calls() -> None:
     macro = "@T.macro\ndef sync():\n    T.barrier_all()"
-    old = vector_file('with T.Scope("V"):\n    ' + (LOAD + "sync()\nT.tile.exp(a, a)\nsync()\n" + STORE).strip().replace("\n", "\n    "), factory=macro, head="pass_configs = {}\n")
+    old = vector_file(
+        'with T.Scope("V"):\n    '
+        + (LOAD + "sync()\nT.tile.exp(a, a)\nsync()\n" + STORE).strip().replace("\n", "\n    "),
+        factory=macro,
+        head="pass_configs = {}\n",
+    )
     new = developer(old)
     same_results(old, new)
     assert "sync" not in new.split("with T.Kernel")[1]

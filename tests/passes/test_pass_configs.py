@@ -8,16 +8,38 @@ from typing import Any
 import pytest
 
 from tests.passes.emulator import load
-from tests.passes.support import CONFIGS, GEMM_SCALE, KEYS, LOAD, STORE, CV_PARAMS, developer, gemm_file, kernel, migrated, refused, vector_file
+from tests.passes.support import (
+    CONFIGS,
+    CV_PARAMS,
+    GEMM_SCALE,
+    KEYS,
+    LOAD,
+    STORE,
+    developer,
+    gemm_file,
+    kernel,
+    migrated,
+    refused,
+    vector_file,
+)
 
 HEAD = "out_idx=[2], workspace_idx=[3]"
 JIT = HEAD + ", pass_configs=pass_configs"
-STRINGS = ("tl.ascend_auto_cv_combine", "tl.ascend_auto_cross_core_sync", "tl.ascend_auto_sync", "tl.ascend_memory_planning")
+STRINGS = (
+    "tl.ascend_auto_cv_combine",
+    "tl.ascend_auto_cross_core_sync",
+    "tl.ascend_auto_sync",
+    "tl.ascend_memory_planning",
+)
 REFUSED = GEMM_SCALE.replace("vid * 16, 0], u)", "vid * 8, 0], u)")
 
 
 def dict_of(keys: dict[str, bool], name: str = "pass_configs") -> str:
-    return f"{name} = {{\n" + "".join(f"    tilelang.PassConfigKey.{key}: {value},\n" for key, value in keys.items()) + "}\n"
+    return (
+        f"{name} = {{\n"
+        + "".join(f"    tilelang.PassConfigKey.{key}: {value},\n" for key, value in keys.items())
+        + "}\n"
+    )
 
 
 def compiled(text: str, defined: str = "DEBUG = False\n") -> list[dict[str, Any]]:
@@ -26,10 +48,11 @@ def compiled(text: str, defined: str = "DEBUG = False\n") -> list[dict[str, Any]
     text = text.replace("@tilelang.jit(", "@recorded(").replace("import tilelang\n", "import tilelang\n" + defined)
     text = text.replace("@recorded(", "@recorded(seen=SEEN, ")
     recorder = (
-        "SEEN = []\ndef recorded(seen=None, pass_configs=None, **rest):\n    seen.append(dict(pass_configs or {}))\n    return lambda f: f\n"
+        "SEEN = []\ndef recorded(seen=None, pass_configs=None, **rest):\n"
+        "    seen.append(dict(pass_configs or {}))\n    return lambda f: f\n"
     )
     space = load(text.replace(defined, defined + recorder))
-    names = dict(zip(STRINGS, KEYS))
+    names = dict(zip(STRINGS, KEYS, strict=True))
     found += [{names.get(key, key): value for key, value in configs.items()} for configs in space["SEEN"]]
     return found
 
@@ -51,17 +74,55 @@ WRITTEN = {
     "empty": ("", HEAD + ", pass_configs={}"),
     "alias of the enum": ("Key = tilelang.PassConfigKey\npass_configs = {Key.TL_ASCEND_AUTO_SYNC: True}\n", JIT),
     "dict call": ("pass_configs = dict({tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True})\n", JIT),
-    "merged": ("base = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\npass_configs = {**base, tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n", JIT),
-    "united": ("base = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\npass_configs = base | {tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n", JIT),
-    "updated": ("pass_configs = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\npass_configs.update({tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True})\n", JIT),
+    "merged": (
+        (
+            "base = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\n"
+            "pass_configs = {**base, tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n"
+        ),
+        JIT,
+    ),
+    "united": (
+        (
+            "base = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\n"
+            "pass_configs = base | {tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n"
+        ),
+        JIT,
+    ),
+    "updated": (
+        (
+            "pass_configs = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\n"
+            "pass_configs.update({tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True})\n"
+        ),
+        JIT,
+    ),
     "set later": ("pass_configs = {}\npass_configs[tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC] = True\n", JIT),
     "from a function": ("def configs():\n    return {}\n", HEAD + ", pass_configs=configs()"),
-    "comments": ("pass_configs = {\n    # sync\n    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,  # yes\n    # end\n}\n", JIT),
+    "comments": (
+        "pass_configs = {\n    # sync\n    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,  # yes\n    # end\n}\n",
+        JIT,
+    ),
     "no trailing comma": ("pass_configs = {\n    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True  # yes\n}\n", JIT),
-    "one line": ("pass_configs = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True, tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n", JIT),
+    "one line": (
+        "pass_configs = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True, "
+        "tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}\n",
+        JIT,
+    ),
     "all off": (dict_of(dict.fromkeys(KEYS, False)), JIT),
-    "a local dict of the same name": (dict_of({KEYS[2]: True}) + "def bench():\n    " + dict_of(ALL).replace("\n", "\n    ") + "return pass_configs\n", JIT),
-    "keys under a condition": (dict_of({KEYS[2]: True}) + f"if DEBUG:\n    pass_configs[tilelang.PassConfigKey.{KEYS[0]}] = True\n    pass_configs[tilelang.PassConfigKey.{KEYS[1]}] = True\n", JIT),
+    "a local dict of the same name": (
+        dict_of({KEYS[2]: True})
+        + "def bench():\n    "
+        + dict_of(ALL).replace("\n", "\n    ")
+        + "return pass_configs\n",
+        JIT,
+    ),
+    "keys under a condition": (
+        dict_of({KEYS[2]: True})
+        + (
+            f"if DEBUG:\n    pass_configs[tilelang.PassConfigKey.{KEYS[0]}] = True\n"
+            f"    pass_configs[tilelang.PassConfigKey.{KEYS[1]}] = True\n"
+        ),
+        JIT,
+    ),
     "a key that is deleted": (CONFIGS + f"del pass_configs[tilelang.PassConfigKey.{KEYS[1]}]\n", JIT),
     "a key that is popped": (CONFIGS + f"pass_configs.pop(tilelang.PassConfigKey.{KEYS[1]})\n", JIT),
     "cleared": (CONFIGS + "pass_configs.clear()\n", JIT),
@@ -111,15 +172,24 @@ def test_a_vector_kernel_needs_no_cross_core_sync() -> None:
     assert set(configs) == {KEYS[0], KEYS[2], KEYS[3]}
 
 
-# several kernels -------------------------------------------------------------------------------------------------------
+# several kernels -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_kernel_that_stays_keeps_its_configs(first: bool) -> None:
-    """A vector kernel that is refused shares the dict of one that is migrated: what it is compiled with must not change."""
-    stays = kernel(LOAD.replace("vid * 16", "vid * 8") + "T.barrier_all()\nT.sync_all()\nT.tile.atomic_add(A[0, 0], a)\n", params=CV_PARAMS, name="stays", jit="pass_configs=pass_configs")
+    """A vector kernel that is refused shares the dict of one that is migrated: what it is given must not change."""
+    stays = kernel(
+        LOAD.replace("vid * 16", "vid * 8") + "T.barrier_all()\nT.sync_all()\nT.tile.atomic_add(A[0, 0], a)\n",
+        params=CV_PARAMS,
+        name="stays",
+        jit="pass_configs=pass_configs",
+    )
     moves = kernel(GEMM_SCALE, params=CV_PARAMS, jit=JIT)
-    text = "import torch\nimport tilelang\nimport tilelang.language as T\n\n" + dict_of({KEYS[2]: True}) + (stays + moves if first else moves + stays)
+    text = (
+        "import torch\nimport tilelang\nimport tilelang.language as T\n\n"
+        + dict_of({KEYS[2]: True})
+        + (stays + moves if first else moves + stays)
+    )
     result = migrated(text)
     by_name = {k.name: k.target for k in result.kernels}
     assert by_name["factory.main"] == "developer"
@@ -131,22 +201,30 @@ def test_a_kernel_that_stays_keeps_its_configs(first: bool) -> None:
 
 def test_configs_inside_shared_arguments() -> None:
     head = f'JIT = {{"out_idx": [2], "pass_configs": {{tilelang.PassConfigKey.{KEYS[2]}: True}}}}\n'
-    stays = kernel(LOAD.replace("vid * 16", "vid * 8") + "T.sync_all()\nT.tile.atomic_add(A[0, 0], a)\n", name="stays", jit="**JIT")
-    text = vector_file(LOAD + "T.tile.exp(a, a)\n" + STORE, head=head, tail=stays).replace("out_idx=[2], pass_configs=pass_configs", "**JIT")
+    stays = kernel(
+        LOAD.replace("vid * 16", "vid * 8") + "T.sync_all()\nT.tile.atomic_add(A[0, 0], a)\n", name="stays", jit="**JIT"
+    )
+    text = vector_file(LOAD + "T.tile.exp(a, a)\n" + STORE, head=head, tail=stays).replace(
+        "out_idx=[2], pass_configs=pass_configs", "**JIT"
+    )
     result = migrated(text)
     if result.kernels[1].target == "none":
         assert compiled(result.new_text or "")[1] == {KEYS[2]: True}
 
 
 def test_two_kernels_migrated_with_one_dict() -> None:
-    text = gemm_file(jit=JIT, head=dict_of({KEYS[2]: True}), tail=kernel(GEMM_SCALE, params=CV_PARAMS, name="second", jit=JIT))
+    text = gemm_file(
+        jit=JIT, head=dict_of({KEYS[2]: True}), tail=kernel(GEMM_SCALE, params=CV_PARAMS, name="second", jit=JIT)
+    )
     result = migrated(text)
     assert [k.target for k in result.kernels] == ["developer", "developer"]
     assert compiled(result.new_text or "") == [ALL, ALL]
 
 
 def test_a_bare_decorator_gets_arguments() -> None:
-    text = vector_file(LOAD + "T.tile.exp(a, a)\n" + STORE, head="").replace("@tilelang.jit(out_idx=[2], pass_configs=pass_configs)", "@tilelang.jit")
+    text = vector_file(LOAD + "T.tile.exp(a, a)\n" + STORE, head="").replace(
+        "@tilelang.jit(out_idx=[2], pass_configs=pass_configs)", "@tilelang.jit"
+    )
     assert "@tilelang.jit(pass_configs=" in developer(text)
 
 

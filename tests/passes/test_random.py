@@ -9,9 +9,10 @@ from tests.passes.support import block, migrated, only, right_or_refused, same_r
 
 ALLOCS = "".join(f'{name} = T.alloc_ub((16, 64), "float32")\n' for name in "abc") + (
     'm = T.alloc_ub((16, 1), "float32")\nv = T.alloc_ub((16,), "float32")\nw = T.alloc_ub((64,), "float32")\n'
-    "T.copy(B[cid * 32 + {core}, 0], b)\nT.tile.fill(c, 0.5)\nT.tile.fill(m, 1.5)\nT.tile.fill(v, 2.0)\nT.copy(B[3, 0:64], w)\n"
+    "T.copy(B[cid * 32 + {core}, 0], b)\nT.tile.fill(c, 0.5)\nT.tile.fill(m, 1.5)\n"
+    "T.tile.fill(v, 2.0)\nT.copy(B[3, 0:64], w)\n"
 )
-LOAD = 'T.copy(A[cid * 32 + vid * 16, 0], a)\n'
+LOAD = "T.copy(A[cid * 32 + vid * 16, 0], a)\n"
 STORE = "T.copy(a, O[cid * 32 + vid * 16, 0])\n"
 PHASES = (Phase.explicit, Phase.generate)  # a failing kernel is small enough as it is
 tiles = st.sampled_from("abc")
@@ -85,7 +86,9 @@ any_statement = st.sampled_from(SPLITTABLE + SUSPICIOUS).flatmap(_filled)
 
 def kernel(statements: list[str], core: str = "vid * 16") -> str:
     text = vector_file(ALLOCS.replace("{core}", core) + LOAD + "\n".join(statements) + "\n" + STORE)
-    return text.replace("(64, 64)", "(ROWS, 64)").replace("64", "8").replace("1024", "128").replace("ROWS", "64")  # small is fast
+    return (
+        text.replace("(64, 64)", "(ROWS, 64)").replace("64", "8").replace("1024", "128").replace("ROWS", "64")
+    )  # small is fast
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, phases=PHASES)

@@ -7,7 +7,7 @@ import pytest
 from tests.passes.support import LOAD, STORE, developer, migrated, refused, right_or_refused, same_results, vector_file
 
 HALF = 'b = T.alloc_ub((16, 64), "float16")\n'
-BACK = 'T.copy(b, a)\n'
+BACK = "T.copy(b, a)\n"
 
 
 def codes(text: str) -> set[str]:
@@ -20,7 +20,7 @@ def codes(text: str) -> set[str]:
         'T.tile.cast(b, a, "CAST_RINT", 16 * 64)',
         'T.tile.cast(b, a, "CAST_RINT", 1024)',
         'T.tile.cast(b, a, mode="CAST_RINT", count=1024)',
-        'T.tile.cast(dst=b, src=a, mode=MODE, count=N)',
+        "T.tile.cast(dst=b, src=a, mode=MODE, count=N)",
     ],
 )
 def test_a_cast_of_the_whole_tile_becomes_a_copy(cast: str) -> None:
@@ -37,7 +37,7 @@ def test_a_cast_of_the_whole_tile_becomes_a_copy(cast: str) -> None:
     [
         'T.tile.cast(b, a, "CAST_FLOOR", 1024)',
         'T.tile.cast(b, a, "CAST_RINT", 512)',
-        'T.tile.cast(b, a, mode, 1024)',
+        "T.tile.cast(b, a, mode, 1024)",
         'T.tile.cast(b, a, "CAST_RINT", n)',
     ],
 )
@@ -66,7 +66,9 @@ SPREAD = "T.tile.broadcast(t, m)\n"
 SUB = "T.tile.sub(a, a, t)\n"
 
 
-@pytest.mark.parametrize("use", [SUB, "T.tile.add(a, t, a)\n", "T.tile.mul(a, a, t)\n", "T.tile.div(a, a, t)\nT.tile.add(a, a, t)\n"])
+@pytest.mark.parametrize(
+    "use", [SUB, "T.tile.add(a, t, a)\n", "T.tile.mul(a, a, t)\n", "T.tile.div(a, a, t)\nT.tile.add(a, a, t)\n"]
+)
 def test_a_broadcast_row_vector_becomes_an_element_wise_loop(use: str) -> None:
     old = vector_file(LOAD + ROWS + PEAK + "T.tile.add(m, m, 9.0)\n" + SPREAD + use + STORE)
     new = developer(old)
@@ -96,11 +98,24 @@ def test_the_loop_variables_are_new_names() -> None:
 # Each of these uses a broadcast tile whose value is not the vector's present one.
 STALE = {
     "the vector changes first": SPREAD + "T.tile.add(m, m, 1.0)\n" + SUB,
-    "broadcast in the first iteration": "for k in range(4):\n    T.reduce_max(a, m, dim=-1)\n    if k == 0:\n        T.tile.broadcast(t, m)\n    T.tile.sub(a, a, t)\n",
-    "broadcast in one branch": "if n > 0:\n    T.tile.fill(t, 2.0)\nelse:\n    T.tile.broadcast(t, m)\nT.tile.sub(a, a, t)\n",
-    "broadcast in the other branch": "if n > 0:\n    T.tile.broadcast(t, m)\nelse:\n    T.tile.fill(t, 2.0)\nT.tile.sub(a, a, t)\n",
-    "used before": "T.tile.fill(t, 1.0)\nfor k in range(3):\n    T.tile.sub(a, a, t)\n    T.reduce_max(a, m, dim=-1)\n    T.tile.broadcast(t, m)\n    T.tile.add(a, a, t)\n",
-    "changed later in the loop": "T.tile.broadcast(t, m)\nfor k in range(3):\n    T.tile.sub(a, a, t)\n    T.tile.add(m, m, 1.0)\n",
+    "broadcast in the first iteration": (
+        "for k in range(4):\n    T.reduce_max(a, m, dim=-1)\n    if k == 0:\n"
+        "        T.tile.broadcast(t, m)\n    T.tile.sub(a, a, t)\n"
+    ),
+    "broadcast in one branch": (
+        "if n > 0:\n    T.tile.fill(t, 2.0)\nelse:\n    T.tile.broadcast(t, m)\nT.tile.sub(a, a, t)\n"
+    ),
+    "broadcast in the other branch": (
+        "if n > 0:\n    T.tile.broadcast(t, m)\nelse:\n    T.tile.fill(t, 2.0)\nT.tile.sub(a, a, t)\n"
+    ),
+    "used before": (
+        "T.tile.fill(t, 1.0)\nfor k in range(3):\n    T.tile.sub(a, a, t)\n"
+        "    T.reduce_max(a, m, dim=-1)\n    T.tile.broadcast(t, m)\n"
+        "    T.tile.add(a, a, t)\n"
+    ),
+    "changed later in the loop": (
+        "T.tile.broadcast(t, m)\nfor k in range(3):\n    T.tile.sub(a, a, t)\n    T.tile.add(m, m, 1.0)\n"
+    ),
     "the tile changes": SPREAD + "T.tile.add(t, t, 1.0)\n" + SUB,
     "an element changes": SPREAD + "t[0, 0] = 5.0\n" + SUB,
     "an element of the vector changes": SPREAD + "for i in range(16):\n    m[i, 0] = 5.0\n" + SUB,
@@ -126,5 +141,13 @@ def test_a_tile_from_an_allocation_helper() -> None:
 
 
 def test_a_column_broadcast_is_not_rewritten() -> None:
-    old = vector_file(LOAD + 'm = T.alloc_ub((1, 64), "float32")\nT.copy(B[0, 0], m)\n' + ROWS.split("\n")[2] + "\n" + SPREAD + SUB + STORE)
+    old = vector_file(
+        LOAD
+        + 'm = T.alloc_ub((1, 64), "float32")\nT.copy(B[0, 0], m)\n'
+        + ROWS.split("\n")[2]
+        + "\n"
+        + SPREAD
+        + SUB
+        + STORE
+    )
     refused(old)

@@ -53,17 +53,56 @@ def test_loops_that_run_differently_are_not_joined(cube: str, vector: str) -> No
     assert "TL307" not in changes
 
 
-# Names mean one thing per core in the old text and one thing altogether in the new one -----------------------------------
+# Names mean one thing per core in the old text and one thing altogether in the new one -------------------------------
 
 NAMES = {
-    "the same name for two values": {"cube_start": "off = i * 16", "k_row": "off", "w_row": "off", "vector_late": "off = i * 3"},
-    "the same name for the same value": {"cube_start": "off = i * 16", "k_row": "off", "w_row": "off", "vector_late": "off = i * 16"},
-    "a value that is carried on": {"cube_top": "off = 0", "k_row": "off", "w_row": "off", "cube_late": "", "vector_late": "off = 32"},
-    "counters": {"cube_top": "n = 0", "k_row": "n", "w_row": "n", "vector_top": "n = 16", "vector_late": "T.tile.add(t, t, n)"},
+    "the same name for two values": {
+        "cube_start": "off = i * 16",
+        "k_row": "off",
+        "w_row": "off",
+        "vector_late": "off = i * 3",
+    },
+    "the same name for the same value": {
+        "cube_start": "off = i * 16",
+        "k_row": "off",
+        "w_row": "off",
+        "vector_late": "off = i * 16",
+    },
+    "a value that is carried on": {
+        "cube_top": "off = 0",
+        "k_row": "off",
+        "w_row": "off",
+        "cube_late": "",
+        "vector_late": "off = 32",
+    },
+    "counters": {
+        "cube_top": "n = 0",
+        "k_row": "n",
+        "w_row": "n",
+        "vector_top": "n = 16",
+        "vector_late": "T.tile.add(t, t, n)",
+    },
     "a name that is added to": {"cube_top": "n = 0", "w_row": "n", "vector_late": "n = 16\nn += 16"},
-    "an outer variable in the cube": {"around": "for h in T.serial(2):", "cube_loop": "for _ in T.serial(4):", "vector_loop": "for h in T.serial(4):", "k_row": "h * 16", "w_row": "h * 16"},
-    "an outer variable in the vector core": {"around": "for h in T.serial(2):", "cube_loop": "for h in T.serial(4):", "vector_loop": "for _ in T.serial(4):", "k_row": "h * 16", "w_row": "h * 16", "vector_late": "T.tile.mul(t, t, h)"},
-    "an outer variable that both shadow": {"around": "for i in T.serial(2):", "vector_loop": "for j in T.serial(4):", "vector_late": "T.tile.mul(t, t, i)"},
+    "an outer variable in the cube": {
+        "around": "for h in T.serial(2):",
+        "cube_loop": "for _ in T.serial(4):",
+        "vector_loop": "for h in T.serial(4):",
+        "k_row": "h * 16",
+        "w_row": "h * 16",
+    },
+    "an outer variable in the vector core": {
+        "around": "for h in T.serial(2):",
+        "cube_loop": "for h in T.serial(4):",
+        "vector_loop": "for _ in T.serial(4):",
+        "k_row": "h * 16",
+        "w_row": "h * 16",
+        "vector_late": "T.tile.mul(t, t, h)",
+    },
+    "an outer variable that both shadow": {
+        "around": "for i in T.serial(2):",
+        "vector_loop": "for j in T.serial(4):",
+        "vector_late": "T.tile.mul(t, t, i)",
+    },
     "buffers of the same name": {
         "cube_top": 'x = T.alloc_L1((16, 64), "float16")\nT.copy(B[0, 0], x)',
         "cube_late": "T.gemm_v0(q_l1, x, s_l0, transpose_B=True, init=True)",
@@ -81,7 +120,13 @@ def test_names_of_both_cores(case: str, threads: str) -> None:
 
 
 def test_comments_in_scopes_stay() -> None:
-    new = developer(two_way(cube_top="# load the queries", vector_late="# scale\nT.tile.mul(t, t, 2.0)  # twice", between="# now the vector core"))
+    new = developer(
+        two_way(
+            cube_top="# load the queries",
+            vector_late="# scale\nT.tile.mul(t, t, 2.0)  # twice",
+            between="# now the vector core",
+        )
+    )
     for comment in ("# load the queries", "# scale", "# twice", "# now the vector core"):
         assert comment in new
 
@@ -96,7 +141,8 @@ def test_statements_of_one_core_keep_their_order() -> None:
 
 def test_a_vector_kernel_in_a_scope() -> None:
     old = vector_file(
-        'a = T.alloc_ub((16, 64), "float32")\nwith T.Scope("V"):\n    # rows\n    T.copy(A[cid * 32 + vid * 16, 0], a)\n'
+        'a = T.alloc_ub((16, 64), "float32")\nwith T.Scope("V"):\n    # rows\n'
+        "    T.copy(A[cid * 32 + vid * 16, 0], a)\n"
         "    T.barrier_all()\n    T.tile.exp(a, a)\n    T.barrier_all()\n    T.copy(a, O[cid * 32 + vid * 16, 0])",
         head="pass_configs = {}\n",
     )
@@ -107,5 +153,9 @@ def test_a_vector_kernel_in_a_scope() -> None:
 
 def test_scopes_one_after_the_other() -> None:
     text = two_way().replace("    T.tile.fill(acc, 0.0)\n", "    pass\n", 1)
-    text = text.replace('with T.Scope("C"):', 'with T.Scope("V"):\n                T.tile.fill(acc, 0.0)\n            with T.Scope("C"):', 1)
+    text = text.replace(
+        'with T.Scope("C"):',
+        'with T.Scope("V"):\n                T.tile.fill(acc, 0.0)\n            with T.Scope("C"):',
+        1,
+    )
     same_results(text, developer(text))

@@ -18,7 +18,9 @@ for i, j in T.Parallel(16, 64):
 def fallback(name: str, body: str = GEMM_SCALE) -> str:
     """A kernel that cannot be split (both cores use one row of columns) and exchanges tiles through ``name``."""
     body = body.replace("T.tile.mul(v, u, 2.0)\n", "T.tile.mul(v, u, 2.0)\n" + ROW)
-    return gemm_file(body.replace("workspace_1", name), params=[p.replace("workspace_1", name) for p in CV_PARAMS], jit=JIT)
+    return gemm_file(
+        body.replace("workspace_1", name), params=[p.replace("workspace_1", name) for p in CV_PARAMS], jit=JIT
+    )
 
 
 @pytest.mark.parametrize("name", ["scratch", "ws", "C", "buffer_1"])
@@ -56,7 +58,9 @@ def test_an_output_cannot_be_renamed() -> None:
 
 
 def test_strings_attributes_and_keywords_of_the_name_stay() -> None:
-    body = 'tag = "scratch"\n' + GEMM_SCALE.replace("T.tile.mul(v, u, 2.0)", "T.tile.mul(v, u, 2.0)  # scratch\nT.printf(cfg.scratch)")
+    body = 'tag = "scratch"\n' + GEMM_SCALE.replace(
+        "T.tile.mul(v, u, 2.0)", "T.tile.mul(v, u, 2.0)  # scratch\nT.printf(cfg.scratch)"
+    )
     new = migrated(fallback("scratch", body)).new_text or ""
     assert '"scratch"' in new
     assert "# scratch" in new

@@ -7,7 +7,20 @@ import re
 
 import pytest
 
-from tests.passes.support import CV_ALLOCS, CV_CUBE, CV_PARAMS, CV_VECTOR, GEMM_SCALE, IMPORTS, CONFIGS, developer, gemm_file, kernel, migrated, refused
+from tests.passes.support import (
+    CONFIGS,
+    CV_ALLOCS,
+    CV_CUBE,
+    CV_PARAMS,
+    CV_VECTOR,
+    GEMM_SCALE,
+    IMPORTS,
+    developer,
+    gemm_file,
+    kernel,
+    migrated,
+    refused,
+)
 
 A, B, OUT, WS = CV_PARAMS
 HOST = "out_idx=[2], pass_configs=pass_configs"
@@ -127,7 +140,12 @@ def test_calls_no_longer_pass_the_workspace(tail: str) -> None:
         "print('nobody calls it')\n",
         CALL + "o = kernel(a, b, ws)\nbench(kernel, a, b, torch.empty((2, 32, 64)))\n",
         CALL + "o = kernel(a, b, ws)\nfast = kernel\nfast(a, b, c)\n",
-        CALL + "o = kernel(a, b, ws)\nclass Layer:\n    def __init__(self):\n        self.kernel = factory()\n    def run(self, x, y, z):\n        return self.kernel(x, y, z)\n",
+        CALL
+        + (
+            "o = kernel(a, b, ws)\nclass Layer:\n    def __init__(self):\n"
+            "        self.kernel = factory()\n    def run(self, x, y, z):\n"
+            "        return self.kernel(x, y, z)\n"
+        ),
         CALL + "o = kernel(a, b, ws)\nkernels = {'gemm': factory()}\nkernels['gemm'](a, b, c)\n",
         CALL + "o = kernel(a, b, ws)\nfor k in [factory()]:\n    k(a, b, c)\n",
         CALL + "o = kernel(a, b, ws)\nrun = lambda k=factory(): k(a, b, c)\n",
@@ -142,7 +160,12 @@ def test_calls_that_cannot_be_changed_with_certainty(tail: str) -> None:
 
 
 def test_a_kernel_of_the_same_name_in_another_function_is_another_kernel() -> None:
-    other = kernel('u = T.alloc_ub((7, 64), "float32")\nT.copy(A[cid, 0], u)\nT.copy(u, O[cid + vid, 0])', params=(*CV_PARAMS[:2], WS, OUT), name="plain", jit="out_idx=[3], pass_configs=pass_configs")
+    other = kernel(
+        'u = T.alloc_ub((7, 64), "float32")\nT.copy(A[cid, 0], u)\nT.copy(u, O[cid + vid, 0])',
+        params=(*CV_PARAMS[:2], WS, OUT),
+        name="plain",
+        jit="out_idx=[3], pass_configs=pass_configs",
+    )
     tail = other + (
         "\n\ndef one(a, b):\n    kernel = factory()\n    return kernel(a, b, torch.empty((2, 32, 64)))\n"
         "\n\ndef two(a, b):\n    kernel = plain()\n    return kernel(a, b, make(b))\n"
@@ -151,7 +174,7 @@ def test_a_kernel_of_the_same_name_in_another_function_is_another_kernel() -> No
     assert "return kernel(a, b, make(b))" in new
 
 
-# several kernels -------------------------------------------------------------------------------------------------------
+# several kernels -----------------------------------------------------------------------------------------------------
 
 REFUSED = CV_ALLOCS + CV_CUBE + CV_VECTOR.replace("vid * 16, 0], u)", "vid * 8, 0], u)")
 
@@ -176,8 +199,18 @@ def test_arguments_that_two_compilations_share(second_body: str) -> None:
 
 
 def test_a_compile_call_beside_the_factory() -> None:
-    text = IMPORTS + CONFIGS + kernel(GEMM_SCALE, params=CV_PARAMS).replace("@tilelang.jit(out_idx=[2], workspace_idx=[3], pass_configs=pass_configs)\n", "")
+    text = (
+        IMPORTS
+        + CONFIGS
+        + kernel(GEMM_SCALE, params=CV_PARAMS).replace(
+            "@tilelang.jit(out_idx=[2], workspace_idx=[3], pass_configs=pass_configs)\n", ""
+        )
+    )
     text = re.sub(r"@tilelang.jit\(.*\)\n", "", text)
-    text += "\n\nkernel = tilelang.compile(factory(), out_idx=[-2], workspace_idx=[3], pass_configs=pass_configs)\no = kernel(a, b)\n"
+    text += (
+        "\n\n"
+        "kernel = tilelang.compile(factory(), out_idx=[-2], workspace_idx=[3], pass_configs=pass_configs)\n"
+        "o = kernel(a, b)\n"
+    )
     new = developer(text)
     assert "tilelang.compile(factory(), out_idx=[2], pass_configs=pass_configs)" in new

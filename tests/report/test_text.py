@@ -23,7 +23,7 @@ def test_kernels_with_their_diagnostics_and_changes() -> None:
         diagnostics=(finding(21, "b", help="less"), finding(5, None), finding(2, "a", "warning")),
         changes=(
             Change("TL201", 11, "done", "a"),
-            Change("TL235", 12, "risky", "a", "unsafe"),
+            Change("TL202", 12, "risky", "a", "unsafe"),
             Change("TL1", 1, "import"),
         ),
     )
@@ -32,7 +32,7 @@ def test_kernels_with_their_diagnostics_and_changes() -> None:
         "k.py:10 a: migrated -> developer (why)",
         "  k.py:2:3 TL801 memory-capacity at 2",
         "    line 11: TL201 done",
-        "    line 12: TL235 risky [unsafe]",
+        "    line 12: TL202 risky [unsafe]",
         "k.py:20 b: refused",
         "  k.py:21:3 TL801 memory-capacity at 21",
         "    help: less",
@@ -42,6 +42,20 @@ def test_kernels_with_their_diagnostics_and_changes() -> None:
         "",
     ]
     assert "TL201 done" not in TextReport().render([file])
+
+
+def test_changes_stand_in_the_order_of_lines_and_once() -> None:
+    """Of two changes of one line the one that was made first comes first."""
+    made = (("TL203", 12, "b"), ("TL210", 9, "c"), ("TL203", 12, "b"), ("TL201", 12, "a"), ("TL203", 12, "d"))
+    changes = tuple(Change(code, line, message, "a") for code, line, message in made)
+    file = FileResult("k.py", "old", "new", kernels=(kernel("a", 1),), changes=changes)
+    lines = TextReport(explain=True).render([file]).split("\n")
+    assert lines[1:-2] == [
+        "    line 9: TL210 c",
+        "    line 12: TL203 b",
+        "    line 12: TL201 a",
+        "    line 12: TL203 d",
+    ]
 
 
 def test_kernels_of_one_name_keep_their_own_findings() -> None:

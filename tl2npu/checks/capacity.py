@@ -3,7 +3,7 @@
 The compiler gives no error text: with memory planning it crashes, without it the addresses run over. So the planner is
 repeated here (``src/transform/ascend_memory_planning.cc``: intervals from first to last use, new memory first, then
 reuse), and the operand slots of ``gemm_v0`` are computed. What the compiler adds itself (temporaries of reductions and
-of long expressions) is not counted. Evidence: compiler-facts.md, sections 4 (g8_l0a, l0a2) and 8.
+of long expressions) is not counted. Evidence: facts 4 (g8_l0a, l0a2) and 8.
 """
 
 from __future__ import annotations

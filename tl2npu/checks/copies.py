@@ -1,7 +1,7 @@
 """TL892: column slices between global memory and UB.
 
-The rows of the slice are packed one behind the other, without the stride of the UB buffer. Evidence: compiler-facts.md,
-section 1 (g1_g_cols, gy_t2_colpartial, gy_ubub_col).
+The rows of the slice are packed one behind the other, without the stride of the UB buffer. Evidence: facts 1
+(g1_g_cols, gy_t2_colpartial, gy_ubub_col).
 """
 
 from __future__ import annotations

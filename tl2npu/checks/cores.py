@@ -1,6 +1,6 @@
 """TL860 to TL862, TL865, TL866, TL894, TL895: statements that end up on the core that cannot run them.
 
-Evidence: compiler-facts.md, sections 3 and 4; legacy-to-developer.md, 2.2 and 3.D.
+Evidence: facts 3 and 4, E12, E13, E22, E32 and E37; ``src/transform/ascend_combinecv.cc`` places the statements.
 """
 
 from __future__ import annotations

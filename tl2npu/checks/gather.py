@@ -1,6 +1,6 @@
 """TL852 to TL855: rows that an index in UB picks, and partial loads of L1 tiles.
 
-Evidence: compiler-facts.md, sections 1 and 2 (g1_g_gather, g2_rows_*); legacy-to-developer.md, R-GATHER to R-L1PART.
+Evidence: facts 1 (g1_g_gather) and 2 (g2_rows_*), E28, E80, E81 and E83.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TL894, TL898, TL899: memories of a product, the first step of a chain, tiles that are no whole fractals.
 
-Evidence: compiler-facts.md, section 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
+Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """TL835, TL840, TL841, TL843 to TL847, TL856, TL869: may these on-chip copies stand as they are?
 
 The compiler routes each through a workspace of the whole tile, keyed by buffer name, and loads the tile back once,
-before the first call that reads it. Evidence: compiler-facts.md, section 2; legacy-to-developer.md, 2.4 and 3.C.
+before the first call that reads it. Evidence: facts 2 and
+``src/transform/ascend_workspace_reduction.cc``.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _same_dtype(left: Buffer, right: Buffer) -> bool:
 
 
 def _check_reader(subject: Subject, item: OnChip) -> Iterator[Finding]:
-    """The load must stand where, and as often as, the tile arrives (R-1CONS)."""
+    """The load must stand where, and as often as, the tile arrives."""
     dst, reader = item.dst, item.reader
     first = reader.placed.order if reader is not None else None
     for touch in item.touches:

@@ -1,7 +1,7 @@
 """TL880 to TL882, TL884: what the runtime around a kernel with on-chip hand-overs cannot do.
 
-The workspaces that the compiler adds are parameters behind the user's, one tile for every block. Evidence:
-compiler-facts.md, sections 2 (g6_neg), 6 and 7; legacy-to-developer.md, 3.F.
+The workspaces that the compiler adds are parameters behind the user's, one tile for every block. Evidence: facts 2
+(g6_neg), 6 and 7, E87 and E88.
 """
 
 from __future__ import annotations

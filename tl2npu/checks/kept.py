@@ -1,6 +1,6 @@
 """TL840, TL842, TL849 to TL851, TL868: global tensors that carry data within a kernel, on purpose or by mistake.
 
-Evidence: compiler-facts.md, section 6; legacy-to-developer.md, 2.3, R-REGION, R-VV, R-WSNAME, R-WSCLASH.
+Evidence: facts 6, E21 and E47; ``src/transform/ascend_combinecv.cc`` pairs the copies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TL871, TL890, TL891, TL893, TL896: what ``T.Parallel`` turns into wrong or impossible vector instructions.
 
-Evidence: compiler-facts.md, section 3.
+Evidence: facts 3, measured with the compiler at 95acbd7f.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TL875 to TL878: ``T.Pipelined`` loops that hand tiles over between the cores.
 
-Evidence: compiler-facts.md, section 2 (pipelined loops); legacy-to-developer.md, 2.6 and 3.E.
+Evidence: facts 2 (g7_pipe*, g9_*_p*, g9_rem32) and E23, measured with the compiler at 95acbd7f.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only producer-to-consumer flags are inserted; nothing makes a producer wait until its last value was taken. The two
 cores are run as two processes with those flags, and every hand-over has one slot (a kept workspace has those that its
-indices name). Evidence: compiler-facts.md, section 2 (g9_*); legacy-to-developer.md, 2.3 and R-WAR.
+indices name). Evidence: facts 2 (g9_*) and E14; ``src/transform/ascend_combinecv.cc``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TL830, TL832 to TL834, TL836 to TL838: operators that ``threads=2`` does not cut in half together with their buffers.
 
-Evidence: compiler-facts.md, section 1; legacy-to-developer.md, 2.5 (5), (6) and 3.B.
+Evidence: facts 1 and ``src/transform/ascend_vid_reduction.cc``, which lists the operators that it adapts.
 """
 
 from __future__ import annotations

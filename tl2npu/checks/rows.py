@@ -1,7 +1,8 @@
 """TL820 to TL831: is every tile split by rows the way ``threads=2`` splits it?
 
 The compiler halves dim 0 of every UB buffer, adds the offset of the vector core to one index of a global tensor, and
-halves loops over rows; it proves nothing. Evidence: compiler-facts.md, section 1; legacy-to-developer.md, 2.5 and 3.A.
+halves loops over rows; it proves nothing. Evidence: facts 1 and
+``src/transform/ascend_vid_reduction.cc``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TL810 to TL816: the self-check list of a migrated kernel: launch, leftovers, pass_configs.
 
-Evidence: developer-mode.md (self-check); compiler-facts.md, sections 5 and 6; legacy-to-developer.md, 3.D.
+Evidence: facts 5 and 6 and E46, measured with the compiler at 95acbd7f.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What ``threads=2`` does to a kernel: the buffers and loops that the compiler cuts in half, and those it leaves whole.
 
-Mirrors ``src/transform/ascend_vid_reduction.cc`` (legacy-to-developer.md, 2.5): every UB buffer loses half of dim 0
+Mirrors ``src/transform/ascend_vid_reduction.cc``: every UB buffer loses half of dim 0
 except those that a copy fills through an index read from UB; a loop is halved if its plain variable is the first index
 of a halved buffer. Nothing else knows of the split, which is why the checks of rows exist.
 """

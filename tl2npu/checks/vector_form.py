@@ -1,6 +1,6 @@
 """What a store in ``T.Parallel`` becomes: one vector instruction, one per row, or a scalar loop.
 
-Decides which accesses the later passes see as calls. Evidence: compiler-facts.md, section 3, and
+Decides which accesses the later passes see as calls. Evidence: facts 3 and
 ``src/transform/ascend_lower_parallel_to_vector.cc``.
 """
 

@@ -1,8 +1,7 @@
 """What one version of the Ascend TileLang compiler does, keyed by the month of its sources.
 
-Sources: tile-ai/tilelang-ascend, branch ascendc_pto. "facts" are rows of the project's measured facts (a minimal kernel
-through the real passes, numbers compared on a CPU simulator); E<n> are the experiments, and #n the issues and pull
-requests, of the project's survey of the compiler's passes.
+Sources: tile-ai/tilelang-ascend, branch ascendc_pto. "facts" and E<n> are experiments with the
+compiler at 95acbd7f, #n issues and pull requests of that repository; docs/limits.md says how they were made.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.dialects.pass_configs import canonical_key
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factory import Compilation, FileKernels
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, walk
 
 COMBINE = "TL_ASCEND_AUTO_CV_COMBINE"
 CV_SYNC = "TL_ASCEND_AUTO_CV_SYNC"
@@ -31,6 +32,11 @@ class Configs:
     literal: cst.Dict | None = None
     shared: bool = False
     unknown: bool = False
+    sure: set[str] = field(default_factory=set)
+
+    def is_on(self, key: str) -> bool:
+        """The key is certainly True: nothing unread comes after it."""
+        return self.values.get(key) is True and (not self.unknown or key in self.sure)
 
     @property
     def all_off(self) -> bool:
@@ -44,10 +50,27 @@ def read_configs(file: FileKernels, compilation: Compilation, elsewhere: Contain
     node = compilation.kwargs.get("pass_configs")
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         return result
+    if isinstance(node, cst.Name) and _is_argument(file, compilation.node, node.value):
+        result.unknown = True
+        return result
     _read_value(file, node, result, 0)
     if isinstance(node, cst.Name) and node.value in elsewhere:
         result.shared = True
     return result
+
+
+def _is_argument(file: FileKernels, node: cst.CSTNode, name: str) -> bool:
+    """True if a function around the compilation binds the name: it is not the module's."""
+    for above in file.index.ancestors(node):
+        if isinstance(above, cst.FunctionDef) and any(node is item.decorator for item in above.decorators):
+            continue  # the decorated function itself
+        if isinstance(above, cst.FunctionDef):
+            params = (*above.params.posonly_params, *above.params.params, *above.params.kwonly_params)
+            if any(param.name.value == name for param in params):
+                return True
+            if any(name in assigned_names(statement) for statement in above.body.body):
+                return True
+    return False
 
 
 def _read_value(file: FileKernels, node: cst.BaseExpression, result: Configs, depth: int) -> None:
@@ -78,39 +101,78 @@ def _read_nested(file: FileKernels, node: cst.BaseExpression, result: Configs, d
     inner = Configs()
     _read_value(file, node, inner, depth + 1)
     result.values.update(inner.values)
-    result.unknown = result.unknown or inner.unknown
+    if inner.unknown:
+        result.unknown = True
+        result.sure.clear()
+    else:
+        result.sure |= set(inner.values)
 
 
 def _read_name(file: FileKernels, name: str, result: Configs, depth: int) -> None:
-    """A name: its assignment, and whatever is put into the dict afterwards."""
+    """A name of the module: its assignment, and whatever is put into the dict afterwards."""
     found = False
-    for small in file.index.statements:
-        if isinstance(small, cst.Assign) and len(small.targets) == 1:
-            target = small.targets[0].target
-            if isinstance(target, cst.Name) and target.value == name:
+    for statement in file.index.module.body:
+        if not isinstance(statement, cst.SimpleStatementLine):
+            if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and _touches(statement, name):
+                result.unknown = True  # changed under a condition or in a loop
+                result.sure.clear()
+            continue
+        for small in statement.body:
+            if isinstance(small, (cst.Assign, cst.AnnAssign)) and _is_plain(small, name):
                 found = True
-                _read_value(file, small.value, result, depth + 1)
-            elif (
-                isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name) and target.value.value == name
-            ):
-                index = target.slice[0].slice
-                if isinstance(index, cst.Index):
-                    _read_pair(file, index.value, small.value, result)
-        elif isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name) and small.target.value == name:
-            if small.value is not None:
-                found = True
-                _read_value(file, small.value, result, depth + 1)
-        elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-            func = small.value.func
-            if isinstance(func, cst.Attribute) and isinstance(func.value, cst.Name) and func.value.value == name:
-                if func.attr.value == "update" and len(small.value.args) == 1:
-                    _read_nested(file, small.value.args[0].value, result, depth)
-                else:
-                    result.unknown = True
+                if small.value is not None:
+                    _read_value(file, small.value, result, depth + 1)
+            elif _touches(small, name) and not _read_change(file, small, name, result, depth):
+                result.unknown = True
+                result.sure.clear()
     result.unknown = result.unknown or not found
     uses = [n for n in names_in(file.index.module) if n.value == name]
     # the assignment itself and this compilation are two uses
     result.shared = result.shared or len(uses) > 2
+
+
+def _is_plain(small: cst.Assign | cst.AnnAssign, name: str) -> bool:
+    """``name = value`` and nothing else."""
+    targets = [t.target for t in small.targets] if isinstance(small, cst.Assign) else [small.target]
+    return len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value == name
+
+
+def _read_change(file: FileKernels, small: cst.BaseSmallStatement, name: str, result: Configs, depth: int) -> bool:
+    """``name[KEY] = value`` and ``name.update({...})``; False for any other statement that mentions the name."""
+    if isinstance(small, cst.Assign) and len(small.targets) == 1:
+        target = small.targets[0].target
+        if isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name) and target.value.value == name:
+            index = target.slice[0].slice
+            if isinstance(index, cst.Index) and key_of(file, index.value) is not None:
+                _read_pair(file, index.value, small.value, result)
+                return True
+    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        func = small.value.func
+        if (
+            isinstance(func, cst.Attribute)
+            and isinstance(func.value, cst.Name)
+            and func.value.value == name
+            and func.attr.value == "update"
+            and len(small.value.args) == 1
+        ):
+            _read_nested(file, small.value.args[0].value, result, depth)
+            return True
+    # reading it elsewhere changes nothing
+    return not isinstance(small, (cst.Del, cst.AugAssign)) and not _calls_method(small, name)
+
+
+def _touches(node: cst.CSTNode, name: str) -> bool:
+    return any(found.value == name for found in names_in(node))
+
+
+def _calls_method(node: cst.CSTNode, name: str) -> bool:
+    """``name.pop(...)``, ``name.clear()`` and the like, or the dict handed to a function that may change it."""
+    for inner in walk(node):
+        if isinstance(inner, cst.Call) and isinstance(inner.func, cst.Attribute):
+            owner = inner.func.value
+            if isinstance(owner, cst.Name) and owner.value == name:
+                return inner.func.attr.value not in ("get", "copy", "items", "keys", "values")
+    return False
 
 
 def key_of(file: FileKernels, node: cst.BaseExpression) -> str | None:
@@ -131,3 +193,4 @@ def _read_pair(file: FileKernels, key: cst.BaseExpression, value: cst.BaseExpres
         return
     known = file.evaluator.static(value, file.module_env)
     result.values[name] = known if isinstance(known, bool) else None
+    result.sure.add(name)

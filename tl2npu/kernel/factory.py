@@ -25,14 +25,14 @@ class Compilation:
     """One ``tilelang.jit(...)`` or ``tilelang.compile(...)``: ``call`` is None for a bare ``@tilelang.jit``.
 
     ``kwargs`` are the keyword arguments, also those of a literal dict passed as ``**name``; ``unread`` is set where
-    arguments come from somewhere that could not be read.
+    arguments come from somewhere that could not be read, ``spread`` to what stands behind ``**``.
     """
 
     node: cst.CSTNode
     call: cst.Call | None
     kwargs: dict[str, cst.BaseExpression]
     unread: cst.CSTNode | None = None
-    spread: cst.Dict | None = None
+    spread: cst.BaseExpression | None = None
 
 
 @dataclass(eq=False)
@@ -115,7 +115,7 @@ def compilation(node: cst.BaseExpression, names: Names, module: cst.Module) -> C
             if literal is None:
                 result.unread = arg
                 continue
-            result.spread = literal
+            result.spread = arg.value
             for element in literal.elements:
                 if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
                     result.kwargs[str(element.key.evaluated_value)] = element.value

@@ -166,6 +166,10 @@ class Reader:
                     env.values[name] = alloc
                     self.buffers[self._unique(name)] = alloc
                     return [Alloc(node, alloc, via=via)]
+                if self._helper(value.func, env) is not None:
+                    inlined = self.inline(node, value, env, via)
+                    env.values[name] = self.fresh(name)
+                    return inlined
             scalar = self.evaluator.scalar(value, env)
             bound = value_of(name, value, env, self.evaluator)
             env.values[name] = self.fresh(name) if bound == var(name) else bound
@@ -191,13 +195,13 @@ class Reader:
             helper = self._helper(call.func, env)
             if helper is None or depth > _MAX_INLINE_DEPTH:
                 return None
-            returns = [s for s in returns(helper.node) if isinstance(s.value, cst.Call)]
+            results = [s for s in returns(helper.node) if isinstance(s.value, cst.Call)]
             inner = self._bind_helper(helper, call, env)
-            if len(returns) != 1 or inner is None:
+            if len(results) != 1 or inner is None:
                 return None
             bind_static([s for s in body_of(helper.node) if not has_return(s)], inner, self.evaluator)
-            assert isinstance(returns[0].value, cst.Call)
-            return self.allocation(name, returns[0].value, inner, node, depth + 1)
+            assert isinstance(results[0].value, cst.Call)
+            return self.allocation(name, results[0].value, inner, node, depth + 1)
         if op.kind is not Kind.ALLOC:
             return None
         bound = self._bind(op, call)

@@ -95,13 +95,14 @@ def uses_outside(
             continue
         if isinstance(item.scope, cst.Module) and job.elsewhere[item.name]:
             return cst.Name(item.name)
-        for name in _visible_uses(item.scope, item.name):
+        for name in visible_uses(item.scope, item.name):
             if id(name) not in allowed:
                 return name
     return None
 
 
-def _visible_uses(scope: cst.CSTNode, name: str) -> Iterator[cst.Name]:
+def visible_uses(scope: cst.CSTNode, name: str) -> Iterator[cst.Name]:
+    """Every read of a name below a scope, except in functions that bind the name themselves."""
     for node in children(scope):
         yield from _uses(node, name)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.codes import CODES
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.memory import infer_memory
 from tl2npu.kernel.model import Kernel
@@ -15,7 +16,7 @@ from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import children
+from tl2npu.source.tree import children, names_in
 
 
 @dataclass(eq=False)
@@ -57,8 +58,29 @@ class Job:
     def apply(self, edits: Edits) -> None:
         """Carry out the edits of a pass."""
         if edits:
+            self._check_helpers(edits)
             self.file = FileKernels(Index.of(edits.apply(self.module)))
             self._kernel = None
+
+    def _check_helpers(self, edits: Edits) -> None:
+        """A macro or helper that other code uses too must stay as it is; raises :class:`Blocked`."""
+        index, kernel = self.file.index, self.located.node
+        around = {id(above) for above in index.ancestors(kernel)}
+        called = {name.value for name in names_in(kernel.body)}
+        seen: set[int] = set()
+        for node in edits.nodes:
+            chain = [node, *index.ancestors(node)]
+            helper = next((above for above in chain if isinstance(above, cst.FunctionDef)), None)
+            if helper is None or helper is node or id(helper) in around or kernel in chain or id(helper) in seen:
+                continue
+            if helper.name.value not in called:
+                continue  # host code
+            seen.add(id(helper))
+            uses = [n for n in names_in(self.module) if n.value == helper.name.value and n is not helper.name]
+            foreign = [n for n in uses if not any(a is kernel or id(a) in seen for a in index.ancestors(n))]
+            if foreign or self.elsewhere[helper.name.value]:
+                text = f"`{helper.name.value}` is used by other code too, and would have to change"
+                raise Blocked("TL903", node, text)
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of the input text that a node, old or new, comes from."""

@@ -16,6 +16,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import Compilation
 from tl2npu.kernel.positions import compilations
 from tl2npu.passes.job import Job
+from tl2npu.passes.signature import refuse_shared_arguments
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
@@ -26,7 +27,7 @@ def require(job: Job, needed: tuple[str, ...]) -> None:
         configs = read_configs(job.file, found, job.elsewhere)
         policy = job.options.pass_config_policy
         wanted = ALL if policy == "four" else needed
-        missing = [key for key in wanted if configs.values.get(key) is not True]
+        missing = [key for key in wanted if not configs.is_on(key)]
         if not missing:
             continue
         node = found.kwargs.get("pass_configs", found.node)
@@ -50,12 +51,13 @@ def require(job: Job, needed: tuple[str, ...]) -> None:
 
 
 def _write(job: Job, found: Compilation, configs: Configs, missing: list[str]) -> None:
+    refuse_shared_arguments(job, found)
     edits = Edits(job.file.index)
     node = found.kwargs.get("pass_configs")
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         _new_dict(job, edits, found, missing, node)
         return
-    if configs.literal is not None and not configs.shared:
+    if configs.literal is not None and not configs.shared and not configs.unknown:
         edits.replace(configs.literal, extended(job, configs.literal, missing))
     else:
         items = ", ".join(f"{spelled(job, key, None)}: True" for key in missing)

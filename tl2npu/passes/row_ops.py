@@ -206,27 +206,21 @@ def _usable(user: Stmt, tile: Buffer) -> bool:
 
 
 def _vector_unchanged(kernel: Kernel, stmt: Op, users: Sequence[Op], vector: Buffer) -> bool:
-    """Nothing writes the vector between the broadcast and its users (text order; a loop around both repeats both)."""
-    inside = False
-    last = users[-1]
-    loops = [body for body in _bodies(kernel.body) if stmt in body]
-    if not all(any(u is s for b in _bodies(loops[0]) for s in b) for u in users):
-        # broadcast once, used in later loops: the vector must not change at all afterwards
-        inside_after = False
-        for other in kernel.walk():
-            if other is stmt:
-                inside_after = True
-            elif inside_after and any(o.buffer is vector for o in writes(other)):
-                return False
-        return True
-    for other in kernel.walk():
-        if other is stmt:
-            inside = True
-        elif inside and any(o.buffer is vector for o in writes(other)):
-            return False
-        if other is last:
-            return True
-    return True
+    """Every use follows the broadcast in its own list of statements, and nothing changes the vector up to the last one.
+
+    A loop that holds a use is taken whole: what it does after the use comes before the use of its next iteration.
+    """
+    block = next(body for body in _bodies(kernel.body) if stmt in body)
+    following = block[block.index(stmt) + 1 :]
+    holders = [next((i for i, item in enumerate(following) if _holds(item, user)), -1) for user in users]
+    if -1 in holders:
+        return False
+    between = following[: max(holders) + 1]
+    return not any(o.buffer is vector for item in between for s in walk([item]) if s not in users for o in writes(s))
+
+
+def _holds(stmt: Stmt, inner: Stmt) -> bool:
+    return any(found is inner for found in walk([stmt]))
 
 
 def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:

@@ -8,13 +8,13 @@ inputs have arrived, else vector statements; loops that wait for each other and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.kernel.access import reads, writes
-from tl2npu.kernel.bindings import body_of
+from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
@@ -22,7 +22,6 @@ from tl2npu.kernel.model import (
     Branch,
     Buffer,
     Inlined,
-    Let,
     Loop,
     Memory,
     ScopeBlock,
@@ -35,6 +34,7 @@ from tl2npu.kernel.model import (
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children as nodes_below
+from tl2npu.source.tree import names_in
 
 FLAG_NAMES = ("flag", "flag_id", "event_id", "id")
 
@@ -169,18 +169,29 @@ class Merger:
         if mine.name != theirs.name:
             if not _mentions(cube.node, mine.name):
                 header, other = vector, cube  # the cube does not use its variable: keep the vector's
-            elif _mentions(vector.node, theirs.name):
-                if _mentions(vector.node, mine.name):
-                    raise Blocked("TL310", right.node, f"`{mine.name}` means something else in the vector loop")
-                self.renames.append((vector, mine.name))
+            kept, renamed = header.ranges[0].name, other.ranges[0].name
+            if _mentions(other.node, kept):
+                self.renames.append((header, _own(kept, Side.CUBE if header is cube else Side.VECTOR)))
+            elif _mentions(other.node, renamed):
+                self.renames.append((other, kept))
         assert isinstance(cube.node, cst.For)
         assert isinstance(vector.node, cst.For)
         assert isinstance(header.node, cst.For)
+        assert isinstance(other.node, cst.For)
         body = self.merge(lines(body_of(cube.node), cube.body), lines(body_of(vector.node), vector.body))
         node = header.node
-        comments = [line for line in other.node.leading_lines if line.comment is not None]  # type: ignore[attr-defined]
+        comments = [line for line in other.node.leading_lines if line.comment is not None]
         self.joined.append((left.node, right.node))
-        return node.with_changes(body=node.body.with_changes(body=body), leading_lines=[*node.leading_lines, *comments])
+        block = node.body.with_changes(body=body)
+        if isinstance(block, cst.IndentedBlock) and isinstance(other.node.body, cst.IndentedBlock):
+            own = [line for line in other.node.body.footer if line.comment is not None]
+            block = block.with_changes(footer=[*block.footer, *own])
+        return node.with_changes(body=block, leading_lines=[*node.leading_lines, *comments])
+
+
+def _own(name: str, side: Side) -> str:
+    """A name that only one core uses."""
+    return f"{name}_{'cube' if side is Side.CUBE else 'vec'}"
 
 
 def _mentions(node: cst.CSTNode, name: str) -> bool:
@@ -234,9 +245,9 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
             break
     hoisted = [line for line in block[first : last + 1] if line not in scoped]
     run = [line for line in block[first : last + 1] if line in scoped]
-    _check_names(run)
     sides: dict[Side, list[Line]] = {Side.CUBE: [], Side.VECTOR: []}
     ordered: list[tuple[Side, Line]] = []
+    footers: list[cst.EmptyLine] = []
     for line in run:
         scope = line.stmts[0]
         assert isinstance(scope, ScopeBlock)
@@ -244,14 +255,18 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
         inner = lines(body_of(scope.node), scope.body)
         if inner:
             inner[0] = Line(_with_comments(inner[0].node, scope.node), inner[0].stmts)
+        if isinstance(scope.node.body, cst.IndentedBlock):
+            footers += [comment for comment in scope.node.body.footer if comment.comment is not None]
         sides[scope.side] += inner
         ordered += [(scope.side, line) for line in inner]
     merger = Merger()
     try:
-        body = merger.in_text_order(ordered) or merger.merge(sides[Side.CUBE], sides[Side.VECTOR])
+        body = merger.in_text_order(ordered) or _merged(merger, sides)
     except Blocked as blocked:
+        if isinstance(blocked, NameClash) and _separate_names(job, block, run, blocked):
+            return
         merger = Merger()
-        body = [line.node for core in (Side.CUBE, Side.VECTOR) for line in sides[core]]
+        body = [line.node for _, line in ordered]
         job.note(blocked.code, blocked.node, f"{blocked.message}; the loops stay apart", "info")
     if merger.renames:
         _rename(job, merger.renames)
@@ -261,7 +276,8 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
     assert isinstance(block_node, cst.IndentedBlock)
     new_body = [line.node for line in block[:first]]
     new_body += [line.node for line in hoisted] + body + [line.node for line in block[last + 1 :]]
-    edits.replace(block_node, block_node.with_changes(body=new_body or [cst.SimpleStatementLine([cst.Pass()])]))
+    new_body = new_body or [cst.SimpleStatementLine([cst.Pass()])]
+    edits.replace(block_node, block_node.with_changes(body=new_body, footer=[*footers, *block_node.footer]))
     for line in run:
         job.change("TL302", line.node, "AUTO_CV_COMBINE splits the work between the cores")
     for left, _right in merger.joined:
@@ -282,15 +298,63 @@ def _with_comments(node: cst.BaseStatement, scope: cst.With) -> cst.BaseStatemen
     return node.with_changes(leading_lines=[*scope.leading_lines, *extra, *own])
 
 
-def _check_names(run: Sequence[Line]) -> None:
-    """The two programs share one set of names now."""
-    seen: dict[str, Let] = {}
-    for line in run:
-        for stmt in line.stmts:
-            for let in (s for s in children(stmt)[0] if isinstance(s, Let)):
-                other = seen.setdefault(let.name, let)
-                if other is not let and code(other.value.node) != code(let.value.node):
-                    raise Blocked("TL310", let.node, f"both cores use the name `{let.name}` for different values")
+def _merged(merger: Merger, sides: Mapping[Side, list[Line]]) -> list[cst.BaseStatement]:
+    _check_names(sides)
+    return merger.merge(sides[Side.CUBE], sides[Side.VECTOR])
+
+
+def _check_names(sides: Mapping[Side, list[Line]]) -> None:
+    """Statements of the two cores change places: a name that one assigns must not mean something else to the other."""
+    for side, other in ((Side.CUBE, Side.VECTOR), (Side.VECTOR, Side.CUBE)):
+        here, there = _assignments(sides[side]), _assignments(sides[other])
+        used = {name.value for line in sides[other] for name in names_in(line.node)}
+        for name, values in here.items():
+            if name in used and not (len(values) == 1 and there.get(name) == values):
+                raise NameClash(sides[side][0].node, name)
+
+
+class NameClash(Blocked):
+    """Both cores use a name for different things."""
+
+    def __init__(self, node: cst.CSTNode, name: str) -> None:
+        super().__init__("TL310", node, f"both cores use the name `{name}` for different things")
+        self.name = name
+
+
+def _separate_names(job: Job, block: Sequence[Line], run: Sequence[Line], clash: NameClash) -> bool:
+    """Give the vector core a name of its own; False if its name may come from elsewhere or be used elsewhere."""
+    mine = [line for line in run if isinstance(line.stmts[0], ScopeBlock) and line.stmts[0].side is Side.VECTOR]
+    rest = [line for line in block if line not in run]
+    new = _own(clash.name, Side.VECTOR)
+    uses = [name for line in mine for name in names_in(line.node) if name.value == clash.name]
+    every = [name for name in names_in(job.located.node) if name.value == clash.name]
+    cube = [name for line in run if line not in mine for name in names_in(line.node) if name.value == clash.name]
+    bound_first = bool(uses) and isinstance(job.file.index.parent(uses[0]), cst.AssignTarget)
+    taken = any(name.value == new for name in names_in(job.module))
+    if not bound_first or taken or (rest and len(every) != len(uses) + len(cube)):
+        return False
+    edits = Edits(job.file.index)
+    for name in uses:
+        edits.replace(name, cst.Name(new, lpar=name.lpar, rpar=name.rpar))
+    job.change("TL307", mine[0].node, f"`{clash.name}` of the vector core is called `{new}`: the cube has its own")
+    job.apply(edits)
+    return True
+
+
+def _assignments(block: Sequence[Line]) -> dict[str, set[str]]:
+    """The texts that are assigned to each name, also in loops and branches; loop variables do not count."""
+    found: dict[str, set[str]] = {}
+    stack: list[cst.CSTNode] = [line.node for line in block]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
+            value = "" if current.value is None else code(current.value)
+            text = value if isinstance(current, cst.Assign) else f"{type(current).__name__} {value} {id(current)}"
+            for name in assigned_names(current):
+                found.setdefault(name, set()).add(text)
+        elif not isinstance(current, cst.BaseExpression):
+            stack += nodes_below(current)
+    return found
 
 
 def _rename(job: Job, renames: Sequence[tuple[Loop, str]]) -> None:
@@ -307,5 +371,5 @@ def _rename(job: Job, renames: Sequence[tuple[Loop, str]]) -> None:
                 stack.append(current.value)
             else:
                 stack += nodes_below(current)
-        job.change("TL307", loop.node, f"loop variable `{old}` renamed to that of the cube loop, `{name}`")
+        job.change("TL307", loop.node, f"loop variable `{old}` renamed to `{name}`: one loop for both cores")
     job.apply(edits)

@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import Compilation, calls
+from tl2npu.kernel.factory import Compilation
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.kernel.positions import (
     compilations,
@@ -17,6 +17,7 @@ from tl2npu.kernel.positions import (
     parameter_count,
     workspace_positions,
 )
+from tl2npu.passes.definitions import visible_uses
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children, names_in
@@ -43,6 +44,10 @@ def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
     )
     gone = [b for b in emptied if b.memory is Memory.GM and b.index not in outputs]
     positions = {b.index for b in gone}
+    factory = job.located.factory
+    siblings = [item for item in job.file.located if item.factory is factory and item.node is not job.located.node]
+    if factory is not None and siblings and (gone or fused):
+        raise Blocked("TL902", siblings[0].node, "two kernels of one factory share its out_idx and workspace_idx")
     edits = Edits(job.file.index)
     for buffer in gone:
         edits.remove(buffer.node)
@@ -60,6 +65,16 @@ def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
     job.apply(edits)
 
 
+def refuse_shared_arguments(job: Job, compilation: Compilation) -> None:
+    """Arguments passed as ``**name`` may only change if no other compilation uses the name."""
+    spread = compilation.spread
+    if not isinstance(spread, cst.Name):
+        return
+    uses = sum(1 for name in names_in(job.module) if name.value == spread.value)
+    if uses > 2 or job.elsewhere[spread.value]:
+        raise Blocked("TL902", spread, f"`{spread.value}` also holds the arguments of other kernels")
+
+
 def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: set[int], rebase: bool) -> None:
     found = indices(job.file, job.located, compilation, key)
     if found is None:
@@ -70,6 +85,7 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
     ]
     rule = "TL212" if key == "workspace_idx" else "TL213"
     if not kept and key == "workspace_idx":
+        refuse_shared_arguments(job, compilation)
         edits.remove(_holder(job, compilation, key))
         job.change("TL212", found.arg, "no parameter is a workspace any more")
         return
@@ -78,6 +94,7 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
         shifted = position - sum(1 for g in gone if g < position)
         new.append(shifted if given >= 0 or (rebase and key == "out_idx") else shifted - (count - len(gone)))
     if tuple(new) != found.given:
+        refuse_shared_arguments(job, compilation)
         if isinstance(found.arg, cst.Name):
             raise Blocked("TL902", found.arg, f"`{key}` is the name `{found.arg.value}`, which other code may use")
         edits.replace(found.arg, _list_text(new, found.arg))
@@ -97,22 +114,46 @@ def _holder(job: Job, compilation: Compilation, key: str) -> cst.CSTNode:
 
 
 def kernel_calls(job: Job) -> Iterator[cst.Call]:
-    """Calls of the compiled kernel in this file: ``factory(...)(...)`` and ``f = factory(...); f(...)``."""
+    """Calls of the compiled kernel in this file: ``factory(...)(...)`` and ``f = factory(...); f(...)``.
+
+    Raises :class:`Blocked` for any other use of the factory or of what it made: the kernel may be called from there.
+    """
     factory = job.located.factory
     if factory is None:
         return
-    name = factory.node.name.value
-    handles: set[str] = set()
-    for assign in _assigns(job.module):
-        value = assign.value
-        makes = isinstance(value, cst.Call) and _makes_kernel(job, value, name)
-        if makes and len(assign.targets) == 1 and isinstance(assign.targets[0].target, cst.Name):
-            handles.add(assign.targets[0].target.value)
-    for call in calls(job.module):
-        if (isinstance(call.func, cst.Name) and call.func.value in handles) or (
-            isinstance(call.func, cst.Call) and _makes_kernel(job, call.func, name)
-        ):
-            yield call
+    index, name = job.file.index, factory.node.name.value
+    handles: dict[int, tuple[cst.CSTNode, str]] = {}
+    for use in names_in(job.module):
+        if use.value != name or use is factory.node.name:
+            continue
+        made = index.parent(use)
+        while isinstance(made, cst.Arg) or (isinstance(made, cst.Call) and not _makes_kernel(job, made, name)):
+            made = index.parent(made)
+        if not isinstance(made, cst.Call):
+            raise _unseen(use, name)
+        above = index.parent(made)
+        if isinstance(above, cst.Call) and above.func is made:
+            yield above
+        elif isinstance(above, cst.Assign) and isinstance(target := above.targets[0].target, cst.Name):
+            handles[id(above)] = index.enclosing(above, cst.FunctionDef) or job.module, target.value
+        elif not isinstance(above, cst.Expr):
+            raise _unseen(use, name)
+    for scope, handle in handles.values():
+        yield from _handle_calls(job, scope, handle)
+
+
+def _handle_calls(job: Job, scope: cst.CSTNode, handle: str) -> Iterator[cst.Call]:
+    index = job.file.index
+    for use in visible_uses(scope, handle):
+        above = index.parent(use)
+        if isinstance(above, cst.Call) and above.func is use:
+            yield above
+        elif not isinstance(above, (cst.Attribute, cst.AssignTarget)):
+            raise _unseen(use, handle)
+
+
+def _unseen(node: cst.CSTNode, name: str) -> Blocked:
+    return Blocked("TL883", node, f"`{name}` is used here in a way that may hide a call of the kernel")
 
 
 def _makes_kernel(job: Job, call: cst.Call, factory: str) -> bool:

@@ -27,7 +27,7 @@ _DISPOSITIONS = ("migrated", "partial", "refused", "unchanged")
 class TextReport:
     """Renders results line by line.
 
-    ``written`` says whether files were rewritten or only would be; ``explain`` lists every change of a kernel.
+    ``written`` says whether files were rewritten or only would be; ``explain`` lists the changes of a kernel by line.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TextReport:
             found = [item for item in file.diagnostics if _owner(item, file.kernels) is kernel]
             lines += self._diagnostics(file.path, found)
             if self.explain:
-                lines += [self._change(item) for item in file.changes if _owner(item, file.kernels) is kernel]
+                lines += self._changes(item for item in file.changes if _owner(item, file.kernels) is kernel)
         return lines
 
     def _kernel(self, path: str, kernel: KernelResult) -> str:
@@ -72,6 +72,10 @@ class TextReport:
             if item.help:
                 lines.append(f"    help: {item.help}")
         return lines
+
+    def _changes(self, changes: Iterable[Change]) -> Iterable[str]:
+        """Passes record changes in their own order; people read the file from the top, and each thing once."""
+        return dict.fromkeys(self._change(item) for item in sorted(changes, key=lambda item: item.line))
 
     def _change(self, change: Change) -> str:
         unsafe = "" if change.safety == "safe" else f" [{change.safety}]"

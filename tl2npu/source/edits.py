@@ -55,6 +55,11 @@ class Edits:
     def __bool__(self) -> bool:
         return bool(self._nodes)
 
+    @property
+    def nodes(self) -> tuple[cst.CSTNode, ...]:
+        """The nodes that are edited, in the order in which they were named."""
+        return tuple(self._nodes)
+
     def replace(self, node: cst.CSTNode, new_node: cst.CSTNode) -> None:
         """Put another node in the place of a node. Commas and the whitespace around an element stay as they were."""
         self._add(node, (new_node,))

@@ -8,18 +8,19 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import libcst as cst
 
 from tl2npu.source.spans import Position, span_in_statement
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import child_fields
+from tl2npu.source.tree import IS_NODE, SubclassesOf, child_fields
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+_IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
 
 
 @dataclass(eq=False)
@@ -59,17 +60,18 @@ class Index:
         pop, cached = stack.pop, child_fields
         while stack:
             node = pop()
-            if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-                statements.append(node)
+            if _IS_STATEMENT[type(node)]:
+                statements.append(cast("cst.BaseSmallStatement | cst.BaseCompoundStatement", node))
             for name in reversed(cached(type(node))):
                 value = getattr(node, name)
-                if isinstance(value, cst.CSTNode):
-                    parents[id(value)] = node
-                    stack.append(value)
-                elif value.__class__ is tuple or value.__class__ is list:
+                kind = type(value)
+                if kind is tuple or kind is list:
                     for child in value:
                         parents[id(child)] = node
                     stack += reversed(value)
+                elif IS_NODE[kind]:
+                    parents[id(value)] = node
+                    stack.append(value)
         return cls(module, statements, parents)
 
     def __contains__(self, node: object) -> bool:

@@ -19,6 +19,20 @@ _TEXT = (str, bool, int)
 _fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
 
 
+class SubclassesOf(dict[type, bool]):
+    """``table[type(x)]`` is ``isinstance(x, bases)``; asking LibCST's abstract classes would be most of a walk."""
+
+    def __init__(self, *bases: type) -> None:
+        super().__init__()
+        self._bases = bases
+
+    def __missing__(self, kind: type) -> bool:
+        return self.setdefault(kind, issubclass(kind, self._bases))
+
+
+IS_NODE = SubclassesOf(cst.CSTNode)
+
+
 def child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     """The fields of a node class that can hold something other than whitespace and punctuation, in class order."""
     try:
@@ -37,10 +51,11 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for name in child_fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            found.append(value)
-        elif isinstance(value, (tuple, list)):
+        kind = type(value)
+        if kind is tuple or kind is list:
             found += value
+        elif IS_NODE[kind]:
+            found.append(value)
     return found
 
 
@@ -60,9 +75,9 @@ def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
     stack = [node]
     while stack:
         current = stack.pop()
-        if isinstance(current, cst.Name):
+        if type(current) is cst.Name:
             yield current
-        elif isinstance(current, (cst.Attribute, cst.Arg)):
+        elif type(current) is cst.Attribute or type(current) is cst.Arg:
             stack.append(current.value)
         else:
             stack += reversed(children(current))
