@@ -193,7 +193,17 @@ def test_shown_configuration_is_the_default(tmp_path: Path) -> None:
 @every_document
 def test_nothing_private_is_named(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert not re.search(r"/work\b|/tmp\b|\bshared/|compiler-facts|legacy-to-developer|TODO|FIXME", text)
+    assert not re.search(r"/work\b|/tmp\b|\bshared/|TODO|FIXME", text)
+
+
+def test_named_pages_exist() -> None:
+    """No page of a rule, document or fixture points to a document that the project does not have."""
+    foreign = {"Guide.md"}  # `docs/TileLang-Ascend Programming Guide.md` of tilelang-ascend
+    pages = [*DOCUMENTS, *ROOT.glob("rules/*/*.md")]
+    own = {path.name for path in pages} | foreign
+    texts = [*pages, *ROOT.glob("fixtures/*/*/case.toml")]
+    named = {name for path in texts for name in re.findall(r"[\w.-]+\.md\b", path.read_text(encoding="utf-8"))}
+    assert named - own == set()
 
 
 def rewrite() -> None:

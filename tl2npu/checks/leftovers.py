@@ -1,6 +1,7 @@
 """TL897: names that the Ascend compiler parses and then drops or refuses, and arguments that it refuses.
 
-Evidence: facts 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum, g4_slice) and 3 (gy_tilecol, gy_tilerow).
+Evidence: facts 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum, g4_slice) and 3
+(gy_tilecol, gy_tilerow).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The limits of one compiler version: rule code -> evidence that the limit is real.
 
-"facts n: id" and E<n> are experiments with the compiler, R-XXX is a name for what its sources say, "#n" an issue or pull
-request of tile-ai/tilelang-ascend, "read" a file of its sources; docs/limits.md says how each was found.
+"facts n: id" and E<n> are experiments with the compiler, R-XXX is a name for what its sources say, "#n" an issue or
+pull request of tile-ai/tilelang-ascend, "read" a file of its sources; docs/limits.md says how each was found.
 A code is missing here if it is no limit of a compiler but a property of the kernel or of the tool.
 """
 

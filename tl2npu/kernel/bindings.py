@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value
 from tl2npu.kernel.model import Buffer
-from tl2npu.kernel.symbolic import Sym, var
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.tree import children
 
 
@@ -67,7 +67,7 @@ def bind_static(statements: Sequence[cst.CSTNode], env: Env, evaluator: Evaluato
             env.values[statement.name.value] = Helper(statement, env)
         elif isinstance(statement, cst.BaseCompoundStatement):
             for name in assigned_names(statement):
-                env.values[name] = var(name)
+                env.values[name] = env.unknown(name)
 
 
 def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
@@ -78,7 +78,7 @@ def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
             _bind_target(target.target, small.value, env, evaluator)
     else:
         for name in assigned_names(small):
-            env.values[name] = var(name)
+            env.values[name] = env.unknown(name)
 
 
 def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env, evaluator: Evaluator) -> None:
@@ -91,7 +91,7 @@ def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env
         env.values[target.value] = value_of(target.value, value, env, evaluator)
         return
     for name in target_names(target):
-        env.values[name] = var(name)
+        env.values[name] = env.unknown(name)
 
 
 def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Value:
@@ -106,7 +106,7 @@ def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator
     if isinstance(node, (cst.Tuple, cst.List)):
         return Closure(node, env)
     sym = evaluator.sym(node, env)
-    return sym if is_arithmetic(sym) else var(name)
+    return sym if is_arithmetic(sym) else env.unknown(name)
 
 
 def is_arithmetic(sym: Sym) -> bool:

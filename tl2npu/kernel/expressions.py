@@ -56,6 +56,28 @@ class Env:
 
     parent: Env | None = None
     values: dict[str, Value] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    shadowed: frozenset[str] = frozenset()
+
+    def unknown(self, name: str) -> Sym:
+        """What a name stands for that is bound here to something unknown.
+
+        The first binding of a name in sight is the variable itself; any later one is another unknown, and so is one
+        that a parameter of a function inside hides (``shadowed``).
+        """
+        if self.lookup(name) is None and name not in self.shadowed:
+            return var(name)
+        self.versions[name] = self.versions.get(name, 0) + 1
+        return var(f"{name}@{self.depth}.{self.versions[name]}")
+
+    def parameter(self, name: str) -> Sym:
+        """What a parameter of the function stands for."""
+        return var(f"{name}@{self.depth}.0") if name in self.shadowed else var(name)
+
+    @property
+    def depth(self) -> int:
+        """The number of environments above."""
+        return 0 if self.parent is None else self.parent.depth + 1
 
     def lookup(self, name: str) -> Value | None:
         """The value of a name, None if it is not bound here or above."""

@@ -11,7 +11,6 @@ from tl2npu.kernel.bindings import bind_static
 from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.read import read_kernel
-from tl2npu.kernel.symbolic import var
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import children
@@ -79,6 +78,20 @@ def functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
             yield from functions(child)
 
 
+def inner_parameters(node: cst.CSTNode) -> frozenset[str]:
+    """Names of the parameters of all functions inside a node; prim_funcs have tensors, which are never in doubt."""
+    found: set[str] = set()
+    for child in functions(node):
+        params = (*child.params.posonly_params, *child.params.params, *child.params.kwonly_params)
+        found |= {param.name.value for param in params if param.annotation is None or not _is_tensor(param)}
+        found |= inner_parameters(child)
+    return frozenset(found)
+
+
+def _is_tensor(param: cst.Param) -> bool:
+    return param.annotation is not None and isinstance(param.annotation.annotation, cst.Call)
+
+
 def jit_call(node: cst.BaseExpression, names: Names) -> bool:
     """True if the expression is ``tilelang.jit`` or ``tilelang.compile``."""
     return names.resolve(node) in _JIT
@@ -135,7 +148,7 @@ class FileKernels:
         self.index = index
         self.names = Names(index)
         self.evaluator = Evaluator(self.names)
-        self.module_env = Env()
+        self.module_env = Env(shadowed=inner_parameters(index.module))
         bind_static(index.module.body, self.module_env, self.evaluator)
         self.located: list[Located] = []
         seen: dict[str, int] = {}
@@ -160,9 +173,9 @@ class FileKernels:
             ordinal = seen[name] = seen.get(name, -1) + 1
             self.located.append(Located((name, ordinal), node, factory, env, self.evaluator))
             return
-        inner = Env(env)
+        inner = Env(env, shadowed=inner_parameters(node))
         for param in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
-            inner.values[param.name.value] = var(param.name.value)
+            inner.values[param.name.value] = inner.parameter(param.name.value)
         bind_static(node.body.body, inner, self.evaluator)
         own = Factory(node, inner)
         for decorator in node.decorators:

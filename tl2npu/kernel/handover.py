@@ -22,7 +22,7 @@ from tl2npu.kernel.model import (
     Stmt,
     walk_with_parents,
 )
-from tl2npu.kernel.symbolic import Div, Mod, Sym, const
+from tl2npu.kernel.symbolic import Div, Mod, Sym, const, var
 
 Region = tuple[tuple[Sym, Sym], ...]
 
@@ -150,30 +150,54 @@ def disjoint(left: Region, right: Region) -> bool:
 
 
 def is_private(place: Place, kernel: Kernel, grid: Sequence[Sym]) -> bool:
-    """True if different blocks touch different parts: the start indices determine ``cid``.
+    """True if different blocks touch different parts: the start indices determine ``cid``, and no parts overlap.
 
-    Accepted are an index that is linear in ``cid``, and the digits of ``cid`` in a mixed radix
-    (``cid // n``, ``cid % n``, also scaled by a tile size).
+    Accepted are ``cid`` and its digits in a mixed radix (``cid % n``, ``cid // n % m``, ``cid // (n * m)``), one in a
+    dimension, scaled by at least the extent there; the highest digit may have a modulo if the grid ends there.
     """
-    if kernel.cid is None:
+    size = grid[0] if len(grid) == 1 else None
+    if kernel.cid is None or size == const(1):
         return True
-    if len(grid) == 1 and grid[0] == const(1):
-        return True
-    quotients: set[Sym] = set()
-    remainders: set[Sym] = set()
-    for lo, _ in place.region:
-        for monomial, _coef in lo.terms:
-            names = [str(atom) for atom in monomial]
-            if names.count(kernel.cid) == 1 and not any(
-                isinstance(a, (Div, Mod)) and a.num.depends_on(kernel.cid) for a in monomial
-            ):
-                return True
-            for atom in monomial:
-                if isinstance(atom, Div) and atom.num.depends_on(kernel.cid):
-                    quotients.add(atom.den)
-                if isinstance(atom, Mod) and atom.num.depends_on(kernel.cid):
-                    remainders.add(atom.den)
-    return bool(remainders) and len(quotients) >= 1 and (bool(quotients & remainders) or len(remainders) > 1)
+    digits: dict[Sym, Sym | None] = {}
+    for lo, extent in place.region:
+        found = _digit(lo, extent, kernel.cid)
+        if found is not None:
+            digits[found[0]] = found[1]
+    radix = const(1)
+    while radix in digits:
+        modulo = digits[radix]
+        if modulo is None:
+            return True
+        radix = radix * modulo
+    return radix == size and radix != const(1)
+
+
+def _digit(lo: Sym, extent: Sym, cid: str) -> tuple[Sym, Sym | None] | None:
+    """``(n, m)`` if the start is ``cid // n % m`` tiles of at least ``extent`` (``m`` None: no modulo), else None."""
+    terms = [(monomial, coef) for monomial, coef in lo.terms if Sym.of({monomial: 1}).depends_on(cid)]
+    if len(terms) != 1:
+        return None
+    monomial, coef = terms[0]
+    atoms = [atom for atom in monomial if Sym.of({(atom,): 1}).depends_on(cid)]
+    if len(atoms) != 1:
+        return None
+    stride = const(abs(coef))
+    for atom in monomial:
+        if atom is not atoms[0]:
+            stride = stride * Sym.of({(atom,): 1})
+    gap = (stride - extent).constant
+    if gap is None or gap < 0:
+        return None
+    atom, modulo = atoms[0], None
+    if isinstance(atom, Mod):
+        modulo = atom.den
+        inner = atom.num.terms[0][0] if len(atom.num.terms) == 1 and atom.num.terms[0][1] == 1 else ()
+        if modulo.depends_on(cid) or len(inner) != 1:
+            return None
+        atom = inner[0]
+    if isinstance(atom, Div):
+        return (atom.den, modulo) if atom.num == var(cid) and not atom.den.depends_on(cid) else None
+    return (const(1), modulo) if Sym.of({(atom,): 1}) == var(cid) else None
 
 
 def common_loops(writer: Place, reader: Place) -> tuple[Loop, ...]:

@@ -19,6 +19,7 @@ from tl2npu.kernel.bindings import (
     body_of,
     element_pairs,
     has_return,
+    is_arithmetic,
     returns,
     target_names,
     value_of,
@@ -172,7 +173,9 @@ class Reader:
                     return inlined
             scalar = self.evaluator.scalar(value, env)
             bound = value_of(name, value, env, self.evaluator)
-            env.values[name] = self.fresh(name) if bound == var(name) else bound
+            if isinstance(bound, Sym) and not is_arithmetic(scalar.sym):
+                bound = self.fresh(name)
+            env.values[name] = bound
             if isinstance(bound, Buffer):
                 return []
             return [Let(node, name, scalar, via=via)]

@@ -15,7 +15,9 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import Closure, Env
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -36,6 +38,7 @@ from tl2npu.kernel.model import (
     walk_with_parents,
 )
 from tl2npu.kernel.symbolic import Div, Sym, Var, const
+from tl2npu.source.tree import children
 
 
 @dataclass(eq=False)
@@ -92,8 +95,7 @@ class Rows:
     def __init__(self, kernel: Kernel, vid: str) -> None:
         self.kernel, self.vid, self.parity = kernel, vid, Parity()
         self._axis: dict[object, Axis] = {}
-        self.row_loops: dict[Range, Sym] = {}
-        self.covered: set[int] = set()
+        self.tile_starts: set[Dim] = set()
         self.loops: dict[Stmt, tuple[Range, ...]] = {}
         for stmt, parents in walk_with_parents(kernel.body):
             around = (*parents, stmt) if isinstance(stmt, Loop) else parents
@@ -267,8 +269,9 @@ class Rows:
             return
         moved = [(i, d) for i, d in enumerate(outer.dims or ()) if not delta(d.lo, self.vid).is_zero]
         if not moved:
-            if self._axis[inner.buffer].whole is None and inner.dims is None:
-                self._axis[inner.buffer].whole = stmt.node
+            first = inner.dims[0] if inner.dims else None
+            if first is None or not first.is_point or first.lo.constant is not None:
+                self._axis[inner.buffer].whole = self._axis[inner.buffer].whole or stmt.node
             return
         if len(moved) > 1:
             raise Blocked("TL221", stmt.node, "vid moves more than one index of the copy")
@@ -293,6 +296,7 @@ class Rows:
                 stmt.node,
                 f"vid moves by {half} rows but the tile `{inner.buffer.name}` has {rows}",
             )
+        self.tile_starts.add(dim)
         self._set_half(self._axis[inner.buffer], half, stmt.node)
 
     def _is_tile_row(self, outer: Operand, inner: Operand, axis: int) -> bool:
@@ -348,6 +352,56 @@ class Rows:
                 self._check_reduce(stmt)
             if isinstance(stmt, Alloc):
                 self._free_unused(stmt.buffer)
+            else:
+                self._check_uses(stmt)
+
+    # what a split row may be used for ----------------------------------------------------------------------------
+
+    def _check_uses(self, stmt: Stmt) -> None:
+        """The rows of both cores become the rows of one tile, so nothing may depend on a row's number within its core.
+
+        Rows of a split buffer are named by the plain variable of a split loop, or all at once. Everywhere else a row
+        counts only as ``row + vid * half``, its number in the whole tile.
+        """
+        split = [item for item in self.loops[stmt] if (axis := self.axis(item)) is not None and axis.half is not None]
+        for access in accesses(stmt):
+            for position, dim in enumerate(access.operand.dims or ()):
+                own = position == 0 and self.is_split(access.operand.buffer)
+                if own and not self._is_row_of(access.operand.buffer, dim, split):
+                    name = access.operand.buffer.name
+                    raise Blocked("TL826", stmt.node, f"`{name}` is accessed by a part of each core's rows")
+                if not own:
+                    start = at(dim.lo, self.vid, 0) if dim in self.tile_starts else dim.lo
+                    self._check_value(stmt, start, split)
+                    if dim.extent is not None:
+                        self._check_value(stmt, dim.extent, split)
+        if isinstance(stmt, Op):
+            self._check_op(stmt)
+        for scalar in _scalars(stmt):
+            if scalar.loads and stmt.env is not None:
+                for sym in _values_of_names(scalar.node, stmt.env):
+                    self._check_value(stmt, sym, split)
+            else:
+                self._check_value(stmt, scalar.sym, split)
+
+    def _is_row_of(self, buffer: Buffer, dim: Dim, split: list[Range]) -> bool:
+        if dim.is_point:
+            found = next((item for item in split if item.var == dim.lo), None)
+            return found is not None and self.axis(found) is self.axis(buffer)
+        return dim.lo.is_zero and dim.extent is not None and self.parity.equal(dim.extent, buffer.shape[0])
+
+    def _check_value(self, stmt: Stmt, sym: Sym, split: list[Range]) -> None:
+        low, high = at(sym, self.vid, 0), at(sym, self.vid, 1)
+        moved = {str(item.var): item.var + item.extent for item in split}
+        if not self.parity.equal(low.substitute(moved), high):
+            code = "TL828" if any(sym.depends_on(name) for name in moved) else "TL220"
+            raise Blocked(code, stmt.node, "the number of a row within its vector core is used as a value")
+
+    def _check_op(self, stmt: Op) -> None:
+        """An operator on split tiles must treat every row by itself."""
+        touched = [o.buffer for _, o in stmt.operands if self.is_split(o.buffer)]
+        if touched and stmt.op.kind is not Kind.REDUCE and not stmt.op.row_independent:
+            raise Blocked("TL837", stmt.node, f"T.{stmt.op.name} mixes the rows of `{touched[0].name}`")
 
     def _check_reduce(self, stmt: Op) -> None:
         source = next((o.buffer for _, o in stmt.operands if self.is_split(o.buffer)), None)
@@ -367,3 +421,27 @@ class Rows:
             if other.half is not None and other is not axis and self.parity.equal(buffer.shape[0], other.half):
                 axis.half = other.half
                 return
+
+
+def _scalars(stmt: Stmt) -> list[Scalar]:
+    """The scalar expressions of a statement itself."""
+    if isinstance(stmt, Op):
+        return [arg for arg in stmt.args.values() if isinstance(arg, Scalar)]
+    if isinstance(stmt, Store) or (isinstance(stmt, Let) and not is_arithmetic(stmt.value.sym)):
+        return [stmt.value]  # arithmetic that only has a name is judged where the name is used
+    return [stmt.cond] if isinstance(stmt, Branch) else []
+
+
+def _values_of_names(node: cst.CSTNode, env: Env) -> Iterator[Sym]:
+    """The values of the names in an expression that count as values: not those that only index a buffer."""
+    if isinstance(node, cst.Name):
+        value = env.lookup(node.value)
+        if isinstance(value, Sym):
+            yield value
+        elif isinstance(value, Closure):
+            yield from _values_of_names(value.node, value.env)
+    elif isinstance(node, (cst.Subscript, cst.Attribute, cst.Arg)):
+        yield from _values_of_names(node.value, env)
+    else:
+        for child in children(node):
+            yield from _values_of_names(child, env)

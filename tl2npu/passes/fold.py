@@ -65,9 +65,10 @@ def put_numbers(node: cst.BaseExpression, values: Mapping[str, int]) -> cst.Base
             return node
         return _fold(node, left, right)
     if isinstance(node, cst.Subscript):
-        elements = tuple(
-            element.with_changes(slice=put_numbers_in_slice(element.slice, values)) for element in node.slice
-        )
+        slices = [put_numbers_in_slice(element.slice, values) for element in node.slice]
+        if all(new is element.slice for new, element in zip(slices, node.slice, strict=True)):
+            return node
+        elements = [element.with_changes(slice=new) for new, element in zip(slices, node.slice, strict=True)]
         return node.with_changes(slice=elements)
     if isinstance(node, cst.Call):
         args = tuple(arg.with_changes(value=put_numbers(arg.value, values)) for arg in node.args)
@@ -79,12 +80,12 @@ def put_numbers(node: cst.BaseExpression, values: Mapping[str, int]) -> cst.Base
 def put_numbers_in_slice(node: cst.BaseSlice, values: Mapping[str, int]) -> cst.BaseSlice:
     """:func:`put_numbers` for one element of a subscript."""
     if isinstance(node, cst.Index):
-        return node.with_changes(value=put_numbers(node.value, values))
+        value = put_numbers(node.value, values)
+        return node if value is node.value else node.with_changes(value=value)
     assert isinstance(node, cst.Slice)
-    return node.with_changes(
-        lower=put_numbers(node.lower, values) if node.lower else None,
-        upper=put_numbers(node.upper, values) if node.upper else None,
-    )
+    lower = put_numbers(node.lower, values) if node.lower else None
+    upper = put_numbers(node.upper, values) if node.upper else None
+    return node if lower is node.lower and upper is node.upper else node.with_changes(lower=lower, upper=upper)
 
 
 def _fold(node: cst.BinaryOperation, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BaseExpression:

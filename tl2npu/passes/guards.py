@@ -103,35 +103,39 @@ class _Joiner:
     vid: str
     stmt: Branch
 
-    def join(self, left: cst.CSTNode, right: cst.CSTNode) -> cst.CSTNode:
-        """``low + vid * step`` where the two differ by an offset; raises :class:`Blocked` for other differences."""
-        if isinstance(left, cst.BaseExpression) and isinstance(right, cst.BaseExpression):
-            if code(left) == code(right):
-                return left
-            if isinstance(left, (cst.BinaryOperation, cst.Name, cst.Integer)):
-                return self._offset(left, right)
+    def join(self, left: cst.CSTNode, right: cst.CSTNode, index: bool = False) -> cst.CSTNode:
+        """``low + vid * step`` where two indices differ by an offset; raises :class:`Blocked` for other differences."""
+        if code(left) == code(right):
+            return left
+        if index and isinstance(left, cst.BaseExpression) and isinstance(right, cst.BaseExpression):
+            return self._offset(left, right)
         if type(left) is not type(right):
             raise self._different()
         changes: dict[str, object] = {}
+        inside = index or isinstance(left, (cst.Index, cst.Slice))
         for name in child_fields(type(left)):
             mine, theirs = getattr(left, name), getattr(right, name)
             if isinstance(mine, cst.CSTNode) and isinstance(theirs, cst.CSTNode):
-                changes[name] = self.join(mine, theirs)
+                joined = self.join(mine, theirs, inside)
+                if joined is not mine:
+                    changes[name] = joined
             elif isinstance(mine, (tuple, list)) and isinstance(theirs, (tuple, list)):
                 if len(mine) != len(theirs):
                     raise self._different()
-                changes[name] = [self.join(a, b) for a, b in zip(mine, theirs, strict=True)]
+                items = [self.join(a, b, inside) for a, b in zip(mine, theirs, strict=True)]
+                if any(new is not old for new, old in zip(items, mine, strict=True)):
+                    changes[name] = items
             elif mine != theirs and not isinstance(mine, cst.MaybeSentinel):
                 raise self._different()
-        return left.with_changes(**changes) if changes else left
+        if not changes:
+            raise self._different()  # the texts differ, and not in an index
+        return left.with_changes(**changes)
 
     def _offset(self, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BaseExpression:
         low = self.job.file.evaluator.sym(left, self.env)
         step = self.job.file.evaluator.sym(right, self.env) - low
         if step.is_zero:
             return left
-        if isinstance(left, cst.Name) and self.job.file.evaluator.buffer(left, self.env) is not None:
-            raise self._different()
         try:
             moved = f"{self.vid} * ({render(step)})"
         except Unrenderable:

@@ -15,6 +15,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import (
     HandOver,
     Place,
@@ -332,6 +333,8 @@ def _bad_first_reader(stmt: Stmt, parents: tuple[Stmt, ...], pair: HandOver) -> 
 def _check_cube_reader(kernel: Kernel, pair: HandOver) -> None:
     """An L1 landing buffer has no anchor: its first reader must be a gemm that runs as often as the old reader."""
     for stmt, parents in walk_with_parents(kernel.body):
+        if isinstance(stmt, Copy) and stmt.dst.buffer is pair.dst and stmt is not pair.reader.copy:
+            raise Blocked("TL840", stmt.node, f"`{pair.dst.name}` is also loaded from elsewhere")
         if isinstance(stmt, Op) and any(o.buffer is pair.dst for _, o in stmt.operands):
             if stmt.op.kind is not Kind.GEMM:
                 continue
@@ -383,6 +386,7 @@ def fuse(job: Job) -> Fused:
     shared = check_distinct(pairs)
     edits = Edits(job.file.index)
     names = {name.value for name in names_in(job.module)}
+    twins: Twins = {}
     for pair in pairs:
         why = None
         if not pair.to_vector:
@@ -391,21 +395,27 @@ def fuse(job: Job) -> Fused:
             why = SHARED
         else:
             why = needs_anchor(kernel, pair)
-        _write(job, edits, pair, why, names)
+        _write(job, edits, pair, why, names, twins)
+    for statement, fresh in twins.values():
+        edits.replace_many(statement, [statement, *fresh])
     job.apply(edits)
     return Fused(tuple(emptied), len(pairs))
 
 
-def _write(job: Job, edits: Edits, pair: HandOver, why: str | None, names: set[str]) -> None:
+Twins = dict[int, tuple[cst.CSTNode, list[cst.CSTNode]]]
+"""Allocations by id, each with the fresh landing buffers to allocate behind it."""
+
+
+def _write(job: Job, edits: Edits, pair: HandOver, why: str | None, names: set[str], twins: Twins) -> None:
     writer, reader = pair.writer.copy, pair.reader.copy
     landing = pair.dst.name
     rule = "TL210" if pair.tensor.index not in _outputs(job) else "TL215"
     if why is not None:
         landing = _fresh(pair.dst.name + "_landing", names)
         statement = pair.dst.statement
-        assert isinstance(statement, cst.Assign)
-        twin = statement.with_changes(targets=(cst.AssignTarget(cst.Name(landing)),))
-        edits.replace_many(statement, [statement, twin])
+        assert statement is not None
+        twin = cst.parse_statement(f"{landing} = {code(pair.dst.node)}")
+        twins.setdefault(id(statement), (statement, []))[1].append(twin)
         edits.replace(reader.src.node, cst.Name(landing))
         anchor = "TL219" if why == SHARED else "TL216"
         job.change(anchor, reader.node, f"the tile lands in `{landing}`, because of `{pair.dst.name}`: {why}")
