@@ -19,7 +19,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Sym, const
 
 TILE = 'a = T.alloc_ub((16, 64), "float32")\n'
 LOAD = TILE + "T.copy(A[{}, 0], a)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -187,10 +187,20 @@ class FileKernels:
         for child in functions(node):
             self._collect(child, inner, own, seen, envs, factories)
 
+    def _made_by(self, factories: Mapping[str, Factory]) -> Iterator[tuple[str, Factory]]:
+        """``program = factory(...)``: names of what factories returned, to be compiled later."""
+        for small in self.index.statements:
+            if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.value, cst.Call):
+                target, func = small.targets[0].target, small.value.func
+                if isinstance(target, cst.Name) and isinstance(func, cst.Name) and func.value in factories:
+                    yield target.value, factories[func.value]
+
     def _standalone_compilations(self) -> None:
         """``tilelang.compile(factory(...), ...)`` and ``tilelang.jit(...)(factory)`` anywhere in the file."""
         by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
+        for name, made in self._made_by(by_name):
+            by_name.setdefault(name, made)
         for call in calls(self.index.module, skip={id(item.node) for item in self.located}):
             target: cst.BaseExpression | None = None
             found = compilation(call, self.names, self.index.module)

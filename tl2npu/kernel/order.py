@@ -2,7 +2,7 @@
 
 Both programs are unrolled a few iterations and run with vector clocks, so that "the i-th read sees the i-th write" and
 "the next write waits for the read" are facts of happens-before and not of text order. Two vector cores always run in
-step here: a flag to the cube counts once both have set it (legacy-to-developer.md, 2.3).
+step here: a flag to the cube counts once both have set it.
 """
 
 from __future__ import annotations

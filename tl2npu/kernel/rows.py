@@ -341,6 +341,8 @@ class Rows:
                         "are split between the vector cores",
                     )
             for item in axis.ranges:
+                if item.step is not None and item.step != const(1):
+                    raise Blocked("TL223", place, f"loop `{item.name}` does not visit every row")
                 if not item.start.is_zero or not self.parity.equal(item.extent, axis.half):
                     raise Blocked(
                         "TL223", place, f"loop `{item.name}` does not run over the {axis.half} rows of its buffers"

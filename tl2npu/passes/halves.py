@@ -41,7 +41,7 @@ from tl2npu.passes.fold import map_expression, parenthesised, put_numbers, witho
 from tl2npu.passes.job import Job
 from tl2npu.passes.render import Unrenderable, render
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import names_in, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +195,8 @@ class Rewriter:
             self._settle(definition, old, 2 * old, list(self._whole(definition.value, definition.env)), env)
             return
         value = self.evaluator.sym(definition.value, env)
+        if not is_arithmetic(old) and any(name.value in self.changes for name in names_in(definition.value)):
+            raise Blocked("TL224", definition.value, f"`{definition.name}` would change its value with the half size")
         if value != old and is_arithmetic(old):
             self.changes[definition.name] = (old, value)
 

@@ -23,6 +23,9 @@ from tl2npu.source.tree import names_in
 
 def require(job: Job, needed: tuple[str, ...]) -> None:
     """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
+    if not compilations(job.located):
+        text = "the file does not show how the kernel is compiled, so that no pass_configs can be given to it"
+        raise Blocked("TL816", job.located.node, text)
     for found in list(compilations(job.located)):
         configs = read_configs(job.file, found, job.elsewhere)
         policy = job.options.pass_config_policy

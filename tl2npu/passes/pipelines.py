@@ -150,7 +150,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
 
 
 def fallback_form(job: Job, kind: Traits) -> None:
-    """No Scope and no manual sync; vid and workspaces stay (seed section 7)."""
+    """No Scope and no manual sync; vid and workspaces stay."""
     before: Counter[str] = unused.name_counts(job)
     _without_sync(job)
     if kind.exchanges:

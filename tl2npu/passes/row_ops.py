@@ -88,7 +88,7 @@ _WIDTH = {"float32": 32, "float": 32, "float16": 16, "bfloat16": 16, "int32": 32
 
 
 def _same_rounding(job: Job, stmt: Op, src: Buffer, dst: Buffer) -> bool:
-    """``T.copy`` widens with CAST_NONE and narrows with CAST_RINT (legacy-to-developer.md, 2.8 and R-OP, E73)."""
+    """``T.copy`` widens with CAST_NONE and narrows with CAST_RINT (R-OP, E73)."""
     mode = stmt.args.get("mode")
     if not isinstance(mode, Scalar):
         return False
