@@ -62,16 +62,16 @@ class Env:
     def unknown(self, name: str) -> Sym:
         """What a name stands for that is bound here to something unknown.
 
-        The first binding of a name in sight is the variable itself; any later one is another unknown, and so is one
-        that a parameter of a function inside hides (``shadowed``).
+        The first binding of a name in a function is the variable itself; any later one is another unknown, and so is
+        one that a function inside hides by a name of its own (``shadowed``).
         """
-        if self.lookup(name) is None and name not in self.shadowed:
-            return var(name)
+        if name not in self.values:
+            return self.parameter(name)
         self.versions[name] = self.versions.get(name, 0) + 1
         return var(f"{name}@{self.depth}.{self.versions[name]}")
 
     def parameter(self, name: str) -> Sym:
-        """What a parameter of the function stands for."""
+        """What a parameter, or the first binding of a name, stands for."""
         return var(f"{name}@{self.depth}.0") if name in self.shadowed else var(name)
 
     @property

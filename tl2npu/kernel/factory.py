@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import bind_static
+from tl2npu.kernel.bindings import assigned_names, bind_static
 from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.read import read_kernel
@@ -78,13 +78,14 @@ def functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
             yield from functions(child)
 
 
-def inner_parameters(node: cst.CSTNode) -> frozenset[str]:
-    """Names of the parameters of all functions inside a node; prim_funcs have tensors, which are never in doubt."""
+def inner_names(node: cst.CSTNode) -> frozenset[str]:
+    """Names that functions inside a node bind; tensors of prim_funcs are never in doubt."""
     found: set[str] = set()
     for child in functions(node):
         params = (*child.params.posonly_params, *child.params.params, *child.params.kwonly_params)
-        found |= {param.name.value for param in params if param.annotation is None or not _is_tensor(param)}
-        found |= inner_parameters(child)
+        found |= {param.name.value for param in params if not _is_tensor(param)}
+        found |= {name for statement in child.body.body for name in assigned_names(statement)}
+        found |= inner_names(child)
     return frozenset(found)
 
 
@@ -148,7 +149,7 @@ class FileKernels:
         self.index = index
         self.names = Names(index)
         self.evaluator = Evaluator(self.names)
-        self.module_env = Env(shadowed=inner_parameters(index.module))
+        self.module_env = Env(shadowed=inner_names(index.module))
         bind_static(index.module.body, self.module_env, self.evaluator)
         self.located: list[Located] = []
         seen: dict[str, int] = {}
@@ -173,7 +174,7 @@ class FileKernels:
             ordinal = seen[name] = seen.get(name, -1) + 1
             self.located.append(Located((name, ordinal), node, factory, env, self.evaluator))
             return
-        inner = Env(env, shadowed=inner_parameters(node))
+        inner = Env(env, shadowed=inner_names(node))
         for param in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
             inner.values[param.name.value] = inner.parameter(param.name.value)
         bind_static(node.body.body, inner, self.evaluator)

@@ -188,16 +188,25 @@ def _digit(lo: Sym, extent: Sym, cid: str) -> tuple[Sym, Sym | None] | None:
     gap = (stride - extent).constant
     if gap is None or gap < 0:
         return None
-    atom, modulo = atoms[0], None
+    return _position(Sym.of({(atoms[0],): 1}), cid)
+
+
+def _position(sym: Sym, cid: str) -> tuple[Sym, Sym | None] | None:
+    """``(n, m)`` for ``cid // n % m`` however it is nested; the sizes in it are positive."""
+    if sym == var(cid):
+        return const(1), None
+    atom = sym.terms[0][0][0] if len(sym.terms) == 1 and len(sym.terms[0][0]) == 1 and sym.terms[0][1] == 1 else None
+    if not isinstance(atom, (Div, Mod)) or atom.den.depends_on(cid):
+        return None
+    inner = _position(atom.num, cid)
+    if inner is None:
+        return None
+    below, modulo = inner
+    if modulo is not None and not (modulo % atom.den).is_zero:
+        return None
     if isinstance(atom, Mod):
-        modulo = atom.den
-        inner = atom.num.terms[0][0] if len(atom.num.terms) == 1 and atom.num.terms[0][1] == 1 else ()
-        if modulo.depends_on(cid) or len(inner) != 1:
-            return None
-        atom = inner[0]
-    if isinstance(atom, Div):
-        return (atom.den, modulo) if atom.num == var(cid) and not atom.den.depends_on(cid) else None
-    return (const(1), modulo) if Sym.of({(atom,): 1}) == var(cid) else None
+        return below, atom.den
+    return below * atom.den, None if modulo is None else modulo // atom.den
 
 
 def common_loops(writer: Place, reader: Place) -> tuple[Loop, ...]:

@@ -236,7 +236,8 @@ def _divide(num: Sym, den: Sym) -> tuple[Sym, Sym]:
     if num == den:
         return const(1), const(0)
     if len(den.terms) != 1:
-        return const(0), num
+        exact = _exact(num, den)
+        return (exact, const(0)) if exact is not None else (const(0), num)
     (divisor, factor), quotient, rest = den.terms[0], {}, {}
     for monomial, coef in num.terms:
         left = _without(monomial, divisor)
@@ -253,6 +254,27 @@ def _divide(num: Sym, den: Sym) -> tuple[Sym, Sym]:
         if part:
             rest[monomial] = part
     return Sym.of(quotient), Sym.of(rest)
+
+
+def _exact(num: Sym, den: Sym) -> Sym | None:
+    """The polynomial that times ``den`` is ``num``, by long division in graded lexicographic order; None if none is."""
+    atoms = sorted({atom for value in (num, den) for mono, _ in value.terms for atom in mono}, key=str)
+
+    def rank(term: tuple[Monomial, int]) -> tuple[int, tuple[int, ...]]:
+        return len(term[0]), tuple(term[0].count(atom) for atom in atoms)
+
+    lead, factor = max(den.terms, key=rank)
+    quotient, rest = const(0), num
+    for _ in range(len(num.terms) + 1):
+        if rest.is_zero:
+            return quotient
+        monomial, coef = max(rest.terms, key=rank)
+        left = _without(monomial, lead)
+        if left is None or coef % factor:
+            return None
+        step = Sym.of({left: coef // factor})
+        quotient, rest = quotient + step, rest - step * den
+    return None
 
 
 def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
