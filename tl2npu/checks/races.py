@@ -62,7 +62,9 @@ def _judge(subject: Subject, meetings: Sequence[tuple[Channel, Meeting]]) -> Ite
 
 
 def _verdict(outcome: Outcome, channel: Channel) -> str:
-    mine = [verdict for key, verdict in outcome.verdicts.items() if isinstance(key, tuple) and key[0] is channel]
+    mine = [
+        verdict for key, verdict in outcome.verdicts.items() if isinstance(key, tuple) and key[0] == memory(channel)
+    ]
     if any(verdict.overwritten for verdict in mine):
         return "the next tile may be written before this one was taken"
     if any(verdict.unordered or verdict.overtaken for verdict in mine):
@@ -93,10 +95,10 @@ class Program:
             readers = [end.channel for end in ends if not end.is_writer]
             writers = [end.channel for end in ends if end.is_writer]
             result += [Event("wait", channel) for channel in readers]
-            reads = [Event("read", (channel, slot(channel.reads_from, step or {}))) for channel in readers]
+            reads = [Event("read", (memory(channel), slot(channel.reads_from, step or {}))) for channel in readers]
             if not children(stmt):
                 result += reads  # the tile is taken before the statement itself runs
-            result += [Event("write", (channel, slot(channel.writes_to, step or {}))) for channel in writers]
+            result += [Event("write", (memory(channel), slot(channel.writes_to, step or {}))) for channel in writers]
             result += self._inside(stmt, step or {})
             if children(stmt):
                 result += reads
@@ -118,16 +120,24 @@ class Program:
         return result
 
 
-def slot(operand: Operand | None, step: dict[str, int]) -> Hashable:
-    """The place in a kept workspace that an operand names in a step: its indices that depend on the step.
+def memory(channel: Channel) -> Hashable:
+    """What a tile passes through: a slot of its own on chip, or the kept tensor, which several hand-overs may share."""
+    return channel.name if channel.writes_to is not None else channel
 
-    All other instances (the block, the vector core, the row of a tile) count as 0: they are the same on both sides.
-    Sizes keep their names, so that ``k * block`` differs from step to step.
+
+def slot(operand: Operand | None, step: dict[str, int]) -> Hashable:
+    """The place in a kept workspace that an operand names in a step.
+
+    Instances (the block, the vector core, the row of a tile) count as 0: they are the same on both sides. Sizes keep
+    their names, so that ``k * block`` differs from step to step.
     """
-    found: list[tuple[int, str]] = []
-    for position, dim in enumerate(operand.dims or () if operand is not None else ()):
-        if any(dim.lo.depends_on(name) for name in step):
-            low: Sym = dim.lo.substitute({name: const(number) for name, number in step.items()})
-            instances = [name for name in low.variables() if "@" in name]
-            found.append((position, str(low.substitute(dict.fromkeys(instances, 0)))))
+    if operand is None:
+        return ()
+    if operand.dims is None:
+        return ("0",) * len(operand.buffer.shape)
+    found = []
+    for dim in operand.dims:
+        low: Sym = dim.lo.substitute({name: const(number) for name, number in step.items()})
+        instances = [name for name in low.variables() if "@" in name]
+        found.append(str(low.substitute(dict.fromkeys(instances, 0))))
     return tuple(found)

@@ -70,7 +70,7 @@ def side(place: Place, tensor: Buffer) -> Side:
     return Side.CUBE if memory in CUBE_MEMORY else Side.VECTOR
 
 
-def find(kernel: Kernel) -> tuple[list[HandOver], list[Buffer]]:
+def find(kernel: Kernel, outputs: set[int]) -> tuple[list[HandOver], list[Buffer]]:
     """Every hand-over of the kernel and the tensors that only carry hand-overs; raises :class:`Blocked`."""
     found: list[HandOver] = []
     emptied: list[Buffer] = []
@@ -85,6 +85,9 @@ def find(kernel: Kernel) -> tuple[list[HandOver], list[Buffer]]:
             _same_core(entry)
             continue
         pairs, rest = _pairs(entry, kernel)
+        if rest or entry.tensor.index in outputs:
+            for pair in pairs:
+                _check_result(pair, rest)
         found += pairs
         if not rest:
             emptied.append(entry.tensor)
@@ -133,10 +136,23 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
             raise Blocked("TL841", writer.copy.node, f"no reader takes exactly this tile of `{entry.tensor.name}`")
     for pair in result:
         _check(pair, kernel)
-        overwritten = any(same_region(w.region, pair.writer.region) and w.order > pair.reader.order for w in left)
-        if left and not overwritten and not all(disjoint(w.region, pair.writer.region) for w in left):
-            raise Blocked("TL842", pair.writer.copy.node, f"`{entry.tensor.name}` keeps data that is read later")
     return result, left
+
+
+def _check_result(pair: HandOver, rest: Sequence[Place]) -> None:
+    """A tensor that is also a result: what was handed over through it must be overwritten afterwards, in any case."""
+    for later in rest:
+        same = same_region(later.region, pair.writer.region) and later.order > pair.reader.order
+        loops = set(later.loops) <= set(pair.reader.loops)
+        if same and loops and later.branches == pair.reader.branches:
+            arms = [_arm(branch, later.copy) == _arm(branch, pair.reader.copy) for branch in later.branches]
+            if all(arms):
+                return
+    raise Blocked(
+        "TL842",
+        pair.writer.copy.node,
+        f"`{pair.tensor.name}` is a result too, and keeps what is handed over through it",
+    )
 
 
 def _aligned(writer: Place, reader: Place) -> Region:
@@ -352,7 +368,7 @@ def _check_cube_reader(kernel: Kernel, pair: HandOver) -> None:
 def hoist_landings(job: Job) -> None:
     """A fused copy names its landing buffer where the writer stands: allocate it before that."""
     try:
-        pairs, _ = find(job.kernel)
+        pairs, _ = find(job.kernel, _outputs(job))
     except Blocked:
         return  # the fusion itself will say why
     order = {id(stmt): i for i, stmt in enumerate(job.kernel.walk())}
@@ -382,7 +398,7 @@ def fuse(job: Job) -> Fused:
     for stmt in kernel.walk():
         if isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL902", stmt.node, f"{stmt.why} touches buffers")
-    pairs, emptied = find(kernel)
+    pairs, emptied = find(kernel, _outputs(job))
     shared = check_distinct(pairs)
     edits = Edits(job.file.index)
     names = {name.value for name in names_in(job.module)}

@@ -12,6 +12,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Op, Operand, Scalar, Stmt
+from tl2npu.kernel.positions import output_positions
 from tl2npu.kernel.symbolic import Opaque
 from tl2npu.passes import hand_overs
 from tl2npu.passes.job import Job
@@ -21,7 +22,7 @@ from tl2npu.source.edits import Edits
 def merge(job: Job) -> None:
     """Merge the branches around every gemm that reads a hand-over."""
     try:
-        pairs, _ = hand_overs.find(job.kernel)
+        pairs, _ = hand_overs.find(job.kernel, output_positions(job.file, job.located))
     except Blocked:
         return  # the fusion itself will say why
     landing = {pair.dst for pair in pairs if not pair.to_vector}
