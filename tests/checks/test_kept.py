@@ -74,7 +74,7 @@ def test_names_without_workspace_get_no_flags() -> None:
 
 def test_copies_are_paired_by_their_order() -> None:
     assert check(WRITE, READ, READ, END) == ["TL840"]
-    assert check(WRITE, READ, WRITE, READ, END) == []
+    assert check(WRITE, READ, WRITE, READ, END) == ["TL848"]  # nothing makes the second write wait for the first read
     exchange = "T.copy(x, workspace_keep[cid, vid * 16 : vid * 16 + 16, :])\nT.copy(workspace_keep[cid, 0:32, :], l)"
     assert "TL840" not in check(WRITE, READ, exchange, END)
 

@@ -327,6 +327,19 @@ class Evaluator:
                 found += self.loads(child, env)
         return tuple(found)
 
+    def buffers_in(self, node: cst.CSTNode, env: Env) -> tuple[Buffer, ...]:
+        """Every buffer that a piece of code names."""
+        found: dict[int, Buffer] = {}
+        stack: list[cst.CSTNode] = [node]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, cst.Name):
+                buffer = self.buffer(current, env)
+                if buffer is not None:
+                    found[id(buffer)] = buffer
+            stack += children(current)
+        return tuple(found.values())
+
     def scalar(self, node: cst.BaseExpression, env: Env) -> Scalar:
         """An expression operand."""
         return Scalar(node, self.sym(node, env), self.loads(node, env))

@@ -49,7 +49,6 @@ from tl2npu.kernel.model import (
     Sync,
 )
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.source.tree import children
 
 _MEMORY = {
     "l1": Memory.L1,
@@ -296,7 +295,7 @@ class Reader:
         helper = self._helper(call.func, env)
         inner = self._bind_helper(helper, call, env) if helper and len(via) < _MAX_INLINE_DEPTH else None
         if helper is None or inner is None:
-            touched = self._buffers_in(call, env)
+            touched = self.evaluator.buffers_in(call, env)
             if touched:
                 text = f"`{code(call.func)}` is not in this file and is given buffers"
                 self.problems.append((node, "TL903", text))
@@ -434,23 +433,11 @@ class Reader:
             elif i == 1 and target != "_":
                 self.vid = str(fresh)
 
-    def _buffers_in(self, node: cst.CSTNode, env: Env) -> tuple[Buffer, ...]:
-        found: dict[int, Buffer] = {}
-        stack: list[cst.CSTNode] = [node]
-        while stack:
-            current = stack.pop()
-            if isinstance(current, cst.Name):
-                buffer = self.evaluator.buffer(current, env)
-                if buffer is not None:
-                    found[id(buffer)] = buffer
-            stack += children(current)
-        return tuple(found.values())
-
     def opaque(self, node: cst.CSTNode, env: Env, via: tuple[cst.CSTNode, ...], why: str) -> Opaque:
         """Something that is not understood; it is a problem only if it names a buffer."""
         for name in sorted(assigned_names(node)):
             env.values[name] = self.fresh(name)
-        return Opaque(node, why, self._buffers_in(node, env), via=via)
+        return Opaque(node, why, self.evaluator.buffers_in(node, env), via=via)
 
 
 def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kernel:
