@@ -26,6 +26,10 @@ _AUTHORS_OWN = frozenset({"TL890", "TL891", "TL892", "TL893", "TL894", "TL896", 
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
 
+_ROW_SPLIT = ("TL82", "TL83")
+"""Limits of the row split of threads=2; threads=1 has none of them."""
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One form, tried: the file with it, or why it cannot be."""
@@ -173,7 +177,8 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) ->
 
 def _offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
     """Where only the row split fails, threads=1 is right and slower: say so."""
-    if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and kind.vector):
+    split_failed = any(note.code.startswith(_ROW_SPLIT) for note in job.notes if note.severity == "warning")
+    if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and split_failed):
         return
     if _attempt(start, kind, "developer-threads1", suppressions).reached:
         job.note("TL234", start.located.node, "`--threads 1` gives the full form, with one vector core at work", "info")
@@ -194,7 +199,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
 
 
 def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target: str, reason: str) -> KernelResult:
-    codes = tuple(sorted({change.code for change in job.changes} | {note.code for note in job.notes}))
+    codes = tuple(sorted({code for code, _, _ in job.edited} | {note.code for note in job.notes}))
     return KernelResult(job.kernel_name, line, kind.style, target, disposition, reason, codes)
 
 

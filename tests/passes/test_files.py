@@ -156,3 +156,43 @@ def test_the_second_kernel_is_migrated_after_the_first() -> None:
     assert [k.target for k in result.kernels] == ["developer"] * 3
     for name in ("factory", "second", "third"):
         same_results(text, result.new_text or "", factory=name)
+
+
+WHOLE = (
+    'a = T.alloc_ub({shape}, "float32")\nfor t in range(2):\n    T.copy(A[cid * 32 + t * 16, 0], a)\n'
+    "    T.tile.exp(a, a)\n    T.copy(a, O[cid * 32 + t * 16, 0])\n"
+)
+HALF = (
+    'a = T.alloc_ub({shape}, "float32")\nT.copy(A[cid * 32 + vid * 16, 0], a)\nT.tile.exp(a, a)\n'
+    "T.copy(a, O[cid * 32 + vid * 16, 0])\n"
+)
+
+
+TUPLE = pytest.mark.xfail(
+    strict=True, reason="the elements of a tuple behind a name are edited for all who use the name"
+)
+
+
+@pytest.mark.parametrize(
+    ("constant", "shape"),
+    [
+        pytest.param("SHAPE = (16, 64)", "SHAPE", marks=TUPLE),
+        ("ROWS = 16", "(ROWS, 64)"),
+        ("ROWS, COLS = 16, 64", "(ROWS, COLS)"),
+    ],
+)
+def test_a_constant_of_two_kernels_keeps_its_value_for_the_other_one(constant: str, shape: str) -> None:
+    """The first kernel's tiles become whole, the second one has no vid and must stay as it is."""
+    text = vector_file(
+        HALF.format(shape=shape), head=f"{CONFIGS}{constant}\n", tail=kernel(WHOLE.format(shape=shape), name="second")
+    )
+    new = migrated(text).new_text or ""
+    for name in ("factory", "second"):
+        same_results(text, new, factory=name)
+
+
+@TUPLE
+def test_a_shape_that_counts_the_blocks_too() -> None:
+    text = vector_file(HALF.format(shape="SHAPE"), factory="SHAPE = (16, 64)\nblocks = 32 // SHAPE[0]")
+    text = text.replace("T.Kernel(2,", "T.Kernel(blocks,")
+    same_results(text, migrated(text).new_text or "")

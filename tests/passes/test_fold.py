@@ -87,6 +87,17 @@ def test_rebuild_puts_parentheses_where_the_grammar_needs_them(
     assert value(code(rebuild(node, parsed(left), parsed(right))), **known) == expected
 
 
+@pytest.mark.parametrize("outer", OPERATORS)
+@pytest.mark.parametrize("inner", OPERATORS)
+def test_rebuild_with_every_pair_of_operators(outer: str, inner: str) -> None:
+    node = cst.BinaryOperation(cst.Name("a"), OPERATORS[outer](), cst.Name("b"))
+    operand, known = f"h {inner} 7", {"h": 23, "n": 5}
+    for left, right in ((operand, "n"), ("n", operand), (operand, operand)):
+        assert value(code(rebuild(node, parsed(left), parsed(right))), **known) == value(
+            f"({left}) {outer} ({right})", **known
+        )
+
+
 @given(sums, values)
 def test_map_expression_replaces_a_name_by_a_sum(text: str, known: dict[str, int]) -> None:
     """The replacement has no parentheses of its own; the result must mean ``(n + 1)`` wherever it is put."""

@@ -47,6 +47,13 @@ def test_other_casts_stay(cast: str) -> None:
     right_or_refused(old, args=("CAST_RINT", 512))
 
 
+@pytest.mark.parametrize(("dtype", "mode"), [("int32", "CAST_NONE"), ("int8", "CAST_NONE"), ("float16", "CAST_CEIL")])
+def test_a_cast_that_a_copy_would_round_in_another_way_stays(dtype: str, mode: str) -> None:
+    tile = f'b = T.alloc_ub((16, 64), "{dtype}")\n'
+    old = vector_file(LOAD + tile + f'T.tile.cast(b, a, "{mode}", 1024)\n' + BACK + STORE)
+    assert "TL232" not in codes(old)
+
+
 def test_two_casts_in_one_macro_with_different_modes() -> None:
     macro = "@T.macro\ndef to(dst, src, mode):\n    T.tile.cast(dst, src, mode, 16 * 64)"
     body = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
@@ -159,12 +160,24 @@ class Sites:
             self.add(node.upper, stmt, lo + new)
 
 
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> cst.BaseExpression | None:
+    """An expression from its text, also one that goes on over several lines; None if it is none."""
+    for candidate in (text, f"({text})"):
+        try:
+            return cst.parse_expression(candidate)
+        except cst.ParserSyntaxError:
+            continue
+    return None
+
+
 class Rewriter:
     """Finds the text for all sites, given which names are redefined (``redefined``) or dropped to 0 (``dropped``)."""
 
     def __init__(self, job: Job, rows: Rows, sites: list[Site], halves: list[Sym]) -> None:
         self.rows, self.sites, self.halves = rows, sites, halves
         self.evaluator: Evaluator = job.file.evaluator
+        self.index = job.file.index
         self.vid_name = next(name for name in job.kernel.launch.names[1:2]) if job.kernel.launch else "vid"
         self.definitions: list[Definition] = definitions(job)
         self.zero: dict[str, int] = {self.vid_name: 0}
@@ -225,14 +238,8 @@ class Rewriter:
 
     def _proved(self, node: cst.BaseExpression, env: Env, want: Sym) -> bool:
         """True if the *text* of the proposal has the wanted value (parsed again, so parentheses count)."""
-        try:
-            parsed = cst.parse_expression(code(node).strip())
-        except cst.ParserSyntaxError:
-            try:
-                parsed = cst.parse_expression(f"({code(node).strip()})")
-            except cst.ParserSyntaxError:
-                return False
-        if self._mentions_dropped(parsed):
+        parsed = node if node in self.index else _parsed(code(node).strip())
+        if parsed is None or self._mentions_dropped(parsed):
             return False
         return self.rows.parity.equal(self.evaluator.sym(parsed, env), want)
 

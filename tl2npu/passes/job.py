@@ -33,7 +33,7 @@ class Job:
     key: tuple[str, int]
     options: Options
     elsewhere: Counter[str] = field(default_factory=Counter)
-    changes: list[Change] = field(default_factory=list)
+    edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     _kernel: Kernel | None = None
 
@@ -88,7 +88,15 @@ class Job:
 
     def change(self, code: str, node: cst.CSTNode, message: str) -> None:
         """Record an edit."""
-        self.changes.append(Change(code, self.line(node), message, self.kernel_name, CODES[code].safety))
+        self.edited.append((code, node, message))
+
+    @property
+    def changes(self) -> list[Change]:
+        """What was edited, with lines of the input; worked out only for the form that is taken."""
+        return [
+            Change(code, self.line(node), message, self.kernel_name, CODES[code].safety)
+            for code, node, message in self.edited
+        ]
 
     @property
     def kernel_name(self) -> str:
