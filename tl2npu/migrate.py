@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from tl2npu.checks.evenness import unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
@@ -158,7 +159,8 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) ->
         return Attempt(
             form, job, diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
         )
-    for finding in check_kernel(Subject(job.kernel, job.file, job.located, job.options)):
+    subject = Subject(job.kernel, job.file, job.located, job.options)
+    for finding in (*check_kernel(subject), *unproved_evenness(subject, job.split, job.known_even, job.must_be_even)):
         found = diagnostic(
             start.original, finding.code, finding.node, finding.message, start.kernel_name, finding.severity
         )

@@ -168,15 +168,10 @@ HALF = (
 )
 
 
-TUPLE = pytest.mark.xfail(
-    strict=True, reason="the elements of a tuple behind a name are edited for all who use the name"
-)
-
-
 @pytest.mark.parametrize(
     ("constant", "shape"),
     [
-        pytest.param("SHAPE = (16, 64)", "SHAPE", marks=TUPLE),
+        ("SHAPE = (16, 64)", "SHAPE"),
         ("ROWS = 16", "(ROWS, 64)"),
         ("ROWS, COLS = 16, 64", "(ROWS, COLS)"),
     ],
@@ -191,8 +186,13 @@ def test_a_constant_of_two_kernels_keeps_its_value_for_the_other_one(constant: s
         same_results(text, new, factory=name)
 
 
-@TUPLE
 def test_a_shape_that_counts_the_blocks_too() -> None:
     text = vector_file(HALF.format(shape="SHAPE"), factory="SHAPE = (16, 64)\nblocks = 32 // SHAPE[0]")
     text = text.replace("T.Kernel(2,", "T.Kernel(blocks,")
     same_results(text, migrated(text).new_text or "")
+
+
+def test_an_exported_name_stays() -> None:
+    body = HALF.format(shape="(32 // PARTS, 64)")
+    new = migrated(vector_file(body, head=f'{CONFIGS}__all__ = ["factory", "PARTS"]\nPARTS = 2\n')).new_text or ""
+    assert "PARTS = 2\n" in new

@@ -34,7 +34,7 @@ SPELLINGS = {
     "half as parameter": ("h", "cid * 2 * h + vid * h", "h", (16,)),
     "half first": ("h", "(cid * 2 + vid) * h", "h", (16,)),
     "reversed product": ("bm // 2", "bm * cid + bm * vid // 2", "bm", (32,)),
-    "ceildiv": ("T.ceildiv(bm, 2)", "cid * bm + vid * T.ceildiv(bm, 2)", "bm", (32,)),
+    "ceildiv": ("T.ceildiv(bm, 2)", "cid * bm + vid * T.ceildiv(bm, 2)", "bm=32", (32,)),
     "int of a quotient": ("int(bm / 2)", "cid * bm + vid * int(bm / 2)", "bm", (32,)),
     "floordiv": ("bm // 2", "T.ceildiv(cid * bm * 2, 2) + bm // 2 * vid", "bm", (32,)),
     "minus": ("16", "(cid + 1) * 32 - 32 + vid * 16", "", ()),
@@ -238,3 +238,11 @@ def test_evenness_is_said() -> None:
 def test_a_size_that_changes_after_it_was_halved(change: str) -> None:
     old = tile("h", "cid * 32 + vid * h", factory=f"h = bm // 2\nprint(h)\n{change}", args="bm")
     right_or_refused(old, args=(32,))
+
+
+def test_a_half_that_is_rounded_up_needs_a_size_that_is_known_to_be_even() -> None:
+    """With odd ``bm`` the old halves overlap by a row and are right; ``threads=2`` would lose the last one."""
+    rows, start = "T.ceildiv(bm, 2)", "cid * bm + vid * T.ceildiv(bm, 2)"
+    refused(tile(rows, start, args="bm"), "TL820")
+    refused(tile(rows, start, args="bm=31"), "TL820")
+    developer(tile(rows, start, args="bm"), "1")

@@ -35,6 +35,7 @@ from tl2npu.kernel.model import (
     Side,
     Stmt,
     Store,
+    walk,
     walk_with_parents,
 )
 from tl2npu.kernel.symbolic import Div, Sym, Var, const
@@ -71,6 +72,7 @@ class Parity:
 
     def __init__(self) -> None:
         self.even: set[str] = set()
+        self.rounded_up: set[str] = set()
 
     def assume(self, half: Sym) -> None:
         """Take the variables that ``half`` halves to be even."""
@@ -79,6 +81,9 @@ class Parity:
                 names = [m[0].name for m, c in atom.num.terms if len(m) == 1 and isinstance(m[0], Var) and c % 2]
                 if len(names) == 1:
                     self.even.add(names[0])
+                    if any(monomial == () for monomial, _ in atom.num.terms):
+                        # ``ceildiv(n, 2)``: with odd n the old halves overlap by a row and are right
+                        self.rounded_up.add(names[0])
 
     def normal(self, sym: Sym) -> Sym:
         """The normal form in which even variables are written as twice their half."""
@@ -352,6 +357,8 @@ class Rows:
         for stmt in self.kernel.walk():
             if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE:
                 self._check_reduce(stmt)
+            if isinstance(stmt, Loop):
+                self._check_state(stmt)
             if isinstance(stmt, Alloc):
                 self._free_unused(stmt.buffer)
             else:
@@ -398,6 +405,35 @@ class Rows:
         if not self.parity.equal(low.substitute(moved), high):
             code = "TL828" if any(sym.depends_on(name) for name in moved) else "TL220"
             raise Blocked(code, stmt.node, "the number of a row within its vector core is used as a value")
+
+    def _check_state(self, loop: Loop) -> None:
+        """A loop over split rows becomes one loop over all rows: nothing else may be carried from row to row."""
+        axes = [self.axis(item) for item in loop.ranges]
+        if not any(axis is not None and axis.half is not None for axis in axes):
+            return
+        seen: set[Buffer] = set()
+        inside = set(walk(loop.body))
+        for stmt in walk(loop.body):
+            for access in sorted(accesses(stmt), key=lambda item: not item.reads):
+                buffer = access.operand.buffer
+                if buffer.memory is Memory.GM or self.axis(buffer) in axes or buffer in seen:
+                    continue
+                if access.reads:
+                    written = any(a.writes and a.operand.buffer is buffer for s in inside for a in accesses(s))
+                    if written:
+                        raise Blocked("TL837", stmt.node, f"`{buffer.name}` is carried from row to row")
+                seen.add(buffer)
+        for stmt in self.kernel.walk():
+            if stmt in inside or stmt is loop:
+                continue
+            for access in accesses(stmt):
+                if access.reads and access.operand.buffer in seen and self._written_in(loop, access.operand.buffer):
+                    name = access.operand.buffer.name
+                    raise Blocked("TL837", stmt.node, f"`{name}` keeps what the last row of each core left in it")
+
+    @staticmethod
+    def _written_in(loop: Loop, buffer: Buffer) -> bool:
+        return any(a.writes and a.operand.buffer is buffer for s in walk(loop.body) for a in accesses(s))
 
     def _check_op(self, stmt: Op) -> None:
         """An operator on split tiles must treat every row by itself."""

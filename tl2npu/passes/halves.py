@@ -15,7 +15,7 @@ from functools import lru_cache
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Role
-from tl2npu.kernel.bindings import is_arithmetic
+from tl2npu.kernel.bindings import assigned_names, is_arithmetic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Changed, Env, Evaluator, code
 from tl2npu.kernel.model import (
@@ -178,6 +178,14 @@ class Rewriter:
         self.rows, self.sites, self.halves = rows, sites, halves
         self.evaluator: Evaluator = job.file.evaluator
         self.index = job.file.index
+        self.prim_func = job.located.node
+        self.elsewhere = job.elsewhere
+        self.shapes = {
+            id(arg.value)
+            for buffer in job.kernel.buffers.values()
+            if isinstance(buffer.node, cst.Call)
+            for arg in buffer.node.args
+        }
         self.vid_name = next(name for name in job.kernel.launch.names[1:2]) if job.kernel.launch else "vid"
         self.definitions: list[Definition] = definitions(job)
         self.zero: dict[str, int] = {self.vid_name: 0}
@@ -232,9 +240,24 @@ class Rewriter:
             if self.settled.setdefault(id(site.node), text) != text:
                 break  # a shape or a macro that other statements share and that must read otherwise there
             if candidate is not site.node:
+                self._check_owner(site.node)
                 self.edits[id(site.node)] = (site.node, candidate)
             return
         raise Blocked("TL224", site.node, f"no whole-tile form of `{code(site.node)}` could be proved")
+
+    def _check_owner(self, node: cst.BaseExpression) -> None:
+        """A shape that stands behind a name may only change if the name is nothing but a shape of this kernel."""
+        if self.prim_func in self.index.ancestors(node):
+            return
+        holder = next((a for a in self.index.ancestors(node) if isinstance(a, (cst.Assign, cst.AnnAssign))), None)
+        for name in assigned_names(holder) if holder is not None else ():
+            for use in names_in(self.index.module):
+                if use.value != name or isinstance(self.index.parent(use), cst.AssignTarget):
+                    continue
+                if id(use) not in self.shapes:
+                    raise Blocked("TL224", use, f"`{name}` is used for more than the shapes of this kernel")
+            if name in self.elsewhere:
+                raise Blocked("TL224", node, f"`{name}` is used by other kernels too")
 
     def _proved(self, node: cst.BaseExpression, env: Env, want: Sym) -> bool:
         """True if the *text* of the proposal has the wanted value (parsed again, so parentheses count)."""
@@ -302,6 +325,7 @@ class Rewriter:
 def whole_tiles(job: Job, rows: Rows) -> None:
     """Rewrite the kernel to whole tiles; raises :class:`Blocked` and changes nothing if a proof fails."""
     sites = Sites(job, rows)
+    split = {buffer.name for buffer in job.kernel.buffers.values() if rows.is_split(buffer)}
     axes = {id(a): a for a in (rows.axis(m) for m in _members(job)) if a is not None and a.half is not None}
     halves = list(dict.fromkeys(axis.half for axis in axes.values() if axis.half is not None))
     failure: Blocked | None = None
@@ -319,6 +343,9 @@ def whole_tiles(job: Job, rows: Rows) -> None:
             continue
         _write(job, rewriter)
         _verify(job, rewriter)
+        job.split |= {b.name for b in job.kernel.buffers.values() if b.name in split}
+        job.must_be_even |= rows.parity.rounded_up
+        job.known_even |= rows.parity.even - rows.parity.rounded_up
         for name in sorted(rows.parity.even):
             job.note("TL905", job.kernel.node, f"`{name}` is taken to be even, as the old kernel took it", "info")
         return

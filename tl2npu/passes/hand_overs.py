@@ -431,6 +431,7 @@ def _write(job: Job, edits: Edits, pair: HandOver, why: str | None, names: set[s
         statement = pair.dst.statement
         assert statement is not None
         twin = cst.parse_statement(f"{landing} = {code(pair.dst.node)}")
+        job.split.add(landing)
         twins.setdefault(id(statement), (statement, []))[1].append(twin)
         edits.replace(reader.src.node, cst.Name(landing))
         anchor = "TL219" if why == SHARED else "TL216"

@@ -18,6 +18,7 @@ def name_counts(job: Job) -> Counter[str]:
 
 def drop_unused_names(job: Job, before: Counter[str]) -> None:
     """Remove plain assignments whose name was used before the migration and is not any more."""
+    exported = _strings(job)
     while True:
         now = name_counts(job)
         edits = Edits(job.file.index)
@@ -27,12 +28,20 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
             target = node.targets[0].target
             if not isinstance(target, cst.Name) or now[target.value] != 1 or before[target.value] < 2:
                 continue
+            if target.value in exported and job.file.index.enclosing(node, cst.FunctionDef) is None:
+                continue
             if _harmless(node.value):
                 edits.remove(node)
                 job.change("TL204", node, f"`{target.value}` has no use any more")
         if not edits:
             return
         job.apply(edits)
+
+
+def _strings(job: Job) -> set[str]:
+    """Strings of the file that name something, as ``__all__`` and ``getattr`` do."""
+    strings = (node for node in walk(job.module) if isinstance(node, cst.SimpleString) and len(node.value) < 80)
+    return {str(node.evaluated_value) for node in strings}
 
 
 def _harmless(node: cst.BaseExpression) -> bool:

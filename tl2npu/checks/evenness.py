@@ -1,0 +1,45 @@
+"""TL820 in a migration: ``threads=2`` halves buffers that the old kernel did not halve, and an odd extent loses a row.
+
+What the old kernel split itself must have been even, or its halves did not cover the tile. Everything else that the
+compiler halves now needs a proof: a literal, or every call of the factory in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from tl2npu.checks.split import split_of
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.symbolic import Sym, Var, var
+
+
+def unproved_evenness(
+    subject: Subject, split: Collection[str], known: Collection[str], needed: Collection[str]
+) -> Iterator[Finding]:
+    """Findings of a kernel with ``threads=2``.
+
+    ``split`` names buffers that the old kernel split, ``known`` extents that are even because it halved them,
+    ``needed`` extents that it rounded up, so that an odd one was right.
+    """
+    if subject.threads != 2:
+        return
+    node = subject.located.node
+    for name in sorted(needed):
+        if not _is_even(subject, var(name), known):
+            yield Finding(
+                "TL820", node, f"`{name}` may be odd: the old kernel rounds its half up, threads=2 rounds down"
+            )
+    found = split_of(subject)
+    for buffer in dict.fromkeys(use.buffer for use in found.uses):
+        if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known):
+            continue
+        text = f"`{buffer.name}` was not split before, and its {buffer.shape[0]} elements may be an odd number"
+        yield Finding("TL820", buffer.node, text)
+
+
+def _is_even(subject: Subject, sym: Sym, known: Collection[str]) -> bool:
+    doubled = sym.map_variables(lambda name: Sym.of({(Var(name),): 2}) if name in known else None)
+    if all(coefficient % 2 == 0 for _, coefficient in doubled.terms):
+        return True
+    numbers = subject.numbers(sym)
+    return bool(numbers) and all(number is not None and number % 2 == 0 for number in numbers)
