@@ -160,7 +160,10 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) ->
             form, job, diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
         )
     subject = Subject(job.kernel, job.file, job.located, job.options)
-    for finding in (*check_kernel(subject), *unproved_evenness(subject, job.split, job.known_even, job.must_be_even)):
+    for finding in (
+        *check_kernel(subject),
+        *unproved_evenness(subject, job.split, job.known_even, job.must_be_even, job.overlapping),
+    ):
         found = diagnostic(
             start.original, finding.code, finding.node, finding.message, start.kernel_name, finding.severity
         )

@@ -14,21 +14,25 @@ from tl2npu.kernel.symbolic import Sym, Var, var
 
 
 def unproved_evenness(
-    subject: Subject, split: Collection[str], known: Collection[str], needed: Collection[str]
+    subject: Subject,
+    split: Collection[str],
+    known: Collection[str],
+    needed: Collection[str],
+    overlapping: Collection[str],
 ) -> Iterator[Finding]:
-    """Findings of a kernel with ``threads=2``.
+    """Findings of a kernel whose halves have become whole tiles.
 
     ``split`` names buffers that the old kernel split, ``known`` extents that are even because it halved them,
-    ``needed`` extents that it rounded up, so that an odd one was right.
+    ``needed`` extents that it rounded up, so that an odd one was right; of these ``overlapping`` are rounded up in
+    one place and down in another, so that one whole tile would be a row longer than the two halves together.
     """
+    node = subject.located.node
+    for name in sorted({*overlapping, *(needed if subject.threads == 2 else ())}):
+        if not _is_even(subject, var(name), known):
+            text = f"`{name}` may be odd: the old kernel rounds its half up, this form does not serve an odd size"
+            yield Finding("TL820", node, text)
     if subject.threads != 2:
         return
-    node = subject.located.node
-    for name in sorted(needed):
-        if not _is_even(subject, var(name), known):
-            yield Finding(
-                "TL820", node, f"`{name}` may be odd: the old kernel rounds its half up, threads=2 rounds down"
-            )
     found = split_of(subject)
     for buffer in dict.fromkeys(use.buffer for use in found.uses):
         if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known):

@@ -73,25 +73,39 @@ class Parity:
     def __init__(self) -> None:
         self.even: set[str] = set()
         self.rounded_up: set[str] = set()
+        self.overlapping: set[str] = set()
 
     def assume(self, half: Sym) -> None:
         """Take the variables that ``half`` halves to be even."""
-        for atom in half.atoms():
-            if isinstance(atom, Div) and atom.den.constant is not None and atom.den.constant % 2 == 0:
-                names = [m[0].name for m, c in atom.num.terms if len(m) == 1 and isinstance(m[0], Var) and c % 2]
-                if len(names) == 1:
-                    self.even.add(names[0])
-                    if any(monomial == () for monomial, _ in atom.num.terms):
-                        # ``ceildiv(n, 2)``: with odd n the old halves overlap by a row and are right
-                        self.rounded_up.add(names[0])
+        for name, up in _halved(half):
+            self.even.add(name)
+            if up:
+                self.rounded_up.add(name)
 
     def normal(self, sym: Sym) -> Sym:
         """The normal form in which even variables are written as twice their half."""
         return sym.map_variables(lambda name: Sym.of({(Var(name + "/2"),): 2}) if name in self.even else None)
 
     def equal(self, left: Sym, right: Sym) -> bool:
-        """Proved equal, given the assumptions."""
-        return left == right or self.normal(left) == self.normal(right)
+        """Proved equal, given the assumptions.
+
+        ``n // 2`` is equal to ``ceildiv(n, 2)`` only by assumption: with odd ``n`` the old halves overlap.
+        """
+        if left == right:
+            return True
+        if self.normal(left) != self.normal(right):
+            return False
+        self.overlapping |= {name for side in (left, right) for name, up in _halved(side) if up and name in self.even}
+        return True
+
+
+def _halved(sym: Sym) -> Iterator[tuple[str, bool]]:
+    """The variables that an expression halves, and whether it rounds up: ``ceildiv(n, 2)`` serves an odd ``n`` too."""
+    for atom in sym.atoms():
+        if isinstance(atom, Div) and atom.den.constant is not None and atom.den.constant % 2 == 0:
+            names = [m[0].name for m, c in atom.num.terms if len(m) == 1 and isinstance(m[0], Var) and c % 2]
+            if len(names) == 1:
+                yield names[0], any(monomial == () for monomial, _ in atom.num.terms)
 
 
 class Rows:

@@ -325,6 +325,9 @@ class Rewriter:
 def whole_tiles(job: Job, rows: Rows) -> None:
     """Rewrite the kernel to whole tiles; raises :class:`Blocked` and changes nothing if a proof fails."""
     sites = Sites(job, rows)
+    if (blocked := _axis_by_shape(job, rows)) is not None:
+        raise blocked
+    overlapping = set(rows.parity.overlapping)  # of the old text: the proofs below compare other things
     split = {buffer.name for buffer in job.kernel.buffers.values() if rows.is_split(buffer)}
     axes = {id(a): a for a in (rows.axis(m) for m in _members(job)) if a is not None and a.half is not None}
     halves = list(dict.fromkeys(axis.half for axis in axes.values() if axis.half is not None))
@@ -345,12 +348,24 @@ def whole_tiles(job: Job, rows: Rows) -> None:
         _verify(job, rewriter)
         job.split |= {b.name for b in job.kernel.buffers.values() if b.name in split}
         job.must_be_even |= rows.parity.rounded_up
-        job.known_even |= rows.parity.even - rows.parity.rounded_up
+        job.overlapping |= overlapping
+        job.known_even |= rows.parity.even - rows.parity.rounded_up - overlapping
         for name in sorted(rows.parity.even):
             job.note("TL905", job.kernel.node, f"`{name}` is taken to be even, as the old kernel took it", "info")
         return
     assert failure is not None
     raise failure
+
+
+def _axis_by_shape(job: Job, rows: Rows) -> Blocked | None:
+    """``broadcast(tile, vector)`` without ``axis``: the front end compares sizes, and sizes change here."""
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Op) or stmt.op.name != "tile.broadcast" or isinstance(stmt.args.get("axis"), Scalar):
+            continue
+        source = stmt.args.get("src")
+        if isinstance(source, Operand) and len(source.buffer.shape) == 1 and rows.is_split(source.buffer):
+            return Blocked("TL224", stmt.node, "the sizes choose the axis of this broadcast; write `axis=` out first")
+    return None
 
 
 def _members(job: Job) -> Iterator[Buffer | Range]:

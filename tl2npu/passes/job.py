@@ -27,7 +27,8 @@ class Job:
     ``original`` is the index of the input text: the lines of all messages are lines of the input. ``elsewhere``
     counts the names used in those parts of the file that are set aside (:mod:`tl2npu.passes.focus`). ``split`` names
     the buffers whose rows the old kernel split itself, ``known_even`` the extents that must be even for it to be right,
-    ``must_be_even`` those that it did not need to be even.
+    ``must_be_even`` those that it did not need to be even,
+    ``overlapping`` those that it rounds up in one place and down in another.
     """
 
     original: Index
@@ -38,6 +39,7 @@ class Job:
     split: set[str] = field(default_factory=set)
     known_even: set[str] = field(default_factory=set)
     must_be_even: set[str] = field(default_factory=set)
+    overlapping: set[str] = field(default_factory=set)
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     _kernel: Kernel | None = None
