@@ -1,0 +1,241 @@
+"""The arithmetic of the element types: every operation rounds to its type; products of matrices sum in fp32 or int32."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.ir import dtypes
+
+Array = Any
+"""A NumPy array or scalar."""
+
+
+def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A float32 function for narrower floats: computed in fp32, rounded once."""
+
+    def computed(x: Array) -> Array:
+        kind = getattr(x, "dtype", None)
+        if kind is None:
+            return np.float32(function(np.float64(x)))
+        if kind.itemsize < 4:
+            return function(np.asarray(x, np.float32)).astype(kind)
+        return function(x)
+
+    return computed
+
+
+def _erf(x: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[np.float64])(x).astype(np.asarray(x).dtype)
+
+
+class Precise:
+    """See the module. Methods take and give arrays or NumPy scalars of one element type."""
+
+    name = "precise"
+
+    add = staticmethod(operator.add)
+    sub = staticmethod(operator.sub)
+    mul = staticmethod(operator.mul)
+    neg = staticmethod(operator.neg)
+    exp = staticmethod(_wide(np.exp))
+    exp2 = staticmethod(_wide(np.exp2))
+    exp10 = staticmethod(_wide(lambda x: np.power(np.float32(10), x)))
+    log = staticmethod(_wide(np.log))
+    log2 = staticmethod(_wide(np.log2))
+    log10 = staticmethod(_wide(np.log10))
+    log1p = staticmethod(_wide(np.log1p))
+    sqrt = staticmethod(_wide(np.sqrt))
+    rsqrt = staticmethod(_wide(lambda x: 1 / np.sqrt(x)))
+    reciprocal = staticmethod(_wide(lambda x: 1 / x))
+    sin = staticmethod(_wide(np.sin))
+    cos = staticmethod(_wide(np.cos))
+    tan = staticmethod(_wide(np.tan))
+    tanh = staticmethod(_wide(np.tanh))
+    sinh = staticmethod(_wide(np.sinh))
+    cosh = staticmethod(_wide(np.cosh))
+    asin = staticmethod(_wide(np.arcsin))
+    acos = staticmethod(_wide(np.arccos))
+    atan = staticmethod(_wide(np.arctan))
+    asinh = staticmethod(_wide(np.arcsinh))
+    acosh = staticmethod(_wide(np.arccosh))
+    atanh = staticmethod(_wide(np.arctanh))
+    erf = staticmethod(_wide(_erf))
+    sigmoid = staticmethod(_wide(lambda x: 1 / (1 + np.exp(-x))))
+    floor = staticmethod(_wide(np.floor))
+    ceil = staticmethod(_wide(np.ceil))
+    trunc = staticmethod(_wide(np.trunc))
+    round = staticmethod(_wide(lambda x: np.trunc(x + np.copysign(np.asarray(x).dtype.type(0.5), x))))
+    nearbyint = staticmethod(_wide(np.rint))
+    isnan = staticmethod(np.isnan)
+    isinf = staticmethod(np.isinf)
+    isfinite = staticmethod(np.isfinite)
+
+    @staticmethod
+    def div(x: Array, y: Array) -> Array:
+        """The quotient; integers truncate as the hardware does."""
+        if getattr(x, "dtype", np.dtype(np.float32)).kind in "iu" and getattr(y, "dtype", np.dtype(int)).kind in "iu":
+            return np.trunc(np.true_divide(x, y)).astype(np.asarray(x).dtype)
+        return np.divide(x, y)
+
+    @staticmethod
+    def maximum(x: Array, y: Array) -> Array:
+        """The larger; NaN if one is NaN."""
+        return np.maximum(x, y)
+
+    @staticmethod
+    def minimum(x: Array, y: Array) -> Array:
+        """The smaller; NaN if one is NaN."""
+        return np.minimum(x, y)
+
+    @staticmethod
+    def absolute(x: Array) -> Array:
+        """The magnitude."""
+        return np.abs(x)
+
+    fabs = absolute
+
+    @staticmethod
+    def pow(x: Array, y: Array) -> Array:
+        """The power, through fp32 for narrow floats."""
+        kind = np.asarray(x).dtype
+        if kind.kind in "iu":
+            return np.power(x, y)
+        return np.power(np.asarray(x, np.float32), np.asarray(y, np.float32)).astype(kind)
+
+    atan2 = staticmethod(np.arctan2)
+    fmod = staticmethod(np.fmod)
+    copysign = staticmethod(np.copysign)
+
+    @staticmethod
+    def storage(dtype: str) -> np.dtype:
+        """The NumPy type that a buffer of an element type is kept in."""
+        return dtypes.numpy_dtype(dtype)
+
+    @staticmethod
+    def number(value: Any, dtype: str) -> Any:
+        """A constant of an element type."""
+        return dtypes.numpy_dtype(dtype).type(value)
+
+    @staticmethod
+    def literal(value: Any, like: np.ndarray) -> Any:
+        """A Python number in the type of an array."""
+        return like.dtype.type(value)
+
+    @staticmethod
+    def name_of(array: np.ndarray) -> str:
+        """The element type of an array."""
+        return array.dtype.name
+
+    @staticmethod
+    def accumulate(total: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """``total + value``, the sum in the type of ``value`` (fp32 for narrow floats)."""
+        return total + value
+
+    @staticmethod
+    def poison(dtype: str) -> Any:
+        """What memory holds before it is written: NaN, and a large odd value for integers."""
+        if dtypes.is_float(dtype):
+            kind = dtypes.numpy_dtype(dtype)
+            return kind.type(np.nan) if "e8m0" not in dtype and "e2m1" not in dtype else kind.type(1)
+        if dtype == "bool":
+            return True
+        if dtypes.bits(dtype) == 4:
+            return 7
+        return np.iinfo(dtypes.numpy_dtype(dtype)).max - 84
+
+    @staticmethod
+    def cast(x: Array, dtype: str, mode: str = "trunc") -> Array:
+        """Another element type. Float to integer by ``mode``: trunc, rint, floor, ceil, round (half away from zero)."""
+        kind = dtypes.numpy_dtype(dtype)
+        source = getattr(x, "dtype", None)
+        if source is None:
+            return kind.type(x)
+        if kind.kind in "iu" and source.kind not in "iub":
+            wide = np.asarray(x, np.float64)
+            rounded = _ROUND[mode](wide)
+            limits = np.iinfo(kind)
+            return np.clip(np.nan_to_num(rounded, nan=0.0), limits.min, limits.max).astype(kind)
+        if kind == source:
+            return x
+        return x.astype(kind)
+
+    @staticmethod
+    def matmul(x: Array, y: Array, dtype: str) -> Array:
+        """The product of two matrices, summed in fp32 (float32 operands too) or exactly for integers."""
+        if dtypes.is_float(dtype):
+            wide = np.float64 if dtype == "float64" else np.float32
+            return np.matmul(x.astype(wide, copy=False), y.astype(wide, copy=False))
+        return np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(np.int64)
+
+    @staticmethod
+    def sum(x: Array, axis: int | tuple[int, ...]) -> Array:
+        """The sum along an axis; narrow floats sum in fp32 and round once."""
+        kind = x.dtype
+        if kind.kind in "iub":
+            return x.sum(axis=axis)
+        return (
+            x.astype(np.float32, copy=False)
+            .sum(axis=axis, dtype=np.float64 if kind == np.float64 else np.float32)
+            .astype(kind)
+        )
+
+    @staticmethod
+    def cumsum(x: Array, axis: int) -> Array:
+        """Running sums."""
+        if x.dtype.kind in "iu":
+            return np.cumsum(x, axis=axis, dtype=x.dtype)
+        return np.cumsum(x.astype(np.float32, copy=False), axis=axis, dtype=np.float32).astype(x.dtype)
+
+    @staticmethod
+    def max(x: Array, axis: int | tuple[int, ...]) -> Array:
+        """The largest along an axis."""
+        return x.max(axis=axis)
+
+    @staticmethod
+    def min(x: Array, axis: int | tuple[int, ...]) -> Array:
+        """The smallest along an axis."""
+        return x.min(axis=axis)
+
+    @staticmethod
+    def less(x: Array, y: Array) -> Array:
+        """``x < y``."""
+        return x < y
+
+    @staticmethod
+    def less_equal(x: Array, y: Array) -> Array:
+        """``x <= y``."""
+        return x <= y
+
+    @staticmethod
+    def equal(x: Array, y: Array) -> Array:
+        """``x == y``."""
+        return x == y
+
+    @staticmethod
+    def where(condition: Array, x: Array, y: Array) -> Array:
+        """``x`` where the condition holds, else ``y``."""
+        return np.where(condition, x, y)
+
+    @staticmethod
+    def from_host(array: np.ndarray, dtype: str) -> np.ndarray:
+        """A tensor of the caller as the kernel sees it: the same memory."""
+        return array
+
+    @staticmethod
+    def to_host(array: np.ndarray, dtype: str) -> np.ndarray:
+        """The reverse of ``from_host``."""
+        return array
+
+
+_ROUND: dict[str, Callable[[Any], Any]] = {
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
+}

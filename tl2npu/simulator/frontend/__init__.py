@@ -1,0 +1,1 @@
+"""From the Python of a prim_func to the traced program."""

@@ -1,0 +1,124 @@
+"""Eager style: ``@tilelang.jit`` on a function that is itself the kernel (tilelang/language/eager).
+
+Tensor parameters are declared in the body (``A: T.Tensor((M, K), dtype)``); ``T.const`` extents are found by tracing
+up to the launch once, where all declarations have been seen, and then again with numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.frontend.builder import Builder
+from tl2npu.simulator.frontend.prim_func import PrimFunc, parameter_of, run_traced
+from tl2npu.simulator.frontend.types import TensorSpec
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.expr import Var, plain
+from tl2npu.simulator.ir.stmt import Kernel, Site
+
+
+@dataclass(eq=False)
+class Undeclared:
+    """A parameter before its declaration."""
+
+    name: str
+
+
+class _Declared(Exception):
+    """All declarations have been seen."""
+
+
+def given(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:
+    """The arguments by name, defaults filled in."""
+    bound = inspect.signature(function).bind_partial(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def trace(
+    function: Callable[..., Any], args: Any, kwargs: Any, shapes: dict[str, tuple[tuple[int, ...], str]]
+) -> tuple[PrimFunc, dict[str, int]]:
+    """The kernel for given arguments, and the values of its constants.
+
+    ``shapes``: shape and element type of the tensors that are known; keyword arguments that are no parameters are
+    values of ``T.const`` extents.
+    """
+    signature = inspect.signature(function)
+    constants = {k: plain(v) for k, v in kwargs.items() if k not in signature.parameters}
+    own = {k: v for k, v in kwargs.items() if k in signature.parameters}
+    known = {n: v for n, v in given(function, args, own).items() if n not in shapes}
+    if shapes:
+        constants |= _solve(function, known, shapes, constants)
+    builder = _builder(function, constants)
+    with builder.tracing():
+        returned = run_traced(builder, function, _arguments(builder, signature, known))
+    kernel = builder.finish()
+    outputs = [returned] if isinstance(returned, Buffer) else list(returned or ())
+    kernel.outputs = [b for b in outputs if b in kernel.outputs] or kernel.outputs
+    return PrimFunc(kernel, function), constants
+
+
+def _builder(function: Callable[..., Any], constants: dict[str, int]) -> Builder:
+    builder = Builder(Kernel(function.__name__, []), {function.__code__.co_filename})
+    builder.constants = constants
+    return builder
+
+
+def _arguments(builder: Builder, signature: inspect.Signature, known: dict[str, Any]) -> list[Any]:
+    """Parameters that are tensors become placeholders; annotated ones are declared at once."""
+    result = []
+    for name, parameter in signature.parameters.items():
+        annotation = parameter.annotation
+        if isinstance(annotation, (TensorSpec, Buffer)):
+            result.append(declare(name, Undeclared(name), annotation))
+        elif name in known:
+            result.append(known[name])
+        else:
+            result.append(Undeclared(name))
+    return result
+
+
+def _solve(
+    function: Callable[..., Any],
+    known: dict[str, Any],
+    shapes: dict[str, tuple[tuple[int, ...], str]],
+    constants: dict[str, int],
+) -> dict[str, int]:
+    """Values of ``T.const`` extents from the shapes of the tensors."""
+    builder = _builder(function, constants)
+    builder.on_launch = _stop
+    with builder.tracing():
+        try:
+            run_traced(builder, function, _arguments(builder, inspect.signature(function), known))
+        except _Declared:
+            pass
+        except TraceError:
+            pass  # a constant that is needed earlier than its declaration allows: reported by the second pass
+    found: dict[str, int] = {}
+    for param in builder.kernel.params:
+        if isinstance(param, Buffer) and param.name in shapes:
+            shape = shapes[param.name][0]
+            if len(shape) != len(param.shape):
+                raise TraceError(f"{param.name} has {len(param.shape)} axes, but the tensor has shape {list(shape)}")
+            for dim, size in zip(param.shape, shape, strict=True):
+                if isinstance(dim, Var):
+                    found.setdefault(dim.name, size)
+    return found
+
+
+def _stop() -> None:
+    raise _Declared
+
+
+def declare(name: str, previous: Any, annotation: Any) -> Any:
+    """``A: T.Tensor(...)`` in the body of an eager function."""
+    if not isinstance(previous, Undeclared):
+        return previous
+    builder = Builder.current()
+    file = next(iter(builder.files))
+    param = parameter_of(name, annotation, Site(file, builder.here().line))
+    builder.kernel.params.append(param)
+    return param

@@ -1,0 +1,106 @@
+"""Element types and tensor types as kernels write them: ``T.float16``, ``"float"``, ``T.Tensor((M, K), dtype)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tl2npu.simulator.ir import dtypes, expr
+
+
+class DType(str):
+    """An element type that can be called, compared with strings, and asked for its size."""
+
+    __slots__ = ()
+
+    def __call__(self, value: Any = 0, *_: Any) -> Any:
+        """A value of this type."""
+        return expr.cast(self, value)
+
+    @property
+    def name(self) -> str:
+        """The canonical name."""
+        return dtypes.canonical(str(self))
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element."""
+        return dtypes.bits(self.name)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element, at least 1."""
+        return max(self.bits // 8, 1)
+
+    itemsize = bytes
+
+    @property
+    def type_code(self) -> int:
+        """TVM's class of a type: 0 int, 1 uint, 2 float."""
+        return 2 if dtypes.is_float(self.name) else 1 if self.name.startswith("uint") else 0
+
+    @property
+    def lanes(self) -> int:
+        """Always 1: no vector types."""
+        return 1
+
+    def as_torch(self) -> Any:
+        """The type in torch."""
+        import torch
+
+        return getattr(torch, self.name)
+
+
+def dtype_name(value: Any) -> str:
+    """The canonical name of anything that names an element type: a string, ``T.float16``, a torch or NumPy type."""
+    if isinstance(value, str):
+        return dtypes.canonical(str(value))
+    if isinstance(value, type) and value in (int, float, bool):
+        return {int: "int32", float: "float32", bool: "bool"}[value]
+    text = str(getattr(value, "name", None) or value)
+    return dtypes.canonical(text)
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """The annotation of a tensor parameter."""
+
+    shape: tuple[Any, ...]
+    dtype: str
+    memory: str = "global"
+    strides: tuple[Any, ...] | None = None
+
+
+class _Spec:
+    """``T.Tensor(shape, dtype)`` and ``T.Tensor[shape, dtype]``."""
+
+    def __init__(self, memory: str, strided: bool = False) -> None:
+        self.memory = memory
+        self.strided = strided
+
+    def __call__(self, shape: Any = (), *args: Any, dtype: Any = None, strides: Any = None, **_: Any) -> TensorSpec:
+        rest = list(args)
+        if self.strided and strides is None and rest and isinstance(rest[0], (tuple, list)):
+            strides = rest.pop(0)
+        if dtype is None:
+            dtype = rest.pop(0) if rest else "float32"
+        dims = tuple(expr.plain(d) for d in shape) if isinstance(shape, (tuple, list)) else (expr.plain(shape),)
+        return TensorSpec(dims, dtype_name(dtype), self.memory, strides and tuple(strides))
+
+    def __getitem__(self, key: Any) -> TensorSpec:
+        return self(*key) if isinstance(key, tuple) else self(key)
+
+
+TENSOR = _Spec("global")
+STRIDED = _Spec("global", strided=True)
+SHARED = _Spec("shared")
+FRAGMENT = _Spec("fragment")
+LOCAL = _Spec("local")
+
+NAMES = (
+    *(f"{kind}{width}" for kind in ("int", "uint") for width in (8, 16, 32, 64)),
+    *("float16", "float32", "float64", "bfloat16", "bool", "int4", "uint4"),
+    *("float8_e4m3fn", "float8_e5m2", "float8_e4m3", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"),
+    *("float4_e2m1fn", "half", "float", "int", "uint", "double", "short", "long", "char", "tfloat32"),
+)
+"""The element types that ``tilelang.language`` has as names."""

@@ -1,0 +1,1 @@
+"""Runs a lowered kernel: one generator per core, memory as NumPy arrays."""

@@ -1,0 +1,63 @@
+"""Runs a traced kernel on arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.stmt import Kernel
+from tl2npu.simulator.lowering.lower import ACTUAL, lower
+from tl2npu.simulator.machine.launch import Runner
+from tl2npu.simulator.machine.symbols import extents, solve
+
+
+@dataclass(eq=False)
+class Executable:
+    """A kernel, lowered and compiled for one reading and one arithmetic."""
+
+    kernel: Kernel
+    arithmetic: Any
+    reading: str = ACTUAL
+    runners: list[Runner] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for launch in self.kernel.launches:
+            program = lower(self.kernel, launch, self.reading)
+            parameters = [*self.kernel.params, *self.kernel.outputs, *program.workspaces]
+            self.runners.append(Runner(program, self.arithmetic, parameters))
+
+    def run(self, arrays: dict[int, np.ndarray], scalars: dict[Var, Any], watch: Any = None) -> None:
+        """Execute all launches in order. ``arrays``: by buffer number, updated in place; ``scalars``: parameters."""
+        values = solve(self.kernel.params, {n: a.shape for n, a in arrays.items()}, scalars)
+        held = {n: self.arithmetic.from_host(a, self._dtype(n)) for n, a in arrays.items()}
+        for runner in self.runners:
+            local = dict(held)
+            for workspace in runner.program.workspaces:
+                local[workspace.number] = self.blank(workspace, values)
+            if watch is not None:
+                watch.begin(runner, local)
+            runner.run(values, local, watch)
+            if watch is not None:
+                watch.end(runner)
+        for number, array in arrays.items():
+            back = self.arithmetic.to_host(held[number], self._dtype(number))
+            if back is not array:
+                array[...] = back
+
+    def _dtype(self, number: int) -> str:
+        for param in (*self.kernel.params, *self.kernel.outputs):
+            if isinstance(param, Buffer) and param.number == number:
+                return param.dtype
+        raise SimulatorError("an array for no parameter")
+
+    def blank(self, buffer: Buffer, values: dict[Var, Any]) -> np.ndarray:
+        """Unwritten memory for a tensor."""
+        shape = extents(buffer, values)
+        if shape is None:
+            raise SimulatorError(f"the shape of {buffer.name} is not known: it depends on no given array")
+        return np.full(shape, self.arithmetic.poison(buffer.dtype), self.arithmetic.storage(buffer.dtype))

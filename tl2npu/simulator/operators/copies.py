@@ -1,0 +1,151 @@
+"""``T.copy`` and relatives: moving tiles between memories.
+
+Extents come from the side that has them; a start index takes the other side's, aligned to the trailing axes
+(tilelang/language/copy.py:npu_copy_v2). The global side is clipped to the tensor; what a load clips away is filled with
+``pad_value`` (default 0) on the chip. The element type is converted on the way where source and destination differ:
+on-chip conversions to integers round to nearest even (CAST_RINT), others truncate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.machine.access import Index
+from tl2npu.simulator.machine.operand import Operand
+from tl2npu.simulator.operators.registry import semantics
+
+
+@semantics("copy", reads="src", writes="dst", raw=True)
+def copy(
+    A: Any, src: Operand, dst: Operand, enable_relu: bool = False, transpose: bool | None = False, pad_value: Any = None
+) -> None:
+    """Ascend's ``T.copy(src, dst, enable_relu, transpose, pad_value)``."""
+    if transpose:
+        _transposed(A, src, dst)
+        return
+    transfer(A, src, dst, pad=0 if pad_value is None else pad_value, relu=enable_relu, clip_below=False)
+
+
+@semantics("copy", "tma_copy", "async_copy", reads="src", writes="dst", gpu=True, raw=True)
+def gpu_copy(
+    A: Any,
+    src: Operand,
+    dst: Operand,
+    coalesced_width: Any = None,
+    disable_tma: bool = False,
+    eviction_policy: Any = None,
+    annotations: Any = None,
+    loop_layout: Any = None,
+    **_: Any,
+) -> None:
+    """GPU ``T.copy(src, dst)``: what lies outside of a global tensor is read as 0 and not written."""
+    transfer(A, src, dst, pad=0, relu=False, clip_below=True)
+
+
+def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_below: bool) -> None:
+    """Move the source region to the destination region."""
+    src_extents, dst_extents = extents_of(src, dst)
+    src_lo, src_hi = _valid(src, src_extents, clip_below)
+    dst_lo, dst_hi = _valid(dst, dst_extents, clip_below)
+    src_axes = [n for n, e in enumerate(src_extents) if e != 1]
+    dst_axes = [n for n, e in enumerate(dst_extents) if e != 1]
+    if len(src_axes) != len(dst_axes):
+        _mismatch(src, dst, src_extents, dst_extents)
+    lows = {}
+    sizes = {}
+    for a, b in zip(src_axes, dst_axes, strict=True):
+        if src_extents[a] != dst_extents[b] and src.memory != "global" and dst.memory != "global":
+            _mismatch(src, dst, src_extents, dst_extents)
+        low = max(src_lo[a], dst_lo[b])
+        high = min(src_hi[a], dst_hi[b], src_extents[a], dst_extents[b])
+        lows[a] = (low, b)
+        sizes[a] = max(high - low, 0)
+    outside = any(s >= t for n, (s, t) in enumerate(zip(src_lo, src_hi, strict=True)) if n not in src_axes) or any(
+        s >= t for n, (s, t) in enumerate(zip(dst_lo, dst_hi, strict=True)) if n not in dst_axes
+    )
+    empty = outside or any(size <= 0 for size in sizes.values())
+    full = not empty and all(sizes[a] == dst_extents[lows[a][1]] for a in src_axes)
+    if dst.memory != "global" and not full:
+        whole = dst.view(dst.starts, dst_extents, "w")
+        whole[...] = A.number(pad, dst.dtype) if isinstance(pad, (int, float)) else pad
+    if empty:
+        return
+    src_start, src_size = list(src.starts), [1] * len(src_extents)
+    dst_start, dst_size = list(dst.starts), [1] * len(dst_extents)
+    for a in src_axes:
+        low, b = lows[a]
+        src_start[a] += low
+        dst_start[b] += low
+        src_size[a] = dst_size[b] = sizes[a]
+    values = src.view(tuple(src_start), tuple(src_size), "r")
+    target = dst.view(tuple(dst_start), tuple(dst_size), "w")
+    if relu:
+        values = A.maximum(values, A.number(0, src.dtype))
+    if src.dtype != dst.dtype:
+        local = src.memory != "global" and dst.memory != "global"
+        values = A.cast(values, dst.dtype, "rint" if local and dtypes.is_integer(dst.dtype) else "trunc")
+    target[...] = values if values.shape == target.shape else values.reshape(target.shape)
+
+
+def extents_of(src: Operand, dst: Operand) -> tuple[Index, Index]:
+    """The extents of both sides, all axes."""
+    if src.extents is not None and dst.extents is not None:
+        return src.extents, dst.extents
+    if src.extents is not None:
+        return src.extents, _aligned(src.extents, dst)
+    if dst.extents is not None:
+        return _aligned(dst.extents, src), dst.extents
+    return (1,) * len(src.starts), (1,) * len(dst.starts)
+
+
+def _aligned(extents: Index, other: Operand) -> Index:
+    """Extents for a start index: the trailing axes of the side that has them."""
+    rank = len(other.starts)
+    if len(extents) >= rank:
+        lost = [e for e in extents[: len(extents) - rank] if e != 1]
+        if not lost:
+            return tuple(extents[len(extents) - rank :])
+        squeezed = [e for e in extents if e != 1]
+        if len(squeezed) > rank:
+            other.fail(f"a copy of a tile of shape {list(extents)} to a start index of {other.name} with {rank} axes")
+        return (1,) * (rank - len(squeezed)) + tuple(squeezed)
+    return (1,) * (rank - len(extents)) + tuple(extents)
+
+
+def _valid(side: Operand, extents: Index, clip_below: bool) -> tuple[list[int], list[int]]:
+    """Per axis the part of the region, relative to its start, that lies in the tensor; all of it on the chip."""
+    low, high = [0] * len(extents), list(extents)
+    if side.memory == "global":
+        for axis, (start, extent, size) in enumerate(zip(side.starts, extents, side.array.shape, strict=True)):
+            high[axis] = min(extent, size - start)
+            if start < 0 and clip_below:
+                low[axis] = -start
+            if not clip_below and (start < 0 or (start >= size and extent > 0)):
+                side.access.outside(side.number, side.array, side.starts, extents, side.site)
+    return low, high
+
+
+def _mismatch(src: Operand, dst: Operand, src_extents: Index, dst_extents: Index) -> None:
+    src.fail(f"a copy of {src.name}{list(src_extents)} to {dst.name}{list(dst_extents)}: the extents do not agree")
+
+
+def _transposed(A: Any, src: Operand, dst: Operand) -> None:
+    """L1 to L0A or L0B, rows and columns exchanged."""
+    if src.extents is None and dst.extents is not None:
+        extents = (1,) * (len(src.starts) - 2) + tuple(reversed([e for e in dst.extents if e != 1][-2:]))
+        src_extents, dst_extents = extents, dst.extents
+    else:
+        src_extents, dst_extents = extents_of(src, dst)
+    values = src.view(src.starts, src_extents, "r")
+    values = values.reshape([e for e in src_extents if e != 1] or [1])
+    target = dst.view(dst.starts, dst_extents, "w")
+    if values.ndim != 2:
+        src.fail("a transposing copy needs two axes")
+    target[...] = (
+        A.cast(values.T, dst.dtype).reshape(target.shape)
+        if src.dtype != dst.dtype
+        else values.T.reshape(np.shape(target))
+    )

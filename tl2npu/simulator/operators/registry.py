@@ -1,0 +1,96 @@
+"""The table from operator names to their meaning.
+
+A meaning is a function ``(A, dst, src, ...)``: ``A`` is the arithmetic, the others are the operator's parameters by
+name. Buffer operands arrive as NumPy views of the region that the call names (destinations are written in place);
+one-element operands and scalars arrive as numbers, constants as they are, missing parameters as the default of the
+function.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.ir.stmt import Site
+
+Semantics = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What an operator does.
+
+    ``reads``/``writes``: parameters that are buffers; one in both is updated. A parameter in ``reads`` may also be a
+    number or one element. ``raw``: buffer operands arrive as ``machine.operand.Operand``, for operators that choose
+    themselves how much of a region they touch.
+    """
+
+    name: str
+    function: Semantics
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    gpu: bool
+    raw: bool = False
+
+
+_ASCEND: dict[str, Meaning] = {}
+_GPU: dict[str, Meaning] = {}
+REFUSED: dict[str, str] = {}
+"""Operator name -> why the simulator has no meaning for it."""
+
+
+def semantics(
+    *names: str, reads: str = "", writes: str = "", gpu: bool = False, both: bool = False, raw: bool = False
+) -> Callable[[Semantics], Semantics]:
+    """Registers a function as the meaning of one or more operators.
+
+    ``reads`` and ``writes`` are space-separated parameter names. ``gpu``: the operator of GPU TileLang; ``both``: the
+    same function serves both dialects.
+    """
+
+    def register(function: Semantics) -> Semantics:
+        for name in names:
+            meaning = Meaning(name, function, tuple(reads.split()), tuple(writes.split()), gpu, raw)
+            for table in (_ASCEND, _GPU) if both else (_GPU,) if gpu else (_ASCEND,):
+                if name in table:
+                    raise ValueError(f"two meanings for {name}")
+                table[name] = meaning
+        return function
+
+    return register
+
+
+def refuse(reason: str, *names: str) -> None:
+    """Names operators that have no meaning here, and says why."""
+    for name in names:
+        REFUSED[name] = reason
+
+
+def meaning(name: str, gpu: bool) -> Meaning | None:
+    """The meaning of an operator in one dialect; the other dialect's where only that has the name."""
+    first, second = (_GPU, _ASCEND) if gpu else (_ASCEND, _GPU)
+    return first.get(name) or second.get(name)
+
+
+def names(gpu: bool) -> set[str]:
+    """The operators of a dialect that have a meaning."""
+    return set(_GPU if gpu else _ASCEND)
+
+
+def gpu_signature(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site) -> dict[str, Any] | None:
+    """Arguments bound to the parameters of a GPU operator; None for a name that is none."""
+    from tl2npu.simulator import operators  # noqa: F401  (registers)
+
+    found = _GPU.get(name)
+    if found is None:
+        return None
+    signature = inspect.signature(found.function)
+    first = next(iter(signature.parameters))
+    signature = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != first])
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        raise TraceError(f"T.{name}(): {error}", site) from None

@@ -1,0 +1,182 @@
+"""Puts the stand-in modules where ``import`` finds them."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from tl2npu.simulator.frontend import language
+from tl2npu.simulator.ir import expr
+from tl2npu.simulator.standin import jit, pass_config, profiler
+from tl2npu.simulator.standin.session import Session
+
+ROOTS = ("tilelang", "tvm")
+"""Packages that are replaced; ``torch_npu`` is added by the torch redirection."""
+
+
+class _Anything(ModuleType):
+    """A module of which every name exists; names that mean something are set, the rest are inert."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Inert(f"{self.__name__}.{name}")
+
+
+class _Inert:
+    """A name of the real package that means nothing here: it may be imported, called and asked for more names."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        if len(args) == 1 and callable(args[0]) and not isinstance(args[0], type):
+            return args[0]  # a decorator
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Inert(f"{self.__name__}.{name}")
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return (object,)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}: nothing in the simulator>"
+
+
+class _Language(ModuleType):
+    """``tilelang.language``."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return language.lookup(name)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds every module under the replaced packages."""
+
+    def __init__(self, modules: dict[str, ModuleType]) -> None:
+        self.modules = modules
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name.split(".")[0] in ROOTS:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> ModuleType:
+        if spec.name not in self.modules:
+            self.modules[spec.name] = _Anything(spec.name)
+        return self.modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing to execute."""
+
+
+def modules(session: Session) -> dict[str, ModuleType]:
+    """The modules that have contents."""
+    root = _Anything("tilelang")
+    root.jit = jit.make_jit(session)  # type: ignore[attr-defined]
+    root.lazy_jit = root.jit  # type: ignore[attr-defined]
+    root.compile = jit.compile_(session)  # type: ignore[attr-defined]
+    root.JITKernel = jit.JITKernel  # type: ignore[attr-defined]
+    root.PassConfigKey = pass_config.PassConfigKey  # type: ignore[attr-defined]
+    root.cdiv = lambda a, b: expr.call("ceildiv", a, b)  # type: ignore[attr-defined]
+    root.next_power_of_2 = lambda n: 1 << (int(n) - 1).bit_length()  # type: ignore[attr-defined]
+    root.disable_cache = root.enable_cache = root.set_log_level = lambda *_, **__: None  # type: ignore[attr-defined]
+    root.__version__ = "0.0+tl2npu.simulator"
+    root.language = _Language("tilelang.language")  # type: ignore[attr-defined]
+    found = {"tilelang": root, "tilelang.language": root.language}
+    found["tilelang.jit"] = _callable_module(
+        "tilelang.jit", root.jit, {"jit": root.jit, "compile": root.compile, "JITKernel": jit.JITKernel}
+    )
+    found["tilelang.autotuner"] = _module("tilelang.autotuner", {"autotune": profiler.autotune})
+    root.autotune = profiler.autotune  # type: ignore[attr-defined]
+    found["tilelang.profiler"] = _module(
+        "tilelang.profiler",
+        {"do_bench": lambda function, *_, **__: (function(), 1.0)[1], "Profiler": profiler.Profiler},
+    )
+    found["tilelang.utils"] = _module("tilelang.utils", {})
+    found["tilelang.math"] = _module("tilelang.math", {"next_power_of_2": root.next_power_of_2, "cdiv": root.cdiv})
+    found["tvm"] = _module("tvm", {"DataType": language.types.DType})
+    found["tvm.tir"] = _module(
+        "tvm.tir",
+        {
+            **{n: language.lookup(n) for n in ("if_then_else", "max", "min", "ceildiv", "floordiv", "floormod")},
+            "Var": expr.Var,
+            "PrimExpr": expr.Expr,
+            "any": _any,
+            "all": _all,
+        },
+    )
+    found["tvm"].tir = found["tvm.tir"]  # type: ignore[attr-defined]
+    return found
+
+
+def _any(*values: Any) -> Any:
+    result: Any = False
+    for value in values:
+        result = expr.binary("or", result, value)
+    return result
+
+
+def _all(*values: Any) -> Any:
+    result: Any = True
+    for value in values:
+        result = expr.binary("and", result, value)
+    return result
+
+
+def _module(name: str, contents: dict[str, Any]) -> ModuleType:
+    module = _Anything(name)
+    for key, value in contents.items():
+        setattr(module, key, value)
+    return module
+
+
+def _callable_module(name: str, call: Any, contents: dict[str, Any]) -> ModuleType:
+    """``tilelang.jit`` is a module and a decorator."""
+
+    class Callable(_Anything):
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return call(*args, **kwargs)
+
+    module = Callable(name)
+    for key, value in contents.items():
+        setattr(module, key, value)
+    return module
+
+
+@contextmanager
+def installed(session: Session) -> Iterator[None]:
+    """``import tilelang`` gives the stand-in inside of the context."""
+    from tl2npu.simulator.standin.torch_redirect import redirected
+
+    hidden = {n: m for n, m in sys.modules.items() if n.split(".")[0] in ROOTS}
+    for name in hidden:
+        del sys.modules[name]
+    finder = _Finder(modules(session))
+    sys.meta_path.insert(0, finder)
+    try:
+        with redirected():
+            yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [n for n in sys.modules if n.split(".")[0] in ROOTS]:
+            del sys.modules[name]
+        sys.modules.update(hidden)

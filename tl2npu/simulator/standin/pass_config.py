@@ -1,0 +1,25 @@
+"""``tilelang.PassConfigKey``: names that stand for strings; unknown ones are kept by their name."""
+
+from __future__ import annotations
+
+from tl2npu.dialects.pass_configs import STRING_OF
+
+
+class _Meta(type):
+    def __getattr__(cls, name: str) -> _Key:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Key(STRING_OF.get(name, name.lower().replace("tl_", "tl.", 1)))
+
+    def __getitem__(cls, name: str) -> _Key:
+        return cls.__getattr__(name)
+
+
+class _Key(str):
+    """A key; ``.value`` is the string, as in an enumeration."""
+
+    value = property(str)
+
+
+class PassConfigKey(metaclass=_Meta):
+    """See the module."""

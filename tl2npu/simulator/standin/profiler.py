@@ -1,0 +1,66 @@
+"""Profilers and tuners that do no harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Profiler:
+    """What ``get_profiler`` gives. Checks are made, nothing is timed: latencies are 1.0 ms by definition."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def do_bench(self, *_: Any, **__: Any) -> float:
+        """Not measured."""
+        return 1.0
+
+    run_once = do_bench
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.kernel(*args, **kwargs)
+
+    func = property(lambda self: self.kernel)
+
+    def _get_inputs(self, *_: Any, **__: Any) -> list[Any]:
+        import torch
+
+        kernel = self.kernel
+        made = {*kernel.out_idx, *kernel.workspace_idx}
+        result = []
+        for n, param in enumerate(kernel.params):
+            if n in made:
+                continue
+            dtype = getattr(torch, param.dtype)
+            if dtype.is_floating_point:
+                result.append(torch.randn([int(d) for d in param.shape]).to(dtype))
+            else:
+                result.append(torch.randint(-2, 3, [int(d) for d in param.shape]).to(dtype))
+        return result
+
+    def assert_allclose(
+        self, reference: Callable[..., Any], input_tensors: Any = None, atol: float = 1e-2, rtol: float = 1e-2, **_: Any
+    ) -> None:
+        """Runs the kernel and the reference on the same inputs."""
+        import torch
+
+        inputs = input_tensors or self._get_inputs()
+        expected = reference(*inputs)
+        actual = self.kernel(*inputs)
+        pairs = zip(expected, actual, strict=True) if isinstance(expected, (list, tuple)) else [(expected, actual)]
+        for want, have in pairs:
+            if want is not None:
+                torch.testing.assert_close(have.to(want.dtype), want, atol=atol, rtol=rtol)
+
+    manual_assert_close = assert_allclose
+
+    def assert_consistent(self, repeat: int = 2) -> None:
+        """Runs are deterministic here."""
+
+
+def autotune(*args: Any, **_: Any) -> Any:
+    """``@autotune(configs=...)``: the function with its defaults, untuned."""
+    if len(args) == 1 and callable(args[0]):
+        return args[0]
+    return lambda function: function

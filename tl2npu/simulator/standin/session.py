@@ -1,0 +1,65 @@
+"""One run of a user's script: options, and what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.arithmetic.precise import Precise
+from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.stmt import Kernel
+from tl2npu.simulator.lowering.lower import ACTUAL
+from tl2npu.simulator.machine.execute import Executable
+
+
+@dataclass(frozen=True)
+class LaunchRecord:
+    """One call of a compiled kernel: which factory with which arguments, which arrays went in and came out.
+
+    ``inputs`` are copies made before the call, ``outputs`` copies made after it, both by parameter name.
+    """
+
+    factory: str
+    arguments: dict[str, Any]
+    kernel: str
+    inputs: dict[str, Any]
+    outputs: dict[str, np.ndarray]
+
+
+@dataclass(eq=False)
+class Session:
+    """``watch`` makes a fresh observer for a launch, or is None; ``recorder`` is told of every launch."""
+
+    arithmetic: Any = field(default_factory=Precise)
+    reading: str = ACTUAL
+    watch: Callable[[], Any] | None = None
+    recorder: Callable[[Any, dict[str, np.ndarray], dict[str, Any], Callable[[], None]], None] | None = None
+    launches: int = 0
+    executables: dict[int, Executable] = field(default_factory=dict)
+
+    def executable(self, kernel: Kernel) -> Executable:
+        """The kernel compiled for this session, once."""
+        found = self.executables.get(id(kernel))
+        if found is None or found.kernel is not kernel:
+            found = self.executables[id(kernel)] = Executable(kernel, self.arithmetic, self.reading)
+        return found
+
+    def arithmetic_poison(self, dtype: str) -> Any:
+        """What a tensor that the call makes holds before the kernel writes it."""
+        return Precise.poison(dtype)
+
+    def execute(self, compiled: Any, kernel: Kernel, arrays: dict[int, np.ndarray], scalars: dict[Var, Any]) -> None:
+        """Run a kernel on arrays (by buffer number)."""
+        self.launches += 1
+
+        def run() -> None:
+            self.executable(kernel).run(arrays, scalars, self.watch() if self.watch is not None else None)
+
+        if self.recorder is None:
+            run()
+            return
+        names = {p.number: p.name for p in (*kernel.params, *kernel.outputs) if not isinstance(p, Var)}
+        self.recorder(compiled, {names[n]: a for n, a in arrays.items()}, {v.name: x for v, x in scalars.items()}, run)

@@ -1,0 +1,63 @@
+"""Tensors of the caller: NumPy arrays, or torch tensors where torch is there; the memory is shared, never copied."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.ir import dtypes
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a NumPy array or torch tensor."""
+    torch = sys.modules.get("torch")
+    return isinstance(value, np.ndarray) or (torch is not None and isinstance(value, torch.Tensor))
+
+
+def array_of(value: Any) -> np.ndarray:
+    """The tensor's memory as an array; bfloat16 and 8-bit floats through a view. Raises TypeError for anything else."""
+    if isinstance(value, np.ndarray):
+        return value
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        raise TypeError(f"a tensor is needed, not {type(value).__name__}")
+    value = value.detach()
+    if value.device.type != "cpu":
+        raise TypeError(f"a tensor on device {value.device}; the simulator's tensors are on the CPU")
+    name = dtype_of(value)
+    try:
+        return value.numpy()  # type: ignore[no-any-return]
+    except TypeError:
+        raw = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[value.element_size()]
+        return value.view(raw).numpy().view(dtypes.numpy_dtype(name))  # type: ignore[no-any-return]
+
+
+def dtype_of(value: Any) -> str:
+    """The canonical name of a tensor's element type."""
+    return dtypes.canonical(str(value.dtype).removeprefix("torch."))
+
+
+def blank(shape: tuple[int, ...], dtype: str, poison: Any, torch_wanted: bool) -> tuple[Any, np.ndarray]:
+    """A new tensor for the caller, filled with ``poison``, and its memory."""
+    kind = dtypes.numpy_dtype(dtype)
+    if torch_wanted:
+        import torch
+
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype))
+        array = array_of(tensor)
+        array[...] = kind.type(poison)
+        return tensor, array
+    array = np.full(shape, poison, kind)
+    return array, array
+
+
+def uses_torch(values: Any) -> bool:
+    """True if one of the values is a torch tensor, or torch is loaded and none is an array."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if any(isinstance(v, torch.Tensor) for v in values):
+        return True
+    return not any(isinstance(v, np.ndarray) for v in values)
