@@ -1,35 +1,68 @@
-"""The entry: one launch of a traced kernel to its programs."""
+"""The entry: one launch of a traced kernel to its programs, in the order of the compiler's passes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tl2npu.simulator.ir.stmt import Kernel, Launch, Op
+from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.stmt import Kernel, Launch, Op, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
-from tl2npu.simulator.lowering import memories
+from tl2npu.simulator.lowering import memories, vid
+from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import divide
+from tl2npu.simulator.lowering.cross_sync import synchronise
+from tl2npu.simulator.lowering.handovers import reduce_workspaces
+from tl2npu.simulator.lowering.pipelines import drop_remainders
 from tl2npu.simulator.lowering.program import Program
 from tl2npu.simulator.machine.symbols import symbols_of
 
 IDEAL = "ideal"
+"""Whole tiles on one vector core, every hand-over once per copy and guarded on both sides: what the author means."""
+
 ACTUAL = "actual"
+"""What the compiler's rules make of the text."""
 
 
 def lower(kernel: Kernel, launch: Launch, reading: str = ACTUAL) -> Program:
-    """The programs of the cores. ``reading`` chooses between what the author means and what the compiler makes of it."""
+    """The programs of the cores of one launch."""
     symbols = symbols_of(kernel.params)
     meets = any(isinstance(s, Op) and _meets(s) for s in statements(launch.body))
     if not launch.is_npu:
         return Program(launch, [("G", 1, launch.body)], symbols, meets=meets)
-    memories.infer(launch.body)
+    return _npu(kernel, launch, reading, symbols, meets)
+
+
+def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets: bool) -> Program:
     configs = Configs(kernel.configs)
-    divided = divide(launch.body, configs.combine)
+    memories.infer(launch.body)
+    split: Var | None = None
+    gathered: set[int] = set()
+    body: list[Stmt]
     vectors = 1 if launch.threads is not None else 2
-    return Program(launch, [("C", 1, divided["C"]), ("V", vectors, divided["V"])], symbols, meets=meets)
+    if launch.threads == 2 and reading == ACTUAL:
+        split, vectors = Var("vid"), 2
+        gathered = vid.gathered_buffers(launch.body)
+        body = vid.reduce_vid(launch.body, split)
+    else:
+        body = Copier().block(launch.body)
+    workspaces = reduce_workspaces(body, launch, split, reading == ACTUAL, gathered)
+    if reading == ACTUAL:
+        body = drop_remainders(body)
+    divided = divide(body, configs.combine)
+    if configs.cross_sync or (reading == IDEAL and workspaces):
+        guarded = {w.number for w in workspaces} if reading == IDEAL else set()
+        synchronise(divided["C"], divided["V"], guarded)
+    cores = [("C", 1, divided["C"]), ("V", vectors, divided["V"])]
+    return Program(launch, cores, symbols, workspaces=workspaces, meets=meets, vid=launch.vid if split is None else split)
 
 
 def _meets(stmt: Op) -> bool:
     return stmt.name in ("sync_all", "sync_grid") or (stmt.name == "set_cross_flag" and stmt.args.get("mode") == 0)
+
+
+def developer(launch: Launch) -> bool:
+    """Whether the two readings of a launch may differ: tiles are split, or handed over, by the compiler."""
+    return launch.is_npu and launch.threads is not None
 
 
 class Configs:

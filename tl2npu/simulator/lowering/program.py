@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
@@ -24,4 +23,5 @@ class Program:
     extra: list[Buffer] = field(default_factory=list)
     workspaces: list[Buffer] = field(default_factory=list)
     meets: bool = False
-    notes: dict[str, Any] = field(default_factory=dict)
+    vid: Var | None = None
+    """The number of a vector core, where the program asks for it."""

@@ -27,7 +27,7 @@ def values(stmt: Stmt) -> Iterator[Any]:
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, Region):
                     yield from (*item.starts, *item.extents)
-                elif isinstance(item, Load) or isinstance(item, Expr):
+                elif isinstance(item, (Load, Expr)):
                     yield item
 
 

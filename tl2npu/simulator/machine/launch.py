@@ -54,9 +54,10 @@ class Runner:
 
     def _compile(self, kind: str, count: int, body: list[Stmt]) -> Compiled:
         emitter = Emitter(not self.launch.is_npu, self.arithmetic, self.sites)
-        allocated = [s.buffer for s in statements(self.launch.body) if isinstance(s, Alloc)]
-        allocated += [b for b in self.program.extra if b not in allocated]
-        block_vars = [*self.launch.blocks, *([self.launch.vid] if self.launch.vid is not None else [])]
+        bodies = [inner for _, _, inner in self.program.cores]
+        found = {s.buffer: None for inner in bodies for s in statements(inner) if isinstance(s, Alloc)}
+        allocated = list(dict.fromkeys([*found, *self.program.extra]))
+        block_vars = [*self.launch.blocks, *([self.program.vid] if self.program.vid is not None else [])]
         symbols = list(dict.fromkeys(self.program.symbols))
         signature: list[Any] = [*symbols, *block_vars, *self.parameters_once(symbols), *allocated]
         source, space = emitter.program(signature, body)
@@ -80,7 +81,7 @@ class Runner:
         exec(compile(source, f"<{self.launch.site}:{kind}>", "exec"), space)
         used = set(emitter.buffers) | {b.alias.number for b in views if b.alias is not None}
         needed = {b.number for b in allocated if b.number in used}
-        return Compiled(kind, count, space["program"], allocated, needed, source, self.launch.vid)
+        return Compiled(kind, count, space["program"], allocated, needed, source, self.program.vid)
 
     def parameters_once(self, symbols: list[Var]) -> list[Any]:
         """The parameters that are not symbols already."""

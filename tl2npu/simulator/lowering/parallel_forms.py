@@ -1,0 +1,75 @@
+"""What a ``T.Parallel`` on UB becomes (compiler-facts section 3, ascend_lower_parallel_to_vector.cc).
+
+``vector``: whole-tile instructions. ``rows``: a loop over the rows, each a vector instruction with a scalar (an operand
+that moves with the row only). ``scalar``: a loop over the elements.
+"""
+
+from __future__ import annotations
+
+from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Value, Var, free, walk
+from tl2npu.simulator.ir.stmt import Parallel, Store
+
+VECTOR = "vector"
+ROWS = "rows"
+SCALAR = "scalar"
+
+_OPS = {"+", "-", "*", "/", "&", "|", "<<", ">>"}
+_CALLS = {"exp", "log", "sqrt", "rsqrt", "abs", "max", "min"}
+
+
+def form(stmt: Parallel) -> str:
+    """The form of a nest: scalar if one of its statements is, rows if one has a row operand."""
+    found = VECTOR
+    for inner in stmt.body:
+        kind = _store_form(inner, stmt) if isinstance(inner, Store) else SCALAR
+        if kind == SCALAR:
+            return SCALAR
+        if kind == ROWS:
+            found = ROWS
+    return found
+
+
+def _store_form(stmt: Store, nest: Parallel) -> str:
+    if stmt.buffer.memory != "ub" and not isinstance(stmt.value, Load):
+        return SCALAR
+    if not _vector(stmt.value, nest, top=True):
+        return SCALAR
+    if len(nest.vars) == 2:
+        row, column = nest.vars
+        for part in walk(stmt.value):
+            if isinstance(part, Load) and part is not stmt.value:
+                used = {v for i in part.indices for v in free(i)}
+                if row in used and column not in used:
+                    return ROWS
+    return VECTOR
+
+
+def _vector(value: Value, nest: Parallel, top: bool = False) -> bool:
+    if isinstance(value, (int, float, Const)):
+        return not top  # a constant store is a scalar loop (g3_fillc)
+    if isinstance(value, Load):
+        return all(_plain_index(i, nest) for i in value.indices)
+    if isinstance(value, Cast):
+        return top and isinstance(value.value, Load) and _vector(value.value, nest)
+    if isinstance(value, Unary):
+        return value.op == "-" and _vector(value.value, nest)
+    if isinstance(value, Call):
+        if value.name not in _CALLS:
+            return False
+        if value.name == "exp" and not isinstance(value.args[0], Load):
+            return False
+        return all(_vector(a, nest) for a in value.args)
+    if isinstance(value, Binary):
+        if value.op not in _OPS or not isinstance(value.left, Expr) or isinstance(value.left, Const):
+            return False  # a scalar on the left is a scalar loop (g3_sleft)
+        return dtypes.is_float(value.dtype) and _vector(value.left, nest) and _vector(value.right, nest)
+    return isinstance(value, Var) and value not in nest.vars
+
+
+def _plain_index(index: Value, nest: Parallel) -> bool:
+    """A loop variable plus something fixed, or something fixed."""
+    moving = free(index) & set(nest.vars)
+    if not moving:
+        return True
+    return len(moving) == 1 and (isinstance(index, Var) or (isinstance(index, Binary) and index.op == "+"))
