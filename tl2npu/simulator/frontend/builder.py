@@ -10,8 +10,12 @@ from typing import Any, ClassVar
 
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.ir.buffer import Buffer, Region, index
-from tl2npu.simulator.ir.expr import Expr, Load, Var, cast, plain
+from tl2npu.simulator.ir.expr import Expr, Load, Var, cast, plain, walk
 from tl2npu.simulator.ir.stmt import Kernel, Launch, Let, Site, Stmt, Store
+
+
+class StopTracing(Exception):
+    """Ends the tracing of a function early (eager style: all declarations have been seen)."""
 
 
 @dataclass(eq=False)
@@ -32,8 +36,11 @@ class Builder:
     files: set[str] = field(default_factory=set)
     bodies: list[list[Stmt]] = field(default_factory=lambda: [[]])
     launch: Launch | None = None
-    loops: list[bool] = field(default_factory=list)
-    """For each open loop: True if it is traced, False if Python itself turns it."""
+    open: list[str] = field(default_factory=list)
+    """What is open in the function that is traced: ``loop`` and ``branch`` of the program, ``python`` for a loop that
+    Python itself turns."""
+    npu: bool = True
+    """Whose rules for names hold: the Ascend front end's, or the GPU's."""
     calls: list[OpCall] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
     """Values of ``T.const`` (eager style)."""
@@ -91,6 +98,8 @@ class Builder:
         """Append a statement at the current line."""
         if not stmt.site.line:
             stmt.site = self.here()
+        if self.launch is None:
+            raise TraceError("a statement of the kernel outside of `with T.Kernel(...)`", stmt.site)
         self.body.append(stmt)
 
     def store(self, buffer: Buffer, key: Any, value: Any) -> None:
@@ -107,16 +116,19 @@ class Builder:
     def scalar(self, value: Any, dtype: str | None = None) -> Any:
         """A number or expression, in ``dtype`` if that is given. Raises TraceError for anything else."""
         value = plain(value)
-        if isinstance(value, Buffer) and value.memory == "var":
-            value = Load(value, (0,) * value.ndim)
         if not isinstance(value, (Expr, int, float)):
-            raise TraceError(f"{type(value).__name__} where a scalar value is needed", self.here())
+            raise TraceError(f"{kind_of(value)} where a scalar value is needed", self.here())
         if dtype is None:
             return value
         return cast(dtype, value)
 
-    def let(self, name: str, value: Expr) -> Var:
-        """Reads a value now and gives it a name."""
+    def let(self, name: str, value: Expr) -> Expr:
+        """Reads a value now and gives it a name; before the launch nothing can be read, and extents stay as they are."""
+        value = plain(value)
+        if self.launch is None:
+            if any(isinstance(e, Load) for e in walk(value)):
+                raise TraceError("an element of a tensor is read before T.Kernel", self.here())
+            return value
         var = Var(self.unique(name), value.dtype)
         self.add(Let(var, value))
         self.lets[var] = value
@@ -138,6 +150,17 @@ class Builder:
                     call.site,
                 )
         return self.kernel
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, for a message."""
+    if isinstance(value, Buffer):
+        return f"the whole buffer {value.name}"
+    if isinstance(value, Region):
+        return f"a region of {value.buffer.name}"
+    if isinstance(value, OpCall):
+        return f"the result of T.{value.name}"
+    return type(value).__name__
 
 
 def _statement(name: str, args: dict[str, Any]) -> Stmt:

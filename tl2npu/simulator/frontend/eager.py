@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl2npu.simulator.errors import TraceError
-from tl2npu.simulator.frontend.builder import Builder
+from tl2npu.simulator.frontend.builder import Builder, StopTracing
 from tl2npu.simulator.frontend.prim_func import PrimFunc, parameter_of, run_traced
 from tl2npu.simulator.frontend.types import TensorSpec
 from tl2npu.simulator.ir.buffer import Buffer
@@ -27,7 +27,7 @@ class Undeclared:
     name: str
 
 
-class _Declared(Exception):
+class _Declared(StopTracing):
     """All declarations have been seen."""
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tl2npu.simulator.errors import TraceError
-from tl2npu.simulator.frontend.builder import Builder, OpCall
+from tl2npu.simulator.frontend import scopes
+from tl2npu.simulator.frontend.builder import Builder, OpCall, kind_of
 from tl2npu.simulator.frontend.loops import LoopSpec, serial
+from tl2npu.simulator.frontend.scopes import Frame, Variable
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
-from tl2npu.simulator.ir.expr import Call, Const, Expr, Load, Var, binary, plain
+from tl2npu.simulator.ir.expr import Call, Const, Expr, Var, binary, plain
 from tl2npu.simulator.ir.stmt import Break, Continue, If, Op, Store, While
 
 
@@ -27,41 +29,44 @@ def emit(value: Any) -> None:
             emit(item)
 
 
-def loop(iterable: Any, names: list[str]) -> Iterator[Any]:
+def loop(iterable: Any, names: list[str], frame: Frame) -> Iterator[Any]:
     """A ``for``: once with loop variables for a loop of the language, else as often as Python says."""
     builder = Builder.current()
     if isinstance(iterable, LoopSpec):
+        frame.traced = True
+        builder.open.append("loop")
         yield from iterable.trace(builder, names)
+        builder.open.pop()
         return
     if isinstance(iterable, (Expr, Buffer, Region)):
-        raise TraceError(f"a loop over {type(iterable).__name__}; loops go over range, T.serial, ...", builder.here())
+        raise TraceError(f"a loop over {kind_of(iterable)}; loops go over range, T.serial, ...", builder.here())
     for item in iterable:
-        builder.loops.append(False)
+        builder.open.append("python")
         try:
             yield item
         finally:
-            builder.loops.pop()
+            builder.open.pop()
 
 
-def while_(test: Callable[[], Any]) -> Iterator[None]:
-    """A ``while``: traced if its condition is known only when the kernel runs."""
+def while_(test: Callable[[], Any], frame: Frame) -> Iterator[None]:
+    """A ``while``, always traced: a condition that never changes while the kernel runs has no meaning but false."""
     builder = Builder.current()
-    condition = _truth(test())
+    condition = plain(test())
     if not isinstance(condition, Expr):
-        while condition:
-            builder.loops.append(False)
-            try:
-                yield
-            finally:
-                builder.loops.pop()
-            condition = _truth(test())
+        if condition:
+            raise TraceError(
+                "the condition of this while is a constant of the kernel: it would never end (use T.alloc_var for "
+                "what changes)",
+                builder.here(),
+            )
         return
+    frame.traced = True
     statement = While(condition, [])
     builder.add(statement)
-    builder.loops.append(True)
+    builder.open.append("loop")
     with builder.inside(statement.body):
         yield
-    builder.loops.pop()
+    builder.open.pop()
 
 
 @dataclass
@@ -72,14 +77,22 @@ class Branch:
     statement: If | None = None
 
 
-def condition(test: Any) -> Branch:
+def condition(test: Any, frame: Frame) -> Branch:
     """The test of an ``if``."""
-    test = _truth(test)
+    test = plain(test)
+    if isinstance(test, (Buffer, Region, OpCall)):
+        raise TraceError(f"{kind_of(test)} is no condition", Builder.current().here())
     if not isinstance(test, Expr):
         return Branch(builtins.bool(test))
+    frame.traced = True
     statement = If(test, [], [])
     Builder.current().add(statement)
     return Branch(test, statement)
+
+
+def again(branch: Branch, frame: Frame) -> None:
+    """Before the second arm of an ``if``."""
+    frame.traced = branch.statement is not None
 
 
 def then(branch: Branch) -> bool:
@@ -95,32 +108,76 @@ def orelse(branch: Branch) -> bool:
 def _arm(branch: Branch, first: bool) -> bool:
     if branch.statement is None:
         return branch.condition is first
-    Builder.current().bodies.append(branch.statement.then if first else branch.statement.orelse)
+    builder = Builder.current()
+    builder.open.append("branch")
+    builder.bodies.append(branch.statement.then if first else branch.statement.orelse)
     return True
 
 
 def end_branch(branch: Branch) -> None:
     """The end of an arm."""
     if branch.statement is not None:
-        Builder.current().bodies.pop()
+        builder = Builder.current()
+        builder.open.pop()
+        builder.bodies.pop()
+
+
+def frame(names: tuple[str, ...], *readers: Callable[[], Any]) -> Frame:
+    """Before a loop or branch that assigns names."""
+    return scopes.frame(names, readers)
+
+
+def after(frame: Frame, place: str, *readers: Callable[[], Any]) -> tuple[Any, ...]:
+    """Behind it: what the names are now."""
+    return frame.after(readers, Builder.current().npu, place)
 
 
 def break_() -> bool:
     """True if Python itself has to leave the loop."""
-    return _leave(Break())
+    return _leave(Break(), "break")
 
 
 def continue_() -> bool:
     """True if Python itself has to start the next turn."""
-    return _leave(Continue())
+    return _leave(Continue(), "continue")
 
 
-def _leave(statement: Break | Continue) -> bool:
+def _leave(statement: Break | Continue, word: str) -> bool:
     builder = Builder.current()
-    if not builder.loops or not builder.loops[-1]:
+    inner = builder.open[::-1]
+    loops = [n for n, kind in enumerate(inner) if kind != "branch"]
+    if not loops:
+        raise TraceError(f"a {word} outside of a loop", builder.here())
+    if inner[loops[0]] == "python":
+        if loops[0] > 0:
+            raise TraceError(
+                f"a {word} that depends on a value known only when the kernel runs, in a loop that is unrolled while "
+                "the kernel is traced",
+                builder.here(),
+            )
         return True
     builder.add(statement)
     return False
+
+
+def result(value: Any) -> Any:
+    """``return value``: possible only where no loop or branch of the program is open."""
+    builder = Builder.current()
+    if "loop" in builder.open or "branch" in builder.open:
+        raise TraceError("a return inside a loop or branch of the kernel", builder.here())
+    return value
+
+
+def asserted(test: Any) -> Any:
+    """The condition of an ``assert``."""
+    if isinstance(plain(test), Expr):
+        raise TraceError("an assert about a value known only when the kernel runs", Builder.current().here())
+    return test
+
+
+def refuse(what: str) -> None:
+    """A statement of Python that the language does not have."""
+    raise TraceError(f"{what} is not part of the language", Builder.current().here())
 
 
 def enter(context: Any, names: list[str], many: bool) -> Any:
@@ -131,84 +188,115 @@ def enter(context: Any, names: list[str], many: bool) -> Any:
 
 
 def bind(name: str, value: Any, old: Callable[[], Any]) -> Any:
-    """``name = value``: a store for a scalar variable, a named value for an expression, else plain Python."""
-    previous = _previous(old)
-    if isinstance(previous, Buffer) and previous.memory == "var" and not isinstance(value, Buffer):
-        builder = Builder.current()
-        builder.add(Store(previous, (0,) * previous.ndim, builder.scalar(value, previous.dtype)))
-        return previous
-    if isinstance(value, Buffer) and value.name in ("", "?"):
-        value.name = name
+    """``name = value``: a store for a variable, a named value for an expression, else plain Python."""
+    builder = Builder.current()
+    before = scopes.previous(old)
+    fresh = isinstance(value, Variable) and value.buffer.name == "?"
+    if isinstance(before, Variable) and not fresh and isinstance(value, (Expr, int, float)):
+        builder.add(Store(before.buffer, before.indices, builder.scalar(value, before.buffer.dtype)))
+        return before
+    if isinstance(value, Buffer) or fresh:
+        return _named(name, value)
+    if isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            if isinstance(item, (Buffer, Variable)):
+                _named(f"{name}_{number}", item)
         return value
     if isinstance(value, OpCall):
         return value
-    if isinstance(value, Expr) and not isinstance(value, (Var, Const)):
-        return Builder.current().let(name, value)
+    if isinstance(value, Const):
+        return plain(value)
+    if isinstance(value, Expr) and not isinstance(value, Var):
+        return builder.let(name, value)
     return value
 
 
-def bind_many(names: tuple[str, ...], value: Any, olds: tuple[Callable[[], Any], ...]) -> Any:
-    """``a, b = value``."""
-    items = list(value) if isinstance(value, Iterable) and not isinstance(value, Expr) else value
-    if not isinstance(items, list) or len(items) != len(names):
-        return value  # Python's own error
-    return tuple(bind(n, v, o) for n, v, o in zip(names, items, olds, strict=True))
+def once(value: Any) -> Any:
+    """The right side of ``a = b = value``: read once."""
+    fresh = isinstance(value, Variable) and value.buffer.name == "?"
+    if isinstance(value, Expr) and not isinstance(value, (Var, Const)) and not fresh:
+        return Builder.current().let("value", value)
+    return value
+
+
+def _named(name: str, value: Any) -> Any:
+    buffer = value.buffer if isinstance(value, Variable) else value
+    if buffer.name in ("", "?"):
+        buffer.name = name
+    return value
+
+
+def unpack(value: Any, count: int) -> Any:
+    """The right side of ``a, b = value``: its items, read before any of the names changes."""
+    if isinstance(value, (Expr, Buffer, Region)):
+        raise TraceError(f"{kind_of(value)} cannot be taken apart into {count} names", Builder.current().here())
+    items = list(value)
+    if len(items) != count:
+        raise TraceError(f"{len(items)} value(s) for {count} names", Builder.current().here())
+    builder = Builder.current()
+    return [
+        builder.let(i.buffer.name, i) if isinstance(i, Variable) and i.buffer.name != "?" else i for i in items
+    ]
 
 
 def annotate(name: str, annotation: Any, value: Any, given: bool, old: Callable[[], Any]) -> Any:
     """``name: annotation = value``: the type of a parameter (eager style), or a variable with its element type."""
     from tl2npu.simulator.frontend.eager import declare  # only eager functions declare parameters
 
-    previous = _previous(old)
     if not given:
-        return declare(name, previous, annotation)
+        before = scopes.previous(old)
+        return declare(name, None if before is scopes.NOTHING else before, annotation)
     dtype = getattr(annotation, "name", annotation)
     if isinstance(value, (Expr, int, float)) and isinstance(dtype, str):
         value = expr.cast(dtype, value)
     return bind(name, value, old)
 
 
-def _previous(old: Callable[[], Any]) -> Any:
-    try:
-        return old()
-    except NameError:
-        return None
+def store(target: Any, key: Any, value: Any) -> None:
+    """``target[key] = value``."""
+    if isinstance(target, Variable):
+        target = target.buffer
+    if not isinstance(target, Buffer):
+        target[key] = value
+        return
+    Builder.current().store(target, key, value)
+
+
+slice = builtins.slice
+
+
+def update(target: Any, key: Any, operation: Callable[[Any], Any]) -> None:
+    """``target[key] += value``."""
+    store(target, key, operation(target[key]))
 
 
 def both(left: Any, right: Callable[[], Any]) -> Any:
     """``left and right``."""
-    left = _truth(left)
+    left = plain(left)
     if not isinstance(left, Expr):
         return right() if left else left
-    return binary("and", left, _truth(right()))
+    return binary("and", left, plain(right()))
 
 
 def either(left: Any, right: Callable[[], Any]) -> Any:
     """``left or right``."""
-    left = _truth(left)
+    left = plain(left)
     if not isinstance(left, Expr):
         return left if left else right()
-    return binary("or", left, _truth(right()))
+    return binary("or", left, plain(right()))
 
 
 def not_(value: Any) -> Any:
     """``not value``."""
-    return expr.negate(_truth(value))
+    return expr.negate(plain(value))
 
 
 def choose(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """``yes if test else no``."""
-    test = _truth(test)
+    test = plain(test)
     if not isinstance(test, Expr):
         return yes() if test else no()
     return expr.call("if_then_else", test, yes(), no())
-
-
-def _truth(value: Any) -> Any:
-    value = plain(value)
-    if isinstance(value, Buffer) and value.memory == "var":
-        return Load(value, (0,) * value.ndim)
-    return value
 
 
 def builtin(name: str, actual: Any) -> Any:
@@ -220,7 +308,7 @@ def builtin(name: str, actual: Any) -> Any:
 
 def _extremum(name: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
-        values = [_truth(a) for a in (args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)]
+        values = [plain(a) for a in (args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)]
         if any(isinstance(v, Expr) for v in values):
             return expr.call(name, *values)
         return getattr(builtins, name)(*args, **kwargs)

@@ -34,6 +34,7 @@ class KernelFrame:
         self._check(builder)
         if builder.on_launch is not None:
             builder.on_launch()
+        builder.npu = self.is_npu
         names = [*self.names, *("bx", "by", "bz")[len(self.names) :]]
         variables = tuple(
             Var(builder.unique(n if n != "_" else "block")) for n, _ in zip(names, self.blocks, strict=False)

@@ -16,8 +16,9 @@ from tl2npu.simulator.frontend import loops, types
 from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.frontend.kernel_frame import KernelFrame
 from tl2npu.simulator.frontend.operators import OperatorName
-from tl2npu.simulator.frontend.prim_func import macro, prim_func
+from tl2npu.simulator.frontend.prim_func import Reference, macro, prim_func
 from tl2npu.simulator.frontend.scope_frame import ScopeFrame, Transparent
+from tl2npu.simulator.frontend.scopes import Variable, variable
 from tl2npu.simulator.ir import dtypes, expr
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
 from tl2npu.simulator.ir.expr import Const, Expr, Load, Var, plain
@@ -37,7 +38,7 @@ def _alloc(memory: str) -> Callable[..., Any]:
     return alloc
 
 
-def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: Any = None) -> Buffer:
+def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: Any = None) -> Variable:
     """``T.alloc_var(dtype, init)``: one scalar variable."""
     builder = Builder.current()
     buffer = Buffer("?", (1,), types.dtype_name(dtype), "var", line=builder.here().line)
@@ -45,7 +46,7 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: Any = None) -> Bu
     given = init if init is not None else next((a for a in args if not isinstance(a, str)), None)
     if given is not None:
         builder.add(Store(buffer, (0,), builder.scalar(given, buffer.dtype)))
-    return buffer
+    return variable(buffer)
 
 
 def symbolic(name: Any, dtype: Any = "int32") -> Any:
@@ -94,8 +95,6 @@ def _scalar(name: str) -> Callable[..., Any]:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, Buffer) and value.memory == "var":
-        return Load(value, (0,))
     if isinstance(value, (Buffer, Region)):
         raise TraceError("a whole buffer where a scalar is needed", Builder.current().here())
     return value
@@ -353,7 +352,7 @@ NAMES: dict[str, Any] = {
     "PrimExpr": Expr,
     "BufferLoad": Load,
     "BufferRegion": Region,
-    "Ref": Any,
+    "Ref": Reference,
     "Optional": Any,
 }
 

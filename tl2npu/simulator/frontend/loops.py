@@ -9,7 +9,7 @@ from typing import Any
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.ir.expr import Expr, Value, Var, binary, call, plain
-from tl2npu.simulator.ir.stmt import Break, For, If, Parallel
+from tl2npu.simulator.ir.stmt import NOWHERE, Break, For, If, Parallel
 
 
 class LoopSpec:
@@ -21,7 +21,10 @@ class LoopSpec:
 
     def __iter__(self) -> Iterator[Any]:
         """A helper that is no macro, or a comprehension, goes over a loop of the language: constants are unrolled."""
-        raise TraceError("a loop of the language outside a prim_func or macro")
+        raise TraceError(
+            "a loop of the language outside of a prim_func or macro, or in a comprehension",
+            Builder.current().here() if Builder.active() else NOWHERE,
+        )
 
 
 @dataclass
@@ -50,15 +53,28 @@ class SerialSpec(LoopSpec):
             extent = max(extent, 0)
         statement = For(var, self.start, extent, [], self.kind, self.step, self.notes)
         builder.add(statement)
-        builder.loops.append(True)
         with builder.inside(statement.body):
             yield var
-        builder.loops.pop()
 
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self.start, Expr) or isinstance(self.stop, Expr):
             raise TraceError("a loop with an extent that is known only when the kernel runs, outside a prim_func")
-        return iter(range(self.start, self.stop, self.step))  # type: ignore[arg-type]
+        return iter(self._range())
+
+    def _range(self) -> range:
+        return range(self.start, self.stop, self.step)  # type: ignore[arg-type]
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(self._range())
+
+    def __len__(self) -> int:
+        return len(self._range())
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._range()[item]
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._range()
 
 
 @dataclass
@@ -74,7 +90,6 @@ class ParallelSpec(LoopSpec):
         named = names if len(names) == len(self.extents) else [f"i{n}" for n in range(len(self.extents))]
         variables = tuple(Var(builder.unique(n if n != "_" else "i")) for n in named)
         result = variables[0] if len(variables) == 1 else variables
-        builder.loops.append(True)
         if self.kind == "parallel":
             statement = Parallel(variables, self.extents, [])
             builder.add(statement)
@@ -89,7 +104,6 @@ class ParallelSpec(LoopSpec):
                 opened += 1
             yield result
             del builder.bodies[-opened:]
-        builder.loops.pop()
 
 
 @dataclass
@@ -108,12 +122,10 @@ class PersistentSpec(LoopSpec):
         turn = Var(builder.unique("w"))
         loop = For(turn, 0, call("ceildiv", total, self.wave), [])
         builder.add(loop)
-        builder.loops.append(True)
         with builder.inside(loop.body):
             tile = builder.let("tile", binary("+", binary("*", turn, self.wave), self.index))
             builder.add(If(binary(">=", tile, total), [Break()], []))
             yield self._coordinates(tile)
-        builder.loops.pop()
 
     def _coordinates(self, tile: Value) -> Any:
         """Groups of columns of the last axis, then the axes before it, fastest first."""

@@ -59,13 +59,13 @@ class OperatorName:
 def operand(builder: Builder, value: Any, address: bool = False) -> Any:
     """An argument as the program keeps it: buffers become whole regions, scalar variables their value."""
     if isinstance(value, Buffer):
-        if value.memory == "var" and not address:
-            return Load(value, (0,) * value.ndim)
         return whole(value)
     if isinstance(value, Var) and address and isinstance(builder.lets.get(value), Load):
         return builder.lets[value]
-    if isinstance(value, (Region, Expr)):
+    if isinstance(value, Region):
         return value
+    if isinstance(value, OpCall):
+        raise TraceError(f"the result of T.{value.name} as an operand", value.site)
     if isinstance(value, (list, tuple)):
         return tuple(operand(builder, v) for v in value)
     return plain(value)

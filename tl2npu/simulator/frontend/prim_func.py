@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -10,12 +11,16 @@ from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError, TraceError
 from tl2npu.simulator.frontend import hooks
-from tl2npu.simulator.frontend.builder import Builder
-from tl2npu.simulator.frontend.rewrite import traced
+from tl2npu.simulator.frontend.builder import Builder, StopTracing
+from tl2npu.simulator.frontend.rewrite import is_npu, source_of, traced
 from tl2npu.simulator.frontend.types import DType, TensorSpec, dtype_name
 from tl2npu.simulator.ir.buffer import Buffer
-from tl2npu.simulator.ir.expr import Expr, Var
+from tl2npu.simulator.ir.expr import Const, Expr, Var
 from tl2npu.simulator.ir.stmt import Kernel, Site
+
+
+class Reference:
+    """``T.Ref``: the annotation of a macro's parameter that the macro assigns to."""
 
 
 class PrimFunc:
@@ -64,10 +69,15 @@ def prim_func(function: Callable[..., Any] | None = None, **_: Any) -> Any:
 
 def parameters(function: Callable[..., Any]) -> list[Buffer | Var]:
     """The parameters of a prim_func, from its annotations. Raises TraceError for one without a known annotation."""
-    code = function.__code__
-    site = Site(code.co_filename, code.co_firstlineno)
+    function = inspect.unwrap(function)
+    node, first, _ = source_of(function)
+    site = Site(function.__code__.co_filename, first + node.lineno - 1)
     result = []
     for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.annotation is inspect.Parameter.empty:
+            raise TraceError(f"parameter {name} has no annotation: a tensor or an element type is needed", site)
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise TraceError(f"a prim_func has no parameters like *{name}", site)
         annotation = _evaluated(parameter.annotation, function, site)
         result.append(parameter_of(name, annotation, site))
     return result
@@ -92,13 +102,18 @@ def parameter_of(name: str, annotation: Any, site: Site) -> Buffer | Var:
 def _evaluated(annotation: Any, function: Any, site: Site) -> Any:
     if not isinstance(annotation, str) or isinstance(annotation, DType):
         return annotation
-    closure = inspect.getclosurevars(function)
-    space = {**function.__globals__, **closure.nonlocals}
+    space: dict[str, Any] = dict(function.__globals__)
     frame: Any = sys._getframe()
-    while frame is not None and frame.f_code.co_filename != function.__code__.co_filename:
-        frame = frame.f_back  # with postponed annotations a factory's names are found where the factory runs
-    if frame is not None:
-        space = {**space, **frame.f_locals}
+    frames = []
+    while frame is not None:
+        if frame.f_code.co_filename == function.__code__.co_filename:
+            frames.append(frame)  # with postponed annotations a factory's names are found where the factory runs
+        frame = frame.f_back
+    for outer in reversed(frames):
+        space |= outer.f_locals
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # a name that has no value yet
+            space[name] = cell.cell_contents
     try:
         return eval(annotation, space)
     except Exception as error:
@@ -107,7 +122,7 @@ def _evaluated(annotation: Any, function: Any, site: Site) -> Any:
 
 def trace(function: Callable[..., Any], params: list[Buffer | Var]) -> Kernel:
     """The program of a function whose parameters are known."""
-    builder = Builder(Kernel(function.__name__, params), {function.__code__.co_filename})
+    builder = Builder(Kernel(function.__name__, params), {inspect.unwrap(function).__code__.co_filename})
     with builder.tracing():
         run_traced(builder, function, params)
     return builder.finish()
@@ -115,11 +130,18 @@ def trace(function: Callable[..., Any], params: list[Buffer | Var]) -> Kernel:
 
 def run_traced(builder: Builder, function: Callable[..., Any], args: list[Any]) -> Any:
     """Run the rewritten function. Python's errors get the line of the kernel that they came from."""
+    builder.npu = is_npu(function)
     try:
         return traced(function, hooks)(*args)
-    except SimulatorError:
+    except SimulatorError as error:
+        if error.site.line:
+            raise
+        raise type(error)(error.plain, _line_of(error, builder.files)) from error
+    except RecursionError:
         raise
-    except (TypeError, ValueError, AttributeError, NameError, IndexError, KeyError, AssertionError) as error:
+    except Exception as error:
+        if isinstance(error, StopTracing):
+            raise
         raise TraceError(f"{type(error).__name__}: {error}", _line_of(error, builder.files)) from error
 
 
@@ -137,7 +159,13 @@ def macro(function: Callable[..., Any] | None = None, **_: Any) -> Any:
     """The decorator of helpers that are traced where they are called."""
     if function is None:
         return macro
+    if not callable(function):
+        raise TraceError("T.macro decorates functions")
+    function = inspect.unwrap(function)
+    source_of(function)
     rewritten: list[Callable[..., Any]] = []
+    by_reference = {n for n, a in getattr(function, "__annotations__", {}).items() if _is_reference(a)}
+    names = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
     def inlined(*args: Any, **kwargs: Any) -> Any:
@@ -145,22 +173,32 @@ def macro(function: Callable[..., Any] | None = None, **_: Any) -> Any:
         if not rewritten:
             rewritten.append(traced(function, hooks))
         builder.files.add(function.__code__.co_filename)
-        loops, builder.loops = builder.loops, []
+        opened, builder.open = builder.open, []
         try:
-            return rewritten[0](
-                *(_argument(builder, a) for a in args), **{k: _argument(builder, v) for k, v in kwargs.items()}
-            )
+            given = [a if n in by_reference else _argument(builder, n, a) for n, a in _with_names(names, args)]
+            named = {n: a if n in by_reference else _argument(builder, n, a) for n, a in kwargs.items()}
+            return rewritten[0](*given, **named)
         finally:
-            builder.loops = loops
+            builder.open = opened
 
     return inlined
 
 
-def _argument(builder: Builder, value: Any) -> Any:
-    """An expression that reads memory is read once, when the macro is called."""
-    if isinstance(value, Expr) and not isinstance(value, Var):
-        from tl2npu.simulator.ir.expr import Load, walk
+def _with_names(names: list[str], args: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """Arguments with the names of their parameters; those of ``*args`` share the last name."""
+    return [(names[min(n, len(names) - 1)] if names else "", a) for n, a in enumerate(args)]
 
-        if any(isinstance(e, Load) for e in walk(value)) and not isinstance(value, Load):
-            return builder.let("arg", value)
-    return value
+
+def _is_reference(annotation: Any) -> bool:
+    """``T.Ref`` and its old spelling ``T.Var``: the macro may assign to its parameter."""
+    if isinstance(annotation, str):
+        return annotation.rpartition(".")[2] in ("Ref", "Var")
+    return annotation is Reference or annotation is Var
+
+
+def _argument(builder: Builder, name: str, value: Any) -> Any:
+    """GPU: an expression is read once, when the macro is called (builder.py, ``macro_arg``). Ascend: it stands for
+    itself wherever the macro names its parameter, so that a variable can be assigned."""
+    if builder.npu or not isinstance(value, Expr) or isinstance(value, (Var, Const)):
+        return value
+    return builder.let(name, value)

@@ -6,40 +6,37 @@ what it is, with its line numbers, so that closures, helpers and constants work 
 
 from __future__ import annotations
 
+import __future__
+
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-HOOKS = "__tl2npu_hooks__"
-_BUILTINS = {"min", "max", "range", "abs", "round", "int", "float", "bool"}
+from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.frontend.rewrite_expressions import HOOKS, Expressions, hook, lazy
+from tl2npu.simulator.ir.stmt import Site
+
 
 
 def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
-    """A function with the same closure whose body reports to ``hooks`` while it runs.
+    """A function with the same closure and globals whose body reports to ``hooks`` while it runs.
 
-    Raises TypeError where the source of the function cannot be found.
+    Raises TraceError for what is no plain function, or where its source cannot be found.
     """
-    try:
-        lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError) as error:
-        raise TypeError(f"the source of {function.__qualname__} cannot be read: {error}") from None
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    node = tree.body[0]
-    if not isinstance(node, ast.FunctionDef):
-        raise TypeError(f"{function.__qualname__} is no plain function")
-    indent = len(lines[0]) - len(lines[0].lstrip())
+    function = inspect.unwrap(function)
+    node, first, indent = source_of(function)
     node.decorator_list = []
     node.returns = None
-    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-        argument.annotation = None
-    defaults, kw_defaults = function.__defaults__, function.__kwdefaults__
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    for argument in (*arguments, node.args.vararg, node.args.kwarg):
+        if argument is not None:
+            argument.annotation = None
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
-    rewriter = _Rewriter()
-    node.body = [statement for old in node.body for statement in rewriter.statement(old)]
-    names = function.__code__.co_freevars
+    names = [*function.__code__.co_freevars, HOOKS]
+    node.body = Rewriter().block(node.body)
     outer = ast.FunctionDef(
         name="__outer__",
         args=ast.arguments(
@@ -58,15 +55,48 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
             part.col_offset += indent
             part.end_col_offset = (part.end_col_offset or 0) + indent
     space: dict[str, Any] = {}
-    exec(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), {HOOKS: hooks}, space)
-    cells = [_content(c, hooks) for c in function.__closure__ or ()]
-    inner: Any = space["__outer__"](*cells)
-    function.__globals__[HOOKS] = hooks  # the new code looks its names up where the old code did
-    result = type(inner)(inner.__code__, function.__globals__, inner.__name__, defaults, _closure(inner, function))
-    result.__kwdefaults__ = kw_defaults
+    flags = function.__code__.co_flags & __future__.annotations.compiler_flag
+    exec(compile(module, function.__code__.co_filename, "exec", flags, dont_inherit=True), {}, space)
+    inner: Any = space["__outer__"](*(_content(c) for c in function.__closure__ or ()), hooks)
+    result = type(inner)(
+        inner.__code__, function.__globals__, inner.__name__, function.__defaults__, _closure(inner, function)
+    )
+    result.__kwdefaults__ = function.__kwdefaults__
     result.__qualname__ = function.__qualname__
     result.__module__ = function.__module__
     return result  # type: ignore[no-any-return]
+
+
+def source_of(function: Any) -> tuple[ast.FunctionDef, int, int]:
+    """The syntax tree of a function, its first line, and by how many columns its text was shifted left.
+
+    Raises TraceError where there is none: a lambda, a callable object, code without a source file.
+    """
+    name = getattr(function, "__qualname__", repr(function))
+    if not inspect.isfunction(function):
+        raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions")
+    place = Site(function.__code__.co_filename, function.__code__.co_firstlineno)
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError) as error:
+        raise TraceError(f"the source of {name} cannot be read: {error}", place) from None
+    node = tree.body[0] if tree.body else None
+    if not isinstance(node, ast.FunctionDef):
+        raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions", place)
+    return node, max(first, 1), len(lines[0]) - len(lines[0].lstrip())
+
+
+def is_npu(function: Any) -> bool:
+    """True if a ``T.Kernel(..., is_npu=True)`` stands in the function, or no T.Kernel at all."""
+    kernels = [n for n in ast.walk(source_of(inspect.unwrap(function))[0]) if _called(n) == "Kernel"]
+    return not kernels or any(k.arg == "is_npu" for n in kernels for k in n.keywords)  # type: ignore[attr-defined]
+
+
+def _called(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    return getattr(node.func, "attr", "") or getattr(node.func, "id", "")
 
 
 def _closure(inner: Any, function: Any) -> tuple[Any, ...] | None:
@@ -76,14 +106,14 @@ def _closure(inner: Any, function: Any) -> tuple[Any, ...] | None:
     return tuple(original.get(name, cell) for name, cell in mine.items()) or None
 
 
-def _content(cell: Any, missing: Any) -> Any:
+def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
-        return missing
+        return None  # the cell itself is put in its place, and filled later
 
 
-class _Rewriter(ast.NodeTransformer):
+class Rewriter(Expressions):
     """Rewrites statements into lists of statements; expressions by ``visit``."""
 
     def __init__(self) -> None:
@@ -114,45 +144,95 @@ class _Rewriter(ast.NodeTransformer):
         return [node]
 
     def do_Expr(self, node: ast.Expr) -> list[ast.stmt]:
-        return [ast.Expr(_hook("emit", self.visit(node.value)))]
+        return [ast.Expr(hook("emit", self.visit(node.value)))]
+
+    def _refused(self, node: ast.stmt, what: str) -> list[ast.stmt]:
+        return [ast.Expr(hook("refuse", ast.Constant(what)))]
+
+    def do_Try(self, node: ast.Try) -> list[ast.stmt]:
+        return self._refused(node, "try")
+
+    def do_TryStar(self, node: ast.stmt) -> list[ast.stmt]:
+        return self._refused(node, "try")
+
+    def do_Match(self, node: ast.stmt) -> list[ast.stmt]:
+        return self._refused(node, "match")
+
+    def do_Assert(self, node: ast.Assert) -> list[ast.stmt]:
+        test = hook("asserted", self.visit(node.test))
+        return [ast.Assert(test, self.visit(node.msg) if node.msg is not None else None)]
+
+    def do_Raise(self, node: ast.Raise) -> list[ast.stmt]:
+        return [node]
+
+    def do_Return(self, node: ast.Return) -> list[ast.stmt]:
+        return [ast.Return(hook("result", self.visit(node.value) if node.value else ast.Constant(None)))]
+
+    # loops and branches
+
+    def framed(self, bodies: list[list[ast.stmt]], targets: list[ast.expr]) -> tuple[ast.stmt, str, list[str]]:
+        """The statement that remembers names before a loop or branch, the frame's name, and the names."""
+        names = sorted({n for t in targets for n in _stored(t)} | {n for b in bodies for s in b for n in _stored(s)})
+        name = self.fresh()
+        listed = ast.Tuple([ast.Constant(n) for n in names], ast.Load())
+        readers = [lazy(ast.Name(n, ast.Load())) for n in names]
+        return ast.Assign([ast.Name(name, ast.Store())], hook("frame", listed, *readers)), name, names
+
+    def closed(self, frame: str, names: list[str], place: str) -> list[ast.stmt]:
+        """The statements that give names back what they were."""
+        if not names:
+            return []
+        readers = [lazy(ast.Name(n, ast.Load())) for n in names]
+        target = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
+        return [ast.Assign([target], hook("after", ast.Name(frame, ast.Load()), ast.Constant(place), *readers))]
 
     def do_For(self, node: ast.For) -> list[ast.stmt]:
+        if node.orelse:
+            return self._refused(node, "else behind a loop")
         known = [ast.unparse(t) for t in _targets(node.target)] if _simple(node.target) else []
         names = ast.List([ast.Constant(name) for name in known], ast.Load())
-        body = self.block(node.body)
+        before, frame, assigned = self.framed([node.body], [node.target])
         loop = ast.For(
             target=node.target,
-            iter=_hook("loop", self.visit(node.iter), names),
-            body=body,
-            orelse=self.block(node.orelse) if node.orelse else [],
+            iter=hook("loop", self.visit(node.iter), names, ast.Name(frame, ast.Load())),
+            body=self.block(node.body),
+            orelse=[],
         )
-        return [loop]
+        return [before, loop, *self.closed(frame, assigned, "loop")]
 
     def do_While(self, node: ast.While) -> list[ast.stmt]:
-        turn = ast.Name(self.fresh(), ast.Store())
-        return [
-            ast.For(
-                target=turn, iter=_hook("while_", _lazy(self.visit(node.test))), body=self.block(node.body), orelse=[]
-            )
-        ]
+        if node.orelse:
+            return self._refused(node, "else behind a loop")
+        before, frame, assigned = self.framed([node.body], [])
+        test = hook("while_", lazy(self.visit(node.test)), ast.Name(frame, ast.Load()))
+        loop = ast.For(target=ast.Name(self.fresh(), ast.Store()), iter=test, body=self.block(node.body), orelse=[])
+        return [before, loop, *self.closed(frame, assigned, "loop")]
 
     def do_If(self, node: ast.If) -> list[ast.stmt]:
         name = self.fresh()
         known = lambda: ast.Name(name, ast.Load())  # noqa: E731
-        end = lambda: ast.Expr(_hook("end_branch", known()))  # noqa: E731
+        end = lambda: ast.Expr(hook("end_branch", known()))  # noqa: E731
+        test = self.visit(node.test)
+        before, frame, assigned = self.framed([node.body], [])
         result: list[ast.stmt] = [
-            ast.Assign([ast.Name(name, ast.Store())], _hook("condition", self.visit(node.test))),
-            ast.If(_hook("then", known()), [*self.block(node.body), end()], []),
+            before,
+            ast.Assign([ast.Name(name, ast.Store())], hook("condition", test, ast.Name(frame, ast.Load()))),
+            ast.If(
+                hook("then", known()), [*self.block(node.body), end(), *self.closed(frame, assigned, "branch")], []
+            ),
         ]
         if node.orelse:
-            result.append(ast.If(_hook("orelse", known()), [*self.block(node.orelse), end()], []))
+            before, frame, assigned = self.framed([node.orelse], [])
+            test = hook("again", known(), ast.Name(frame, ast.Load()))
+            arm = [*self.block(node.orelse), end(), *self.closed(frame, assigned, "branch")]
+            result += [before, ast.Expr(test), ast.If(hook("orelse", known()), arm, [])]
         return result
 
     def do_Break(self, node: ast.Break) -> list[ast.stmt]:
-        return [ast.If(_hook("break_"), [ast.Break()], [])]
+        return [ast.If(hook("break_"), [ast.Break()], [])]
 
     def do_Continue(self, node: ast.Continue) -> list[ast.stmt]:
-        return [ast.If(_hook("continue_"), [ast.Continue()], [])]
+        return [ast.If(hook("continue_"), [ast.Continue()], [])]
 
     def do_With(self, node: ast.With) -> list[ast.stmt]:
         items = []
@@ -160,91 +240,72 @@ class _Rewriter(ast.NodeTransformer):
             targets = _targets(item.optional_vars) if item.optional_vars is not None else []
             many = isinstance(item.optional_vars, (ast.Tuple, ast.List))
             names = ast.List([ast.Constant(ast.unparse(t)) for t in targets], ast.Load())
-            call = _hook("enter", self.visit(item.context_expr), names, ast.Constant(many))
+            call = hook("enter", self.visit(item.context_expr), names, ast.Constant(many))
             items.append(ast.withitem(call, item.optional_vars))
         return [ast.With(items=items, body=self.block(node.body))]
 
+    # assignments
+
     def do_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         value = self.visit(node.value)
-        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            return [ast.Assign(node.targets, self._bound(node.targets[0].id, value))]
-        if len(node.targets) == 1 and _simple(node.targets[0]) and isinstance(node.targets[0], (ast.Tuple, ast.List)):
-            names = [t.id for t in node.targets[0].elts if isinstance(t, ast.Name)]
-            olds = ast.Tuple([_lazy(ast.Name(n, ast.Load())) for n in names], ast.Load())
-            listed = ast.Tuple([ast.Constant(n) for n in names], ast.Load())
-            return [ast.Assign(node.targets, _hook("bind_many", listed, value, olds))]
-        return [ast.Assign([self.visit(t) for t in node.targets], value)]
+        if len(node.targets) == 1:
+            return self.assigned(node.targets[0], value)
+        name = self.fresh()
+        result: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], hook("once", value))]
+        for target in node.targets:
+            result += self.assigned(target, ast.Name(name, ast.Load()))
+        return result
+
+    def assigned(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        """``target = value``."""
+        if isinstance(target, ast.Name):
+            return [ast.Assign([target], self._bound(target.id, value))]
+        if isinstance(target, ast.Subscript):
+            return [ast.Expr(hook("store", self.visit(target.value), self.key(target.slice), value))]
+        if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(t, ast.Starred) for t in target.elts):
+            name = self.fresh()
+            count = ast.Constant(len(target.elts))
+            result: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], hook("unpack", value, count))]
+            for number, part in enumerate(target.elts):
+                item = ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(number), ast.Load())
+                result += self.assigned(part, item)
+            return result
+        return [ast.Assign([target], value)]
 
     def do_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         if not isinstance(node.target, ast.Name):
-            return [node]
+            return self.assigned(node.target, self.visit(node.value)) if node.value is not None else [ast.Pass()]
         name = node.target.id
-        old = _lazy(ast.Name(name, ast.Load()))
+        old = lazy(ast.Name(name, ast.Load()))
         value = self.visit(node.value) if node.value is not None else ast.Constant(None)
         given = ast.Constant(node.value is not None)
-        call = _hook("annotate", ast.Constant(name), self.visit(node.annotation), value, given, old)
+        call = hook("annotate", ast.Constant(name), self.visit(node.annotation), value, given, old)
         return [ast.Assign([ast.Name(name, ast.Store())], call)]
 
     def do_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
-        if not isinstance(node.target, ast.Name):
-            return [self.visit(node)]
-        name = node.target.id
-        value = ast.BinOp(ast.Name(name, ast.Load()), node.op, self.visit(node.value))
-        return [ast.Assign([ast.Name(name, ast.Store())], self._bound(name, value))]
+        target, value = node.target, self.visit(node.value)
+        if isinstance(target, ast.Name):
+            result = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, value)
+            return [ast.Assign([ast.Name(target.id, ast.Store())], self._bound(target.id, result))]
+        if isinstance(target, ast.Subscript):
+            old = ast.arguments(
+                posonlyargs=[], args=[ast.arg(arg="__old__")], kwonlyargs=[], kw_defaults=[], defaults=[]
+            )
+            change = ast.Lambda(old, ast.BinOp(ast.Name("__old__", ast.Load()), node.op, value))
+            return [ast.Expr(hook("update", self.visit(target.value), self.key(target.slice), change))]
+        return [ast.AugAssign(target, node.op, value)]
 
     def _bound(self, name: str, value: ast.expr) -> ast.expr:
-        return _hook("bind", ast.Constant(name), value, _lazy(ast.Name(name, ast.Load())))
+        return hook("bind", ast.Constant(name), value, lazy(ast.Name(name, ast.Load())))
 
-    # expressions
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        values = [self.visit(v) for v in node.values]
-        result = values[-1]
-        for value in reversed(values[:-1]):
-            result = _hook("both" if isinstance(node.op, ast.And) else "either", value, _lazy(result))
-        return ast.copy_location(result, node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        value = self.visit(node.operand)
-        if isinstance(node.op, ast.Not):
-            return ast.copy_location(_hook("not_", value), node)
-        return ast.copy_location(ast.UnaryOp(node.op, value), node)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if len(node.ops) == 1:
-            self.generic_visit(node)
-            return node
-        operands = [self.visit(v) for v in (node.left, *node.comparators)]
-        pairs = [
-            ast.Compare(left, [op], [right]) for left, op, right in zip(operands, node.ops, operands[1:], strict=False)
-        ]
-        result: ast.expr = pairs[-1]
-        for pair in reversed(pairs[:-1]):
-            result = _hook("both", pair, _lazy(result))
-        return ast.copy_location(result, node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        call = _hook("choose", self.visit(node.test), _lazy(self.visit(node.body)), _lazy(self.visit(node.orelse)))
-        return ast.copy_location(call, node)
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS:
-            node.func = _hook("builtin", ast.Constant(node.func.id), node.func)
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        node.body = self.visit(node.body)
-        return node
-
-
-def _hook(name: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load()), list(args), [])
-
-
-def _lazy(value: ast.expr) -> ast.Lambda:
-    empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    return ast.Lambda(empty, value)
+    def key(self, item: ast.expr) -> ast.expr:
+        """The index of a subscript as an expression of its own."""
+        if isinstance(item, ast.Slice):
+            bounds = (self.visit(b) if b is not None else ast.Constant(None) for b in (item.lower, item.upper, item.step))
+            return hook("slice", *bounds)
+        if isinstance(item, ast.Tuple):
+            return ast.Tuple([self.key(i) for i in item.elts], ast.Load())
+        return self.visit(item)  # type: ignore[no-any-return]
 
 
 def _targets(target: ast.expr) -> list[ast.expr]:
@@ -253,3 +314,16 @@ def _targets(target: ast.expr) -> list[ast.expr]:
 
 def _simple(target: ast.expr) -> bool:
     return all(isinstance(t, ast.Name) for t in _targets(target))
+
+
+def _stored(node: ast.AST) -> Iterator[str]:
+    """The names that a statement assigns, not those of functions in it."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+        return
+    if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _stored(child)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.expr import Expr, Load, Value, binary, plain
 
 _numbers = itertools.count()
@@ -51,9 +52,10 @@ class Buffer:
         return index(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from tl2npu.simulator.frontend.builder import Builder  # the frame that the statement belongs to
-
-        Builder.current().store(self, key, value)
+        raise TypeError(
+            f"an element of {self.name} is assigned in a function that is neither a prim_func nor a T.macro: "
+            "the compiler does not see such an assignment"
+        )
 
     def __iter__(self) -> Any:
         raise TypeError(f"the buffer {self.name} cannot be iterated over")
@@ -127,6 +129,8 @@ def _index(buffer: Buffer, item: Any, axis: int) -> Value:
     item = plain(item)
     if isinstance(item, bool) or not isinstance(item, (Expr, int)):
         raise TypeError(f"{buffer.name}: index {item!r} of axis {axis} is no integer")
+    if isinstance(item, Expr) and not dtypes.is_integer(item.dtype):
+        raise TypeError(f"{buffer.name}: the index of axis {axis} is {item.dtype}, not an integer")
     if isinstance(item, int) and item < 0:
         return binary("+", buffer.shape[axis], item)
     return item

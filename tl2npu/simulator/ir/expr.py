@@ -97,7 +97,7 @@ class Expr:
         return call("pow", self, other)
 
     def __neg__(self) -> Any:
-        return binary("-", 0, self) if dtypes.is_integer(self.dtype) else Unary("-", self, self.dtype)
+        return binary("-", 0, self) if dtypes.is_integer(self.dtype) else Unary("-", plain(self), self.dtype)
 
     def __pos__(self) -> Any:
         return self
@@ -106,7 +106,7 @@ class Expr:
         return call("abs", self)
 
     def __invert__(self) -> Any:
-        return Unary("~", self, self.dtype)
+        return Unary("~", plain(self), self.dtype)
 
     def __lt__(self, other: Any) -> Any:
         return binary("<", self, other)
@@ -249,6 +249,8 @@ def plain(value: Any) -> Any:
     """A Python number for an integer or Boolean constant expression and for NumPy scalars, else the value itself."""
     if isinstance(value, Const) and not dtypes.is_float(value.dtype):
         return value.value
+    if isinstance(value, Load) and type(value) is not Load:
+        return Load(value.buffer, value.indices)  # the name of a variable stands for its value
     if not isinstance(value, (Expr, int, float, str)) and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         return value.item()
     return value
@@ -449,7 +451,7 @@ def walk(value: Any) -> Iterator[Expr]:
 
 
 def rebuild(value: Any, change: Callable[[Expr], Any]) -> Any:
-    """The expression with ``change`` applied to every part, children first; ``change`` gives its argument to keep it."""
+    """The expression with ``change`` applied to all parts, children first; ``change`` gives its argument to keep it."""
     if not isinstance(value, Expr):
         return value
     if isinstance(value, Binary):
