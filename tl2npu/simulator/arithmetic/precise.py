@@ -66,6 +66,7 @@ class Precise:
     atanh = staticmethod(_wide(np.arctanh))
     erf = staticmethod(_wide(_erf))
     sigmoid = staticmethod(_wide(lambda x: 1 / (1 + np.exp(-x))))
+    silu = staticmethod(_wide(lambda x: x / (1 + np.exp(-x))))
     floor = staticmethod(_wide(np.floor))
     ceil = staticmethod(_wide(np.ceil))
     trunc = staticmethod(_wide(np.trunc))
@@ -123,8 +124,33 @@ class Precise:
 
     @staticmethod
     def literal(value: Any, like: np.ndarray) -> Any:
-        """A Python number in the type of an array."""
+        """A Python number in the type of an array; integers wrap around."""
+        if like.dtype.kind in "iu":
+            return np.asarray(int(value)).astype(like.dtype)[()]
         return like.dtype.type(value)
+
+    @staticmethod
+    def like(value: Any, array: np.ndarray) -> Any:
+        """A number (a Python number or one of this arithmetic) in the type of an array."""
+        kind = getattr(value, "dtype", None)
+        if kind is None:
+            return Precise.literal(value, array)
+        return value if kind == array.dtype else Precise.cast(value, array.dtype.name)
+
+    @staticmethod
+    def is_float(array: Array) -> bool:
+        """True for an array of floats, of any width."""
+        return dtypes.is_float(array.dtype.name)
+
+    @staticmethod
+    def same_bits(array: np.ndarray, dtype: str) -> np.ndarray:
+        """The memory of a dense array as elements of another type (bytes, halves, indices), flat; no copy."""
+        return array.reshape(-1).view(dtypes.numpy_dtype(dtype))
+
+    @staticmethod
+    def reinterpret(x: Array, source: str, dtype: str) -> Array:
+        """The bits of a value of type ``source`` as a value of another type."""
+        return np.asarray(x, dtypes.numpy_dtype(source)).view(dtypes.numpy_dtype(dtype))[()]
 
     @staticmethod
     def name_of(array: np.ndarray) -> str:
@@ -163,6 +189,50 @@ class Precise:
         if kind == source:
             return x
         return x.astype(kind)
+
+    @staticmethod
+    def convert(x: Array, dtype: str, mode: str) -> Array:
+        """Ascend's vector cast: none, rint, floor, ceil, round, trunc or odd, also where a float becomes a narrower one.
+
+        Integers saturate. A float of the same type is rounded to a whole number (except ``none``). ``odd`` cuts off and
+        sets the last bit of what is not exact.
+        """
+        kind, source = dtypes.numpy_dtype(dtype), x.dtype
+        if dtypes.is_integer(source.name) or source.kind == "b":
+            if dtypes.is_integer(dtype):
+                limits = np.iinfo(kind)
+                return np.clip(x, max(limits.min, _least(source)), min(limits.max, _largest(source))).astype(kind)
+            return _narrow(x, kind, mode)
+        if dtypes.is_integer(dtype):
+            return Precise.cast(x, dtype, "rint" if mode == "none" else mode)
+        if kind == source:
+            return x if mode == "none" else _ROUND[mode](x).astype(kind)
+        return x.astype(kind) if kind.itemsize > source.itemsize else _narrow(x, kind, mode)
+
+    @staticmethod
+    def multiply_add(x: Array, y: Array, z: Array) -> Array:
+        """``x * y + z``, rounded once."""
+        kind = z.dtype
+        if dtypes.is_integer(kind.name):
+            return x * y + z
+        wide = np.float64 if kind.itemsize >= 4 else np.float32
+        return (np.asarray(x, wide) * np.asarray(y, wide) + np.asarray(z, wide)).astype(kind)
+
+    @staticmethod
+    def descending(x: np.ndarray) -> np.ndarray:
+        """The positions that put the last axis into descending order; equal elements keep theirs."""
+        keys = x.astype(np.float64) if dtypes.is_float(x.dtype.name) else x.astype(np.int64)
+        return np.argsort(-keys, axis=-1, kind="stable")
+
+    @staticmethod
+    def argmax(x: np.ndarray) -> np.ndarray:
+        """The first position of the largest element along the last axis."""
+        return np.argmax(x, axis=-1)
+
+    @staticmethod
+    def argmin(x: np.ndarray) -> np.ndarray:
+        """The first position of the smallest element along the last axis."""
+        return np.argmin(x, axis=-1)
 
     @staticmethod
     def matmul(x: Array, y: Array, dtype: str) -> Array:
@@ -239,3 +309,34 @@ _ROUND: dict[str, Callable[[Any], Any]] = {
     "ceil": np.ceil,
     "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
 }
+"""Float to whole number; ``odd`` is not among them: the vector cast has it for floats only."""
+
+
+def _least(kind: np.dtype) -> int:
+    return 0 if kind.kind == "b" else int(np.iinfo(kind).min)
+
+
+def _largest(kind: np.dtype) -> int:
+    return 1 if kind.kind == "b" else int(np.iinfo(kind).max)
+
+
+def _narrow(x: np.ndarray, kind: np.dtype, mode: str) -> np.ndarray:
+    """Numbers as floats of a type that cannot hold all of them, rounded by mode."""
+    nearest = x.astype(kind)
+    if mode in ("none", "rint"):
+        return nearest
+    exact, found = x.astype(np.float64), nearest.astype(np.float64)
+    if mode == "floor":
+        return np.where(found > exact, np.nextafter(nearest, kind.type(-np.inf)), nearest).astype(kind)
+    if mode == "ceil":
+        return np.where(found < exact, np.nextafter(nearest, kind.type(np.inf)), nearest).astype(kind)
+    inward = np.where(abs(found) > abs(exact), np.nextafter(nearest, kind.type(0)), nearest).astype(kind)
+    if mode == "trunc":
+        return inward
+    low = inward.astype(np.float64)
+    if mode == "round":
+        outward = np.nextafter(inward, np.copysign(np.float64(np.inf), exact).astype(kind)).astype(kind)
+        tie = (abs(exact - low) == abs(outward.astype(np.float64) - exact)) & (low != exact)
+        return np.where(tie, outward, nearest).astype(kind)
+    bits = inward.view(f"u{kind.itemsize}")
+    return np.where((low != exact) & np.isfinite(exact), bits | 1, bits).astype(bits.dtype).view(kind)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.stmt import Site
+from tl2npu.simulator.machine.layout import Layout
 
 Index = tuple[Any, ...]
 
@@ -27,6 +28,8 @@ class Access:
         self.names = names
         self.sites = sites
         self.core: Any = None
+        self.registers: dict[str, Any] = {}
+        """What the core keeps between instructions, such as the factor of ``T.set_deq_scale``."""
 
     # regions
 
@@ -50,6 +53,20 @@ class Access:
         if not np.shares_memory(flat, array):
             raise SimulatorError(f"an address in {self.names[number]}, which is not dense", self.sites[site])
         return flat[first:]
+
+    def flat(self, number: int, array: np.ndarray, index: Index, count: int, kind: str, site: int) -> np.ndarray:
+        """So many consecutive elements from an element on, flat."""
+        found = self.tail(number, array, index, "", site)[:count]
+        if found.size < count:
+            raise OutOfBounds(
+                f"out-of-bounds access: {count} elements from {self.names[number]}{list(index)} on, where only "
+                f"{found.size} are left of its shape {list(array.shape)}",
+                self.sites[site],
+            )
+        if not self._quiet():
+            first = int(np.ravel_multi_index(index, array.shape))
+            self.touch(number, array, np.unravel_index(np.arange(first, first + count), array.shape), kind, site)
+        return found
 
     def touch(self, number: int, array: np.ndarray, key: Any, kind: str, site: int) -> None:
         """Nothing is recorded here."""
@@ -91,34 +108,62 @@ class Access:
         if lanes is None:
             shape = np.broadcast_shapes(*(np.shape(i) for i in safe), value.shape)
             self.touch(number, array, safe, "w", site)
-            if shape != np.broadcast_shapes(*(np.shape(i) for i in safe)):
-                self._conflict(number, value, safe, site)
-                safe = tuple(np.broadcast_to(i, shape) for i in safe)
-            array[safe] = value
+            self._put(number, array, tuple(np.broadcast_to(i, shape) for i in safe), value, site)
             return
         arrays = np.broadcast_arrays(*safe, lanes, value)
         chosen = arrays[-2]
         key = tuple(i[chosen] for i in arrays[:-2])
         self.touch(number, array, key, "w", site)
-        array[key] = arrays[-1][chosen]
+        self._put(number, array, key, arrays[-1][chosen], site)
 
-    def _conflict(self, number: int, value: np.ndarray, index: Index, site: int) -> None:
-        """Lanes that write one element have to write one value."""
-        shape = np.broadcast_shapes(*(np.shape(i) for i in index))
-        padded = (1,) * (value.ndim - len(shape)) + shape
-        axes = tuple(
-            n for n, (size, kept) in enumerate(zip(value.shape, padded, strict=True)) if size > 1 and kept == 1
-        )
-        if not axes:
+    def _put(self, number: int, array: np.ndarray, key: Index, value: np.ndarray, site: int) -> None:
+        """Lanes that write one element have to write one value: each finds its own there afterwards."""
+        array[key] = value
+        if np.ndim(value) == 0:
             return
-        first = value[tuple(slice(0, 1) if n in axes else slice(None) for n in range(value.ndim))]
-        same = (value == first) | ((value != value) & (first != first))
+        found, meant = array[key], np.empty(np.shape(value), array.dtype)
+        meant[...] = value
+        same = (found == meant) | ((found != found) & (meant != meant))
         if not bool(np.all(same)):
-            raise SimulatorError(
-                f"Potential WAW hazard: several iterations of a T.Parallel write one element of {self.names[number]} "
-                "with different values",
-                self.sites[site],
-            )
+            self._several(number, site)
+
+    # rectangles of which some lanes may be switched off
+
+    def guarded(
+        self, number: int, array: np.ndarray, starts: Index, extents: Index, layout: Layout, mask: Any, site: int
+    ) -> np.ndarray:
+        """A rectangle in the lanes' axes, read by the lanes that are on. Where nobody watches, a view will do."""
+        if self._quiet() and _inside(array, starts, extents):
+            return layout.lanes(array[tuple(slice(s, s + e) for s, e in zip(starts, extents, strict=True))])
+        return self.gather(number, array, layout.index(starts, extents), mask, site)
+
+    def put_guarded(
+        self,
+        number: int,
+        array: np.ndarray,
+        starts: Index,
+        extents: Index,
+        layout: Layout,
+        value: Any,
+        mask: Any,
+        site: int,
+    ) -> None:
+        """A rectangle written where the lanes are on."""
+        if self._quiet() and _inside(array, starts, extents):
+            target = layout.lanes(array[tuple(slice(s, s + e) for s, e in zip(starts, extents, strict=True))])
+            np.copyto(target, value, where=mask, casting="unsafe")
+            return
+        self.scatter(number, array, layout.index(starts, extents), value, mask, site)
+
+    def _quiet(self) -> bool:
+        return type(self).touch is Access.touch
+
+    def _several(self, number: int, site: int) -> None:
+        raise SimulatorError(
+            f"Potential WAW hazard: several iterations of a T.Parallel write one element of {self.names[number]} "
+            "with different values",
+            self.sites[site],
+        )
 
     def _lanes(self, number: int, array: np.ndarray, index: Index, mask: Any, site: int) -> tuple[Index, Any]:
         off = mask is not None and not isinstance(mask, (bool, np.bool_))
@@ -149,3 +194,9 @@ class Access:
             f"out-of-bounds access: {self.names[number]}[{text}], but its shape is {list(array.shape)}",
             self.sites[site],
         )
+
+
+def _inside(array: np.ndarray, starts: Index, extents: Index) -> bool:
+    return all(
+        start >= 0 and start + extent <= size for start, extent, size in zip(starts, extents, array.shape, strict=True)
+    )

@@ -40,7 +40,11 @@ class Compiled:
 
 @dataclass(eq=False)
 class Runner:
-    """One launch, compiled for one arithmetic. ``parameters``: tensors and scalars that the launch may use."""
+    """One launch, compiled for one arithmetic. ``parameters``: tensors and scalars that the launch may use.
+
+    ``cores`` are the programs for an observer, which is told of every access; without one, programs are used that
+    index plainly where an access is inside of its buffer whatever the indices are.
+    """
 
     program: Program
     arithmetic: Any
@@ -50,10 +54,22 @@ class Runner:
     def __post_init__(self) -> None:
         self.launch: Launch = self.program.launch
         self.names = {b.number: b.name for b in self.parameters if isinstance(b, Buffer)}
-        self.cores = [self._compile(kind, count, body) for kind, count, body in self.program.cores if body]
+        self.cores = self._programs(direct=False)
+        self.unwatched: list[Compiled] | None = None
 
-    def _compile(self, kind: str, count: int, body: list[Stmt]) -> Compiled:
-        emitter = Emitter(not self.launch.is_npu, self.arithmetic, self.sites)
+    def _programs(self, direct: bool) -> list[Compiled]:
+        return [self._compile(kind, count, body, direct) for kind, count, body in self.program.cores if body]
+
+    def _ranges(self, count: int) -> dict[Var, tuple[int, int]]:
+        """What values the indices of blocks and vector cores have."""
+        pairs = zip(self.launch.blocks, self.launch.extents, strict=True)
+        ranges = {var: (0, extent - 1) for var, extent in pairs if isinstance(extent, int)}
+        if self.program.vid is not None:
+            ranges[self.program.vid] = (0, count - 1)
+        return ranges
+
+    def _compile(self, kind: str, count: int, body: list[Stmt], direct: bool) -> Compiled:
+        emitter = Emitter(not self.launch.is_npu, self.arithmetic, self.sites, direct, self._ranges(count))
         bodies = [inner for _, _, inner in self.program.cores]
         found = {s.buffer: None for inner in bodies for s in statements(inner) if isinstance(s, Alloc)}
         allocated = list(dict.fromkeys([*found, *self.program.extra]))
@@ -94,6 +110,8 @@ class Runner:
         sync = Sync(max((c.count for c in self.cores if c.kind == "V"), default=1), len(blocks))
         sync.watcher = watch
         together = self.program.meets
+        if watch is None and self.unwatched is None:
+            self.unwatched = self._programs(direct=True)
         with np.errstate(all="ignore"):
             if together:
                 self._schedule(
@@ -118,7 +136,8 @@ class Runner:
         running = []
         index = tuple(reversed(block))
         known = {**values, **dict(zip(self.launch.blocks, index, strict=True))}
-        for compiled in self.cores:
+        programs = self.cores if watch is not None or self.unwatched is None else self.unwatched
+        for compiled in programs:
             for core_number in range(compiled.count):
                 core = Core(number, compiled.kind, core_number)
                 access = self.access(core, watch)

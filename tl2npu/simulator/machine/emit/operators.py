@@ -1,0 +1,125 @@
+"""Calls of operators: arguments as their meanings expect them, flags and barriers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.ir.buffer import Buffer, Region
+from tl2npu.simulator.ir.expr import Expr, Load
+from tl2npu.simulator.ir.stmt import Op, Site
+from tl2npu.simulator.machine.emit.state import tuple_code
+from tl2npu.simulator.machine.emit.windows import Windows
+from tl2npu.simulator.operators.registry import REFUSED, Meaning, meaning
+
+_WAITS = {"wait_cross_flag", "wait_flag", "sync_all", "sync_grid"}
+_SETS = {"set_cross_flag", "set_flag", "pipe_barrier", "barrier_all"}
+_NOTHING = {"sync_threads", "sync_warp", "sync_global"}
+"""Orders nothing between cores that run one after the other: the threads of a block are one program here."""
+
+
+class Operators(Windows):
+    """The code of operator calls."""
+
+    def do_Op(self, stmt: Op) -> None:
+        if stmt.name in _WAITS | _SETS | _NOTHING:
+            self.sync(stmt)
+            return
+        found = meaning(stmt.name, self.gpu)
+        if found is None:
+            reason = REFUSED.get(stmt.name, "it has no meaning in the simulator")
+            raise UnsupportedOperator(f"T.{stmt.name}: {reason}", stmt.site)
+        if self.lanes:
+            self._element_op(stmt)
+            return
+        constants: dict[str, Any] = {}
+        arguments: list[str] = []
+        for name, value in stmt.args.items():
+            code = self.argument(stmt, found, name, value)
+            if code is None:
+                constants[name] = value
+            else:
+                arguments.append(f"{name}={code}")
+        target = "".join(f"{self.buffer(buffer)} = " for buffer in self.replaced(stmt))
+        self.call(found, constants, arguments, target)
+
+    def replaced(self, stmt: Op) -> list[Buffer]:
+        """The buffer that an operator gives another array."""
+        found = meaning(stmt.name, self.gpu)
+        return [stmt.args[found.rebinds].buffer] if found is not None and found.rebinds else []
+
+    def call(self, found: Meaning, constants: Mapping[str, Any], arguments: list[str], target: str = "") -> None:
+        """The call of a meaning, its constants bound."""
+        function = self.constant(_bound(found, self.arithmetic, constants, self.sites[self.site]))
+        self.put(f"{target}{function}({', '.join(arguments)})")
+
+    def _element_op(self, stmt: Op) -> None:
+        """An operator on single elements inside ``T.Parallel``: atomics."""
+        lanes = meaning(f"{stmt.name}@lanes", self.gpu)
+        if lanes is None:
+            raise UnsupportedOperator(f"T.{stmt.name} inside T.Parallel has no meaning in the simulator", stmt.site)
+        parts, constants = [], {}
+        for name, value in stmt.args.items():
+            if isinstance(value, Load) and name in lanes.writes:
+                index = self.tuple(value.indices)
+                self.buffer(value.buffer)
+                parts.append(f"{name}=(X, {value.buffer.number}, b{value.buffer.number}, {index}, {self.site})")
+            elif isinstance(value, (Expr, int, float)) and not isinstance(value, bool):
+                parts.append(f"{name}={self.code(value)}")
+            elif isinstance(value, Region):
+                raise UnsupportedOperator(f"T.{stmt.name} of a region inside T.Parallel", stmt.site)
+            else:
+                constants[name] = value
+        parts.append(f"mask={self.mask or 'None'}")
+        self.call(lanes, constants, parts)
+
+    def argument(self, stmt: Op, found: Meaning, name: str, value: Any) -> str | None:
+        """The code of one argument; None for a constant."""
+        kind = ("r" if name in found.reads else "") + ("w" if name in found.writes else "")
+        if isinstance(value, (Region, Load)) and kind and (found.raw or not (isinstance(value, Load) and kind == "r")):
+            return self.operand(value) if found.raw else self.view(value, kind)
+        if isinstance(value, Region):
+            if found.raw:
+                return self.operand(value)
+            raise UnsupportedOperator(f"T.{stmt.name}: a region for its parameter {name}", stmt.site)
+        if isinstance(value, Expr):
+            return self.code(value)
+        if isinstance(value, tuple) and any(isinstance(v, (Expr, Region)) for v in value):
+            return tuple_code([self.view(v, kind or "r") if isinstance(v, Region) else self.code(v) for v in value])
+        return None
+
+    def operand(self, value: Region | Load) -> str:
+        """A region or start index for a raw operator."""
+        buffer = value.buffer
+        name = self.buffer(buffer)
+        starts = value.starts if isinstance(value, Region) else value.indices
+        extents = self.tuple(value.extents) if isinstance(value, Region) else "None"
+        parts = f"X, {buffer.number}, {name}, {self.tuple(starts)}, {extents}, {buffer.memory!r}, {buffer.dtype!r}"
+        return f"_Operand({parts}, {self.site})"
+
+    def sync(self, stmt: Op) -> None:
+        """Flags and barriers: the machine's business; a wait is where the generator yields."""
+        arguments = "".join(f", {k}={self.code(v) if isinstance(v, Expr) else repr(v)}" for k, v in stmt.args.items())
+        if stmt.name in _WAITS:
+            self.put(f"for _ in S.{stmt.name}(X, {self.site}{arguments}): yield {self.site}")
+        elif stmt.name in _SETS:
+            self.put(f"S.{stmt.name}(X, {self.site}{arguments})")
+
+
+def _bound(found: Meaning, arithmetic: Any, constants: Mapping[str, Any], site: Site) -> Any:
+    """The meaning as a function of what is known only when the kernel runs; its errors name the line."""
+    function = functools.partial(found.function, arithmetic, **constants)
+
+    def run(**arguments: Any) -> Any:
+        try:
+            return function(**arguments)
+        except SimulatorError as error:
+            if error.site.line:
+                raise
+            raise type(error)(error.plain, site) from error
+        except (TypeError, ValueError, IndexError) as error:
+            raise SimulatorError(f"T.{found.name}: {error}", site) from error
+
+    return run
