@@ -252,6 +252,20 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL904", "unused-suppression", "warning", "display-only", "remove the comment"),
     ("TL905", "assumed-even-extent", "info", "display-only",
      "assert in the factory that the extent is even"),
+    ("TL906", "unverified-kernel", "warning", "display-only",
+     "give a call that can be run: `--args 'factory(name=value)'`, or a script that launches the kernel"),
+    ("TL907", "changed-result", "error", "display-only",
+     "keep the old kernel and compare the statements that write the tensor that is named"),
+    ("TL908", "faulty-run", "error", "display-only",
+     "correct the access or the synchronisation that is named; `tl2npu run` shows all of them"),
+    ("TL909", "readings-differ", "error", "display-only",
+     "use `threads=1`, or write the statement in a form that the compiler splits by rows"),
+    ("TL910", "failed-own-check", "error", "display-only",
+     "run the script by itself with `tl2npu run` and see what it expects"),
+    ("TL911", "exhausted-time", "error", "display-only",
+     "give more seconds with `--timeout`, or smaller shapes with `--args` and `--shrink`"),
+    ("TL912", "missing-backend", "error", "display-only",
+     "use `--backend sim`, and run your own tests on the device"),
 )
 # fmt: on
 

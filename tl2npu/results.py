@@ -45,12 +45,21 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Verified:
+    """Old and new were executed and agreed: by which backend, on how many launches, with which largest difference."""
+
+    backend: str
+    calls: int
+    max_error: float
+
+
+@dataclass(frozen=True)
 class KernelResult:
     """The verdict on one prim_func.
 
     ``source`` is the style that was found (``expert``, ``workspace``, ``vid``, ``mixed``, ``developer``, ``gpu``,
     ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``,
-    ``none``) and ``reason`` one sentence that says why that form.
+    ``none``) and ``reason`` one sentence that says why that form. ``verified`` is None where nothing was executed.
     """
 
     name: str
@@ -60,6 +69,7 @@ class KernelResult:
     disposition: Disposition
     reason: str
     codes: tuple[str, ...] = ()
+    verified: Verified | None = None
 
 
 @dataclass(frozen=True)

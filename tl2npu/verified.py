@@ -1,0 +1,102 @@
+"""What was found out by executing kernels: frozen dataclasses that flow from ``verify`` to the reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tl2npu.results import Diagnostic, Verified
+
+Status = Literal["verified", "failed", "not verified"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that a kernel did and must not do.
+
+    ``kind`` is ``hazard`` or the name of the error; ``message`` names buffers and both lines of a hazard. ``file`` and
+    ``line`` are where it was noticed, the line 0 where there is none.
+    """
+
+    kind: str
+    message: str
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """One executed launch of a script: ``kernel`` with the functions around it, ``arguments`` of its factory."""
+
+    kernel: str
+    arguments: dict[str, Any]
+    shapes: dict[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One execution of a script. ``exit_code``: the script's, or 1 where faults are fatal."""
+
+    path: str
+    exit_code: int
+    device: str
+    arithmetic: str
+    launches: tuple[LaunchReport, ...]
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One launch, old and new on the same inputs.
+
+    ``outputs``: the tensors that were compared. ``max_error``: the largest absolute difference in them, None where they
+    could not be compared. ``problems`` are (code, message) pairs; none means that old and new agree.
+    """
+
+    kernel: str
+    call: str
+    outputs: tuple[str, ...]
+    max_error: float | None
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelVerdict:
+    """What is known of one kernel of the old file. ``verified`` is set only with status ``verified``."""
+
+    name: str
+    line: int
+    status: Status
+    reason: str
+    verified: Verified | None = None
+
+
+@dataclass(frozen=True)
+class ScriptCheck:
+    """A file run as a script, for its own checks: ``exit_code`` is None if it did not come to an end."""
+
+    role: Literal["old", "new"]
+    exit_code: int | None
+    output: str
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """Everything about one verification. ``error`` is set where it could not even begin.
+
+    ``new`` is None for the old file migrated in memory. ``ok`` holds only if at least one launch was compared, all agreed
+    and every kernel that differs between old and new was among them.
+    """
+
+    old: str
+    new: str | None
+    backend: str
+    arithmetic: str
+    ok: bool = False
+    error: str | None = None
+    kernels: tuple[KernelVerdict, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    scripts: tuple[ScriptCheck, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()

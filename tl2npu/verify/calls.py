@@ -1,0 +1,79 @@
+"""Reads the calls that a user gives: ``--args 'matmul(M=256, N=256)'``, a ``case.toml``, ``--input NAME=EXPRESSION``."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tl2npu.verify.settings import Call, UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def parse_call(text: str) -> Call:
+    """``factory(name=value, ...)`` with literal values. Raises UsageError for anything else.
+
+    Positional arguments are allowed and kept under their numbers (``"0"``, ``"1"``), as the factory is not known here.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise UsageError(f"--args {text!r} is no call: write it as in 'matmul(M=256, N=256)'") from None
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
+        raise UsageError(f"--args {text!r} is no call of a factory: write it as in 'matmul(M=256, N=256)'")
+    arguments: dict[str, Any] = {}
+    for number, node in enumerate(tree.args):
+        arguments[str(number)] = _literal(node, text)
+    for keyword in tree.keywords:
+        if keyword.arg is None:
+            raise UsageError(f"--args {text!r}: ** cannot be used")
+        arguments[keyword.arg] = _literal(keyword.value, text)
+    return Call(tree.func.id, arguments)
+
+
+def _literal(node: ast.expr, text: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError):
+        raise UsageError(f"--args {text!r}: {ast.unparse(node)} is no literal value") from None
+
+
+def read_case(path: Path) -> Call:
+    """The call in a ``case.toml``: its keys ``factory`` (a name) and ``args`` (a table); others are not looked at."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
+    factory, arguments = data.get("factory"), data.get("args")
+    if not isinstance(factory, str) or not isinstance(arguments, dict):
+        raise UsageError(f"{path}: it needs the keys `factory` (a string) and `args` (a table)")
+    return Call(factory, arguments)
+
+
+def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
+    """``NAME=TEXT`` options as a dict."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip().isidentifier() or not value.strip():
+            raise UsageError(f"{option} {text!r}: write it as NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
+    """``NAME=NUMBER`` options: values of symbolic extents."""
+    found: dict[str, int] = {}
+    for name, value in parse_assignments(texts, "--symbol").items():
+        if not value.isdigit() or int(value) < 1:
+            raise UsageError(f"--symbol {name}={value}: the extent has to be a positive number")
+        found[name] = int(value)
+    return found

@@ -1,0 +1,112 @@
+"""Are two results equal? Tolerances by element type and by what the kernel computes; infinities and NaN in place.
+
+The relative tolerances are those of the Ascend operator tests: float16 1e-3, float32 1e-5, bfloat16 1e-2, integers 0; for
+attention and large products float16 5e-3, for these and for normalisations float32 1e-4. The absolute tolerance is the relative one
+times the root mean square of the old result: what is small compared with its neighbours is not held to more digits
+than they have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.expr import Call, walk
+from tl2npu.simulator.ir.stmt import Op
+from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.lowering.uses import values
+
+RELATIVE = {
+    "float64": 1e-9,
+    "float32": 1e-5,
+    "float16": 1e-3,
+    "bfloat16": 1e-2,
+    "float8_e4m3fn": 0.125,
+    "float8_e4m3fnuz": 0.125,
+    "float8_e5m2": 0.25,
+    "float8_e5m2fnuz": 0.25,
+}
+ATTENTION = {"float16": 5e-3, "float32": 1e-4}
+"""For several products, a product with exponentials, and large products."""
+REDUCTION = {"float32": 1e-4}
+"""For softmax, normalisation and other kernels that reduce."""
+LONG = 2048
+"""From this extent on a product counts as large."""
+
+_PRODUCTS = ("gemm_v0", "gemm_v1", "gemm", "mma", "wgmma_gemm", "tcgen05_gemm")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element that differs, in row-major order, and how many do."""
+
+    index: tuple[int, ...]
+    old: Any
+    new: Any
+    count: int
+    size: int
+    largest: float
+
+
+def tolerance(kernel: Any, dtype: str) -> float:
+    """The relative tolerance for results of an element type of a kernel."""
+    wider = {"attention": ATTENTION, "reduction": REDUCTION, "": {}}[operator_class(kernel)]
+    return wider.get(dtype, RELATIVE.get(dtype, 0.0))
+
+
+def operator_class(kernel: Any) -> str:
+    """``attention``, ``reduction``, or empty for everything that computes each element from few others."""
+    names: list[str] = []
+    for launch in kernel.launches:
+        for stmt in statements(launch.body):
+            if isinstance(stmt, Op):
+                names.append(stmt.name)
+            names += [part.name for value in values(stmt) for part in walk(value) if isinstance(part, Call)]
+    products = sum(name in _PRODUCTS for name in names)
+    exponential = any("exp" in name for name in names)
+    reduced = any("reduce" in name or "cumsum" in name for name in names)
+    extents = [d for p in kernel.params if isinstance(p, Buffer) for d in p.shape if isinstance(d, int)]
+    if products > 1 or (products and (exponential or max(extents, default=0) >= LONG)):
+        return "attention"
+    return "reduction" if reduced else ""
+
+
+def largest(old: np.ndarray, new: np.ndarray) -> float:
+    """The largest absolute difference of two arrays where both are finite; 0 without such an element."""
+    left, right = _wide(old), _wide(new)
+    both = np.isfinite(left) & np.isfinite(right)
+    return float(np.abs(left[both] - right[both]).max(initial=0.0))
+
+
+def difference(old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None) -> Difference | None:
+    """How ``new`` differs from ``old`` (same shape and type) beyond the tolerance, or None.
+
+    ``atol`` None: ``rtol`` times the root mean square of the finite old values. With both 0 only equal bits agree.
+    NaN agrees with NaN, an infinity with the same infinity, and with nothing else.
+    """
+    left, right = _wide(old), _wide(new)
+    finite = np.isfinite(left)
+    with np.errstate(all="ignore"):
+        if atol is None:
+            scale = float(np.sqrt(np.mean(np.square(left[finite].astype(np.float64))))) if finite.any() else 0.0
+            atol = rtol * scale
+        close = np.abs(left - right) <= atol + rtol * np.abs(left)
+    agrees = np.where(finite & np.isfinite(right), close, (left == right) | (np.isnan(left) & np.isnan(right)))
+    if agrees.all():
+        return None
+    wrong = np.argwhere(~agrees)
+    first = tuple(int(i) for i in wrong[0])
+    return Difference(first, old[first], new[first], len(wrong), old.size, largest(old, new))
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    """In a type that holds every value of the array exactly; 64-bit integers stay integers."""
+    if array.dtype.kind in "iub":
+        if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+            return array.view(np.int64)  # as bits: equal values have equal ones
+        return array.astype(np.int64)
+    return array.astype(np.float64)
+

@@ -1,0 +1,108 @@
+"""Inputs for a kernel that no script calls: drawn by element type from a seed, or given as expressions."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.machine.symbols import extents, symbols_of
+from tl2npu.verify.settings import UsageError
+
+SYMBOLIC_EXTENT = 256
+"""What a symbolic extent is where nobody says: a multiple of the usual tiles."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """``given``: the tensors and scalars that the call passes, by name; ``values`` those of the symbols; ``said``: what
+    was drawn, for the report."""
+
+    given: dict[str, Any]
+    values: dict[Var, Any]
+    said: tuple[str, ...]
+
+
+def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[str, int]) -> Drawn:
+    """Inputs for every parameter that the call does not make.
+
+    Floats are standard normal. Integers may be indices, so they are drawn from 0 up to the smallest extent of any
+    tensor of the kernel (but at most 127, which int8 holds): an index within every axis. Booleans are fair coins. A
+    parameter's values depend on ``seed`` and its name only. Raises UsageError for an expression that fails or does not
+    fit, or a name that no parameter has.
+    """
+    params = compiled.kernel.params
+    names = {p.name for p in params}
+    for option, known in (("--input", inputs), ("--symbol", symbols)):
+        extra = sorted(known.keys() - names - {s.name for s in symbols_of(params)})
+        if extra:
+            raise UsageError(f"{option} {extra[0]}: {compiled.kernel.name} has no such parameter")
+    made = {params[n].name for n in (*compiled.out_idx, *compiled.workspace_idx)}
+    said: list[str] = []
+    values: dict[Var, Any] = {}
+    for symbol in symbols_of(params):
+        if not isinstance(symbol, Var) or symbol in params:
+            continue
+        values[symbol] = symbols.get(symbol.name, SYMBOLIC_EXTENT)
+        said.append(f"{symbol.name} = {values[symbol]}")
+    shapes = {p.name: _shape(p, values) for p in params if isinstance(p, Buffer)}
+    bound = min((size for shape in shapes.values() for size in shape if size > 1), default=2)
+    bound = min(bound, 128)
+    given: dict[str, Any] = {}
+    for param in params:
+        if param.name in made:
+            continue
+        rng = np.random.default_rng([seed, zlib.crc32(param.name.encode())])
+        if param.name in inputs:
+            given[param.name] = _evaluated(param, shapes.get(param.name), inputs[param.name], rng)
+            said.append(f"{param.name} = {inputs[param.name]}")
+            continue
+        if isinstance(param, Var):
+            given[param.name] = _scalar(param, symbols, rng, bound)
+            said.append(f"{param.name} = {given[param.name]}")
+            continue
+        given[param.name], text = _tensor(param.dtype, shapes[param.name], rng, bound)
+        said.append(f"{param.name} {text}")
+    return Drawn(given, values, tuple(said))
+
+
+def _shape(param: Buffer, values: dict[Var, Any]) -> tuple[int, ...]:
+    shape = extents(param, values)
+    if shape is None:
+        raise UsageError(f"the shape of {param.name} depends on a scalar parameter; give the tensor with --input")
+    return shape
+
+
+def _tensor(dtype: str, shape: tuple[int, ...], rng: Any, bound: int) -> tuple[np.ndarray, str]:
+    kind = dtypes.numpy_dtype(dtype)
+    if dtypes.is_float(dtype):
+        return rng.standard_normal(shape, np.float32).astype(kind), "standard normal"
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(kind), "true or false"
+    top = min(bound, 8) if dtypes.bits(dtype) == 4 else bound
+    return rng.integers(0, top, shape).astype(kind), f"integers 0 to {top - 1}"
+
+
+def _scalar(param: Var, symbols: Mapping[str, int], rng: Any, bound: int) -> Any:
+    if param.name in symbols:
+        return symbols[param.name]
+    if dtypes.is_float(param.dtype):
+        return float(np.float32(rng.standard_normal()))
+    return bool(rng.integers(0, 2)) if param.dtype == "bool" else int(rng.integers(1, bound))
+
+
+def _evaluated(param: Any, shape: tuple[int, ...] | None, text: str, rng: Any) -> Any:
+    space = {"np": np, "rng": rng, "shape": shape}
+    try:
+        value = eval(text, {"__builtins__": {}}, space)
+        if shape is None:
+            return value.item() if hasattr(value, "item") else value
+        return np.array(np.broadcast_to(np.asarray(value), shape).astype(dtypes.numpy_dtype(param.dtype)))
+    except Exception as error:
+        raise UsageError(f"--input {param.name}={text}: {type(error).__name__}: {error}") from None

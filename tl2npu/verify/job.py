@@ -1,0 +1,253 @@
+"""What a verification does with one file: record its launches, repeat recorded ones, or run it for its own checks.
+
+Everything that happens is told as an event, a dict that can be written as JSON:
+
+- ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
+- ``launched`` with ``kernel``, ``line``: the old kernel has run
+- ``comparison``: the fields of a ``Comparison``; ``pending`` with ``number``: this launch has still to be compared
+- ``problem`` with ``code``, ``message``, and as far as known ``kernel``, ``factory``, ``line``
+- ``note`` with ``text``: something that the report has to say
+- ``exit`` with ``code``: the end, with the exit code that Python would give
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.standin.jit import Factory
+from tl2npu.simulator.standin.package import installed
+from tl2npu.verify import recording as recordings
+from tl2npu.verify.drawing import draw
+from tl2npu.verify.launching import CannotBuild, allocate, build, named
+from tl2npu.verify.loading import Source, execute, torch_importable
+from tl2npu.verify.naming import line_of, name_of
+from tl2npu.verify.recording import Arrays, Recorder, Recording, TooLarge
+from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, same_inputs
+from tl2npu.verify.sessions import Observed, observe
+from tl2npu.verify.settings import Settings, UsageError
+from tl2npu.verify.shrink import shrunk
+
+Event = dict[str, Any]
+Emit = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """``folder`` holds the recorded launches, ``pending`` the numbers of those that a script has to repeat."""
+
+    task: Literal["record", "replay", "script"]
+    source: Source
+    settings: Settings
+    folder: str
+    pending: tuple[int, ...] = ()
+
+
+def run(job: Job, emit: Emit) -> None:
+    """Do a job. Never raises for what the file does."""
+    task = {"record": _record, "replay": _replay, "script": _script}[job.task]
+    emit({"event": "exit", "code": task(job, emit)})
+
+
+def _observe(job: Job, reading: Literal["actual", "ideal"] = "actual") -> Observed:
+    settings = job.settings
+    return observe(settings.arithmetic, reading, settings.hazards, settings.device)
+
+
+def _record(job: Job, emit: Emit) -> int:
+    """Run the old file, or the calls that were asked for, and keep every launch."""
+    observed = _observe(job)
+    recorder = Recorder(Path(job.folder))
+
+    def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], Any]) -> None:
+        name = name_of(compiled)
+        emit({"event": "start", "kernel": name})
+        observed.faults.clear()
+        try:
+            recorder.record(compiled, arrays, scalars, run_it)
+        except SimulatorError as error:
+            _told(emit, error, "the old kernel", name)
+            raise
+        for fault in observed.faults:
+            emit({"event": "problem", "code": FAULTY, "message": f"the old kernel: {fault.message}", "kernel": name})
+        emit({"event": "launched", "kernel": name, "line": line_of(compiled)})
+        emit({"event": "stop"})
+
+    if job.settings.calls:
+        return _record_calls(job, observed, keep, emit)
+    observed.session.recorder = keep
+    with installed(observed.session):
+        return _as_script(job.source, job.settings, emit, "the old kernel")
+
+
+def _record_calls(job: Job, observed: Observed, keep: Any, emit: Emit) -> int:
+    settings, session = job.settings, observed.session
+    failed = False
+    with installed(session):
+        module = _load(job.source, settings, emit)
+        for call in settings.calls if module is not None else ():
+            try:
+                arguments = call.arguments
+                if settings.shrink:
+                    arguments, said = shrunk(lambda a, f=call.factory: build(module, f, a, session).kernel, arguments)  # type: ignore[misc]
+                    emit({"event": "note", "text": f"{call.factory}: {said}"})
+                assert module is not None
+                compiled = build(module, call.factory, arguments, session)
+                drawn = draw(compiled, settings.seed, settings.inputs, settings.symbols)
+                if drawn.said:
+                    text = f"inputs of {name_of(compiled)} (seed {settings.seed}): {'; '.join(drawn.said)}"
+                    emit({"event": "note", "text": text})
+                known = {p: v for p, v in drawn.values.items()}
+                scalars = {p: drawn.given[p.name] for p in compiled.kernel.params if p.name in drawn.given}
+                scalars = {p: v for p, v in scalars.items() if not hasattr(v, "shape")}
+                tensors = {n: v for n, v in drawn.given.items() if hasattr(v, "shape")}
+                arrays = allocate(compiled, session, tensors, known | scalars)
+
+                def go(compiled: Any = compiled, arrays: Any = arrays, scalars: Any = scalars) -> None:
+                    session.execute(compiled, compiled.kernel, arrays, scalars)
+
+                keep(compiled, named(compiled, arrays), {p.name: v for p, v in scalars.items()}, go)
+            except UsageError as error:
+                emit({"event": "usage", "message": str(error)})
+                return 2
+            except SimulatorError as error:
+                failed = True
+                _told(emit, error, "the old kernel", factory=call.factory)
+            except (CannotBuild, TooLarge) as error:
+                failed = True
+                _problem(emit, UNVERIFIED, f"{call}: {error}", factory=call.factory)
+            except Exception as error:
+                failed = True
+                _problem(emit, UNVERIFIED, f"{call}: {type(error).__name__}: {error}", factory=call.factory)
+    return int(module is None or failed)
+
+
+def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
+    """The file as a module of which factories are wanted."""
+    with torch_importable() if settings.calls else nullcontext():
+        try:
+            return execute(source, Path(source.path).stem, settings.script_args)
+        except (Exception, SystemExit) as error:
+            text = f"SystemExit: {error.code}" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+            _problem(emit, UNVERIFIED, f"{source.shown} cannot be loaded: {text}")
+            return None
+
+
+def _replay(job: Job, emit: Emit) -> int:
+    """Repeat recorded launches with the new file's kernels, found by factory name and arguments."""
+    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
+    quiet: Emit = emit if job.settings.calls else lambda _: None  # a script that is no module is run as one later
+    with installed(judge.actual.session):
+        module = _load(job.source, job.settings, quiet)
+        for recording in recordings.load(Path(job.folder)):
+            function = getattr(module, recording.factory, None) if module is not None else None
+            eager = isinstance(function, Factory) and function.eager and not job.settings.calls
+            if function is None or eager or recording.arguments is None:
+                if job.settings.calls:
+                    text = f"{job.source.shown} has no factory {recording.factory!r} that could be called again"
+                    _problem(emit, UNVERIFIED, text, recording.kernel)
+                emit({"event": "pending", "number": recording.number})
+                continue
+            assert module is not None
+            emit({"event": "start", "kernel": recording.kernel})
+            try:
+                compiled = build(module, recording.factory, recording.arguments, judge.actual.session)
+            except CannotBuild as error:
+                _problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
+            except SimulatorError as error:
+                _told(emit, error, "the new kernel", recording.kernel)
+            except Exception as error:
+                text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
+                _problem(emit, UNVERIFIED, text, recording.kernel)
+            else:
+                emit({"event": "comparison", **asdict(judge.compare(recording, compiled))})
+            emit({"event": "stop"})
+    return 0
+
+
+def _script(job: Job, emit: Emit) -> int:
+    """Run the new file as a script; launches that are still to be compared are paired by their order."""
+    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
+    observed = _observe(job)
+    waiting: dict[tuple[str, int], Recording] = {}
+    for recording in recordings.load(Path(job.folder)) if job.pending else ():
+        if recording.number in job.pending:
+            waiting[recording.kernel, recording.turn] = recording
+    turns: dict[str, int] = {}
+
+    def repeat(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
+        name = name_of(compiled)
+        turn = turns[name] = turns.get(name, -1) + 1
+        recording = waiting.pop((name, turn), None)
+        emit({"event": "start", "kernel": name})
+        same = recording is not None and same_inputs(recording, arrays, scalars)
+        observed.faults.clear()
+        try:
+            run_it()
+        except SimulatorError as error:
+            _told(emit, error, "the new kernel", name)
+            raise
+        for fault in observed.faults:
+            emit({"event": "problem", "code": FAULTY, "message": f"the new kernel: {fault.message}", "kernel": name})
+        if recording is not None:
+            done = recordings.copies(arrays) if same else None
+            emit({"event": "comparison", **asdict(judge.compare(recording, compiled, done))})
+        emit({"event": "stop"})
+
+    observed.session.recorder = repeat
+    with installed(observed.session):
+        code = _as_script(job.source, job.settings, emit, "the new kernel")
+    for recording in waiting.values():
+        text = f"the new script does not launch {recording.kernel} as often as the old one"
+        _problem(emit, UNVERIFIED, text, recording.kernel)
+    return code
+
+
+def _as_script(source: Source, settings: Settings, emit: Emit, who: str) -> int:
+    """Execute a file as ``__main__``; the exit code that Python would give."""
+    main = sys.modules["__main__"]
+    try:
+        execute(source, "__main__", settings.script_args)
+    except SystemExit as stop:
+        if stop.code is None or isinstance(stop.code, int):
+            return stop.code or 0
+        print(stop.code, file=sys.stderr)
+        return 1
+    except SimulatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        _told(emit, error, who)
+        return 1
+    except TooLarge as error:
+        _problem(emit, UNVERIFIED, str(error))
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.modules["__main__"] = main
+    return 0
+
+
+def _told(emit: Emit, error: SimulatorError, who: str, kernel: str | None = None, factory: str | None = None) -> None:
+    """The problem that an error of the simulator is, told once however often it passes by."""
+    if getattr(error, "told", False):
+        return
+    error.told = True  # type: ignore[attr-defined]
+    code = UNVERIFIED if isinstance(error, UnsupportedOperator) else FAULTY
+    _problem(emit, code, f"{who}: {error}", kernel, factory, error.site.line)
+
+
+def _problem(
+    emit: Emit, code: str, message: str, kernel: str | None = None, factory: str | None = None, line: int = 0
+) -> None:
+    emit(
+        {"event": "problem", "code": code, "message": message, "kernel": kernel, "factory": factory, "line": line}
+    )

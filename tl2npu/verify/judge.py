@@ -1,0 +1,194 @@
+"""What has to be run to verify a file, and what the outcome proves of each kernel."""
+
+from __future__ import annotations
+
+import ast
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tl2npu.codes import CODES
+from tl2npu.results import Diagnostic, Verified
+from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, VerifyResult
+from tl2npu.verify import process
+from tl2npu.verify.job import Event, Job
+from tl2npu.verify.loading import Source
+from tl2npu.verify.naming import Place, places
+from tl2npu.verify.process import Ended
+from tl2npu.verify.settings import Settings, UsageError
+
+UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE, NO_BACKEND = (f"TL{n}" for n in range(906, 913))
+
+Runner = Callable[[Job], Ended]
+
+
+@dataclass
+class Findings:
+    """What the jobs of one verification have told so far."""
+
+    comparisons: list[Comparison] = field(default_factory=list)
+    problems: list[Event] = field(default_factory=list)
+    launched: dict[str, int] = field(default_factory=dict)
+    scripts: list[ScriptCheck] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+
+    def take(self, ended: Ended, budget: float, who: str) -> None:
+        """Enter the events of a job. Raises UsageError where it could not begin."""
+        for event in ended.events:
+            kind = event["event"]
+            if kind == "usage":
+                raise UsageError(event["message"])
+            if kind == "problem":
+                self.problems.append(event)
+            elif kind == "note":
+                self.notes.append(event["text"])
+            elif kind == "launched":
+                self.launched[event["kernel"]] = event["line"]
+            elif kind == "pending":
+                self.pending.append(event["number"])
+            elif kind == "comparison":
+                self.comparisons.append(_comparison(event))
+        if ended.overdue is not None:
+            what = ended.overdue or f"the code of {who} around its kernels"
+            text = f"{what} was stopped: its {budget:g} seconds were used up"
+            self.problem(OVERDUE, text, ended.overdue or None)
+        elif ended.code is None:
+            self.problem(UNVERIFIED, f"the process of {who} died{_last_line(ended.output)}")
+
+    def problem(self, code: str, message: str, kernel: str | None = None) -> None:
+        """Something of which no job has told."""
+        self.problems.append({"code": code, "message": message, "kernel": kernel, "factory": None, "line": 0})
+
+
+def verify(
+    old: Source, new: Source, settings: Settings, runner: Runner = process.apart, changed: Sequence[str] | None = None
+) -> VerifyResult:
+    """Run both files and compare them.
+
+    ``changed`` names the kernels that have to be verified; by default those in outermost functions whose text differs, and
+    all where no text differs. Raises UsageError for settings that do not fit the file.
+    """
+    result = VerifyResult(old.shown, new.shown, settings.backend, settings.arithmetic)
+    if settings.backend != "sim":
+        return replace(result, diagnostics=(_diagnostic(NO_BACKEND, 1, _NO_BACKEND[settings.backend]),))
+    kernels = places(old.text)
+    findings = Findings()
+    with tempfile.TemporaryDirectory(prefix="tl2npu-launches-") as folder:
+        ended = runner(Job("record", old, settings, folder))
+        findings.take(ended, settings.timeout, old.shown)
+        if not settings.calls:
+            findings.scripts.append(ScriptCheck("old", ended.code, ended.output))
+        if findings.launched:
+            findings.take(runner(Job("replay", new, settings, folder)), settings.timeout, new.shown)
+        if not settings.calls and ended.code == 0 and ended.overdue is None:
+            ended = runner(Job("script", new, settings, folder, tuple(findings.pending)))
+            findings.take(ended, settings.timeout, new.shown)
+            findings.scripts.append(ScriptCheck("new", ended.code, ended.output))
+    return _judged(result, findings, kernels, _to_prove(kernels, old.text, new.text, changed))
+
+
+_NO_BACKEND = {
+    "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; neither is used by this version",
+    "npu": "the backend npu needs an Ascend device with its tool kit; this version does not run kernels there",
+}
+
+
+def _to_prove(kernels: list[Place], old: str, new: str, changed: Sequence[str] | None) -> set[str]:
+    if changed is not None:
+        return set(changed)
+    before, after = _functions(old), _functions(new)
+    differs = {k.name for k in kernels if before.get(k.name.split(".")[0]) != after.get(k.name.split(".")[0])}
+    return differs or {k.name for k in kernels}
+
+
+def _functions(text: str) -> dict[str, str]:
+    """The outermost functions and classes of a file, without comments and layout."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, kinds)}
+
+
+def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_prove: set[str]) -> VerifyResult:
+    by_name = {place.name: place for place in kernels}
+    for name, line in findings.launched.items():
+        by_name.setdefault(name, Place(name, line, line, line))
+    diagnostics: list[Diagnostic] = []
+    failures: dict[str, str] = {}  # kernel -> why it failed or was not verified, the first reason
+    failed: set[str] = set()
+    general: list[str] = []
+    for event in findings.problems:
+        owners = _owners(event, by_name)
+        code, message = event["code"], event["message"]
+        for name in owners:
+            failures.setdefault(name, message)
+            if code != UNVERIFIED and code != OVERDUE:
+                failed.add(name)
+        if not owners:
+            general.append(message)
+        line = by_name[owners[0]].line if owners else 1
+        diagnostics.append(_diagnostic(code, line, message, owners[0] if len(owners) == 1 else None))
+    for comparison in findings.comparisons:
+        for code, message in comparison.problems:
+            name = comparison.kernel
+            failures.setdefault(name, message)
+            if code != UNVERIFIED:
+                failed.add(name)
+            diagnostics.append(_diagnostic(code, by_name[name].line, message, name))
+    for check in findings.scripts:
+        if check.exit_code not in (0, None):
+            text = f"the {check.role} script ended with exit code {check.exit_code}{_last_line(check.output)}"
+            diagnostics.append(_diagnostic(OWN_CHECK, 1, text))
+            general.append(text)
+    verdicts: list[KernelVerdict] = []
+    for place in by_name.values():
+        own = [c for c in findings.comparisons if c.kernel == place.name]
+        if place.name in failures:
+            status = "failed" if place.name in failed else "not verified"
+            verdicts.append(KernelVerdict(place.name, place.line, status, failures[place.name]))  # type: ignore[arg-type]
+        elif own:
+            verified = Verified(result.backend, len(own), max(c.max_error or 0.0 for c in own))
+            verdicts.append(KernelVerdict(place.name, place.line, "verified", "old and new agree", verified))
+        else:
+            why = f"it was never launched{': ' + general[0] if general else ''}"
+            if place.name in findings.launched:
+                why = f"it was never compared{': ' + general[0] if general else ''}"
+            verdicts.append(KernelVerdict(place.name, place.line, "not verified", why))
+            if place.name in to_prove:
+                diagnostics.append(_diagnostic(UNVERIFIED, place.line, f"{place.name} was not verified: {why}", place.name))
+    proved = {v.name for v in verdicts if v.status == "verified"}
+    complete = bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
+    ok = complete and not any(d.severity == "error" for d in diagnostics)
+    return replace(
+        result,
+        ok=ok,
+        kernels=tuple(verdicts),
+        comparisons=tuple(findings.comparisons),
+        scripts=tuple(findings.scripts),
+        diagnostics=tuple(dict.fromkeys(sorted(diagnostics, key=lambda d: (d.line, d.code)))),
+        notes=tuple(dict.fromkeys(findings.notes)),
+    )
+
+
+def _owners(event: Event, kernels: dict[str, Place]) -> list[str]:
+    """The kernels that a problem is about: the one that it names, those around its line, or those of its factory."""
+    if event.get("kernel"):
+        return [event["kernel"]] if event["kernel"] in kernels else []
+    line, factory = event.get("line") or 0, event.get("factory")
+    around = [k.name for k in kernels.values() if k.first <= line <= k.last]
+    return around or [k.name for k in kernels.values() if factory and k.name.split(".")[0] == factory]
+
+
+def _comparison(event: Event) -> Comparison:
+    problems = tuple((code, message) for code, message in event["problems"])
+    return Comparison(event["kernel"], event["call"], tuple(event["outputs"]), event["max_error"], problems)
+
+
+def _diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:
+    row = CODES[code]
+    return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
+
+
+def _last_line(output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
+    return f": {lines[-1].strip()}" if lines else ""

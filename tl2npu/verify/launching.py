@@ -1,0 +1,88 @@
+"""Builds kernels by factory and arguments, and runs them on arrays given by parameter name."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.frontend.prim_func import PrimFunc
+from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.machine.symbols import extents, solve
+from tl2npu.simulator.standin.jit import Factory, JITKernel
+from tl2npu.simulator.standin.session import Session
+from tl2npu.verify.recording import Arrays
+
+
+class CannotBuild(Exception):
+    """No kernel comes of a factory and its arguments; ``str()`` says why."""
+
+
+def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: Session) -> JITKernel:
+    """The kernel that a factory of the module gives. Raises CannotBuild, and what the factory raises."""
+    function = getattr(module, factory, None)
+    if function is None or not callable(function):
+        raise CannotBuild(f"there is no factory {factory!r}")
+    signature = function.signature if isinstance(function, Factory) else inspect.signature(function)
+    args, kwargs = _split(arguments, signature, factory)
+    result = function.compile(*args, **kwargs) if isinstance(function, Factory) else function(*args, **kwargs)
+    if isinstance(result, PrimFunc):
+        return JITKernel(session, result, factory=factory, arguments=_numbered(arguments, signature))
+    if not isinstance(result, JITKernel):
+        raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
+    return result
+
+
+def _split(arguments: dict[str, Any], signature: inspect.Signature, factory: str) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments; a recorded ``*args`` or ``**kwargs`` is spread out again."""
+    args = [value for name, value in arguments.items() if str(name).isdigit()]
+    kwargs: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if str(name).isdigit():
+            continue
+        parameter = signature.parameters.get(name)
+        if parameter is not None and parameter.kind is parameter.VAR_KEYWORD and isinstance(value, dict):
+            kwargs |= value
+        elif parameter is not None and parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            raise CannotBuild(f"{factory} takes {name} by position only")
+        else:
+            kwargs[name] = value
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise CannotBuild(f"{factory} does not take these arguments: {error}") from None
+    return args, kwargs
+
+
+def _numbered(arguments: dict[str, Any], signature: inspect.Signature) -> dict[str, Any]:
+    args, kwargs = _split(arguments, signature, "")
+    return dict(signature.bind(*args, **kwargs).arguments)
+
+
+def allocate(compiled: JITKernel, session: Session, given: Arrays, known: dict[Var, Any]) -> dict[int, np.ndarray]:
+    """All tensors of a launch by buffer number: those given, by name, and poisoned ones for the rest.
+
+    Raises CannotBuild where the extent of a tensor that the call makes is not known.
+    """
+    kernel = compiled.kernel
+    buffers = [p for p in (*kernel.params, *kernel.outputs) if isinstance(p, Buffer)]
+    arrays = {b.number: given[b.name] for b in buffers if b.name in given}
+    values = solve(kernel.params, {n: a.shape for n, a in arrays.items()}, known)
+    for buffer in buffers:
+        if buffer.number not in arrays:
+            shape = extents(buffer, values)
+            if shape is None:
+                raise CannotBuild(f"the shape of {buffer.name} depends on a symbol that no tensor has")
+            poison = session.arithmetic_poison(buffer.dtype)
+            arrays[buffer.number] = np.full(shape, poison, dtypes.numpy_dtype(buffer.dtype))
+    return arrays
+
+
+def named(compiled: JITKernel, arrays: dict[int, np.ndarray]) -> Arrays:
+    """Arrays by the names of their parameters."""
+    buffers = [p for p in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(p, Buffer)]
+    return {b.name: arrays[b.number] for b in buffers}

@@ -1,0 +1,124 @@
+"""Executes the file that kernels are in: as a script, or as a module of which factories are asked for."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import linecache
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tl2npu.simulator.frontend.types import NAMES
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to execute. ``text`` may differ from what ``path`` holds; ``shown`` is what messages call it."""
+
+    text: str
+    path: str
+    shown: str
+
+
+def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
+    """Execute the text as the module ``name`` and give it back; ``argv`` are the arguments behind the script's name.
+
+    The directory of ``path`` is the first on ``sys.path``, as Python has it for scripts, and stays there: functions of
+    the file may import later. Exceptions of the file, SystemExit too, pass through.
+    """
+    # Functions find their source by file name: the text is entered there, so that no file has to be written for it.
+    lines = source.text.splitlines(keepends=True)
+    linecache.cache[source.shown] = (len(source.text), None, lines, source.shown)
+    module = ModuleType(name)
+    module.__file__ = source.path
+    module.__dict__["__builtins__"] = builtins
+    sys.modules[name] = module
+    sys.argv = [source.path, *argv]
+    directory = str(Path(source.path).resolve().parent)
+    if sys.path[:1] != [directory]:
+        sys.path.insert(0, directory)
+    exec(compile(source.text, source.shown, "exec"), module.__dict__)
+    return module
+
+
+@contextmanager
+def torch_importable() -> Iterator[bool]:
+    """Inside of the context ``import torch`` works in a file of which only the kernels are wanted; True if it is real.
+
+    Without torch an empty one stands in: its names may be mentioned, called and derived from, but give no values.
+    """
+    if importlib.util.find_spec("torch") is not None:
+        yield True
+        return
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield False
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [n for n in sys.modules if n.split(".")[0] in finder.roots]:
+            del sys.modules[name]
+
+
+class _Nothing:
+    """A name of torch: no value, so that nothing can be computed from it by mistake."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        if len(args) == 1 and callable(args[0]) and not isinstance(args[0], type):
+            return args[0]  # a decorator
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Nothing(f"{self.__name__}.{name}")
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return (object,)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}: torch is not installed>"
+
+
+class _Absent(ModuleType):
+    """``torch`` or a module below it. Element types are their names, which TileLang takes as well."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name if name in NAMES else _Nothing(f"{self.__name__}.{name}")
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds torch and everything below it."""
+
+    roots = ("torch", "torch_npu")
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name.split(".")[0] in self.roots:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return _Absent(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing to execute."""

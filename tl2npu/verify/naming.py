@@ -1,0 +1,90 @@
+"""What kernels are called: the prim_func with the functions around it, as in the reports of a migration."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Place:
+    """A kernel in a file: the line of its ``def``, and the lines of the outermost function around it."""
+
+    name: str
+    line: int
+    first: int
+    last: int
+
+
+def name_of(compiled: Any) -> str:
+    """The name of a compiled kernel: ``factory.main``."""
+    function = getattr(compiled.prim_func, "__wrapped__", None)
+    qualified = getattr(function, "__qualname__", "") or compiled.kernel.name
+    return str(qualified).replace(".<locals>", "")
+
+
+def line_of(compiled: Any) -> int:
+    """The line of the ``def`` statement, decorators not counted, or of the first decorator where it cannot be told."""
+    function = getattr(compiled.prim_func, "__wrapped__", None)
+    code = getattr(function, "__code__", None)
+    return code.co_firstlineno if code is not None else 0
+
+
+def file_of(compiled: Any) -> str:
+    """The file name that the function was compiled with."""
+    code = getattr(getattr(compiled.prim_func, "__wrapped__", None), "__code__", None)
+    return code.co_filename if code is not None else ""
+
+
+def call_of(compiled: Any) -> str:
+    """``factory(name=value, ...)``, or the name of the prim_func where no factory is known."""
+    if not compiled.factory:
+        return str(compiled.kernel.name)
+    return f"{compiled.factory}({', '.join(f'{n}={v!r}' for n, v in compiled.arguments.items())})"
+
+
+def places(text: str) -> list[Place]:
+    """The kernels of a file: prim_funcs, and functions that launch by themselves under ``tilelang.jit``."""
+    found: list[Place] = []
+
+    def visit(node: ast.AST, around: tuple[ast.FunctionDef | ast.ClassDef, ...]) -> None:
+        if isinstance(node, ast.FunctionDef) and _is_kernel(node):
+            outer = around[0] if around else node
+            found.append(
+                Place(
+                    ".".join([*(f.name for f in around), node.name]),
+                    node.lineno,
+                    min([outer.lineno, *(d.lineno for d in outer.decorator_list)]),
+                    outer.end_lineno or outer.lineno,
+                )
+            )
+            return
+        inside = (*around, node) if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else around
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    visit(ast.parse(text), ())
+    return found
+
+
+def _is_kernel(node: ast.FunctionDef) -> bool:
+    decorators = [ast.unparse(d) for d in node.decorator_list]
+    if any("prim_func" in d for d in decorators):
+        return True
+    return any("jit" in d for d in decorators) and _launches(node.body)
+
+
+def _launches(body: list[ast.stmt]) -> bool:
+    pending: list[ast.AST] = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.With):
+            for item in node.items:
+                function = getattr(item.context_expr, "func", None)
+                if getattr(function, "attr", getattr(function, "id", "")) == "Kernel":
+                    return True
+        pending.extend(ast.iter_child_nodes(node))
+    return False

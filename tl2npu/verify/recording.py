@@ -1,0 +1,126 @@
+"""Keeps launches of the old file: what went in, what came out, and how the kernel was made."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tl2npu.verify.naming import call_of, name_of
+
+Arrays = dict[str, np.ndarray]
+
+LIMIT = 4 << 30
+"""Bytes of recorded tensors for one file."""
+
+
+class TooLarge(Exception):
+    """More tensors than are kept."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One launch of one kernel. ``inputs`` are all tensors before it, by parameter name, those that the call made too
+    (they hold poison); ``outputs`` the same tensors after it.
+
+    ``made``: names of the tensors that the call made, ``scratch`` those of them that it did not return. ``shared``: a
+    parameter -> an earlier one that was given the very same memory. ``arguments`` is None where they cannot be kept
+    for another process. ``turn`` counts the launches of this kernel from 0.
+    """
+
+    number: int
+    kernel: str
+    turn: int
+    call: str
+    factory: str
+    arguments: dict[str, Any] | None
+    order: tuple[str, ...]
+    made: frozenset[str]
+    scratch: frozenset[str]
+    inputs: Arrays
+    outputs: Arrays
+    scalars: dict[str, Any]
+    shared: dict[str, str]
+
+
+class Recorder:
+    """The recorder of a session: writes one file per launch into a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.count = 0
+        self.bytes = 0
+        self.turns: dict[str, int] = {}
+
+    def record(self, compiled: Any, arrays: Arrays, scalars: dict[str, Any], run: Callable[[], Any]) -> Recording:
+        """Run a launch and keep it. Raises TooLarge where the limit is reached, and what the kernel raises."""
+        inputs = copies(arrays)
+        result = run()
+        outputs = result if isinstance(result, dict) else copies(arrays)
+        name = name_of(compiled)
+        turn = self.turns[name] = self.turns.get(name, -1) + 1
+        params = [p.name for p in compiled.kernel.params]
+        made = frozenset(
+            [params[n] for n in (*compiled.out_idx, *compiled.workspace_idx)]
+            + [b.name for b in compiled.kernel.outputs]
+        )
+        recording = Recording(
+            self.count,
+            name,
+            turn,
+            call_of(compiled),
+            compiled.factory,
+            compiled.arguments if _can_be_kept(compiled.arguments) else None,
+            tuple(arrays),
+            made,
+            frozenset(params[n] for n in compiled.workspace_idx),
+            inputs,
+            outputs,
+            dict(scalars),
+            _shared(arrays),
+        )
+        self.bytes += sum(a.nbytes for a in inputs.values()) + sum(a.nbytes for a in outputs.values())
+        if self.bytes > LIMIT:
+            raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
+        with (self.folder / f"{self.count:06}.launch").open("wb") as file:
+            pickle.dump(recording, file, protocol=5)
+        self.count += 1
+        return recording
+
+
+def load(folder: Path) -> Iterator[Recording]:
+    """The recorded launches in order, one in memory at a time."""
+    for path in sorted(folder.glob("*.launch")):
+        with path.open("rb") as file:
+            yield pickle.load(file)  # written by this program a moment ago, into a folder of its own
+
+
+def copies(arrays: Arrays) -> Arrays:
+    """Dense copies by name; parameters that share memory share their copy."""
+    shared = _shared(arrays)
+    result = {name: np.array(a, order="C", copy=True) for name, a in arrays.items() if name not in shared}
+    return {name: result[shared.get(name, name)] for name in arrays}
+
+
+def _shared(arrays: Arrays) -> dict[str, str]:
+    """The parameters that are the very same memory as an earlier one."""
+    seen: dict[Any, str] = {}
+    result: dict[str, str] = {}
+    for name, array in arrays.items():
+        layout = array.__array_interface__
+        key = (layout["data"][0], array.shape, array.strides, array.dtype.str) if array.size else id(array)
+        first = seen.setdefault(key, name)
+        if first != name:
+            result[name] = first
+    return result
+
+
+def _can_be_kept(arguments: Any) -> bool:
+    try:
+        return bool(pickle.loads(pickle.dumps(arguments)) == arguments)
+    except Exception:
+        return False

@@ -1,0 +1,156 @@
+"""One recorded launch of the old kernel, repeated with the new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.lowering.lower import developer
+from tl2npu.simulator.standin.jit import JITKernel
+from tl2npu.verified import Comparison
+from tl2npu.verify.compare import Difference, difference, largest, tolerance
+from tl2npu.verify.launching import CannotBuild, allocate, named
+from tl2npu.verify.matching import Match, Unmatched, match
+from tl2npu.verify.recording import Arrays, Recording
+from tl2npu.verify.sessions import Observed
+from tl2npu.verify.settings import Settings
+
+UNVERIFIED, CHANGED, FAULTY, READINGS = "TL906", "TL907", "TL908", "TL909"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Compares launches under the given settings. ``actual`` and ``ideal`` are the sessions of the two readings."""
+
+    settings: Settings
+    actual: Observed
+    ideal: Observed
+
+    def compare(self, recording: Recording, compiled: JITKernel, done: Arrays | None = None) -> Comparison:
+        """Run the new kernel on the old inputs and compare every tensor that both have.
+
+        ``done``: the results where the new kernel has run on the very same inputs already.
+        """
+        problems: list[tuple[str, str]] = []
+        compared: list[str] = []
+        worst: float | None = None
+
+        def result() -> Comparison:
+            return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems))
+
+        try:
+            matched = match(recording, compiled)
+        except Unmatched as error:
+            problems.append((UNVERIFIED, str(error)))
+            return result()
+        lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
+        problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
+        outcome = _Outcome(done) if done is not None else self._run(self.actual, recording, compiled, matched)
+        problems += outcome.problems
+        if outcome.arrays is None:
+            return result()
+        buffers = {b.name: b for b in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(b, Buffer)}
+        scratch = {compiled.kernel.params[n].name for n in compiled.workspace_idx}
+        for name, old in matched.tensors.items():
+            if name in scratch or old in recording.scratch:
+                continue
+            left, right = recording.outputs[old], outcome.arrays[name]
+            if left.shape != right.shape or left.dtype != right.dtype:
+                problems.append((CHANGED, f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one"))
+                continue
+            compared.append(old)
+            worst = max(worst or 0.0, largest(left, right))
+            found = self._difference(compiled, buffers[name], left, right)
+            if found is not None and not any(code == CHANGED for code, _ in problems):
+                problems.append((CHANGED, _said(old, found, "old", "new")))
+        problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
+        return result()
+
+    def _readings(
+        self, recording: Recording, compiled: JITKernel, matched: Match, actual: Arrays, scratch: set[str]
+    ) -> list[tuple[str, str]]:
+        """Does the compiler make of a Developer-mode kernel what its author means?"""
+        if not any(developer(launch) for launch in compiled.kernel.launches):
+            return []
+        outcome = self._run(self.ideal, recording, compiled, matched)
+        if outcome.arrays is None:
+            why = outcome.problems[0][1]
+            return [(READINGS, f"the kernel runs as the compiler reads it, but not as its author means it: {why}")]
+        for param in (*compiled.kernel.params, *compiled.kernel.outputs):
+            if not isinstance(param, Buffer) or param.name in scratch:
+                continue
+            found = self._difference(compiled, param, outcome.arrays[param.name], actual[param.name])
+            if found is not None:
+                return [(READINGS, _said(param.name, found, "as its author means it", "as the compiler reads it"))]
+        return []
+
+    def _run(self, observed: Observed, recording: Recording, compiled: JITKernel, matched: Match) -> _Outcome:
+        copies: dict[str, np.ndarray] = {}
+        given: Arrays = {}
+        for name, old in matched.tensors.items():
+            first = recording.shared.get(old, old)
+            if first not in copies:
+                copies[first] = recording.inputs[first].copy()
+            given[name] = copies[first]
+        by_name = {p.name: p for p in compiled.kernel.params if isinstance(p, Var)}
+        scalars = {by_name[name]: recording.scalars[old] for name, old in matched.scalars.items()}
+        observed.faults.clear()
+        try:
+            arrays = allocate(compiled, observed.session, given, scalars)
+            observed.session.execute(compiled, compiled.kernel, arrays, scalars)
+        except (UnsupportedOperator, CannotBuild) as error:
+            return _Outcome(None, [(UNVERIFIED, f"the new kernel cannot be run: {error}")])
+        except SimulatorError as error:
+            return _Outcome(None, [(FAULTY, f"the new kernel: {error}")])
+        hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in observed.faults]
+        return _Outcome(named(compiled, arrays), hazards)
+
+    def _difference(
+        self, compiled: JITKernel, buffer: Buffer, left: np.ndarray, right: np.ndarray
+    ) -> Difference | None:
+        if self.settings.arithmetic == "algebraic":
+            return difference(left, right, 0.0, 0.0)
+        if self.settings.arithmetic == "structure":
+            return None
+        rtol = self.settings.rtol
+        usual = tolerance(compiled.kernel, buffer.dtype)
+        return difference(left, right, usual if rtol is None else rtol, self.settings.atol)
+
+
+class _Outcome:
+    """Results of a run by parameter name, or None, and what was wrong with it."""
+
+    def __init__(self, arrays: Arrays | None, problems: list[tuple[str, str]] | None = None) -> None:
+        self.arrays = arrays
+        self.problems = problems or []
+
+
+def same_inputs(recording: Recording, inputs: Arrays, scalars: dict[str, Any]) -> bool:
+    """True if a launch has the inputs of a recorded one, bit for bit, so that it need not be repeated."""
+    if scalars != recording.scalars:
+        return False
+    common = [n for n in inputs if n in recording.inputs]
+    if len(common) < len(inputs):
+        return False
+    return all(_same_bits(inputs[n], recording.inputs[n]) for n in common)
+
+
+def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"{array.dtype.name}{list(array.shape)}"
+
+
+def _said(name: str, found: Difference, left: str, right: str) -> str:
+    where = f"{name}[{', '.join(map(str, found.index))}]"
+    return (
+        f"{where} is {found.old} ({left}) and {found.new} ({right}); {found.count} of {found.size} elements differ, "
+        f"by up to {found.largest:.3g}"
+    )

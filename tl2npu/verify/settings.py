@@ -1,0 +1,58 @@
+"""What a verification is asked to do: frozen dataclasses that may cross a process boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tl2npu.devices import DEFAULT_DEVICE
+
+Arithmetic = Literal["precise", "algebraic", "structure"]
+Reading = Literal["actual", "ideal"]
+Hazards = Literal["off", "warn", "fatal"]
+Backend = Literal["sim", "pto", "npu"]
+
+TIME_BUDGET = 120.0
+"""Seconds for each kernel: all its launches, old and new, together. The host code of a script has the same budget."""
+
+
+class UsageError(ValueError):
+    """A request that cannot be understood; ``str()`` is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kernel to build without a script: a factory of the file and its arguments."""
+
+    factory: str
+    arguments: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.factory}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How kernels are executed and what counts as equal.
+
+    ``reading``: what the compiler makes of a Developer-mode kernel, or what its author means (``verify`` runs both).
+    ``timeout`` in seconds, see ``TIME_BUDGET``. ``inputs``: parameter name -> expression for its values, in place of
+    drawn ones; ``symbols``: values of symbolic extents. ``rtol``, ``atol``: in place of the ones by element type;
+    ``atol`` is absolute. ``seed`` draws the inputs of ``calls``.
+    """
+
+    arithmetic: Arithmetic = "precise"
+    reading: Reading = "actual"
+    hazards: Hazards = "fatal"
+    device: str = DEFAULT_DEVICE.name
+    backend: Backend = "sim"
+    timeout: float = TIME_BUDGET
+    seed: int = 0
+    rtol: float | None = None
+    atol: float | None = None
+    shrink: bool = False
+    calls: tuple[Call, ...] = ()
+    script_args: tuple[str, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    symbols: Mapping[str, int] = field(default_factory=dict)
