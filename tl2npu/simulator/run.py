@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import runpy
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError
@@ -14,17 +16,44 @@ from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
 
 
+class ScriptError(Exception):
+    """The script cannot be read, or is no Python."""
+
+
 def run_script(path: Path, args: Sequence[str], session: Session, name: str = "__main__") -> dict[str, Any]:
-    """Execute a script as Python would; its globals. Exceptions of the script, SystemExit too, pass through."""
+    """Execute a script as Python would; its globals.
+
+    Exceptions of the script, SystemExit too, pass through. Raises ScriptError for a script that cannot be read or is
+    no Python; nothing of it has been executed then.
+    """
+    check(path)
     argv, path0 = sys.argv, sys.path[:]
+    absolute = str(path.absolute())  # a script may change the directory before the source of a kernel is read
     sys.argv = [str(path), *args]
     sys.path.insert(0, str(path.resolve().parent))
     try:
         with installed(session):
-            return runpy.run_path(str(path), run_name=name)
+            return runpy.run_path(absolute, run_name=name)
     finally:
         sys.argv = argv
         sys.path[:] = path0
+
+
+def check(path: Path) -> None:
+    """Raises ScriptError for a script that cannot be read or is no Python."""
+    if path.is_dir():
+        raise ScriptError(f"{path} is a directory, not a script")
+    try:
+        with io.open_code(str(path.absolute())) as file:
+            text = file.read()
+    except OSError as error:
+        raise ScriptError(f"{path} cannot be read: {error.strerror or error}") from None
+    try:
+        compile(text, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise ScriptError(f"{path}:{error.lineno or 1}: {error.msg}") from None
+    except ValueError as error:
+        raise ScriptError(f"{path}: {error}") from None
 
 
 def exit_code(path: Path, args: Sequence[str], session: Session) -> int:
@@ -36,10 +65,22 @@ def exit_code(path: Path, args: Sequence[str], session: Session) -> int:
             return stop.code or 0
         print(stop.code, file=sys.stderr)
         return 1
-    except SimulatorError as error:
+    except ScriptError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except SimulatorError as error:
+        print(f"error: {error}".replace(str(path.absolute()), str(path)), file=sys.stderr)
         return 1
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        trace = _from_script(error.__traceback__, str(path.absolute()))
+        traceback.print_exception(type(error), error, trace)
         return 1
     return 0
+
+
+def _from_script(trace: TracebackType | None, file: str) -> TracebackType | None:
+    """The part of a traceback that begins in the script, as Python itself would show it."""
+    step = trace
+    while step is not None and step.tb_frame.f_code.co_filename != file:
+        step = step.tb_next
+    return step or trace

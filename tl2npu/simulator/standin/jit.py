@@ -15,7 +15,7 @@ from tl2npu.simulator.frontend.prim_func import PrimFunc
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents, solve
-from tl2npu.simulator.standin import tensors
+from tl2npu.simulator.standin import raw_memory, tensors
 from tl2npu.simulator.standin.session import Session
 
 NO_SOURCE = "// not available: the kernel runs on the tl2npu simulator, no device code was generated"
@@ -60,6 +60,15 @@ class JITKernel:
         self.config: Any = None
 
     @property
+    def is_npu(self) -> bool:
+        """True for an Ascend kernel."""
+        return bool(self.kernel.launches) and all(launch.is_npu for launch in self.kernel.launches)
+
+    def get_tuner_result(self) -> Any:
+        """The configuration that a tuner took."""
+        return self.config
+
+    @property
     def params(self) -> list[Any]:
         """The parameters of the prim_func."""
         return self.kernel.params
@@ -81,12 +90,16 @@ class JITKernel:
     def _run(self, given: dict[int, Any]) -> Any:
         params = self.kernel.params
         arrays, scalars = {}, {}
+        tensor_params = []
         for n, value in given.items():
             param = params[n]
             if isinstance(param, Buffer):
                 arrays[param.number] = self._array(param, value)
+                tensor_params.append(param)
             else:
                 scalars[param] = value.item() if hasattr(value, "item") else value
+        if self.is_npu:
+            arrays = raw_memory.declared(self.kernel.name, tensor_params, arrays, scalars)
         values = solve(params, {n: a.shape for n, a in arrays.items()}, scalars)
         with_torch = tensors.uses_torch(given.values())
         made: dict[int, Any] = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from tl2npu.simulator.frontend import language
 from tl2npu.simulator.ir import expr
-from tl2npu.simulator.standin import jit, pass_config, profiler
+from tl2npu.simulator.standin import jit, pass_config, profiler, testing, tuning
 from tl2npu.simulator.standin.session import Session
 
 ROOTS = ("tilelang", "tvm")
@@ -55,6 +55,9 @@ class _Inert:
     def __exit__(self, *_: Any) -> None:
         return None
 
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{self.__name__} is nothing in the simulator, and cannot be gone through")
+
     def __repr__(self) -> str:
         return f"<{self.__name__}: nothing in the simulator>"
 
@@ -95,8 +98,10 @@ def modules(session: Session) -> dict[str, ModuleType]:
     root.lazy_jit = root.jit  # type: ignore[attr-defined]
     root.compile = jit.compile_(session)  # type: ignore[attr-defined]
     root.JITKernel = jit.JITKernel  # type: ignore[attr-defined]
+    root.DataType = root.dtype = language.types.DType  # type: ignore[attr-defined]
     root.PassConfigKey = pass_config.PassConfigKey  # type: ignore[attr-defined]
     root.cdiv = lambda a, b: expr.call("ceildiv", a, b)  # type: ignore[attr-defined]
+    root.DataType = language.types.DType  # type: ignore[attr-defined]
     root.next_power_of_2 = lambda n: 1 << (int(n) - 1).bit_length()  # type: ignore[attr-defined]
     root.disable_cache = root.enable_cache = root.set_log_level = lambda *_, **__: None  # type: ignore[attr-defined]
     root.__version__ = "0.0+tl2npu.simulator"
@@ -105,13 +110,30 @@ def modules(session: Session) -> dict[str, ModuleType]:
     found["tilelang.jit"] = _callable_module(
         "tilelang.jit", root.jit, {"jit": root.jit, "compile": root.compile, "JITKernel": jit.JITKernel}
     )
-    found["tilelang.autotuner"] = _module("tilelang.autotuner", {"autotune": profiler.autotune})
-    root.autotune = profiler.autotune  # type: ignore[attr-defined]
+    tuners = {"autotune": tuning.autotune, "AutoTuner": tuning.AutoTuner}
+    found["tilelang.autotuner"] = _module("tilelang.autotuner", tuners)
+    root.autotune = tuning.autotune  # type: ignore[attr-defined]
+    templates = ("Matmul", "GEMV", "Elementwise", "GeneralReduction", "Flashattention", "FlashAttention", "Convolution")
+    found["tilelang.carver"] = _module("tilelang.carver", {f"{n}Template": tuning.Template for n in templates})
+    found["tilelang.engine"] = _module("tilelang.engine", {"lower": root.compile})
+    root.lower = root.compile  # type: ignore[attr-defined]
+    found["tilelang.utils.target"] = _module("tilelang.utils.target", {"determine_platform": lambda *_: "A3"})
+    marks = ("requires_cuda", "requires_npu", "requires_rocm", "requires_package", "requires_llvm")
+    found["tilelang.testing"] = _module(
+        "tilelang.testing",
+        {
+            **{n: testing.same for n in marks},
+            **{f"requires_cuda_compute_version{n}": testing.same for n in ("", "_ge", "_gt", "_le", "_lt", "_eq")},
+            **{n: getattr(testing, n) for n in ("main", "set_random_seed", "torch_assert_close")},
+        },
+    )
+    close = {"torch_assert_close": testing.torch_assert_close}
+    found["tilelang.utils.tensor"] = _module("tilelang.utils.tensor", close)
     found["tilelang.profiler"] = _module(
         "tilelang.profiler",
         {"do_bench": lambda function, *_, **__: (function(), 1.0)[1], "Profiler": profiler.Profiler},
     )
-    found["tilelang.utils"] = _module("tilelang.utils", {})
+    found["tilelang.utils"] = _module("tilelang.utils", {"determine_platform": lambda *_: "A3"})
     found["tilelang.math"] = _module("tilelang.math", {"next_power_of_2": root.next_power_of_2, "cdiv": root.cdiv})
     found["tvm"] = _module("tvm", {"DataType": language.types.DType})
     found["tvm.tir"] = _module(
@@ -124,7 +146,10 @@ def modules(session: Session) -> dict[str, ModuleType]:
             "all": _all,
         },
     )
-    found["tvm"].tir = found["tvm.tir"]  # type: ignore[attr-defined]
+    for name, module in found.items():
+        outer, _, inner = name.rpartition(".")
+        if outer:
+            setattr(found[outer], inner, module)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Profilers and tuners that do no harm."""
+"""Profilers that do no harm."""
 
 from __future__ import annotations
 
@@ -58,9 +58,3 @@ class Profiler:
     def assert_consistent(self, repeat: int = 2) -> None:
         """Runs are deterministic here."""
 
-
-def autotune(*args: Any, **_: Any) -> Any:
-    """``@autotune(configs=...)``: the function with its defaults, untuned."""
-    if len(args) == 1 and callable(args[0]):
-        return args[0]
-    return lambda function: function

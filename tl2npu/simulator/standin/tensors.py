@@ -10,6 +10,22 @@ import numpy as np
 from tl2npu.simulator.ir import dtypes
 
 
+MARK = "_tl2npu_on_device"
+"""The attribute of a torch tensor that the script has put on the accelerator: its memory is the CPU's, but moving it
+there again is no copy, and moving it back is one."""
+
+
+def mark(tensor: Any) -> Any:
+    """The tensor, remembered as one on the accelerator."""
+    setattr(tensor, MARK, True)
+    return tensor
+
+
+def on_device(tensor: Any) -> bool:
+    """True for a tensor on the accelerator."""
+    return MARK in getattr(tensor, "__dict__", ())
+
+
 def is_tensor(value: Any) -> bool:
     """True for a NumPy array or torch tensor."""
     torch = sys.modules.get("torch")
@@ -48,7 +64,7 @@ def blank(shape: tuple[int, ...], dtype: str, poison: Any, torch_wanted: bool) -
         tensor = torch.empty(shape, dtype=getattr(torch, dtype))
         array = array_of(tensor)
         array[...] = kind.type(poison)
-        return tensor, array
+        return mark(tensor), array
     array = np.full(shape, poison, kind)
     return array, array
 

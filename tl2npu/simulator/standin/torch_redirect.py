@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from tl2npu.devices import A2
+from tl2npu.simulator.standin import npu_operators
+from tl2npu.simulator.standin.tensors import MARK, mark, on_device
+
 _DEVICES = ("npu", "cuda")
+_STANDS_FOR_DEVICE = "cpu:0"
 
 
-@contextmanager
+@contextlib.contextmanager
 def redirected() -> Iterator[None]:
     """Inside of the context devices of torch mean the CPU. Without torch nothing happens."""
     if importlib.util.find_spec("torch") is None:
@@ -21,27 +26,47 @@ def redirected() -> Iterator[None]:
     import torch
     from torch.overrides import TorchFunctionMode
 
+    state = {"default": False}
+
     class OnCpu(TorchFunctionMode):
-        """Replaces devices in the arguments of every torch function."""
+        """Replaces devices in the arguments of every torch function, and remembers which tensors are "on the device".
+
+        What a function makes of tensors on the device is on the device.
+        """
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            kwargs = {k: _cpu(v) if k == "device" else v for k, v in (kwargs or {}).items()}
+            kwargs = kwargs or {}
             name = getattr(func, "__name__", "")
-            if name in ("npu", "cuda"):
-                return args[0]
-            if name in ("to", "device", "set_default_device", "type"):
+            if name == "cpu":
+                return _to_host(args[0])
+            if name == "to" and args:
+                return _to(func, args, kwargs)
+            device = kwargs.get("device")
+            if name == "type":
                 args = tuple(_cpu(a) for a in args)
-            return func(*args, **kwargs)
+            if device is not None:
+                kwargs = {**kwargs, "device": _cpu(device)}
+            result = func(*args, **kwargs)
+            there = _is_device(device) if device is not None else state["default"] and _is_new(args)
+            if there or any(isinstance(a, torch.Tensor) and on_device(a) for a in args):
+                _mark_all(result)
+            return result
+
+    def set_default_device(device: Any) -> None:
+        state["default"] = _is_device(device)
 
     patches = {
         (torch, "npu"): _Accelerator("torch.npu"),
         (torch, "cuda"): _Accelerator("torch.cuda", torch.cuda),
-        (torch, "device"): _device_class(torch),
-        (torch, "set_default_device"): lambda *_: None,
-        (torch.Tensor, "npu"): lambda self, *_, **__: self,
-        (torch.Tensor, "cuda"): lambda self, *_, **__: self,
+        (torch.ops, "npu"): _Accelerator("torch.ops.npu"),
+        (torch, "device"): _redirecting_class(torch.device),
+        (torch, "Generator"): _redirecting_class(torch.Generator),
+        (torch, "set_default_device"): set_default_device,
+        (torch.Tensor, "npu"): lambda self, *_, **__: _to_device(self),
+        (torch.Tensor, "cuda"): lambda self, *_, **__: _to_device(self),
         (torch.nn.Module, "npu"): lambda self, *_, **__: self,
         (torch.nn.Module, "cuda"): lambda self, *_, **__: self,
+        (torch.nn.Module, "to"): _module_to(torch.nn.Module.to),
         (torch.Tensor, "is_cuda"): True,
         (torch.Tensor, "is_npu"): True,
     }
@@ -66,30 +91,109 @@ def redirected() -> Iterator[None]:
             sys.modules["torch_npu"] = had
 
 
+def _is_device(value: Any) -> bool:
+    """True for what a script calls the accelerator; ``torch.device("npu")`` has become ``cpu:0``, with an index."""
+    text = value if isinstance(value, str) else f"{value}" if type(value).__name__ == "device" else ""
+    return text.split(":")[0] in _DEVICES or text == _STANDS_FOR_DEVICE
+
+
 def _cpu(value: Any) -> Any:
-    if isinstance(value, str) and value.split(":")[0] in _DEVICES:
-        return "cpu"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return value
+    return "cpu" if _is_device(value) else value
 
 
-def _device_class(torch: Any) -> Any:
-    """``torch.device`` that gives CPU devices and still answers ``isinstance``."""
-    real = torch.device
+def _is_new(args: Any) -> bool:
+    """True for a function without tensors: it makes one on the default device."""
+    return not any(hasattr(a, "dtype") for a in args)
+
+
+def _mark_all(result: Any) -> None:
+    for item in result if isinstance(result, (tuple, list)) else (result,):
+        if hasattr(item, "data_ptr"):
+            mark(item)
+
+
+def _to_device(tensor: Any) -> Any:
+    """``.npu()``: a copy, unless the tensor is on the device already."""
+    return tensor if on_device(tensor) else mark(tensor.clone())
+
+
+def _to_host(tensor: Any) -> Any:
+    """``.cpu()``: a copy of a tensor that is on the device."""
+    if not on_device(tensor):
+        return tensor
+    copy = tensor.clone()
+    copy.__dict__.pop(MARK, None)
+    return copy
+
+
+def _to(func: Any, args: Any, kwargs: Any) -> Any:
+    """``tensor.to(...)`` with a device, an element type, or another tensor."""
+    wanted = [*args[1:], *kwargs.values()]
+    other = next((w for w in args[1:2] if hasattr(w, "data_ptr")), None)
+    kwargs = {k: _cpu(v) if k == "device" else v for k, v in kwargs.items()}
+    there = on_device(args[0])
+    result = func(*(_cpu(a) for a in args), **kwargs)
+    if any(_is_device(w) for w in wanted) or (other is not None and on_device(other)):
+        return _to_device(result) if not there else mark(result)
+    if any(str(w) == "cpu" for w in wanted) or (other is not None and not on_device(other)):
+        if there and result is not args[0]:
+            mark(result)
+        return _to_host(result)
+    return mark(result) if there else result
+
+
+def _module_to(real: Any) -> Any:
+    return lambda self, *args, **kwargs: real(self, *map(_cpu, args), **{k: _cpu(v) for k, v in kwargs.items()})
+
+
+def _redirecting_class(real: Any) -> Any:
+    """``torch.device`` or ``torch.Generator`` that gives CPU ones and still answers ``isinstance``."""
 
     class Meta(type):
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, real)
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return real(*(_cpu(a) for a in args), **{k: _cpu(v) for k, v in kwargs.items()})
+            first = args[0] if args else kwargs.get("device", kwargs.get("type", "cpu"))
+            if isinstance(first, int) or _is_device(first):  # a bare number is an index of the accelerator
+                return real(_STANDS_FOR_DEVICE if real.__name__ == "device" else "cpu")
+            return real(*args, **kwargs)
 
-    return Meta("device", (), {})
+    return Meta(real.__name__, (), {})
+
+
+class _Graph:
+    """``torch.npu.NPUGraph``: what is captured runs at once, so that the first replay has been."""
+
+    def __init__(self) -> None:
+        self.replays = 0
+
+    def replay(self) -> None:
+        """Raises RuntimeError for a second replay: the captured calls were not kept."""
+        self.replays += 1
+        if self.replays > 1:
+            raise RuntimeError("the tl2npu simulator runs a captured graph once, when it is captured")
+
+    def reset(self) -> None: ...
+
+
+class _Properties:
+    """What ``get_device_properties`` gives: an A2 part."""
+
+    name = "Ascend910B"
+    cube_core_num = A2.cube_cores
+    vector_core_num = (A2.cube_cores or 0) * A2.vector_cores_per_cube
+    multi_processor_count = 132
+    L2_cache_size = A2.l2
+    total_memory = 64 << 30
+    major, minor = 9, 0
 
 
 class _Event:
-    """An event that has always happened."""
+    """An event that has always happened, or a stream that is always empty."""
+
+    cuda_stream = npu_stream = 0
+    _as_parameter_ = None
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
@@ -125,7 +229,22 @@ class _Accelerator(ModuleType):
             "memory_allocated": lambda *_: 0,
             "max_memory_allocated": lambda *_: 0,
             "Event": _Event,
+            "Stream": _Event,
+            "NPUGraph": _Graph,
+            "CUDAGraph": _Graph,
+            "graph": lambda *_, **__: contextlib.nullcontext(),
+            "stream": lambda *_, **__: contextlib.nullcontext(),
+            "device": lambda *_, **__: contextlib.nullcontext(),
+            "current_stream": _Event,
+            "default_stream": _Event,
+            "get_device_properties": lambda *_: _Properties,
         }
+        if name in npu_operators.KNOWN:
+            return npu_operators.KNOWN[name]
+        if name.startswith("npu_"):
+            raise AttributeError(
+                f"{self.__name__}.{name} is an operator of the NPU's own library, which the simulator does not have"
+            )
         if name in known:
             return known[name]
         if name.endswith("Tensor") and self.real is not None:
