@@ -79,6 +79,12 @@ def _size(value: Any, where: str) -> int:
     return value
 
 
+def _seconds(value: Any, where: str) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+        raise ConfigError(f"{where}: must be a number of seconds above 0, not {value!r}")
+    return float(value)
+
+
 def _codes(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
         raise ConfigError(f"{where}: must be a list of codes, not {value!r}")
@@ -103,5 +109,6 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "select": _codes,
     "ignore": _codes,
     "max_file_size": _size,
+    "verify_timeout": _seconds,
 }
 assert set(_CHECKS) == {field.name for field in fields(Options)}

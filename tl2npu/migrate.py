@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -45,11 +47,13 @@ class Attempt:
         return self.blocked is None
 
 
-def migrate_text(text: str, path: str, options: Options) -> FileResult:
+def migrate_text(
+    text: str, path: str, options: Options, leave: Mapping[int, Diagnostic] = MappingProxyType({})
+) -> FileResult:
     """Migrate every kernel of a file.
 
-    Never raises for bad input: a file that cannot be parsed comes back with ``error`` set and no new text. The new text
-    equals the old one where nothing changed.
+    ``leave``: line of a kernel's ``def`` -> why its text stays as it is. Never raises for bad input: a file that cannot
+    be parsed comes back with ``error`` set and no new text. The new text equals the old one where nothing changed.
     """
     try:
         original = Index.parse(text)
@@ -65,7 +69,7 @@ def migrate_text(text: str, path: str, options: Options) -> FileResult:
         view = around.focus(factory)
         current = view.file
         for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
-            outcome, job = _best_form(Job(original, current, key, options, view.elsewhere), suppressions)
+            outcome, job = _best_form(Job(original, current, key, options, view.elsewhere), suppressions, leave)
             current = job.file
             kernels.append(outcome)
             diagnostics += job.notes
@@ -93,11 +97,16 @@ def _inside(index: Index, node: cst.CSTNode, factory: cst.CSTNode) -> bool:
     return node is factory or any(above is factory for above in index.ancestors(node))
 
 
-def _best_form(start: Job, suppressions: Suppressions) -> tuple[KernelResult, Job]:
+def _best_form(
+    start: Job, suppressions: Suppressions, leave: Mapping[int, Diagnostic]
+) -> tuple[KernelResult, Job]:
     options = start.options
     line = start.line(start.located.node)
     try:
         kind = traits(start)
+        if line in leave:
+            start.notes.append(leave[line])
+            return _refused(start, line, kind.style, leave[line].message), start
         if kind.style in ("gpu", "unknown"):
             code = "TL101" if kind.style == "gpu" else "TL902"
             text = "a GPU kernel" if kind.style == "gpu" else "a prim_func without a kernel launch"

@@ -12,6 +12,7 @@ Threads = Literal["auto", "1", "2"]
 PassConfigPolicy = Literal["needed", "four", "keep"]
 
 MAX_FILE_SIZE = 4 * 1024 * 1024
+VERIFY_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Options:
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
-    codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes.
+    codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
+    ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed.
     """
 
     target: Literal["ascendc"] = "ascendc"
@@ -32,3 +34,4 @@ class Options:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     max_file_size: int = MAX_FILE_SIZE
+    verify_timeout: float = VERIFY_TIMEOUT

@@ -15,7 +15,8 @@ from tl2npu.options import Options
 from tl2npu.results import FileResult, Skipped
 from tl2npu.source.text import SourceError, SourceText, decode_source, read_bytes
 
-Task = Literal["migrate", "check"]
+Task = Literal["migrate", "check", "verify"]
+"""``verify``: migrate, execute old and new, and take back what fails."""
 
 _POOL_PAYS_FROM = 8  # files with kernels; starting processes costs more than a few files take
 
@@ -116,9 +117,13 @@ def _process_alone(task: Task, text: str, path: str, options: Options, debug: bo
 def _process(task: Task, text: str, path: str, options: Options, debug: bool) -> FileResult:
     from tl2npu import migrate  # takes most of the start-up time, and --help does without
 
-    function = migrate.check_text if task == "check" else migrate.migrate_text
     try:
-        result = function(text, path, options)
+        if task == "verify":
+            from tl2npu.verify.migration import migrate_verified  # executes the code of the file
+
+            result = migrate_verified(text, path, options)
+        else:
+            result = (migrate.check_text if task == "check" else migrate.migrate_text)(text, path, options)
     except Exception as error:
         if debug:
             raise

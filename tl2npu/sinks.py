@@ -57,7 +57,10 @@ def exit_code(finished: Finished, task: Task, would_change_counts: bool) -> int:
         return 2
     if task == "check":
         return int(any(item.severity == "error" for file in finished.files for item in file.diagnostics))
-    refused = any(kernel.disposition == "refused" for file in finished.files for kernel in file.kernels)
+    kernels = [kernel for file in finished.files for kernel in file.kernels]
+    refused = any(kernel.disposition == "refused" for kernel in kernels)
+    if task == "verify" and any(k.verified is None and k.disposition in ("migrated", "partial") for k in kernels):
+        return 1
     return int(refused or (would_change_counts and any(file.changed for file in finished.files)))
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped
+from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped, Verified
 
 VERSION = 1
 
@@ -27,7 +27,7 @@ def _file(file: FileResult) -> dict[str, Any]:
         "changed": file.changed,
         "error": file.error,
         "kernels": [_kernel(kernel) for kernel in file.kernels],
-        "diagnostics": [_diagnostic(diagnostic) for diagnostic in file.diagnostics],
+        "diagnostics": [diagnostic_object(diagnostic) for diagnostic in file.diagnostics],
         "changes": [_change(change) for change in file.changes],
     }
 
@@ -40,11 +40,19 @@ def _kernel(kernel: KernelResult) -> dict[str, Any]:
         "target": kernel.target,
         "disposition": kernel.disposition,
         "codes": list(kernel.codes),
-        "verified": None,
+        "verified": verified(kernel.verified),
     }
 
 
-def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
+def verified(proof: Verified | None) -> dict[str, Any] | None:
+    """Which backend proved it, on how many launches, with which largest absolute difference."""
+    if proof is None:
+        return None
+    return {"backend": proof.backend, "calls": proof.calls, "max_error": proof.max_error}
+
+
+def diagnostic_object(diagnostic: Diagnostic) -> dict[str, Any]:
+    """One diagnostic."""
     return {
         "code": diagnostic.code,
         "name": diagnostic.name,

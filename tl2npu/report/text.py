@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped
+from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped, Verified
 
 Task = Literal["migrate", "check"]
 
@@ -62,7 +62,8 @@ class TextReport:
         disposition = self._styled(kernel.disposition, kernel.disposition)
         target = f" -> {kernel.target}" if kernel.disposition in ("migrated", "partial") else ""
         reason = f" ({kernel.reason})" if kernel.reason else ""
-        return f"{path}:{kernel.line} {kernel.name}: {disposition}{target}{reason}"
+        proof = f", {verified_text(kernel.verified)}" if kernel.verified is not None else ""
+        return f"{path}:{kernel.line} {kernel.name}: {disposition}{target}{proof}{reason}"
 
     def _diagnostics(self, path: str, diagnostics: Iterable[Diagnostic]) -> list[str]:
         lines: list[str] = []
@@ -105,6 +106,12 @@ class TextReport:
         return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused")) if self.color else text
 
 
+def verified_text(proof: Verified) -> str:
+    """Who proved it, on what, how exactly: ``verified on the simulator: 2 launches, largest difference 0``."""
+    where = {"sim": "the simulator"}.get(proof.backend, proof.backend)
+    return f"verified on {where}: {_count(proof.calls, 'launch')}, largest difference {proof.max_error:.3g}"
+
+
 def _owner(item: Diagnostic | Change, kernels: Sequence[KernelResult]) -> KernelResult | None:
     """The kernel of a finding; where kernels of a file share a name, the closest one above tells whose it is."""
     named = [kernel for kernel in kernels if kernel.name == item.kernel]
@@ -113,4 +120,5 @@ def _owner(item: Diagnostic | Change, kernels: Sequence[KernelResult]) -> Kernel
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {plural}"

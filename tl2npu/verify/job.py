@@ -130,12 +130,21 @@ def _record_calls(job: Job, observed: Observed, keep: Any, emit: Emit) -> int:
 
 
 def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
-    """The file as a module of which factories are wanted."""
+    """The file as a module of which factories are wanted.
+
+    A file without a main guard may stop in the middle, having no arguments or no torch. If the factories that calls
+    name are there by then, they can be used.
+    """
+    name = Path(source.path).stem
     with torch_importable() if settings.calls else nullcontext():
         try:
-            return execute(source, Path(source.path).stem, settings.script_args)
+            return execute(source, name, settings.script_args)
         except (Exception, SystemExit) as error:
             text = f"SystemExit: {error.code}" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+            module = sys.modules.get(name)
+            if settings.calls and all(hasattr(module, call.factory) for call in settings.calls):
+                emit({"event": "note", "text": f"the code of {source.shown} around its kernels stopped: {text}"})
+                return module
             _problem(emit, UNVERIFIED, f"{source.shown} cannot be loaded: {text}")
             return None
 

@@ -1,0 +1,87 @@
+"""``migrate --verify``: what was migrated is executed beside the old kernels, and what fails is taken back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl2npu.codes import CODES
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.results import Diagnostic, FileResult, KernelResult
+from tl2npu.verified import VerifyResult
+from tl2npu.verify import process
+from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner, verify
+from tl2npu.verify.loading import Source
+from tl2npu.verify.settings import Settings
+
+
+def migrate_verified(
+    text: str,
+    path: str,
+    options: Options,
+    settings: Settings | None = None,
+    runner: Runner = process.apart,
+) -> FileResult:
+    """Migrate a file, execute old and new, and leave the kernels that fail as they were.
+
+    A kernel fails if its results differ, if it is faulty when it runs, or if the new script's own checks fail where the
+    old one's pass. Kernels that could not be executed stay migrated, with a warning and without ``verified``. What is
+    left after something was taken back is verified again. Executes the code of the file.
+    """
+    settings = settings or Settings(device=options.device, timeout=options.verify_timeout)
+    leave: dict[int, Diagnostic] = {}
+    while True:
+        result = migrate_text(text, path, options, leave)
+        changed = [k for k in result.kernels if k.disposition in ("migrated", "partial")]
+        if result.error is not None or result.new_text is None or not changed:
+            return result
+        sources = Source(text, path, path), Source(result.new_text, path, f"{path} (migrated)")
+        outcome = verify(*sources, settings, runner, [k.name for k in changed])
+        failing = _failing(outcome, changed)
+        if not failing:
+            return _with_verdicts(result, outcome, changed)
+        leave |= failing
+
+
+def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, Diagnostic]:
+    """The kernels to take back, by line, with the reason."""
+    lines = {kernel.line: kernel for kernel in changed}
+    failing: dict[int, Diagnostic] = {}
+    for verdict in outcome.kernels:
+        if verdict.status == "failed" and verdict.line in lines:
+            own = [d for d in outcome.diagnostics if d.kernel == verdict.name and d.severity == "error"]
+            found = own[0] if own else _diagnostic(UNVERIFIED, verdict.line, verdict.reason)
+            failing[verdict.line] = replace(found, severity="error", kernel=lines[verdict.line].name)
+    codes = {check.role: check.exit_code for check in outcome.scripts}
+    if not failing and codes.get("old") == 0 and codes.get("new", 0) != 0:
+        # Kernel by kernel all is well, so it is the calls: nothing tells which kernel's are wrong.
+        own = [d for d in outcome.diagnostics if d.code == OWN_CHECK]
+        text = own[0].message if own else "the new script did not come to its end"
+        failing = {line: _diagnostic(OWN_CHECK, line, text, kernel.name) for line, kernel in lines.items()}
+    return failing
+
+
+def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[KernelResult]) -> FileResult:
+    verdicts = {verdict.line: verdict for verdict in outcome.kernels}
+    kernels: list[KernelResult] = []
+    found: list[Diagnostic] = []
+    for kernel in result.kernels:
+        verdict = verdicts.get(kernel.line)
+        kernels.append(replace(kernel, verified=verdict.verified if verdict is not None else None))
+        if kernel in changed and kernels[-1].verified is None:
+            why = verdict.reason if verdict is not None else "nothing is known of it"
+            found.append(_diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name))
+    known = {d.kernel for d in found}
+    names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}
+    found += [
+        replace(d, severity="warning", kernel=names.get(d.kernel or "", d.kernel))
+        for d in outcome.diagnostics
+        if d.code != UNVERIFIED and names.get(d.kernel or "") not in known
+    ]
+    diagnostics = sorted((*result.diagnostics, *found), key=lambda d: (d.line, d.code))
+    return replace(result, kernels=tuple(kernels), diagnostics=tuple(diagnostics))
+
+
+def _diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:
+    row = CODES[code]
+    return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
