@@ -1,0 +1,123 @@
+"""Where undefined data goes.
+
+A tile is often larger than what was loaded into it; operators then compute on the rest as well, and nothing of that is
+stored. So a read of unwritten elements is not reported at once if the operator keeps them apart: the results that
+depend on them become undefined, and the report comes when undefined data decides something (a scalar, a product or
+reduction that mixes it into every element) or is left in an output. A computing operator whose whole operand is
+unwritten is reported where it stands; a copy hands the gap on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tl2npu.simulator.hazards.pipes import Step
+from tl2npu.simulator.hazards.shadow import Cells
+
+if TYPE_CHECKING:
+    from tl2npu.simulator.hazards.watched import Watched
+
+
+@dataclass
+class Gap:
+    """Undefined elements that a statement reads. ``mask``: which of the region, None for all; ``previous``: the events
+    of the region (0: nothing wrote it, negative: undefined data was moved there); ``step`` None for a scalar read."""
+
+    cells: Cells
+    mask: Any
+    previous: Any
+    site: int
+    number: int
+    step: Step | None
+    pipe: int | None = None
+
+    def source(self) -> int:
+        """The event that brought undefined data here, 0 if nothing wrote the elements."""
+        if isinstance(self.previous, int):
+            return -self.previous
+        values = np.asarray(self.previous)[self.mask] if self.mask is not None else np.asarray(self.previous)
+        return int(-values.min(initial=0))
+
+
+def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps: list[Gap]) -> None:
+    """Mark what a statement wrote from gaps as undefined, or report them."""
+    report = access.observer.report
+    shape = cells.state.writer.get(cells.shape, key, False)
+    extent = np.shape(shape) if not isinstance(shape, int) else _extent(cells, key)
+    extent = extent[: len(extent) - (len(cells.shape) - len(cells.full))]
+    total: Any = False
+    for gap in gaps:
+        step = gap.step
+        assert step is not None
+        whole = gap.mask is None or bool(np.all(gap.mask))
+        if whole and not step.moves and not (gap.cells.state is cells.state and step.operator == "Parallel"):
+            report.uninitialised(access, gap)
+            continue
+        mask = True if whole else _mapped(gap, extent)
+        if mask is None or (not whole and bool(np.all(mask))):
+            report.uninitialised(access, gap)
+            continue
+        total = total | mask
+        access.observer.origins.setdefault(event, (gap.source(), access.party(gap.site, "Read", gap.pipe), gap.cells))
+    if not np.any(total):
+        return
+    cells.state.tainted = True
+    if total is True:
+        cells.state.writer.put(cells.shape, key, full, -event)
+        return
+    marks = np.where(np.broadcast_to(total, extent), np.int32(-event), np.int32(event))
+    if len(cells.shape) > len(cells.full):
+        marks = marks[..., None]
+    cells.state.writer.put(cells.shape, key, False, marks)
+
+
+def _extent(cells: Cells, key: Any) -> tuple[int, ...]:
+    probe = np.broadcast_to(np.int8(0), cells.shape)
+    return tuple(np.shape(probe[key]))
+
+
+def _mapped(gap: Gap, extent: tuple[int, ...]) -> Any:
+    """Which results depend on the gap; None if that cannot be told."""
+    step = gap.step
+    assert step is not None
+    mask = np.asarray(gap.mask)
+    if mask.ndim > len(gap.cells.full):
+        mask = mask.any(axis=-1)
+    if step.operands:
+        return _product(step.operands.get(gap.number), mask, extent)
+    mask = np.squeeze(mask) if mask.ndim > 1 else mask
+    kept = tuple(n for n in extent if n != 1)
+    if mask.shape == kept:
+        return mask.reshape(extent)
+    if mask.ndim == len(kept) - 1:  # a row or column vector spread over a tile
+        for axis in reversed(range(len(kept))):
+            if mask.shape == tuple(n for a, n in enumerate(kept) if a != axis):
+                return np.broadcast_to(np.expand_dims(mask, axis), kept).reshape(extent)
+    if mask.ndim == len(kept) + 1:  # a reduction
+        for axis in reversed(range(mask.ndim)):
+            if kept == tuple(n for a, n in enumerate(mask.shape) if a != axis):
+                return mask.any(axis=axis).reshape(extent)
+    if mask.size == int(np.prod(kept, dtype=np.int64)):
+        return mask.reshape(extent)
+    return None
+
+
+def _product(operand: tuple[str, bool] | None, mask: np.ndarray, extent: tuple[int, ...]) -> Any:
+    """Rows of the result for A, columns for B; the accumulator element by element."""
+    if operand is None:
+        return mask.reshape(extent) if mask.size == int(np.prod(extent, dtype=np.int64)) else None
+    name, transposed = operand
+    matrix = mask.reshape(mask.shape[-2:]) if mask.ndim > 1 else None
+    if matrix is None or len(extent) < 2:
+        return None
+    axis = 1 if (name == "A") != transposed else 0
+    lines = matrix.any(axis=axis)
+    lead = (1,) * (len(extent) - 2)
+    if name == "A" and len(lines) == extent[-2]:
+        return np.broadcast_to(lines.reshape(*lead, -1, 1), extent)
+    if name == "B" and len(lines) == extent[-1]:
+        return np.broadcast_to(lines.reshape(*lead, 1, -1), extent)
+    return None

@@ -1,0 +1,137 @@
+"""Flags: who sets, who waits, what is left over, what is superfluous.
+
+Flags inside a core are per (source pipe, destination pipe, event id); the n-th wait goes with the n-th set. A wait may
+stand before its set in the text (the pipe waits, not the scalar unit); the order that the set gives is then taken as
+given from the wait on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tl2npu.simulator.hazards.clocks import Token, merged
+from tl2npu.simulator.hazards.hazard import DEADLOCK, FLAG_RANGE, NOTE, REDUNDANT, UNPAIRED, Hazard, Party
+from tl2npu.simulator.machine.sync import Core
+
+if TYPE_CHECKING:
+    from tl2npu.simulator.hazards.observer import Observer
+
+EVENT_IDS = 8
+"""Event ids of a pair of pipes: 0 to 7 (AscendC's EVENT_ID0..EVENT_ID7)."""
+
+CROSS_IDS = 11
+"""Cross flags: 0 to 10 are the user's (legacy-to-developer 2.3)."""
+
+_FAR = np.iinfo(np.int32).max
+
+
+class Flags:
+    """The flags of one call."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.queues: dict[Any, deque[tuple[Token, Party]]] = defaultdict(deque)
+        self.owed: dict[Any, deque[tuple[Party, int]]] = defaultdict(deque)
+        self.useful: dict[tuple[Any, ...], tuple[Party, Party, str] | None] = {}
+
+    def _party(self, core: Core, site: int, action: str, pipe: str) -> Party:
+        name = pipe.upper().removeprefix("PIPE_") or "S"
+        sites = self.observer.runner.sites
+        return Party(sites[site], action, self.observer.core_name(core), core.block, name)
+
+    # cross flags: the machine keeps the counters
+
+    def token(self, clock: Token, core: Core, site: int, pipe: str) -> Token:
+        """A clock with the place where it was released."""
+        return clock, self._party(core, site, "Set", pipe)
+
+    def merge(self, tokens: list[Token]) -> Token:
+        """The join; the last place stands for all."""
+        return merged([clock for clock, _ in tokens]), tokens[-1][1]
+
+    def waited(self, core: Core, site: int, token: Token, useful: bool) -> None:
+        """A wait is over; did it order anything?"""
+        self._judge(token[1], self._party(core, site, "Wait", ""), useful, "cross flag")
+
+    def range(self, core: Core, site: int, number: Any, what: str, limit: int) -> None:
+        """Ids that the hardware does not have."""
+        if isinstance(number, int) and not 0 <= number < limit:
+            party = self._party(core, site, "Set", "")
+            message = f"{what} {number} at {party.site} is out of range: the ids are 0 to {limit - 1}"
+            self.observer.report.add(Hazard(FLAG_RANGE, message, "", "", None, party))
+
+    def too_many(self, core: Core, site: int, flag: Any, count: int) -> None:
+        """More sets outstanding than a counter holds."""
+        party = self._party(core, site, "Set", "")
+        message = f"cross flag {flag} is set {count} times at {party.site} before it is waited for: the counter holds 16"
+        self.observer.report.add(Hazard(FLAG_RANGE, message, "", "", None, party))
+
+    # flags between the pipes of a core
+
+    def set(self, core: Core, site: int, src: str, dst: str, number: int, clock: Token) -> None:
+        """A set; a pipe that waits already gets its due."""
+        self.range(core, site, number, "event id", EVENT_IDS)
+        key = (core.block, core.kind, core.number, src.upper(), dst.upper(), number)
+        if self.owed[key]:
+            self.owed[key].popleft()
+            return
+        self.queues[key].append((clock, self._party(core, site, "Set", src)))
+
+    def wait(self, core: Core, site: int, src: str, dst: str, number: int) -> None:
+        """A wait takes the oldest set."""
+        observer = self.observer
+        key = (core.block, core.kind, core.number, src.upper(), dst.upper(), number)
+        party = self._party(core, site, "Wait", dst)
+        thread = observer.pipe_thread(core, dst)
+        if observer.pipes:
+            observer.clocks.follow(thread, observer.thread(core))
+        if not self.queues[key]:
+            self.owed[key].append((party, thread))
+            if observer.pipes:
+                observer.clocks.now[thread, observer.pipe_thread(core, src)] = _FAR
+            return
+        clock, setter = self.queues[key].popleft()
+        if observer.pipes:
+            self._judge(setter, party, observer.clocks.acquire(thread, clock), f"flag {src} -> {dst} {number}")
+
+    # what is left
+
+    def end(self, left: list[tuple[Core | None, Any, list[Token]]]) -> None:
+        """The block, or the launch, is over. ``left``: cross flags that were set and not waited for."""
+        report = self.observer.report
+        for _, flag, tokens in left:
+            for party in {token[1]: None for token in tokens}:
+                message = f"cross flag {flag} is set at {party.site} in block {party.block} ({party.core}) and never waited for"
+                report.add(Hazard(UNPAIRED, message, "", "", party))
+        for (*_, src, dst, number), queue in self.queues.items():
+            for party in {party: None for _, party in queue}:
+                message = f"flag {src} -> {dst} {number} is set at {party.site} in block {party.block} ({party.core}) and never waited for"
+                report.add(Hazard(UNPAIRED, message, "", "", party))
+        for (*_, src, dst, number), waits in self.owed.items():
+            for party, _ in waits:
+                message = (
+                    f"deadlock: PIPE_{dst} of block {party.block} ({party.core}) waits for flag {src} -> {dst} {number} "
+                    f"at {party.site}, which nothing sets"
+                )
+                report.add(Hazard(DEADLOCK, message, "", "", party))
+        self.queues.clear()
+        self.owed.clear()
+
+    def _judge(self, setter: Party, waiter: Party, useful: bool, what: str) -> None:
+        key = (waiter.site, what)
+        if useful:
+            self.useful[key] = None
+        else:
+            self.useful.setdefault(key, (setter, waiter, what))
+
+    def finish(self) -> None:
+        """Waits none of which ordered anything that was not in order before."""
+        for found in self.useful.values():
+            if found is not None:
+                setter, waiter, what = found
+                message = f"the wait for {what} at {waiter.site} orders nothing: what precedes its set at {setter.site} is in order already"
+                self.observer.report.add(Hazard(REDUNDANT, message, "", "", setter, waiter, NOTE))
+        self.useful.clear()

@@ -1,0 +1,112 @@
+"""Which pipe of a core a statement runs on.
+
+GM to UB or L1: MTE2; UB to GM or L1: MTE3; L1 to L0A or L0B: MTE1; ``T.mma``: M; out of L0C: FIX; vector instructions
+and UB to UB: V; single elements: S. ``gemm_v0`` moves its operands itself: it reads L1 on MTE1 and computes on M, and
+sets and waits for its own flags (``tl_templates/ascend/common.h:590``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tl2npu.simulator.ir.buffer import Buffer, Region
+from tl2npu.simulator.ir.expr import Load
+from tl2npu.simulator.ir.expr import walk as parts
+from tl2npu.simulator.ir.stmt import Op, Site, Stmt, Store
+
+PIPES = ("S", "MTE1", "MTE2", "MTE3", "M", "V", "FIX")
+NUMBER = {name: number for number, name in enumerate(PIPES)}
+S, MTE1, MTE2, MTE3, M, V, FIX = range(len(PIPES))
+
+_GEMM = {"gemm_v0", "gemm_v1", "gemm"}
+_MOVES = {"copy", "tma_copy", "async_copy", "tile.copy", "transpose", "tile.transpose"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement as the observer sees it.
+
+    ``pipe``: what it runs on; ``moves``: it hands values on unchanged, so undefined data may pass; ``operands``: for a
+    matrix product the root buffer of A and of B and whether it is transposed, by buffer number.
+    """
+
+    site: Site
+    operator: str
+    pipe: int
+    gemm: bool = False
+    moves: bool = False
+    operands: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    parallel: bool = False
+
+
+def step_of(stmt: Stmt, parallel: bool) -> Step:
+    """The step of an operator or a store; ``parallel``: it stands in a ``T.Parallel``."""
+    if isinstance(stmt, Store):
+        return _store(stmt, parallel)
+    assert isinstance(stmt, Op)
+    if stmt.name in _GEMM:
+        named = {
+            value.buffer.number: (name, bool(stmt.args.get(f"transpose_{name}", False)))
+            for name in ("A", "B")
+            if isinstance(value := stmt.args.get(name), Region)
+        }
+        return Step(stmt.site, stmt.name, M, gemm=True, operands=named)
+    if stmt.name == "mma":
+        return Step(stmt.site, stmt.name, M, operands=_matrix(stmt))
+    sources = [m for name in ("src", "A", "value") for m in _memories(stmt.args.get(name))]
+    targets = [m for name in ("dst", "buffer", "C") for m in _memories(stmt.args.get(name))]
+    named_all = [m for value in stmt.args.values() for m in _memories(value)]
+    moves = stmt.name in _MOVES
+    return Step(stmt.site, stmt.name, pipe_between(sources, targets, named_all), moves=moves, parallel=parallel)
+
+
+def _matrix(stmt: Op) -> dict[int, tuple[str, bool]]:
+    return {
+        value.buffer.number: (name, False) for name in ("A", "B") if isinstance(value := stmt.args.get(name), Region)
+    }
+
+
+def pipe_between(sources: list[str], targets: list[str], named: list[str]) -> int:
+    """The pipe that moves data from one memory to another; V for work inside UB."""
+    source, target = (sources or [""])[0], (targets or [""])[0]
+    if source == "l0c" or (source == "" and "l0c" in named and "global" in named):
+        return FIX
+    if source == "global":
+        return MTE2
+    if target == "global":
+        return MTE3 if source in ("ub", "l1", "") else S
+    if source == "ub" and target == "l1":
+        return MTE3
+    if target in ("l0a", "l0b"):
+        return MTE1
+    if target == "l1":
+        return MTE2
+    if "ub" in named:
+        return V
+    if "l0c" in named:
+        return M
+    return S
+
+
+def _store(stmt: Store, parallel: bool) -> Step:
+    if not parallel:
+        return Step(stmt.site, "=", S)
+    loads = [part.buffer.memory for part in parts(stmt.value) if isinstance(part, Load)]
+    moves = isinstance(stmt.value, Load)
+    if moves and stmt.buffer.memory != "global":
+        return Step(stmt.site, "Parallel", MTE2 if loads[0] == "global" else V, moves=True, parallel=True)
+    if stmt.buffer.memory == "global":
+        return Step(stmt.site, "Parallel", MTE3 if moves and loads[0] == "ub" else S, moves=moves, parallel=True)
+    return Step(stmt.site, "Parallel", S if "global" in loads else V, parallel=True)
+
+
+def _memories(value: Any) -> list[str]:
+    found = []
+    for item in value if isinstance(value, tuple) else (value,):
+        buffer = item.buffer if isinstance(item, (Region, Load)) else item
+        if isinstance(buffer, Buffer):
+            while buffer.alias is not None:
+                buffer = buffer.alias
+            found.append(buffer.memory)
+    return found

@@ -1,0 +1,146 @@
+"""Collects what observers find, over all calls of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tl2npu.devices import DEFAULT_DEVICE, Device
+from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.hazards.hazard import ERROR, UNINITIALISED, Hazard
+from tl2npu.simulator.ir.stmt import NOWHERE, Site
+
+if TYPE_CHECKING:
+    from tl2npu.simulator.hazards.definedness import Gap
+    from tl2npu.simulator.hazards.observer import Observer
+    from tl2npu.simulator.hazards.shadow import Cells
+    from tl2npu.simulator.hazards.watched import Watched
+
+
+class HazardFound(SimulatorError):
+    """A hazard, where hazards are fatal."""
+
+    def __init__(self, hazard: Hazard) -> None:
+        super().__init__(hazard.message, hazard.site or NOWHERE)
+        self.hazard = hazard
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who wrote an element last. ``core``: aic, aiv0, aiv1, gpu."""
+
+    site: Site
+    operator: str
+    core: str
+    block: int
+
+    def __str__(self) -> str:
+        where = f"block {self.block}" + (f" ({self.core})" if self.core != "gpu" else "")
+        return f"{self.operator or 'statement'} at {self.site} in {where}"
+
+
+class Report:
+    """``fatal``: the first hazard that is no note raises HazardFound. ``device``: whose memories kernels must fit into."""
+
+    def __init__(self, fatal: bool = False, device: Device = DEFAULT_DEVICE) -> None:
+        self.fatal = fatal
+        self.device = device
+        self._found: dict[Any, Hazard] = {}
+        self._last: Observer | None = None
+
+    def observer(self) -> Observer:
+        """A fresh observer for one call of a kernel: give this method to ``Session(watch=...)``."""
+        from tl2npu.simulator.hazards.observer import Observer
+
+        self._last = Observer(self)
+        return self._last
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """All findings, in the order in which they showed; equal ones once, with their count."""
+        return tuple(self._found.values())
+
+    @property
+    def errors(self) -> tuple[Hazard, ...]:
+        """Findings that are no notes."""
+        return tuple(h for h in self.hazards if h.severity == ERROR)
+
+    def lines(self) -> Iterator[str]:
+        """One line of text per finding."""
+        for hazard in self.hazards:
+            times = f" ({hazard.count} times)" if hazard.count > 1 else ""
+            yield f"{hazard.severity}: {hazard.message}{times}"
+
+    def json(self) -> list[dict[str, Any]]:
+        """Plain values."""
+        return [hazard.json() for hazard in self.hazards]
+
+    def clear(self) -> None:
+        """Forget all findings."""
+        self._found.clear()
+
+    def add(self, hazard: Hazard, quiet: bool = False) -> None:
+        """One finding. ``quiet``: an exception is on its way that says the same."""
+        known = self._found.get(hazard.key)
+        self._found[hazard.key] = hazard if known is None else replace(known, count=known.count + 1)
+        if self.fatal and hazard.severity == ERROR and not quiet:
+            raise HazardFound(hazard)
+
+    def writer(self, buffer: str, index: tuple[int, ...]) -> Writer | None:
+        """The statement that wrote an element of a tensor in the last call; None if none did.
+
+        ``buffer``: a parameter or an automatic workspace, by name. Raises KeyError for a name that the call had not.
+        """
+        observer = self._last
+        if observer is None:
+            return None
+        for cells in observer.tensors.values():
+            if cells.name == buffer:
+                event = abs(int(np.max(np.abs(cells.state.writer.get(cells.shape, tuple(index), False)))))
+                if event <= 1:
+                    return None
+                party = observer.party(event, "Write")
+                return Writer(party.site, party.operator, party.core, party.block)
+        if buffer in observer.runner.names.values():
+            return None
+        raise KeyError(buffer)
+
+    # reads of unwritten memory
+
+    def uninitialised(self, access: Watched, gap: Gap) -> None:
+        """Undefined data is used."""
+        cells = gap.cells
+        party = access.party(gap.site, "Read", gap.pipe)
+        what = "" if gap.mask is None or bool(np.all(gap.mask)) else "elements of "
+        message = f"Uninitialised read at {cells.memory}: {party} reads {what}{cells.name} that nothing wrote"
+        if what == "":
+            message = f"Uninitialised read at {cells.memory}: {party} reads {cells.name}, which nothing wrote"
+        source = gap.source()
+        first = None
+        if source:
+            first = access.observer.party(source, "Write")
+            message += f" but {first.operator or 'a statement'} at {first.site} with undefined data"
+        self.add(Hazard(UNINITIALISED, message, cells.memory, cells.name, first, party))
+
+    def undefined_output(self, observer: Observer, cells: Cells) -> None:
+        """Undefined data is left in a tensor that the caller sees."""
+        values = np.asarray(cells.state.writer.get(cells.shape, cells.full, True))
+        negative = values[values < 0]
+        if negative.size == 0:
+            return
+        event = int(-negative[0])
+        party = observer.party(event, "Write")
+        source = origin = observer.origins.get(event)
+        while source is not None and source[0] in observer.origins:
+            source = observer.origins[source[0]]
+        message = (
+            f"Uninitialised read at GM: {party} leaves undefined data in {negative.size} element(s) of {cells.name}"
+        )
+        first = None
+        if source is not None and origin is not None:
+            first = source[1]
+            message += f"; it comes from {source[2].name}, which {first.operator or 'a statement'} at {first.site} reads where nothing wrote it"
+        self.add(Hazard(UNINITIALISED, message, "GM", cells.name, first, party))

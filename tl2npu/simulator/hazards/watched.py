@@ -1,0 +1,375 @@
+"""Access that records: every read and write is held against what came before it.
+
+What a statement writes is entered when the statement is over (at the next ``begin``, or when the core stops), so that
+the order in which an operator looks at its operands does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tl2npu.simulator.hazards import hazard as kinds
+from tl2npu.simulator.hazards.definedness import Gap, spread
+from tl2npu.simulator.hazards.hazard import Hazard, Party, conflict
+from tl2npu.simulator.hazards.pipes import MTE1, PIPES, S, Step, V
+from tl2npu.simulator.hazards.shadow import Cells, Layer
+from tl2npu.simulator.ir.stmt import Site
+from tl2npu.simulator.machine.access import Access, Index
+
+if TYPE_CHECKING:
+    from tl2npu.simulator.hazards.observer import Observer
+    from tl2npu.simulator.machine.sync import Core
+
+_NEVER = Step(Site("<compiler>", 0), "", S)
+
+
+class Watched(Access):
+    """The memory accesses of one core in one block."""
+
+    def __init__(self, observer: Observer, core: Core, names: dict[int, str], sites: list[Site]) -> None:
+        super().__init__(names, sites)
+        self.observer = observer
+        self.core = core
+        self.cells: dict[int, Cells | None] = {}
+        self.step = _NEVER
+        self.step_site = -1
+        self.steps = observer.steps
+        self.thread = observer.thread(core)
+        self.base = core.block * observer.per_block
+        self.known: dict[tuple[int, int, bool], tuple[int, int]] = {}
+        self.writes: list[tuple[Cells, Any, bool, int]] = []
+        self.gaps: list[Gap] = []
+        self.suspects: list[Suspect] = []
+
+    # statements
+
+    def begin(self, number: int) -> None:
+        """A statement begins (the program calls this)."""
+        if self.writes or self.gaps:
+            self.flush()
+        before = self.step
+        self.step, self.step_site = self.steps[number]
+        if self.observer.pipes:
+            self.observer.issue(self.thread, before, self.step)
+
+    def flush(self) -> None:
+        """The statement is over: enter what it wrote."""
+        gaps, self.gaps = self.gaps, []
+        writes, self.writes = self.writes, []
+        for cells, key, full, event in writes:
+            cells.state.writer.put(cells.shape, key, full, event)
+            if gaps:
+                spread(self, cells, key, full, event, gaps)
+        if gaps and not writes:
+            for gap in gaps:
+                self.observer.report.uninitialised(self, gap)
+
+    def settle(self) -> None:
+        """The core stops for now, or is done."""
+        if self.writes or self.gaps:
+            self.flush()
+        for suspect in self.suspects:
+            suspect.judge(self.observer)
+        self.suspects.clear()
+
+    # accesses
+
+    def view(self, number: int, array: np.ndarray, starts: Index, extents: Index, kind: str, site: int) -> np.ndarray:
+        key = tuple([slice(s, s + e) for s, e in zip(starts, extents, strict=True)])
+        full = True
+        for start, extent, size in zip(starts, extents, array.shape, strict=True):
+            if start < 0 or start + extent > size or extent < 0:
+                self.outside(number, array, starts, extents, site)
+            if extent != size:
+                full = False
+        self._touch(number, array, key, full, kind, site)
+        return array[key]
+
+    def whole(self, number: int, array: np.ndarray, kind: str, site: int) -> np.ndarray:
+        self._touch(number, array, None, True, kind, site)
+        return array
+
+    def tail(self, number: int, array: np.ndarray, index: Index, kind: str, site: int) -> np.ndarray:
+        """How much of it is used is not known: it counts as written, its first element as read."""
+        rest = super().tail(number, array, index, kind, site)
+        key = tuple(slice(int(i), int(i) + 1) for i in index)
+        if "r" in kind:
+            self._touch(number, array, key, False, "r", site)
+        if "w" in kind:
+            cells = self._cells(number, array)
+            if cells is not None and not cells.checked:
+                for state, event in ((cells.state.writer, self._event(cells, site, False)),):
+                    state.put((state.size,), slice(state.size - rest.size, None), False, event)
+            else:
+                self._touch(number, array, key, False, "w", site)
+        return rest
+
+    def touch(self, number: int, array: np.ndarray, key: Any, kind: str, site: int) -> None:
+        self._touch(number, array, key, False, kind, site)
+
+    def load(self, number: int, array: np.ndarray, index: Index, site: int) -> Any:
+        for i, size in zip(index, array.shape, strict=True):
+            if not 0 <= i < size:
+                self.outside(number, array, index, (1,) * len(index), site)
+        if self.writes:
+            self.flush()
+        cells = self._cells(number, array)
+        if cells is not None:
+            self._scalar(cells, index, site)
+        return array[index]
+
+    def outside(
+        self, number: int, array: np.ndarray, starts: Index, extents: Index, site: int, axis: int | None = None
+    ) -> None:
+        """Reports, then raises OutOfBounds: there is no going on."""
+        try:
+            super().outside(number, array, starts, extents, site, axis)
+        except Exception as error:
+            cells = self._cells(number, array)
+            memory = cells.memory if cells is not None else self.observer.memory_of(number)
+            party = Party(self.sites[site], "Access", self.observer.core_name(self.core), self.core.block)
+            message = str(getattr(error, "plain", error)) + f" at {self.sites[site]}"
+            found = Hazard(kinds.OUT_OF_BOUNDS, message, memory, self.names[number], None, party)
+            self.observer.report.add(found, quiet=True)
+            raise
+
+    # recording
+
+    def _cells(self, number: int, array: np.ndarray) -> Cells | None:
+        try:
+            found = self.cells[number]
+        except KeyError:
+            found = self.cells[number] = self.observer.cells_of(self, number, array)
+        if found is not None and found.shape[: array.ndim] != array.shape:
+            found = self.cells[number] = self.observer.fresh(number, array)  # the name has got other memory
+        return found
+
+    def _touch(self, number: int, array: np.ndarray, key: Any, full: bool, kind: str, site: int) -> None:
+        cells = self._cells(number, array)
+        if cells is None:
+            return
+        if self.writes and site != self.step_site:
+            self.flush()
+        if key is None:
+            key = cells.full
+        if kind == "r":
+            self._read(cells, key, full, site, number)
+        elif kind == "w":
+            self._write(cells, key, full, site, array, False)
+        elif kind == "rw":
+            self._read(cells, key, full, site, number)
+            self._write(cells, key, full, site, array, False)
+        else:
+            self._read(cells, key, full, site, number, atomic=True)
+            self._write(cells, key, full, site, array, True)
+
+    def _scalar(self, cells: Cells, index: Index, site: int) -> None:
+        """The scalar unit reads an element. As an operand of an instruction the compiler waits for all pipes before."""
+        here = site == self.step_site
+        if here and self.step.parallel:
+            self._read(cells, index, False, site, -1, pipe=self.step.pipe)
+            return
+        if here and self.step.operator != "=" and self.observer.pipes:
+            self.observer.barrier(self.thread)
+        self._read(cells, index, False, site, -1, pipe=S)
+
+    def _thread(self, site: int, pipe: int | None) -> int:
+        """The thread of an access: the core, or the pipe that does it."""
+        if not self.observer.pipes:
+            return self.thread
+        if pipe is None:
+            pipe = self.step.pipe if site == self.step_site else V if self.core.kind == "V" else S
+        return self.thread + pipe
+
+    def _event(self, cells: Cells, site: int, atomic: bool, pipe: int | None = None) -> int:
+        observer = self.observer
+        thread = self._thread(site, pipe)
+        if pipe is None:
+            pipe = self.step.pipe if site == self.step_site else S
+        place = observer.place(self.step if site == self.step_site else None, site, pipe, self.sites)
+        time = observer.clocks.stamp(thread)
+        key = (place, thread, atomic)
+        found = self.known.get(key)
+        if found is not None and found[0] == time:
+            return found[1]
+        event = observer.events.add(self.base + thread - observer.offset(self.core), time, place, atomic)
+        self.known[key] = (time, event)
+        return event
+
+    def _read(
+        self, cells: Cells, key: Any, full: bool, site: int, number: int, atomic: bool = False, pipe: int | None = None
+    ) -> None:
+        state = cells.state
+        previous = state.writer.get(cells.shape, key, full)
+        if isinstance(previous, int):
+            if previous <= 0:
+                self._gap(cells, key, None, previous, site, number, pipe)
+        elif previous.size == 0:
+            return
+        elif previous.min() <= 0:
+            self._gap(cells, key, previous <= 0, previous, site, number, pipe)
+        if not cells.checked:
+            return
+        if pipe is None and self.step.gemm and site == self.step_site and number in self.step.operands:
+            pipe = MTE1
+        thread = self._thread(site, pipe)
+        event = 0
+        if not atomic:
+            bad = self.observer.unordered(previous, thread)
+            if bad is not None:
+                event = self._event(cells, site, False, pipe)
+                self._late_read(cells, key, full, bad, thread, event)
+        if state.displaced is not None and not atomic:
+            early = state.displaced.get(cells.shape, key, full)
+            bad = self.observer.unordered(early, thread)
+            if bad is not None:
+                event = event or self._event(cells, site, False, pipe)
+                self._conflicts(kinds.RAW, cells, early, bad & self.observer.events.atomic[np.abs(early)], event)
+        if atomic:
+            return
+        local = thread % self.observer.per_block
+        layer = state.reads.get(local)
+        event = event or self._event(cells, site, False, pipe)
+        if layer is None:
+            layer = state.reads[local] = Layer(state.writer.size)
+        elif cells.shared:
+            self._displace(cells, layer.get(cells.shape, key, full), key, full, thread)
+        layer.put(cells.shape, key, full, event)
+
+    def _late_read(self, cells: Cells, key: Any, full: bool, bad: Any, thread: int, event: int) -> None:
+        """A read that does not come after the write that it sees; another write of the same value may be in order."""
+        state = cells.state
+        if state.twin is not None:
+            twin = state.twin.get(cells.shape, key, full)
+            later = self.observer.unordered(twin, thread)
+            bad = bad & (np.asarray(twin) == 0) if later is None else bad & (later | (np.asarray(twin) == 0))
+        self._conflicts(kinds.RAW, cells, state.writer.get(cells.shape, key, full), bad, event)
+
+    def _displace(self, cells: Cells, old: Any, key: Any, full: bool, thread: int) -> None:
+        """Keep an access that a later one, which does not come after it, is about to push out of its layer."""
+        bad = self.observer.unordered(old, thread)
+        if bad is None:
+            return
+        state = cells.state
+        if state.displaced is None:
+            state.displaced = Layer(state.writer.size)
+        kept = state.displaced.get(cells.shape, key, full)
+        state.displaced.put(cells.shape, key, False, np.where(bad, np.abs(old), kept))
+
+    def _write(self, cells: Cells, key: Any, full: bool, site: int, array: np.ndarray, atomic: bool) -> None:
+        event = self._event(cells, site, atomic)
+        if cells.checked:
+            self._check_write(cells, key, full, site, array, event, atomic)
+        self.writes.append((cells, key, full, event))
+
+    def _check_write(
+        self, cells: Cells, key: Any, full: bool, site: int, array: np.ndarray, event: int, atomic: bool
+    ) -> None:
+        observer, state, shape = self.observer, cells.state, cells.shape
+        thread = self._thread(site, None)
+        found: list[tuple[str, Any, Any]] = []
+        layers = [(kinds.WAW, state.writer), (kinds.WAW, state.twin), (kinds.WAR, state.displaced)]
+        layers += [(kinds.WAR, layer) for layer in state.reads.values()]
+        for kind, layer in layers:
+            if layer is None:
+                continue
+            previous = layer.get(shape, key, full)
+            bad = observer.unordered(previous, thread)
+            if bad is None:
+                continue
+            if atomic:
+                if layer is state.writer:
+                    self._displace(cells, previous, key, full, thread)
+                bad = bad & ~observer.events.atomic[np.abs(previous)]
+            if np.any(bad):
+                found.append((kind, previous if isinstance(previous, int) else previous.copy(), bad))
+        if found and cells.shared and not atomic:
+            for suspect in self.suspects:
+                suspect.judge(observer)
+            self.suspects = [Suspect(self, cells, array, key, full, found, event)]
+        else:
+            for kind, previous, bad in found:
+                self._conflicts(kind, cells, previous, bad, event)
+        for layer in state.reads.values():
+            layer.put(shape, key, full, 0)
+        if state.displaced is not None and not atomic:
+            state.displaced.put(shape, key, full, 0)
+        if state.twin is not None:
+            state.twin.put(shape, key, full, 0)
+
+    def _gap(self, cells: Cells, key: Any, mask: Any, previous: Any, site: int, number: int, pipe: int | None) -> None:
+        """Something undefined is read."""
+        step = self.step if site == self.step_site and number >= 0 else None
+        self.gaps.append(Gap(cells, mask, previous, site, number, step, pipe))
+        if step is None:
+            gaps, self.gaps = self.gaps, []
+            for gap in gaps:
+                self.observer.report.uninitialised(self, gap)
+
+    def _conflicts(self, kind: str, cells: Cells, previous: Any, bad: Any, event: int, severity: str = "error") -> None:
+        """Report the distinct events among those that are bad."""
+        chosen = np.abs(np.asarray(previous))[np.asarray(bad)] if np.ndim(bad) else np.asarray([abs(int(previous))])
+        if np.ndim(bad) == 0 and not bad:
+            return
+        for number in np.unique(chosen)[:4]:
+            first = self.observer.party(int(number), "Read" if kind == kinds.WAR else "Write")
+            second = self.observer.party(event, "Read" if kind == kinds.RAW else "Write")
+            self.observer.report.add(conflict(kind, cells.memory, cells.name, first, second, severity))
+
+    def party(self, site: int, action: str, pipe: int | None = None) -> Party:
+        """This core, at a line."""
+        step = self.step if site == self.step_site else None
+        unit = (step.pipe if step is not None else S) if pipe is None else pipe
+        name = PIPES[unit] if not self.observer.gpu else ""
+        operator = step.operator if step is not None else ""
+        return Party(self.sites[site], action, self.observer.core_name(self.core), self.core.block, name, operator)
+
+
+class Suspect:
+    """An unordered write whose value decides: equal to what was there, it does no harm (both vector cores of a block
+    do the same work where a kernel ignores ``vid``; the compiler's own form of it, issue #1783)."""
+
+    def __init__(
+        self, access: Watched, cells: Cells, array: np.ndarray, key: Any, full: bool, found: list[Any], event: int
+    ) -> None:
+        self.access, self.cells, self.array, self.key, self.full = access, cells, array, key, full
+        self.found, self.event = found, event
+        self.before = array[key].copy()
+
+    def judge(self, observer: Observer) -> None:
+        """Report, or remember the other writer of the same value."""
+        after = np.asarray(self.array[self.key])
+        same = _bits_equal(np.asarray(self.before), after)
+        if len(self.cells.shape) > self.array.ndim:
+            same = same[..., None]  # several grains of a view's memory to an element
+        for kind, previous, bad in self.found:
+            wrong = np.asarray(bad) & ~same
+            if np.any(wrong):
+                self.access._conflicts(kind, self.cells, np.broadcast_to(previous, wrong.shape), wrong, self.event)
+            equal = np.asarray(bad) & same
+            if not np.any(equal):
+                continue
+            numbers = np.broadcast_to(np.abs(previous), equal.shape)
+            other = equal & ~observer.same_block(numbers, self.access.core.block)
+            if kind == kinds.WAW and np.any(other):
+                self.access._conflicts(kind, self.cells, numbers, other, self.event, kinds.NOTE)
+            if kind == kinds.WAW:
+                self._remember(numbers, equal)
+
+    def _remember(self, numbers: np.ndarray, equal: np.ndarray) -> None:
+        state = self.cells.state
+        if state.twin is None:
+            state.twin = Layer(state.writer.size)
+        kept = np.broadcast_to(np.asarray(state.twin.get(self.cells.shape, self.key, self.full)), equal.shape)
+        state.twin.put(self.cells.shape, self.key, False, np.where(equal, numbers, kept))
+
+
+def _bits_equal(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    if before.dtype.itemsize not in (1, 2, 4, 8) or before.dtype.hasobject:
+        return np.asarray(before == after)
+    kind = np.dtype(f"u{before.dtype.itemsize}")
+    return np.asarray(np.ascontiguousarray(before).view(kind) == np.ascontiguousarray(after).view(kind)).reshape(
+        before.shape
+    )
