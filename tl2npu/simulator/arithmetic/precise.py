@@ -1,4 +1,4 @@
-"""The arithmetic of the element types: every operation rounds to its type; products of matrices sum in fp32 or int32."""
+"""The arithmetic of the element types: every operation rounds to its type; matrix products sum in fp32 or int32."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Precise:
 
     @staticmethod
     def convert(x: Array, dtype: str, mode: str) -> Array:
-        """Ascend's vector cast: none, rint, floor, ceil, round, trunc or odd, also where a float becomes a narrower one.
+        """Ascend's vector cast: none, rint, floor, ceil, round, trunc or odd, also to a narrower float.
 
         Integers saturate. A float of the same type is rounded to a whole number (except ``none``). ``odd`` cuts off and
         sets the last bit of what is not exact.
@@ -233,6 +233,11 @@ class Precise:
     def argmin(x: np.ndarray) -> np.ndarray:
         """The first position of the smallest element along the last axis."""
         return np.argmin(x, axis=-1)
+
+    @staticmethod
+    def factor(x: np.ndarray) -> np.ndarray:
+        """The same numbers in the type that products of matrices are computed in."""
+        return x.astype(np.float32) if dtypes.is_float(x.dtype.name) and x.dtype.itemsize < 4 else x
 
     @staticmethod
     def matmul(x: Array, y: Array, dtype: str) -> Array:

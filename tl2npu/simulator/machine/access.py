@@ -31,6 +31,12 @@ class Access:
         self.registers: dict[str, Any] = {}
         """What the core keeps between instructions, such as the factor of ``T.set_deq_scale``."""
 
+    def begin(self, statement: int) -> None:
+        """A statement begins (its number in ``Runner.watched_statements``)."""
+
+    def settle(self) -> None:
+        """The core waits for another one, or is done."""
+
     # regions
 
     def view(self, number: int, array: np.ndarray, starts: Index, extents: Index, kind: str, site: int) -> np.ndarray:
@@ -56,7 +62,9 @@ class Access:
 
     def flat(self, number: int, array: np.ndarray, index: Index, count: int, kind: str, site: int) -> np.ndarray:
         """So many consecutive elements from an element on, flat."""
-        found = self.tail(number, array, index, "", site)[:count]
+        start = int(np.ravel_multi_index(index, array.shape))
+        all_of_it = array.reshape(-1) if kind == "r" else self.tail(number, array, (0,) * array.ndim, "", site)
+        found = all_of_it[start : start + count]
         if found.size < count:
             raise OutOfBounds(
                 f"out-of-bounds access: {count} elements from {self.names[number]}{list(index)} on, where only "
@@ -64,8 +72,7 @@ class Access:
                 self.sites[site],
             )
         if not self._quiet():
-            first = int(np.ravel_multi_index(index, array.shape))
-            self.touch(number, array, np.unravel_index(np.arange(first, first + count), array.shape), kind, site)
+            self.touch(number, array, np.unravel_index(np.arange(start, start + count), array.shape), kind, site)
         return found
 
     def touch(self, number: int, array: np.ndarray, key: Any, kind: str, site: int) -> None:

@@ -2,4 +2,18 @@
 
 from __future__ import annotations
 
-from tl2npu.simulator.operators import copies, fill, gemm, reduce  # noqa: F401
+from tl2npu.simulator.operators import (  # noqa: F401
+    atomics,
+    broadcasts,
+    casts,
+    copies,
+    fill,
+    gemm,
+    indexing,
+    masks,
+    reduce,
+    sorts,
+    system,
+    tile_arithmetic,
+    tile_blocks,
+)

@@ -2,19 +2,20 @@
 
 Extents come from the side that has them; a start index takes the other side's, aligned to the trailing axes
 (tilelang/language/copy.py:npu_copy_v2). The global side is clipped to the tensor; what a load clips away is filled with
-``pad_value`` (default 0) on the chip. The element type is converted on the way where source and destination differ:
-on-chip conversions to integers round to nearest even (CAST_RINT), others truncate.
+``pad_value`` (default 0) on the chip. The element type is converted on the way where source and destination differ: on
+an NPU's chip by the vector cast (common.h:copy_ub_to_ub, CAST_RINT), which saturates integers.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.machine.access import Index
 from tl2npu.simulator.machine.operand import Operand
+from tl2npu.simulator.operators.casts import converted
 from tl2npu.simulator.operators.registry import semantics
 
 
@@ -46,10 +47,41 @@ def gpu_copy(
 
 
 def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_below: bool) -> None:
-    """Move the source region to the destination region."""
+    """Move the source region to the destination region. ``clip_below``: as a GPU does."""
+    part = overlap(src, dst, clip_below)
+    if dst.memory != "global" and not part.full:
+        whole = dst.view(dst.starts, part.dst_extents, "w")
+        whole[...] = A.like(pad, whole)
+    if part.empty:
+        return
+    values = src.view(*part.source, "r")
+    target = dst.view(*part.target, "w")
+    if relu:
+        values = A.maximum(values, A.number(0, src.dtype))
+    if src.dtype != dst.dtype:
+        if not clip_below and src.memory != "global" and dst.memory != "global":
+            values = converted(A, values, src.dtype, dst.dtype, "rint", dst.access.registers)
+        else:
+            values = A.cast(values, dst.dtype)
+    target[...] = values if values.shape == target.shape else values.reshape(target.shape)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What a copy moves: start and extents on both sides. ``full``: all of the destination region."""
+
+    source: tuple[Index, Index]
+    target: tuple[Index, Index]
+    dst_extents: Index
+    full: bool
+    empty: bool
+
+
+def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
+    """The part of two regions that lies in both tensors. Raises SimulatorError where the extents do not agree."""
     src_extents, dst_extents = extents_of(src, dst)
-    src_lo, src_hi = _valid(src, src_extents, clip_below)
-    dst_lo, dst_hi = _valid(dst, dst_extents, clip_below)
+    src_lo, src_hi = _valid(src, src_extents, clip_below, dst.memory)
+    dst_lo, dst_hi = _valid(dst, dst_extents, clip_below, src.memory)
     src_axes = [n for n, e in enumerate(src_extents) if e != 1]
     dst_axes = [n for n, e in enumerate(dst_extents) if e != 1]
     if len(src_axes) != len(dst_axes):
@@ -68,11 +100,6 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
     )
     empty = outside or any(size <= 0 for size in sizes.values())
     full = not empty and all(sizes[a] == dst_extents[lows[a][1]] for a in src_axes)
-    if dst.memory != "global" and not full:
-        whole = dst.view(dst.starts, dst_extents, "w")
-        whole[...] = A.number(pad, dst.dtype) if isinstance(pad, (int, float)) else pad
-    if empty:
-        return
     src_start, src_size = list(src.starts), [1] * len(src_extents)
     dst_start, dst_size = list(dst.starts), [1] * len(dst_extents)
     for a in src_axes:
@@ -80,14 +107,8 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
         src_start[a] += low
         dst_start[b] += low
         src_size[a] = dst_size[b] = sizes[a]
-    values = src.view(tuple(src_start), tuple(src_size), "r")
-    target = dst.view(tuple(dst_start), tuple(dst_size), "w")
-    if relu:
-        values = A.maximum(values, A.number(0, src.dtype))
-    if src.dtype != dst.dtype:
-        local = src.memory != "global" and dst.memory != "global"
-        values = A.cast(values, dst.dtype, "rint" if local and dtypes.is_integer(dst.dtype) else "trunc")
-    target[...] = values if values.shape == target.shape else values.reshape(target.shape)
+    source, target = (tuple(src_start), tuple(src_size)), (tuple(dst_start), tuple(dst_size))
+    return Overlap(source, target, dst_extents, full, empty)
 
 
 def extents_of(src: Operand, dst: Operand) -> tuple[Index, Index]:
@@ -115,15 +136,19 @@ def _aligned(extents: Index, other: Operand) -> Index:
     return (1,) * (rank - len(extents)) + tuple(extents)
 
 
-def _valid(side: Operand, extents: Index, clip_below: bool) -> tuple[list[int], list[int]]:
-    """Per axis the part of the region, relative to its start, that lies in the tensor; all of it on the chip."""
+def _valid(side: Operand, extents: Index, clip_below: bool, other: str) -> tuple[list[int], list[int]]:
+    """Per axis the part of the region, relative to its start, that lies in the tensor; all of it on the chip.
+
+    Raises OutOfBounds for a region that begins before the tensor. One that begins behind it is empty, but not in a copy
+    to L1 or from L0C: those take no rows for all rows (common.h:copy_gm_to_l1, ``realTailM == 0``).
+    """
     low, high = [0] * len(extents), list(extents)
     if side.memory == "global":
         for axis, (start, extent, size) in enumerate(zip(side.starts, extents, side.array.shape, strict=True)):
-            high[axis] = min(extent, size - start)
+            high[axis] = max(min(extent, size - start), 0)
             if start < 0 and clip_below:
                 low[axis] = -start
-            if not clip_below and (start < 0 or (start >= size and extent > 0)):
+            if not clip_below and (start < 0 or (start >= size and extent > 0 and other in ("l1", "l0c"))):
                 side.access.outside(side.number, side.array, side.starts, extents, side.site)
     return low, high
 

@@ -14,7 +14,7 @@ _COMBINE = {"sum": "add", "max": "maximum", "min": "minimum"}
 
 
 def reduced(A: Any, kind: str, buffer: Any, out: Any, dim: int, clear: Any, real_shape: Any = None) -> None:
-    """``out (op)= kind(buffer, dim)``; ``out`` may keep or drop the axis. ``real_shape``: the part that counts (0: all)."""
+    """``out (op)= kind(buffer, dim)``; ``out`` may keep or drop the axis. ``real_shape``: the part that counts."""
     part = buffer
     if real_shape is not None and buffer.ndim == 2:
         part = buffer[tuple(slice(0, int(n) or size) for n, size in zip(real_shape, buffer.shape, strict=True))]

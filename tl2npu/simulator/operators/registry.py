@@ -25,7 +25,8 @@ class Meaning:
 
     ``reads``/``writes``: parameters that are buffers; one in both is updated. A parameter in ``reads`` may also be a
     number or one element. ``raw``: buffer operands arrive as ``machine.operand.Operand``, for operators that choose
-    themselves how much of a region they touch.
+    themselves how much of a region they touch. ``rebinds``: the parameter whose buffer is from then on the array that
+    the function returns. ``registers``: the function is given the core's registers, by name.
     """
 
     name: str
@@ -34,16 +35,25 @@ class Meaning:
     writes: tuple[str, ...]
     gpu: bool
     raw: bool = False
+    rebinds: str = ""
+    registers: bool = False
 
 
 _ASCEND: dict[str, Meaning] = {}
 _GPU: dict[str, Meaning] = {}
 REFUSED: dict[str, str] = {}
-"""Operator name -> why the simulator has no meaning for it."""
+"""Operator name -> why it has no meaning in an Ascend kernel here (in a GPU kernel it may have one)."""
 
 
 def semantics(
-    *names: str, reads: str = "", writes: str = "", gpu: bool = False, both: bool = False, raw: bool = False
+    *names: str,
+    reads: str = "",
+    writes: str = "",
+    gpu: bool = False,
+    both: bool = False,
+    raw: bool = False,
+    rebinds: str = "",
+    registers: bool = False,
 ) -> Callable[[Semantics], Semantics]:
     """Registers a function as the meaning of one or more operators.
 
@@ -53,7 +63,7 @@ def semantics(
 
     def register(function: Semantics) -> Semantics:
         for name in names:
-            meaning = Meaning(name, function, tuple(reads.split()), tuple(writes.split()), gpu, raw)
+            meaning = Meaning(name, function, tuple(reads.split()), tuple(writes.split()), gpu, raw, rebinds, registers)
             for table in (_ASCEND, _GPU) if both else (_GPU,) if gpu else (_ASCEND,):
                 if name in table:
                     raise ValueError(f"two meanings for {name}")
@@ -70,7 +80,9 @@ def refuse(reason: str, *names: str) -> None:
 
 
 def meaning(name: str, gpu: bool) -> Meaning | None:
-    """The meaning of an operator in one dialect; the other dialect's where only that has the name."""
+    """The meaning of an operator in one dialect; the other one's where only that has the name and it is not refused."""
+    if not gpu and name in REFUSED:
+        return None
     first, second = (_GPU, _ASCEND) if gpu else (_ASCEND, _GPU)
     return first.get(name) or second.get(name)
 

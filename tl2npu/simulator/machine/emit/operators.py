@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +11,9 @@ from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Expr, Load
 from tl2npu.simulator.ir.stmt import Op, Site
+from tl2npu.simulator.machine.emit.copies import Copies
 from tl2npu.simulator.machine.emit.state import tuple_code
-from tl2npu.simulator.machine.emit.windows import Windows
+from tl2npu.simulator.operators.density import require_dense
 from tl2npu.simulator.operators.registry import REFUSED, Meaning, meaning
 
 _WAITS = {"wait_cross_flag", "wait_flag", "sync_all", "sync_grid"}
@@ -20,7 +22,12 @@ _NOTHING = {"sync_threads", "sync_warp", "sync_global"}
 """Orders nothing between cores that run one after the other: the threads of a block are one program here."""
 
 
-class Operators(Windows):
+def is_sync(stmt: Any) -> bool:
+    """True for flags and barriers."""
+    return isinstance(stmt, Op) and stmt.name in _WAITS | _SETS | _NOTHING
+
+
+class Operators(Copies):
     """The code of operator calls."""
 
     def do_Op(self, stmt: Op) -> None:
@@ -34,16 +41,35 @@ class Operators(Windows):
         if self.lanes:
             self._element_op(stmt)
             return
+        copy = self.plain_copy(stmt) if self.direct else None
+        if copy is not None:
+            self.put_copy(copy)
+            return
+        require_dense(stmt)
         constants: dict[str, Any] = {}
         arguments: list[str] = []
         for name, value in stmt.args.items():
             code = self.argument(stmt, found, name, value)
+            if code is not None and self.watched is not None and name in found.writes:
+                code = code.replace("'rw'", self._update(stmt, found))
             if code is None:
                 constants[name] = value
             else:
                 arguments.append(f"{name}={code}")
+        if found.registers:
+            arguments.append("registers=X.registers")
         target = "".join(f"{self.buffer(buffer)} = " for buffer in self.replaced(stmt))
         self.call(found, constants, arguments, target)
+
+    def _update(self, stmt: Op, found: Meaning) -> str:
+        """The code of the kind of access to an operand that is updated, unless the operator is told to forget it."""
+        for name in ("init", "clear", "clear_accum"):
+            parameter = inspect.signature(found.function).parameters.get(name)
+            if parameter is not None:
+                value = stmt.args.get(name, parameter.default)
+                code = self.code(value) if isinstance(value, (Expr, int, bool)) else repr(value)
+                return f"('w' if {code} else 'rw')"
+        return "'rw'"
 
     def replaced(self, stmt: Op) -> list[Buffer]:
         """The buffer that an operator gives another array."""
