@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -155,12 +156,12 @@ class Precise:
     @staticmethod
     def name_of(array: np.ndarray) -> str:
         """The element type of an array."""
-        return array.dtype.name
+        return _name(array.dtype)
 
     @staticmethod
-    def accumulate(total: np.ndarray, value: np.ndarray) -> np.ndarray:
-        """``total + value``, the sum in the type of ``value`` (fp32 for narrow floats)."""
-        return total + value
+    def accumulate(total: np.ndarray, value: np.ndarray) -> None:
+        """``total += value``, the sum in the type of ``value`` (fp32 for narrow floats), rounded once."""
+        np.add(total, value, out=total, casting="unsafe")
 
     @staticmethod
     def poison(dtype: str) -> Any:
@@ -305,6 +306,11 @@ class Precise:
     def to_host(array: np.ndarray, dtype: str) -> np.ndarray:
         """The reverse of ``from_host``."""
         return array
+
+
+@functools.cache
+def _name(kind: np.dtype) -> str:
+    return kind.name
 
 
 _ROUND: dict[str, Callable[[Any], Any]] = {

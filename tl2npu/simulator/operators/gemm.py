@@ -19,7 +19,7 @@ def product(
     if clear:
         target[...] = value
     else:
-        target[...] = A.accumulate(target, value)
+        A.accumulate(target, value)
 
 
 def _matrix(x: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Binary, Call, Expr, Var, walk
-from tl2npu.simulator.ir.stmt import Site
+from tl2npu.simulator.ir.stmt import Site, Stmt
 
 
 @dataclass(eq=False)
@@ -39,6 +40,17 @@ class State:
     site: int = 0
     used: set[str] = field(default_factory=set)
     buffers: dict[int, Buffer] = field(default_factory=dict)
+    borrowed: frozenset[int] = frozenset()
+    """Tiles that stand for the part of a tensor that is copied to them."""
+    written: frozenset[int] = frozenset()
+    """Buffers that some core of the launch writes."""
+    copied: Counter[int] = field(default_factory=Counter)
+    """For each tile how many copies could lend it a part of a tensor instead."""
+    moved: Counter[int] = field(default_factory=Counter)
+    """For each tensor how many elements such copies move, as far as loops have constant lengths."""
+    trips: int = 1
+    watched: list[tuple[Stmt, bool, int]] | None = None
+    """Where statements get their numbers if an observer is to be told of each; whether in a ``T.Parallel``; line."""
     rebound: set[int] = field(default_factory=set)
     """Buffers whose array an operator replaces: nothing about their shape is known beforehand."""
 

@@ -16,7 +16,7 @@ from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.interval import interval
 from tl2npu.simulator.ir.stmt import Alloc, Break, Continue, For, If, Let, Op, Parallel, Scope, Stmt, Store, While
 from tl2npu.simulator.ir.stmt import walk as statements
-from tl2npu.simulator.machine.emit.operators import Operators
+from tl2npu.simulator.machine.emit.operators import Operators, is_sync
 from tl2npu.simulator.machine.operand import Operand
 
 
@@ -55,6 +55,9 @@ class Emitter(Operators):
     def statement(self, stmt: Stmt) -> None:
         """One statement."""
         self.site = self.site_of(stmt.site)
+        if self.watched is not None and isinstance(stmt, (Op, Store)) and not is_sync(stmt):
+            self.put(f"X.begin({len(self.watched)})")
+            self.watched.append((stmt, bool(self.rank), self.site))
         rule = getattr(self, f"do_{type(stmt).__name__}")
         try:
             rule(stmt)
@@ -103,8 +106,11 @@ class Emitter(Operators):
             self.put(f"for {name} in range({extent}):")
         else:
             self.put(f"for {name} in range({start}, {start} + ({extent}) * {stmt.step}, {stmt.step}):")
+        before = self.trips
+        self.trips *= stmt.extent if isinstance(stmt.extent, int) else 1
         with self.looping(self.mask):
             self.indented(stmt.body)
+        self.trips = before
 
     def _bound(self, stmt: For) -> None:
         """What values the loop variable can have."""

@@ -136,6 +136,11 @@ class Windows(Expressions):
             code += f"[{', '.join('0' if d else ':' for d in dropped)}]"
         return code
 
+    def slices(self, region: Region) -> str:
+        """The indices of a region that is inside of its buffer; axes of extent 1 are dropped."""
+        starts, extents = [self.code(s) for s in region.starts], [self.code(e) for e in region.extents]
+        return _slices(starts, extents, [extent == "1" for extent in extents])
+
     def contained(self, value: Region) -> bool:
         """True if a region lies in its buffer, whatever the variables are."""
         return value.buffer.number not in self.rebound and all(
