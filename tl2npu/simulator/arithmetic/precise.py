@@ -94,6 +94,20 @@ class Precise:
         """The smaller; NaN if one is NaN."""
         return np.minimum(x, y)
 
+    number_maximum = staticmethod(np.fmax)
+    number_minimum = staticmethod(np.fmin)
+    """The same, but the number if one is NaN: what a GPU does."""
+
+    @staticmethod
+    def number_max(x: Array, axis: int) -> Array:
+        """The largest along an axis that is no NaN."""
+        return np.fmax.reduce(x, axis=axis)
+
+    @staticmethod
+    def number_min(x: Array, axis: int) -> Array:
+        """The smallest along an axis that is no NaN."""
+        return np.fmin.reduce(x, axis=axis)
+
     @staticmethod
     def absolute(x: Array) -> Array:
         """The magnitude."""

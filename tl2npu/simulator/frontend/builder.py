@@ -104,6 +104,8 @@ class Builder:
 
     def store(self, buffer: Buffer, key: Any, value: Any) -> None:
         """``buffer[key] = value``; a slice on the left is a fill or a copy of a region."""
+        from tl2npu.simulator.frontend.gpu_names import contribution_of  # needs this module
+
         target = index(buffer, key)
         if isinstance(target, Region):
             if isinstance(value, (Region, Buffer)):
@@ -111,7 +113,8 @@ class Builder:
             else:
                 self.add(_statement("fill", {"buffer": target, "value": value}))
             return
-        self.add(Store(buffer, target.indices, self.scalar(value, buffer.dtype)))
+        scalar = self.scalar(value, buffer.dtype)
+        self.add(contribution_of(buffer, target.indices, scalar) or Store(buffer, target.indices, scalar))
 
     def scalar(self, value: Any, dtype: str | None = None) -> Any:
         """A number or expression, in ``dtype`` if that is given. Raises TraceError for anything else."""

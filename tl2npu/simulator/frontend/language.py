@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.simulator.errors import TraceError
-from tl2npu.simulator.frontend import loops, types
+from tl2npu.simulator.frontend import gpu_names, loops, types
 from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.frontend.kernel_frame import KernelFrame
 from tl2npu.simulator.frontend.operators import OperatorName
@@ -61,15 +61,6 @@ def const(names: str, dtype: Any = "int32") -> Any:
     builder = Builder.current()
     found = tuple(builder.constants.get(n.strip(), Var(n.strip())) for n in names.split(","))
     return found[0] if len(found) == 1 else found
-
-
-def empty(shape: Any, dtype: Any = "float32") -> Buffer:
-    """``T.empty`` (eager style): an output tensor."""
-    builder = Builder.current()
-    dims = tuple(plain(d) for d in shape) if isinstance(shape, (tuple, list)) else (plain(shape),)
-    buffer = Buffer("?", dims, types.dtype_name(dtype), "global", line=builder.here().line)
-    builder.kernel.outputs.append(buffer)
-    return buffer
 
 
 def view(buffer: Any, shape: Any = None, dtype: Any = None) -> Buffer:
@@ -279,9 +270,7 @@ NAMES: dict[str, Any] = {
     **{name: _scalar(name) for name in _SCALARS},
     **{name: _binary(op) for name, op in _BINARY.items()},
     **dict.fromkeys(("annotate_layout", "annotate_padding", "annotate_address", "annotate_l2_hit_ratio"), _nothing),
-    **dict.fromkeys(
-        ("annotate_safe_value", "annotate_restrict_buffers", "import_source", "assume", "func_attr"), _nothing
-    ),
+    **dict.fromkeys(("annotate_restrict_buffers", "import_source", "assume", "func_attr"), _nothing),
     **dict.fromkeys(("block_attr", "reads", "writes", "no_set_max_nreg", "disable_warp_group_reg_alloc"), _nothing),
     **{name: lambda *_, **__: Transparent() for name in ("attr", "block", "init", "allow_partial")},
     "max": _scalar("max"),
@@ -291,7 +280,6 @@ NAMES: dict[str, Any] = {
     "Select": _scalar("if_then_else"),
     "Not": lambda value: expr.negate(_value(value)),
     "bitwise_not": lambda value: ~_value(value),
-    "clamp": lambda value, low, high: expr.call("max", expr.call("min", _value(value), high), low),
     "cast": cast,
     "Cast": cast,
     "reinterpret": reinterpret,
@@ -337,7 +325,6 @@ NAMES: dict[str, Any] = {
     "dynamic": symbolic,
     "var": lambda dtype="int32": Var("v", types.dtype_name(dtype)),
     "const": const,
-    "empty": empty,
     "view": view,
     "reshape": view,
     "use_swizzle": use_swizzle,
@@ -354,6 +341,7 @@ NAMES: dict[str, Any] = {
     "BufferRegion": Region,
     "Ref": Reference,
     "Optional": Any,
+    **gpu_names.NAMES,
 }
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from tl2npu.dialects.ascend import OPERATORS as ASCEND
 from tl2npu.dialects.catalogue import Role
-from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
 from tl2npu.simulator.ir.expr import Expr, Load, Var, plain
+from tl2npu.simulator.operators import gpu_refused
 from tl2npu.simulator.operators.registry import gpu_signature
 
 _BUFFER_ROLES = {Role.READ, Role.WRITE, Role.READ_WRITE, Role.ACCUMULATE}
@@ -33,6 +34,10 @@ class OperatorName:
         bound = self._ascend(args, kwargs, site) if npu else None
         if bound is None:
             bound = gpu_signature(self.__name__, args, kwargs, site)
+        if bound is None and not npu:
+            reason = gpu_refused.reason(self.__name__)
+            if reason is not None:
+                raise UnsupportedOperator(f"T.{self.__name__}: {reason}", site)
         if bound is None:
             bound = self._ascend(args, kwargs, site)
         if bound is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tl2npu.simulator.ir.expr import Var
-from tl2npu.simulator.ir.stmt import Kernel, Launch, Op, Stmt
+from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Op, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import memories, vid
 from tl2npu.simulator.lowering.copier import Copier
@@ -28,8 +28,16 @@ def lower(kernel: Kernel, launch: Launch, reading: str = ACTUAL) -> Program:
     symbols = symbols_of(kernel.params)
     meets = any(isinstance(s, Op) and _meets(s) for s in statements(launch.body))
     if not launch.is_npu:
-        return Program(launch, [("G", 1, launch.body)], symbols, meets=meets)
+        return _gpu(kernel, launch, symbols, meets)
     return _npu(kernel, launch, reading, symbols, meets)
+
+
+def _gpu(kernel: Kernel, launch: Launch, symbols: list[Var], meets: bool) -> Program:
+    """One program for a block; what ``T.alloc_global`` makes is one tensor for all blocks."""
+    found = [s.buffer for s in statements(launch.body) if isinstance(s, Alloc)]
+    shared = list(dict.fromkeys(b for b in found if b.memory == "global"))
+    checks = not kernel.configs.get("tl.disable_safe_memory_legalize")
+    return Program(launch, [("G", 1, launch.body)], symbols, workspaces=shared, meets=meets, checks=checks)
 
 
 def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets: bool) -> Program:
@@ -53,7 +61,9 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
         guarded = {w.number for w in workspaces} if reading == IDEAL else set()
         synchronise(divided["C"], divided["V"], guarded)
     cores = [("C", 1, divided["C"]), ("V", vectors, divided["V"])]
-    return Program(launch, cores, symbols, workspaces=workspaces, meets=meets, vid=launch.vid if split is None else split)
+    return Program(
+        launch, cores, symbols, workspaces=workspaces, meets=meets, vid=launch.vid if split is None else split
+    )
 
 
 def _meets(stmt: Op) -> bool:

@@ -23,5 +23,7 @@ class Program:
     extra: list[Buffer] = field(default_factory=list)
     workspaces: list[Buffer] = field(default_factory=list)
     meets: bool = False
+    checks: bool = True
+    """On a GPU: the compiler puts every access of global memory under a bounds check."""
     vid: Var | None = None
     """The number of a vector core, where the program asks for it."""

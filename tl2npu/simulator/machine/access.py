@@ -30,6 +30,9 @@ class Access:
         self.core: Any = None
         self.registers: dict[str, Any] = {}
         """What the core keeps between instructions, such as the factor of ``T.set_deq_scale``."""
+        self.checked: frozenset[int] = frozenset()
+        """Tensors whose every access the compiler puts under a bounds check, as on a GPU: an element outside is read
+        as 0 and not written (src/transform/legalize_safe_memory_access.cc)."""
 
     def begin(self, statement: int) -> None:
         """A statement begins (its number in ``Runner.watched_statements``)."""
@@ -84,6 +87,8 @@ class Access:
         """One element."""
         for i, size in zip(index, array.shape, strict=True):
             if not 0 <= i < size:
+                if number in self.checked:
+                    return array.dtype.type(0)
                 self.outside(number, array, index, (1,) * len(index), site)
         self.touch(number, array, index, "r", site)
         return array[index]
@@ -92,6 +97,8 @@ class Access:
         """One element written."""
         for i, size in zip(index, array.shape, strict=True):
             if not 0 <= i < size:
+                if number in self.checked:
+                    return
                 self.outside(number, array, index, (1,) * len(index), site)
         self.touch(number, array, index, "w", site)
         array[index] = value
@@ -100,17 +107,19 @@ class Access:
 
     def gather(self, number: int, array: np.ndarray, index: Index, mask: Any, site: int) -> np.ndarray:
         """Elements at index arrays; lanes that the mask switches off read nothing (and give element 0)."""
-        safe, lanes = self._lanes(number, array, index, mask, site)
+        safe, lanes = self.lanes(number, array, index, mask, site)
         if lanes is None:
             self.touch(number, array, safe, "r", site)
         else:
             broadcast = np.broadcast_arrays(*safe, lanes)
             self.touch(number, array, tuple(i[broadcast[-1]] for i in broadcast[:-1]), "r", site)
+            if number in self.checked:
+                return np.where(broadcast[-1], array[tuple(broadcast[:-1])], array.dtype.type(0))
         return array[safe]
 
     def scatter(self, number: int, array: np.ndarray, index: Index, value: Any, mask: Any, site: int) -> None:
         """Elements written at index arrays."""
-        safe, lanes = self._lanes(number, array, index, mask, site)
+        safe, lanes = self.lanes(number, array, index, mask, site)
         value = np.asarray(value)
         if lanes is None:
             shape = np.broadcast_shapes(*(np.shape(i) for i in safe), value.shape)
@@ -172,14 +181,18 @@ class Access:
             self.sites[site],
         )
 
-    def _lanes(self, number: int, array: np.ndarray, index: Index, mask: Any, site: int) -> tuple[Index, Any]:
+    def lanes(self, number: int, array: np.ndarray, index: Index, mask: Any, site: int) -> tuple[Index, Any]:
+        """Index arrays that are inside, and the lanes that are on (None for all)."""
         off = mask is not None and not isinstance(mask, (bool, np.bool_))
         if mask is not None and not off and not mask:
             mask, off = np.zeros((1,) * max((np.ndim(i) for i in index), default=0), bool), True
         safe = []
         for axis, (i, size) in enumerate(zip(index, array.shape, strict=True)):
             bad = (np.asarray(i) < 0) | (np.asarray(i) >= size)
-            if bad.any():
+            if bad.any() and number in self.checked:
+                mask, off = (mask & ~bad if off else ~bad), True
+                i = np.where(bad, 0, i)
+            elif bad.any():
                 wrong = bad & mask if off else bad
                 if np.any(wrong):
                     at = np.broadcast_to(i, np.shape(wrong))[wrong].flat[0]

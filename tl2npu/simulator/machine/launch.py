@@ -54,6 +54,7 @@ class Runner:
     def __post_init__(self) -> None:
         self.launch: Launch = self.program.launch
         self.names = {b.number: b.name for b in self.parameters if isinstance(b, Buffer)}
+        self.checked: frozenset[int] = frozenset()
         self.cores = self._programs(direct=False)
         self.unwatched: list[Compiled] | None = None
 
@@ -72,11 +73,14 @@ class Runner:
         emitter = Emitter(not self.launch.is_npu, self.arithmetic, self.sites, direct, self._ranges(count))
         bodies = [inner for _, _, inner in self.program.cores]
         found = {s.buffer: None for inner in bodies for s in statements(inner) if isinstance(s, Alloc)}
-        allocated = list(dict.fromkeys([*found, *self.program.extra]))
+        shared = {w.number for w in self.program.workspaces}
+        allocated = [b for b in dict.fromkeys([*found, *self.program.extra]) if b.number not in shared]
         block_vars = [*self.launch.blocks, *([self.program.vid] if self.program.vid is not None else [])]
         symbols = list(dict.fromkeys(self.program.symbols))
         signature: list[Any] = [*symbols, *block_vars, *self.parameters_once(symbols), *allocated]
         source, space = emitter.program(signature, body)
+        if self.program.checks and not self.launch.is_npu:
+            self.checked |= {n for n, b in emitter.buffers.items() if b.memory == "global"}
         for number, buffer in emitter.buffers.items():
             self.names.setdefault(number, buffer.name)
         views = [b for b in emitter.buffers.values() if b not in signature]
@@ -156,6 +160,7 @@ class Runner:
         """How a core reaches memory."""
         access = Access(self.names, self.sites) if watch is None else watch.access(core, self.names, self.sites)
         access.core = core
+        access.checked = self.checked
         return access  # type: ignore[no-any-return]
 
     def memory(self, buffer: Buffer, known: dict[Var, Any], needed: bool) -> np.ndarray | None:

@@ -30,22 +30,6 @@ def copy(
     transfer(A, src, dst, pad=0 if pad_value is None else pad_value, relu=enable_relu, clip_below=False)
 
 
-@semantics("copy", "tma_copy", "async_copy", reads="src", writes="dst", gpu=True, raw=True)
-def gpu_copy(
-    A: Any,
-    src: Operand,
-    dst: Operand,
-    coalesced_width: Any = None,
-    disable_tma: bool = False,
-    eviction_policy: Any = None,
-    annotations: Any = None,
-    loop_layout: Any = None,
-    **_: Any,
-) -> None:
-    """GPU ``T.copy(src, dst)``: what lies outside of a global tensor is read as 0 and not written."""
-    transfer(A, src, dst, pad=0, relu=False, clip_below=True)
-
-
 def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_below: bool) -> None:
     """Move the source region to the destination region. ``clip_below``: as a GPU does."""
     part = overlap(src, dst, clip_below)

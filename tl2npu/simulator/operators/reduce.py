@@ -50,29 +50,3 @@ def reduce(
 ) -> None:
     """Ascend's ``T.reduce(buffer, out, "reduce_max", dim)``."""
     reduced(A, reduce_type.removeprefix("reduce_"), buffer, out, dim, clear, real_shape)
-
-
-def _gpu(kind: str, absolute: bool) -> Callable[..., None]:
-    def function(A: Any, buffer: Any, out: Any, dim: int = -1, clear: Any = True, batch: Any = 1, **_: Any) -> None:
-        reduced(A, kind, A.absolute(buffer) if absolute else buffer, out, dim, clear)
-
-    return function
-
-
-for _name, _kind, _absolute in (
-    ("reduce_sum", "sum", False),
-    ("reduce_max", "max", False),
-    ("reduce_min", "min", False),
-    ("reduce_abssum", "sum", True),
-    ("reduce_absmax", "max", True),
-):
-    semantics(_name, reads="buffer out", writes="out", gpu=True)(_gpu(_kind, _absolute))
-
-
-@semantics("cumsum", reads="src", writes="dst", gpu=True)
-def cumsum(A: Any, src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
-    """GPU ``T.cumsum``; without ``dst`` in place."""
-    target = src if dst is None else dst
-    part = np.flip(src, dim) if reverse else src
-    value = A.cumsum(part, dim)
-    target[...] = np.flip(value, dim) if reverse else value

@@ -17,9 +17,12 @@ from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unar
 from tl2npu.simulator.ir.interval import interval
 from tl2npu.simulator.machine.emit.integers import clz, popcount, truncdiv, wrap
 from tl2npu.simulator.machine.emit.state import State
+from tl2npu.simulator.operators.gpu_atomics import previous
 
 _FLOAT_OPS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _FUNCTIONS = {"max": "maximum", "min": "minimum", "abs": "absolute"}
+_GPU_FUNCTIONS = {"max": "number_maximum", "min": "number_minimum", "round": "nearbyint"}
+"""On a GPU the extremum of a NaN and a number is the number, and halves round to even (codegen_cuda.cc)."""
 _COMPARE = {"<": "less", "<=": "less_equal", "==": "equal"}
 _WRAPPING = {"+", "-", "*", "<<"}
 
@@ -143,6 +146,8 @@ class Expressions(State):
     def of_Call(self, e: Call) -> str:
         if e.name == "if_then_else":
             return self._choice(e)
+        if e.name == "atomic":
+            return self._atomic(e)
         if e.name in ("any_of", "all_of"):
             region = self.view(e.args[0], "r")  # type: ignore[arg-type]
             return f"bool(np.{e.name[:3]}({region} != 0))"
@@ -154,10 +159,25 @@ class Expressions(State):
         if not any(dtypes.is_float(k) for k in kinds[:2]):
             return self._integer_call(e, [self.code(a) for a in e.args])
         name = _FUNCTIONS.get(e.name, e.name)
+        if self.gpu and e.name in _GPU_FUNCTIONS:
+            name = _GPU_FUNCTIONS[e.name]
         if not hasattr(self.arithmetic, name):
             raise UnsupportedOperator(f"T.{e.name} has no meaning in the simulator")
         kind = next((a.dtype for a in e.args if isinstance(a, Expr)), "float32")
         return f"A.{name}({', '.join(self.typed(a, kind) for a in e.args)})"
+
+    def _atomic(self, e: Call) -> str:
+        """An atomic update that gives what was there before; inside of a ``T.Parallel`` one after the other."""
+        target, value, kind = e.args
+        assert isinstance(target, Load)
+        self.space["_previous"] = previous
+        buffer, index = self.buffer(target.buffer), self.tuple(target.indices)
+        place = f"(X, {target.buffer.number}, {buffer}, {index}, {self.site})"
+        lanes = [f"np.shape({self.names[v]})" for v, axis in self.lanes.items() if axis >= 0]
+        shape = f"np.broadcast_shapes({', '.join(lanes)})" if lanes else "()"
+        typed = self.typed(value, e.dtype) if dtypes.is_float(e.dtype) else self.code(value)
+        code = f"_previous(A, {kind!r}, {place}, {typed}, {self.mask or 'None'}, {e.dtype!r}, {shape})"
+        return code if lanes else f"int({code})" if dtypes.is_integer(e.dtype) else f"{code}[()]"
 
     def _reinterpret(self, e: Call) -> str:
         """The same bits as another type. Only numbers have bits."""

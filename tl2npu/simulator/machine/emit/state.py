@@ -93,7 +93,10 @@ class State:
 
     def spans(self, value: Any) -> bool:
         """True if a value differs between lanes."""
-        return bool(self.lanes) and any(isinstance(e, Var) and e in self.lanes for e in walk(value))
+        return bool(self.lanes) and any(
+            (isinstance(e, Var) and e in self.lanes) or (isinstance(e, Call) and e.name == "atomic")
+            for e in walk(value)
+        )
 
     def code(self, value: Any) -> str:
         """The Python code of an expression."""

@@ -39,8 +39,8 @@ class Windows(Expressions):
         name, number = self.buffer(e.buffer), e.buffer.number
         if window is None:
             return f"X.gather({number}, {name}, {self.tuple(e.indices)}, {self.mask or 'None'}, {self.site})"
-        if self.mask and not (self.direct and window.inside):
-            return f"X.guarded({number}, {name}, {self.guard(window)}, {self.mask}, {self.site})"
+        if (self.mask or self.loose(window)) and not (self.direct and window.inside):
+            return f"X.guarded({number}, {name}, {self.guard(window)}, {self.mask or 'True'}, {self.site})"
         return self.rectangle(window, "r")
 
     def put_lanes(self, buffer: Buffer, indices: tuple[Any, ...], value: str) -> None:
@@ -51,8 +51,9 @@ class Windows(Expressions):
         if window is None or set(window.layout.kept) != active:
             index = self.tuple(indices)
             self.put(f"X.scatter({number}, {name}, {index}, {value}, {self.mask or 'None'}, {self.site})")
-        elif self.mask:
-            self.put(f"X.put_guarded({number}, {name}, {self.guard(window)}, {value}, {self.mask}, {self.site})")
+        elif self.mask or self.loose(window):
+            where = f"{value}, {self.mask or 'True'}"
+            self.put(f"X.put_guarded({number}, {name}, {self.guard(window)}, {where}, {self.site})")
         else:
             self.put(f"{self.rectangle(window, 'w')}[...] = {value}")
 
@@ -60,6 +61,10 @@ class Windows(Expressions):
         """A rectangle for an access under a mask, of which only the lanes that are on have to be inside."""
         layout = self.constant(window.layout)
         return f"{tuple_code(list(window.starts))}, {tuple_code(list(window.extents))}, {layout}"
+
+    def loose(self, window: Window) -> bool:
+        """True for a rectangle that may reach out of a tensor where the compiler guards every access: on a GPU."""
+        return self.gpu and window.buffer.memory == "global" and not window.inside
 
     def rectangle(self, window: Window, kind: str) -> str:
         """A rectangle as a view with the axes of the lanes."""
