@@ -61,6 +61,10 @@ def cli() -> None:
 )
 @click.option("--explain", is_flag=True, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")
+@click.option(
+    "--verify", is_flag=True, help="EXECUTE each file, old and migrated, and take back the kernels that fail."
+)
+@click.option("--verify-timeout", type=float, metavar="SECONDS", help="Time for each executed kernel.  [default: 120]")
 @_common_options
 def migrate(
     paths: tuple[Path, ...],
@@ -69,6 +73,7 @@ def migrate(
     output: Path | None,
     explain: bool,
     allow_dirty: bool,
+    verify: bool,
     stdin_filename: Path | None,
     jobs: int,
     style: str,
@@ -81,8 +86,9 @@ def migrate(
 
     --select and --ignore choose which diagnostics are reported. They do not choose what is migrated.
 
-    Exit codes: 0 clean, 1 a kernel was refused (or, with --check, a file would change), 2 a file or an option could not
-    be used. The code of the files is never executed.
+    Exit codes: 0 clean, 1 a kernel was refused (or, with --check, a file would change; or, with --verify, a kernel
+    that was migrated could not be executed), 2 a file or an option could not be used. Without --verify the code of the
+    files is never executed.
     """
     from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
 
@@ -103,7 +109,8 @@ def migrate(
     else:
         sink = ToStream(stdout) if standard_input else ToFiles(allow_dirty)
     options = _options(paths, stdin_filename, settings)
-    finished, code = _run(paths, "migrate", options, sink, check, stdin_filename, jobs, debug)
+    task = "verify" if verify else "migrate"
+    finished, code = _run(paths, task, options, sink, check, stdin_filename, jobs, debug)
     taken = diff or (standard_input and not check and output is None)
     written = not (diff or check)
     _print(finished, "migrate", style, report, quiet, explain, written, to_stderr=taken)
@@ -133,6 +140,103 @@ def check(
     finished, code = _run(paths, "check", options, Nowhere(), False, stdin_filename, jobs, debug)
     _print(finished, "check", style, report, quiet, explain=False, written=False, to_stderr=False)
     sys.exit(code)
+
+
+_DEVICE = click.option("--device", type=click.Choice(["A2", "A3", "A5"]), help="Whose memories.  [default: A2]")
+_ARITHMETIC = click.option(
+    "--arithmetic",
+    type=click.Choice(["precise", "algebraic", "structure"]),
+    default="precise",
+    show_default=True,
+    help="Rounded like the element types, exact in a ring, or control flow and copies only.",
+)
+_STYLE = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+_REPORT = click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there.")
+
+
+@cli.command(context_settings={"allow_interspersed_args": False})
+@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@_ARITHMETIC
+@click.option(
+    "--reading",
+    type=click.Choice(["actual", "ideal"]),
+    default="actual",
+    show_default=True,
+    help="Developer mode as the compiler reads it, or as its author means it.",
+)
+@click.option(
+    "--hazards",
+    type=click.Choice(["off", "warn", "fatal"]),
+    default="warn",
+    show_default=True,
+    help="Look for races, reads of unwritten memory, flags that do not pair.",
+)
+@_DEVICE
+@_STYLE
+@_REPORT
+def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **settings: Any) -> None:
+    """EXECUTE a script with its kernels on the simulator: no NPU, no GPU, no TileLang.
+
+    Options stand before SCRIPT, what follows are its own arguments. Its output goes where it goes; what is said about
+    launches and hazards goes to standard error, or to the file of --report.
+
+    The exit code is the script's, or 1 if hazards are fatal and there was one.
+    """
+    from tl2npu.report import run as reports
+    from tl2npu.verify.script import run_file
+    from tl2npu.verify.settings import Settings
+
+    result = run_file(script, Settings(**_given(settings), script_args=args))
+    _say(reports.as_json(result) if style == "json" else reports.text(result), report, to_stderr=True)
+    sys.exit(result.exit_code)
+
+
+@cli.command()
+@click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+@click.option(
+    "--backend", type=click.Choice(["sim", "pto", "npu"]), default="sim", show_default=True, help="What runs."
+)
+@click.option("--args", "calls", multiple=True, metavar="CALL", help="Run this call: 'matmul(M=256, N=256, block=64)'.")
+@click.option(
+    "--case", type=click.Path(path_type=Path, dir_okay=False), help="Run `factory` and `args` of a TOML file."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Draws the inputs of calls.")
+@click.option(
+    "--input", "inputs", multiple=True, metavar="NAME=EXPR", help="A tensor: an expression of np, rng, shape."
+)
+@click.option("--symbol", "symbols", multiple=True, metavar="NAME=N", help="A symbolic extent.  [default: 256]")
+@click.option("--shrink", is_flag=True, help="Make the extents of calls smaller; several tiles remain.")
+@click.option("--script-args", metavar="TEXT", help="Arguments of the scripts, as a shell would split them.")
+@click.option("--timeout", type=float, metavar="SECONDS", help="Time for each kernel.  [default: 120]")
+@click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
+@click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
+@click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
+@_ARITHMETIC
+@_DEVICE
+@_STYLE
+@_REPORT
+def verify(old: Path, new: Path | None, threads: str | None, style: str, report: Path | None, **given: Any) -> None:
+    """EXECUTE two files, launch by launch on the same inputs, and compare the results.
+
+    Without NEW the migration of OLD is verified. The launches are those of OLD, run as a script, or the calls of --args
+    and --case with drawn inputs.
+
+    Exit codes: 0 verified, 1 not, 2 a file or an option could not be used.
+    """
+    from tl2npu.report import verify as reports
+    from tl2npu.verify.command import exit_code, verify_files
+    from tl2npu.verify.settings import UsageError, settings_of
+
+    options = _options((old,), None, {"threads": threads, "device": given["device"]})
+    try:
+        result = verify_files(old, new, settings_of(given, options), options)
+    except UsageError as error:
+        raise click.UsageError(str(error)) from None
+    color = style == "text" and report is None and _wants_color(sys.stdout)
+    _say(reports.as_json(result) if style == "json" else reports.text(result, color), report, to_stderr=False)
+    sys.exit(exit_code(result))
 
 
 @cli.command()
@@ -180,6 +284,22 @@ def main() -> None:
             raise
         click.echo(f"tl2npu: internal error: {type(error).__name__}: {error}", err=True)
         sys.exit(2)
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that the command line has; the others keep their defaults."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _say(text: str, report: Path | None, to_stderr: bool) -> None:
+    """Write a report to its file, else to a stream."""
+    if report is None:
+        click.echo(text, nl=False, err=to_stderr, color=True if "\x1b" in text else None)
+        return
+    try:
+        report.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"cannot write {report}: {error.strerror}") from None
 
 
 def _is_stdin(paths: tuple[Path, ...]) -> bool:

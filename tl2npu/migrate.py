@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -48,7 +48,7 @@ class Attempt:
 
 
 def migrate_text(
-    text: str, path: str, options: Options, leave: Mapping[int, Diagnostic] = MappingProxyType({})
+    text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]] = MappingProxyType({})
 ) -> FileResult:
     """Migrate every kernel of a file.
 
@@ -98,15 +98,15 @@ def _inside(index: Index, node: cst.CSTNode, factory: cst.CSTNode) -> bool:
 
 
 def _best_form(
-    start: Job, suppressions: Suppressions, leave: Mapping[int, Diagnostic]
+    start: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, Job]:
     options = start.options
     line = start.line(start.located.node)
     try:
         kind = traits(start)
         if line in leave:
-            start.notes.append(leave[line])
-            return _refused(start, line, kind.style, leave[line].message), start
+            start.notes += leave[line]
+            return _refused(start, line, kind.style, leave[line][0].message), start
         if kind.style in ("gpu", "unknown"):
             code = "TL101" if kind.style == "gpu" else "TL902"
             text = "a GPU kernel" if kind.style == "gpu" else "a prim_func without a kernel launch"

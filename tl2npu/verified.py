@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tl2npu.results import Diagnostic, Verified
@@ -14,14 +15,14 @@ Status = Literal["verified", "failed", "not verified"]
 class Fault:
     """Something that a kernel did and must not do.
 
-    ``kind`` is ``hazard`` or the name of the error; ``message`` names buffers and both lines of a hazard. ``file`` and
-    ``line`` are where it was noticed, the line 0 where there is none.
+    ``kind`` names it (``RAW``, ``uninitialised-read``, ...); ``message`` names buffers and both lines. ``severity`` is
+    ``note`` for what is legal and only superfluous. ``details`` are plain values for reports that machines read.
     """
 
     kind: str
     message: str
-    file: str = ""
-    line: int = 0
+    severity: Literal["error", "note"] = "error"
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class ScriptCheck:
 class VerifyResult:
     """Everything about one verification. ``error`` is set where it could not even begin.
 
-    ``new`` is None for the old file migrated in memory. ``ok`` holds only if at least one launch was compared, all agreed
-    and every kernel that differs between old and new was among them.
+    ``new`` is None for the old file migrated in memory. ``ok`` holds only if at least one launch was compared, all
+    agreed and every kernel that differs between old and new was among them.
     """
 
     old: str

@@ -8,7 +8,19 @@ from tl2npu.migrate import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.rules import Example, Rule, load_rules
+from tl2npu.verify.migration import migrate_verified
+from tl2npu.verify.settings import Settings
 
+# What is found by executing the example: with these settings, in a process of its own where that matters.
+EXECUTED = {
+    "TL906": Settings(),
+    "TL907": Settings(),
+    "TL908": Settings(),
+    "TL909": Settings(),
+    "TL910": Settings(),
+    "TL911": Settings(timeout=4.0),
+    "TL912": Settings(backend="npu"),
+}
 # What needs an option that the command line sets.
 OPTIONS = {
     "TL234": Options(threads="1"),
@@ -28,6 +40,8 @@ def of_kind(kind: str) -> pytest.MarkDecorator:
 def run(page: Rule, example: Example) -> FileResult:
     """Limits are what ``check`` finds in the output; everything else is what ``migrate`` says."""
     path = f"{page.code.lower()}.py"
+    if page.code in EXECUTED:
+        return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     if page.group == "output" and page.code != "TL883":
         return check_text(example.text, path, Options())
     return migrate_text(example.text, path, OPTIONS.get(page.code, Options()))

@@ -1,4 +1,4 @@
-"""Reads the calls that a user gives: ``--args 'matmul(M=256, N=256)'``, a ``case.toml``, ``--input NAME=EXPRESSION``."""
+"""Reads the calls that a user gives: ``--args 'matmul(M=256, N=256)'``, a ``case.toml``, ``--input NAME=EXPR``."""
 
 from __future__ import annotations
 

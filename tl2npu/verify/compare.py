@@ -1,9 +1,9 @@
 """Are two results equal? Tolerances by element type and by what the kernel computes; infinities and NaN in place.
 
-The relative tolerances are those of the Ascend operator tests: float16 1e-3, float32 1e-5, bfloat16 1e-2, integers 0; for
-attention and large products float16 5e-3, for these and for normalisations float32 1e-4. The absolute tolerance is the relative one
-times the root mean square of the old result: what is small compared with its neighbours is not held to more digits
-than they have.
+The relative tolerances are those of the Ascend operator tests: float16 1e-3, float32 1e-5, bfloat16 1e-2, integers 0;
+for attention and large products float16 5e-3, for these and for normalisations float32 1e-4. The absolute tolerance is
+the relative one times the root mean square of the old result: what is small compared with its neighbours is not held
+to more digits than they have.
 """
 
 from __future__ import annotations
@@ -109,4 +109,3 @@ def _wide(array: np.ndarray) -> np.ndarray:
             return array.view(np.int64)  # as bits: equal values have equal ones
         return array.astype(np.int64)
     return array.astype(np.float64)
-

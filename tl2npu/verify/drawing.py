@@ -21,11 +21,14 @@ SYMBOLIC_EXTENT = 256
 
 @dataclass(frozen=True)
 class Drawn:
-    """``given``: the tensors and scalars that the call passes, by name; ``values`` those of the symbols; ``said``: what
-    was drawn, for the report."""
+    """``tensors`` and ``scalars`` that the call passes, by name; ``symbols``: values of symbolic extents.
 
-    given: dict[str, Any]
-    values: dict[Var, Any]
+    ``said``: what was drawn, for the report.
+    """
+
+    tensors: dict[str, np.ndarray]
+    scalars: dict[str, Any]
+    symbols: dict[Var, Any]
     said: tuple[str, ...]
 
 
@@ -54,22 +57,26 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
     shapes = {p.name: _shape(p, values) for p in params if isinstance(p, Buffer)}
     bound = min((size for shape in shapes.values() for size in shape if size > 1), default=2)
     bound = min(bound, 128)
-    given: dict[str, Any] = {}
+    tensors: dict[str, np.ndarray] = {}
+    scalars: dict[str, Any] = {}
     for param in params:
-        if param.name in made:
+        name = param.name
+        if name in made:
             continue
-        rng = np.random.default_rng([seed, zlib.crc32(param.name.encode())])
-        if param.name in inputs:
-            given[param.name] = _evaluated(param, shapes.get(param.name), inputs[param.name], rng)
-            said.append(f"{param.name} = {inputs[param.name]}")
-            continue
+        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         if isinstance(param, Var):
-            given[param.name] = _scalar(param, symbols, rng, bound)
-            said.append(f"{param.name} = {given[param.name]}")
-            continue
-        given[param.name], text = _tensor(param.dtype, shapes[param.name], rng, bound)
-        said.append(f"{param.name} {text}")
-    return Drawn(given, values, tuple(said))
+            if name in inputs:
+                scalars[name] = _evaluated(name, inputs[name], rng, None, param.dtype)
+            else:
+                scalars[name] = _scalar(param, symbols, rng, bound)
+            said.append(f"{name} = {scalars[name]}")
+        elif name in inputs:
+            tensors[name] = _evaluated(name, inputs[name], rng, shapes[name], param.dtype)
+            said.append(f"{name} = {inputs[name]}")
+        else:
+            tensors[name], text = _tensor(param.dtype, shapes[name], rng, bound)
+            said.append(f"{name} {text}")
+    return Drawn(tensors, scalars, values, tuple(said))
 
 
 def _shape(param: Buffer, values: dict[Var, Any]) -> tuple[int, ...]:
@@ -97,12 +104,12 @@ def _scalar(param: Var, symbols: Mapping[str, int], rng: Any, bound: int) -> Any
     return bool(rng.integers(0, 2)) if param.dtype == "bool" else int(rng.integers(1, bound))
 
 
-def _evaluated(param: Any, shape: tuple[int, ...] | None, text: str, rng: Any) -> Any:
-    space = {"np": np, "rng": rng, "shape": shape}
+def _evaluated(name: str, text: str, rng: Any, shape: tuple[int, ...] | None, dtype: str) -> Any:
+    """An expression of the user; a scalar where there is no shape."""
     try:
-        value = eval(text, {"__builtins__": {}}, space)
+        value = eval(text, {"__builtins__": {}, "np": np, "rng": rng, "shape": shape})
         if shape is None:
-            return value.item() if hasattr(value, "item") else value
-        return np.array(np.broadcast_to(np.asarray(value), shape).astype(dtypes.numpy_dtype(param.dtype)))
+            return np.asarray(value).item()
+        return np.array(np.broadcast_to(np.asarray(value), shape).astype(dtypes.numpy_dtype(dtype)))
     except Exception as error:
-        raise UsageError(f"--input {param.name}={text}: {type(error).__name__}: {error}") from None
+        raise UsageError(f"--input {name}={text}: {type(error).__name__}: {error}") from None

@@ -22,21 +22,25 @@ from types import ModuleType
 from typing import Any, Literal
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.standin.jit import Factory
 from tl2npu.simulator.standin.package import installed
+from tl2npu.simulator.standin.session import Session
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.drawing import draw
 from tl2npu.verify.launching import CannotBuild, allocate, build, named
 from tl2npu.verify.loading import Source, execute, torch_importable
 from tl2npu.verify.naming import line_of, name_of
 from tl2npu.verify.recording import Arrays, Recorder, Recording, TooLarge
-from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, same_inputs
+from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, same_inputs
 from tl2npu.verify.sessions import Observed, observe
-from tl2npu.verify.settings import Settings, UsageError
+from tl2npu.verify.settings import Call, Settings, UsageError
 from tl2npu.verify.shrink import shrunk
 
 Event = dict[str, Any]
 Emit = Callable[[Event], None]
+Keep = Callable[[Any, Arrays, dict[str, Any], Callable[[], None]], None]
 
 
 @dataclass(frozen=True)
@@ -64,18 +68,18 @@ def _observe(job: Job, reading: Literal["actual", "ideal"] = "actual") -> Observ
 def _record(job: Job, emit: Emit) -> int:
     """Run the old file, or the calls that were asked for, and keep every launch."""
     observed = _observe(job)
-    recorder = Recorder(Path(job.folder))
+    recorder = Recorder(Path(job.folder), observed.writers)
 
-    def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], Any]) -> None:
+    def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
         emit({"event": "start", "kernel": name})
-        observed.faults.clear()
+        observed.clear()
         try:
             recorder.record(compiled, arrays, scalars, run_it)
         except SimulatorError as error:
             _told(emit, error, "the old kernel", name)
             raise
-        for fault in observed.faults:
+        for fault in observed.errors:
             emit({"event": "problem", "code": FAULTY, "message": f"the old kernel: {fault.message}", "kernel": name})
         emit({"event": "launched", "kernel": name, "line": line_of(compiled)})
         emit({"event": "stop"})
@@ -87,33 +91,15 @@ def _record(job: Job, emit: Emit) -> int:
         return _as_script(job.source, job.settings, emit, "the old kernel")
 
 
-def _record_calls(job: Job, observed: Observed, keep: Any, emit: Emit) -> int:
-    settings, session = job.settings, observed.session
-    failed = False
-    with installed(session):
-        module = _load(job.source, settings, emit)
-        for call in settings.calls if module is not None else ():
+def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
+    with installed(observed.session):
+        module = _load(job.source, job.settings, emit)
+        if module is None:
+            return 1
+        failed = False
+        for call in job.settings.calls:
             try:
-                arguments = call.arguments
-                if settings.shrink:
-                    arguments, said = shrunk(lambda a, f=call.factory: build(module, f, a, session).kernel, arguments)  # type: ignore[misc]
-                    emit({"event": "note", "text": f"{call.factory}: {said}"})
-                assert module is not None
-                compiled = build(module, call.factory, arguments, session)
-                drawn = draw(compiled, settings.seed, settings.inputs, settings.symbols)
-                if drawn.said:
-                    text = f"inputs of {name_of(compiled)} (seed {settings.seed}): {'; '.join(drawn.said)}"
-                    emit({"event": "note", "text": text})
-                known = {p: v for p, v in drawn.values.items()}
-                scalars = {p: drawn.given[p.name] for p in compiled.kernel.params if p.name in drawn.given}
-                scalars = {p: v for p, v in scalars.items() if not hasattr(v, "shape")}
-                tensors = {n: v for n, v in drawn.given.items() if hasattr(v, "shape")}
-                arrays = allocate(compiled, session, tensors, known | scalars)
-
-                def go(compiled: Any = compiled, arrays: Any = arrays, scalars: Any = scalars) -> None:
-                    session.execute(compiled, compiled.kernel, arrays, scalars)
-
-                keep(compiled, named(compiled, arrays), {p.name: v for p, v in scalars.items()}, go)
+                _call(module, call, job.settings, observed.session, keep, emit)
             except UsageError as error:
                 emit({"event": "usage", "message": str(error)})
                 return 2
@@ -126,7 +112,33 @@ def _record_calls(job: Job, observed: Observed, keep: Any, emit: Emit) -> int:
             except Exception as error:
                 failed = True
                 _problem(emit, UNVERIFIED, f"{call}: {type(error).__name__}: {error}", factory=call.factory)
-    return int(module is None or failed)
+    return int(failed)
+
+
+def _call(module: ModuleType, call: Call, settings: Settings, session: Session, keep: Keep, emit: Emit) -> None:
+    """Build the kernel of a call, draw its inputs and run it."""
+
+    def trace(arguments: dict[str, Any]) -> Kernel:
+        return build(module, call.factory, arguments, session).kernel
+
+    arguments = call.arguments
+    if settings.shrink:
+        arguments, said = shrunk(trace, arguments)
+        emit({"event": "note", "text": f"{call.factory}: {said}"})
+    compiled = build(module, call.factory, arguments, session)
+    drawn = draw(compiled, settings.seed, settings.inputs, settings.symbols)
+    if drawn.said:
+        text = f"inputs of {name_of(compiled)} (seed {settings.seed}): {'; '.join(drawn.said)}"
+        emit({"event": "note", "text": text})
+    scalars = {
+        p: drawn.scalars[p.name] for p in compiled.kernel.params if isinstance(p, Var) and p.name in drawn.scalars
+    }
+    arrays = allocate(compiled, session, drawn.tensors, {**drawn.symbols, **scalars})
+
+    def go() -> None:
+        session.execute(compiled, compiled.kernel, arrays, scalars)
+
+    keep(compiled, named(compiled, arrays), drawn.scalars, go)
 
 
 def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
@@ -197,16 +209,16 @@ def _script(job: Job, emit: Emit) -> int:
         recording = waiting.pop((name, turn), None)
         emit({"event": "start", "kernel": name})
         same = recording is not None and same_inputs(recording, arrays, scalars)
-        observed.faults.clear()
+        observed.clear()
         try:
             run_it()
         except SimulatorError as error:
             _told(emit, error, "the new kernel", name)
             raise
-        for fault in observed.faults:
+        for fault in observed.errors:
             emit({"event": "problem", "code": FAULTY, "message": f"the new kernel: {fault.message}", "kernel": name})
         if recording is not None:
-            done = recordings.copies(arrays) if same else None
+            done = Outcome(recordings.copies(arrays), writers=observed.writers) if same else None
             emit({"event": "comparison", **asdict(judge.compare(recording, compiled, done))})
         emit({"event": "stop"})
 
@@ -257,6 +269,4 @@ def _told(emit: Emit, error: SimulatorError, who: str, kernel: str | None = None
 def _problem(
     emit: Emit, code: str, message: str, kernel: str | None = None, factory: str | None = None, line: int = 0
 ) -> None:
-    emit(
-        {"event": "problem", "code": code, "message": message, "kernel": kernel, "factory": factory, "line": line}
-    )
+    emit({"event": "problem", "code": code, "message": message, "kernel": kernel, "factory": factory, "line": line})

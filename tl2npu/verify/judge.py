@@ -6,7 +6,6 @@ import ast
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from tl2npu.codes import CODES
 from tl2npu.results import Diagnostic, Verified
@@ -67,8 +66,8 @@ def verify(
 ) -> VerifyResult:
     """Run both files and compare them.
 
-    ``changed`` names the kernels that have to be verified; by default those in outermost functions whose text differs, and
-    all where no text differs. Raises UsageError for settings that do not fit the file.
+    ``changed`` names the kernels that have to be verified; by default those in outermost functions whose text differs,
+    and all where no text differs. Raises UsageError for settings that do not fit the file.
     """
     result = VerifyResult(old.shown, new.shown, settings.backend, settings.arithmetic)
     if settings.backend != "sim":
@@ -90,7 +89,7 @@ def verify(
 
 
 _NO_BACKEND = {
-    "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; neither is used by this version",
+    "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; this version drives neither",
     "npu": "the backend npu needs an Ascend device with its tool kit; this version does not run kernels there",
 }
 
@@ -155,9 +154,13 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
                 why = f"it was never compared{': ' + general[0] if general else ''}"
             verdicts.append(KernelVerdict(place.name, place.line, "not verified", why))
             if place.name in to_prove:
-                diagnostics.append(_diagnostic(UNVERIFIED, place.line, f"{place.name} was not verified: {why}", place.name))
+                diagnostics.append(
+                    _diagnostic(UNVERIFIED, place.line, f"{place.name} was not verified: {why}", place.name)
+                )
     proved = {v.name for v in verdicts if v.status == "verified"}
-    complete = bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
+    complete = (
+        bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
+    )
     ok = complete and not any(d.severity == "error" for d in diagnostics)
     return replace(
         result,

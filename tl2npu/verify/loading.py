@@ -99,7 +99,9 @@ class _Nothing:
 class _Absent(ModuleType):
     """``torch`` or a module below it. Element types are their names, which TileLang takes as well."""
 
-    __path__: list[str] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

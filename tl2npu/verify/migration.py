@@ -29,7 +29,7 @@ def migrate_verified(
     left after something was taken back is verified again. Executes the code of the file.
     """
     settings = settings or Settings(device=options.device, timeout=options.verify_timeout)
-    leave: dict[int, Diagnostic] = {}
+    leave: dict[int, list[Diagnostic]] = {}
     while True:
         result = migrate_text(text, path, options, leave)
         changed = [k for k in result.kernels if k.disposition in ("migrated", "partial")]
@@ -43,21 +43,22 @@ def migrate_verified(
         leave |= failing
 
 
-def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, Diagnostic]:
-    """The kernels to take back, by line, with the reason."""
+def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, list[Diagnostic]]:
+    """The kernels to take back, by line, with the reasons."""
     lines = {kernel.line: kernel for kernel in changed}
-    failing: dict[int, Diagnostic] = {}
+    failing: dict[int, list[Diagnostic]] = {}
     for verdict in outcome.kernels:
         if verdict.status == "failed" and verdict.line in lines:
             own = [d for d in outcome.diagnostics if d.kernel == verdict.name and d.severity == "error"]
-            found = own[0] if own else _diagnostic(UNVERIFIED, verdict.line, verdict.reason)
-            failing[verdict.line] = replace(found, severity="error", kernel=lines[verdict.line].name)
+            own = own or [_diagnostic(UNVERIFIED, verdict.line, verdict.reason)]
+            name = lines[verdict.line].name
+            failing[verdict.line] = [replace(d, severity="error", kernel=name) for d in own]
     codes = {check.role: check.exit_code for check in outcome.scripts}
     if not failing and codes.get("old") == 0 and codes.get("new", 0) != 0:
         # Kernel by kernel all is well, so it is the calls: nothing tells which kernel's are wrong.
         own = [d for d in outcome.diagnostics if d.code == OWN_CHECK]
         text = own[0].message if own else "the new script did not come to its end"
-        failing = {line: _diagnostic(OWN_CHECK, line, text, kernel.name) for line, kernel in lines.items()}
+        failing = {line: [_diagnostic(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
     return failing
 
 

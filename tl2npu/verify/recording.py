@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.verify.naming import call_of, name_of
+from tl2npu.verify.sessions import Writers
 
 Arrays = dict[str, np.ndarray]
 
@@ -29,7 +30,8 @@ class Recording:
 
     ``made``: names of the tensors that the call made, ``scratch`` those of them that it did not return. ``shared``: a
     parameter -> an earlier one that was given the very same memory. ``arguments`` is None where they cannot be kept
-    for another process. ``turn`` counts the launches of this kernel from 0.
+    for another process. ``turn`` counts the launches of this kernel from 0. ``writers``: who wrote the elements of the
+    tensors that changed.
     """
 
     number: int
@@ -45,22 +47,24 @@ class Recording:
     outputs: Arrays
     scalars: dict[str, Any]
     shared: dict[str, str]
+    writers: dict[str, Writers]
 
 
 class Recorder:
-    """The recorder of a session: writes one file per launch into a folder."""
+    """Writes one file per launch into a folder. ``writers`` says who wrote a tensor in the last launch."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, writers: Callable[[str], Writers | None]) -> None:
         self.folder = folder
+        self.writers = writers
         self.count = 0
         self.bytes = 0
         self.turns: dict[str, int] = {}
 
-    def record(self, compiled: Any, arrays: Arrays, scalars: dict[str, Any], run: Callable[[], Any]) -> Recording:
+    def record(self, compiled: Any, arrays: Arrays, scalars: dict[str, Any], run: Callable[[], None]) -> None:
         """Run a launch and keep it. Raises TooLarge where the limit is reached, and what the kernel raises."""
         inputs = copies(arrays)
-        result = run()
-        outputs = result if isinstance(result, dict) else copies(arrays)
+        run()
+        outputs = copies(arrays)
         name = name_of(compiled)
         turn = self.turns[name] = self.turns.get(name, -1) + 1
         params = [p.name for p in compiled.kernel.params]
@@ -82,6 +86,7 @@ class Recorder:
             outputs,
             dict(scalars),
             _shared(arrays),
+            {n: found for n in arrays if (found := self.writers(n)) is not None},
         )
         self.bytes += sum(a.nbytes for a in inputs.values()) + sum(a.nbytes for a in outputs.values())
         if self.bytes > LIMIT:
@@ -89,7 +94,6 @@ class Recorder:
         with (self.folder / f"{self.count:06}.launch").open("wb") as file:
             pickle.dump(recording, file, protocol=5)
         self.count += 1
-        return recording
 
 
 def load(folder: Path) -> Iterator[Recording]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from tl2npu.verify.compare import Difference, difference, largest, tolerance
 from tl2npu.verify.launching import CannotBuild, allocate, named
 from tl2npu.verify.matching import Match, Unmatched, match
 from tl2npu.verify.recording import Arrays, Recording
-from tl2npu.verify.sessions import Observed
+from tl2npu.verify.sessions import Observed, Writers
 from tl2npu.verify.settings import Settings
 
 UNVERIFIED, CHANGED, FAULTY, READINGS = "TL906", "TL907", "TL908", "TL909"
@@ -31,10 +32,10 @@ class Judge:
     actual: Observed
     ideal: Observed
 
-    def compare(self, recording: Recording, compiled: JITKernel, done: Arrays | None = None) -> Comparison:
+    def compare(self, recording: Recording, compiled: JITKernel, done: Outcome | None = None) -> Comparison:
         """Run the new kernel on the old inputs and compare every tensor that both have.
 
-        ``done``: the results where the new kernel has run on the very same inputs already.
+        ``done``: the outcome where the new kernel has run on the very same inputs already.
         """
         problems: list[tuple[str, str]] = []
         compared: list[str] = []
@@ -50,7 +51,7 @@ class Judge:
             return result()
         lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
         problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
-        outcome = _Outcome(done) if done is not None else self._run(self.actual, recording, compiled, matched)
+        outcome = done or self._run(self.actual, recording, compiled, matched)
         problems += outcome.problems
         if outcome.arrays is None:
             return result()
@@ -61,14 +62,17 @@ class Judge:
                 continue
             left, right = recording.outputs[old], outcome.arrays[name]
             if left.shape != right.shape or left.dtype != right.dtype:
-                problems.append((CHANGED, f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one"))
+                problems.append(
+                    (CHANGED, f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one")
+                )
                 continue
             if old in recording.made or not _same_bits(recording.inputs[old], left):
                 compared.append(old)  # tensors that were only read are compared as well, but are no outputs
             worst = max(worst or 0.0, largest(left, right))
             found = self._difference(compiled, buffers[name], left, right)
             if found is not None and not any(code == CHANGED for code, _ in problems):
-                problems.append((CHANGED, _said(old, found, "old", "new")))
+                wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
+                problems.append((CHANGED, _said(old, found, ("old", "new"), wrote)))
         problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
         return result()
 
@@ -87,10 +91,12 @@ class Judge:
                 continue
             found = self._difference(compiled, param, outcome.arrays[param.name], actual[param.name])
             if found is not None:
-                return [(READINGS, _said(param.name, found, "as its author means it", "as the compiler reads it"))]
+                wrote = _wrote(outcome.writers(param.name), found), ""
+                sides = "as its author means it", "as the compiler reads it"
+                return [(READINGS, _said(param.name, found, sides, wrote))]
         return []
 
-    def _run(self, observed: Observed, recording: Recording, compiled: JITKernel, matched: Match) -> _Outcome:
+    def _run(self, observed: Observed, recording: Recording, compiled: JITKernel, matched: Match) -> Outcome:
         copies: dict[str, np.ndarray] = {}
         given: Arrays = {}
         for name, old in matched.tensors.items():
@@ -100,16 +106,16 @@ class Judge:
             given[name] = copies[first]
         by_name = {p.name: p for p in compiled.kernel.params if isinstance(p, Var)}
         scalars = {by_name[name]: recording.scalars[old] for name, old in matched.scalars.items()}
-        observed.faults.clear()
+        observed.clear()
         try:
             arrays = allocate(compiled, observed.session, given, scalars)
             observed.session.execute(compiled, compiled.kernel, arrays, scalars)
         except (UnsupportedOperator, CannotBuild) as error:
-            return _Outcome(None, [(UNVERIFIED, f"the new kernel cannot be run: {error}")])
+            return Outcome(None, [(UNVERIFIED, f"the new kernel cannot be run: {error}")])
         except SimulatorError as error:
-            return _Outcome(None, [(FAULTY, f"the new kernel: {error}")])
-        hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in observed.faults]
-        return _Outcome(named(compiled, arrays), hazards)
+            return Outcome(None, [(FAULTY, f"the new kernel: {error}")])
+        hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in observed.errors]
+        return Outcome(named(compiled, arrays), hazards, observed.writers)
 
     def _difference(
         self, compiled: JITKernel, buffer: Buffer, left: np.ndarray, right: np.ndarray
@@ -123,12 +129,18 @@ class Judge:
         return difference(left, right, usual if rtol is None else rtol, self.settings.atol)
 
 
-class _Outcome:
-    """Results of a run by parameter name, or None, and what was wrong with it."""
+class Outcome:
+    """Results of a run by parameter name, or None, what was wrong with it, and who wrote the elements of a tensor."""
 
-    def __init__(self, arrays: Arrays | None, problems: list[tuple[str, str]] | None = None) -> None:
+    def __init__(
+        self,
+        arrays: Arrays | None,
+        problems: list[tuple[str, str]] | None = None,
+        writers: Callable[[str], Writers | None] = lambda _: None,
+    ) -> None:
         self.arrays = arrays
         self.problems = problems or []
+        self.writers = writers
 
 
 def same_inputs(recording: Recording, inputs: Arrays, scalars: dict[str, Any]) -> bool:
@@ -149,9 +161,17 @@ def _kind(array: np.ndarray) -> str:
     return f"{array.dtype.name}{list(array.shape)}"
 
 
-def _said(name: str, found: Difference, left: str, right: str) -> str:
+def _wrote(writers: Writers | None, found: Difference) -> str:
+    """The statement that wrote the first element that differs; empty where it is not known."""
+    if writers is None:
+        return ""
+    numbers, statements = writers
+    return f", by {statements[int(numbers[found.index])]}"
+
+
+def _said(name: str, found: Difference, sides: tuple[str, str], wrote: tuple[str, str]) -> str:
     where = f"{name}[{', '.join(map(str, found.index))}]"
     return (
-        f"{where} is {found.old} ({left}) and {found.new} ({right}); {found.count} of {found.size} elements differ, "
-        f"by up to {found.largest:.3g}"
+        f"{where} is {found.old} ({sides[0]}{wrote[0]}) and {found.new} ({sides[1]}{wrote[1]}); {found.count} of "
+        f"{found.size} elements differ, by up to {found.largest:.3g}"
     )

@@ -2,32 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from tl2npu.devices import DEVICES
+from tl2npu.simulator.hazards import Hazard, Report
 from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Fault
 from tl2npu.verify.settings import Arithmetic, Hazards, Reading
 
+Writers = tuple[np.ndarray, tuple[str, ...]]
+"""Per element of a tensor the number of the statement that wrote it last, and the statements as texts."""
 
-@dataclass(frozen=True)
+
 class Observed:
-    """A session and the faults that its launches have had so far, in order."""
+    """A session, and what was seen in its launches."""
 
-    session: Session
-    faults: list[Fault] = field(default_factory=list)
+    def __init__(self, session: Session, report: Report | None) -> None:
+        self.session = session
+        self._report = report
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The hazards since the last ``clear``, in order; none where nobody watches."""
+        return [_fault(hazard) for hazard in self._report.hazards] if self._report is not None else []
+
+    @property
+    def errors(self) -> list[Fault]:
+        """The hazards that are no notes."""
+        return [fault for fault in self.faults if fault.severity == "error"]
+
+    def clear(self) -> None:
+        """Forget the hazards."""
+        if self._report is not None:
+            self._report.clear()
+
+    def writers(self, tensor: str) -> Writers | None:
+        """Who wrote the elements of a tensor in the last launch; None where nobody watches or nothing wrote it."""
+        found = self._report.writers(tensor) if self._report is not None else None
+        if found is None:
+            return None
+        numbers, parties = found
+        return numbers, tuple("nothing" if party is None else str(party) for party in parties)
 
 
 def observe(arithmetic: Arithmetic, reading: Reading, hazards: Hazards, device: str) -> Observed:
     """A fresh session. With ``hazards`` off nothing but the simulator's own errors is found."""
+    report = None if hazards == "off" else Report(device=DEVICES[device])
     session = Session(arithmetic=arithmetic_of(arithmetic), reading=reading)
-    return Observed(session)
+    if report is not None:
+        session.watch = report.observer
+    return Observed(session, report)
 
 
 def arithmetic_of(name: Arithmetic) -> Any:
     """The arithmetic of a name."""
-    from tl2npu.simulator.arithmetic.precise import Precise
-
     if name == "precise":
+        from tl2npu.simulator.arithmetic.precise import Precise
+
         return Precise()
     raise NotImplementedError(name)
+
+
+def _fault(hazard: Hazard) -> Fault:
+    times = f" ({hazard.count} times)" if hazard.count > 1 else ""
+    severity = "note" if hazard.severity == "note" else "error"
+    return Fault(hazard.kind, hazard.message + times, severity, hazard.json())  # type: ignore[arg-type]

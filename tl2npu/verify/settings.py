@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tl2npu.devices import DEFAULT_DEVICE
+from tl2npu.options import VERIFY_TIMEOUT, Options
 
 Arithmetic = Literal["precise", "algebraic", "structure"]
 Reading = Literal["actual", "ideal"]
 Hazards = Literal["off", "warn", "fatal"]
 Backend = Literal["sim", "pto", "npu"]
 
-TIME_BUDGET = 120.0
+TIME_BUDGET = VERIFY_TIMEOUT
 """Seconds for each kernel: all its launches, old and new, together. The host code of a script has the same budget."""
 
 
@@ -56,3 +58,40 @@ class Settings:
     script_args: tuple[str, ...] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
     symbols: Mapping[str, int] = field(default_factory=dict)
+
+
+def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
+    """The settings that a command line gives; the device and the time come from ``options`` where it is silent.
+
+    ``given`` has the fields of Settings, with ``calls``, ``inputs``, ``symbols`` and ``script_args`` as they were
+    typed, and ``case``, the path of a TOML file. Raises UsageError.
+    """
+    from tl2npu.verify.calls import parse_assignments, parse_call, parse_symbols, read_case
+
+    calls = [parse_call(text) for text in given["calls"]]
+    if given["case"] is not None:
+        calls.append(read_case(given["case"]))
+    if not calls:
+        for name, option in (("inputs", "--input"), ("symbols", "--symbol")):
+            if given[name]:
+                raise UsageError(f"{option} goes with --args or --case: a script makes its own inputs")
+        if given["shrink"]:
+            raise UsageError(
+                "--shrink goes with --args or --case: the shapes that a script has itself cannot be shrunk"
+            )
+    if given["timeout"] is not None and not given["timeout"] > 0:
+        raise UsageError("--timeout has to be above 0")
+    return Settings(
+        arithmetic=given["arithmetic"],
+        device=options.device,
+        backend=given["backend"],
+        timeout=given["timeout"] or options.verify_timeout,
+        seed=given["seed"],
+        rtol=given["rtol"],
+        atol=given["atol"],
+        shrink=given["shrink"],
+        calls=tuple(calls),
+        script_args=tuple(shlex.split(given["script_args"] or "")),
+        inputs=parse_assignments(given["inputs"], "--input"),
+        symbols=parse_symbols(given["symbols"]),
+    )

@@ -108,6 +108,25 @@ class Report:
             return None
         raise KeyError(buffer)
 
+    def writers(self, buffer: str) -> tuple[np.ndarray, tuple[Writer | None, ...]] | None:
+        """Who wrote each element of a tensor in the last call: numbers, in the tensor's shape, of a list of writers.
+
+        None in the list: nothing wrote it. None at all where the call had no such tensor, or only read it.
+        """
+        observer = self._last
+        for cells in observer.tensors.values() if observer is not None else ():
+            if cells.name != buffer:
+                continue
+            shape = cells.shape[: len(cells.full)]
+            found = np.abs(np.asarray(cells.state.writer.get(cells.shape, cells.full, True)))
+            if found.ndim > len(shape):
+                found = found.max(axis=-1)
+            events, numbers = np.unique(found, return_inverse=True)
+            parties = [observer.party(int(e), "Write") if e > 1 else None for e in events]
+            known = tuple(None if p is None else Writer(p.site, p.operator, p.core, p.block) for p in parties)
+            return np.broadcast_to(numbers.reshape(found.shape).astype(np.int32), shape), known
+        return None
+
     # reads of unwritten memory
 
     def uninitialised(self, access: Watched, gap: Gap) -> None:

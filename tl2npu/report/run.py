@@ -1,0 +1,47 @@
+"""What ``tl2npu run`` says about launches and faults."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tl2npu.verified import RunResult
+
+VERSION = 1
+
+
+def text(result: RunResult) -> str:
+    """The faults, one a line, and a last line with the counts."""
+    lines = [f"{fault.severity}: {fault.message}" for fault in result.faults]
+    errors = sum(fault.severity == "error" for fault in result.faults)
+    launches = len(result.launches)
+    counts = f"{launches} launch{'' if launches == 1 else 'es'}, {errors} hazard{'' if errors == 1 else 's'}"
+    arithmetic = "" if result.arithmetic == "precise" else f", {result.arithmetic} arithmetic"
+    lines.append(f"{result.path}: {counts} on the simulator ({result.device}{arithmetic})")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(result: RunResult) -> str:
+    """One JSON object with a final newline; documented in docs/json.md."""
+    report: dict[str, Any] = {
+        "version": VERSION,
+        "script": result.path,
+        "exit_code": result.exit_code,
+        "backend": "sim",
+        "device": result.device,
+        "arithmetic": result.arithmetic,
+        "launches": [
+            {
+                "kernel": launch.kernel,
+                "arguments": {str(name): repr(value) for name, value in launch.arguments.items()},
+                "tensors": launch.shapes,
+                "seconds": round(launch.seconds, 6),
+            }
+            for launch in result.launches
+        ],
+        "hazards": [
+            {"kind": fault.kind, "severity": fault.severity, "message": fault.message, **fault.details}
+            for fault in result.faults
+        ],
+    }
+    return json.dumps(report, indent=2, default=str) + "\n"

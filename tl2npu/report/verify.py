@@ -1,0 +1,109 @@
+"""What ``tl2npu verify`` says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from tl2npu.report.json import diagnostic_object, verified
+from tl2npu.report.text import verified_text
+from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, VerifyResult
+
+VERSION = 1
+
+_COLOURS = {"verified": "green", "failed": "red", "not verified": "yellow", "error": "red", "warning": "yellow"}
+
+
+def text(result: VerifyResult, color: bool = False) -> str:
+    """Kernels with their findings, scripts, notes, and a last line with the verdict."""
+
+    def styled(word: str, kind: str) -> str:
+        return click.style(word, fg=_COLOURS.get(kind), bold=kind in ("failed", "error")) if color else word
+
+    if result.error is not None:
+        return f"{styled('error', 'error')}: {result.error}\n"
+    lines: list[str] = []
+    for kernel in result.kernels:
+        own = [d for d in result.diagnostics if d.kernel == kernel.name]
+        lines.append(f"{result.old}:{kernel.line} {kernel.name}: {_status(kernel, bool(own), styled)}")
+        lines += [line for d in own for line in _finding(result, d, styled)]
+    named = {kernel.name for kernel in result.kernels}
+    lines += [line for d in result.diagnostics if d.kernel not in named for line in _finding(result, d, styled)]
+    lines += [_script(check) for check in result.scripts]
+    lines += [f"  note: {note}" for note in result.notes]
+    lines.append(_summary(result, styled))
+    return "\n".join(lines) + "\n"
+
+
+def _status(kernel: KernelVerdict, explained: bool, styled: Any) -> str:
+    if kernel.verified is not None:
+        return str(styled(verified_text(kernel.verified), "verified"))
+    return str(styled(kernel.status, kernel.status)) + ("" if explained else f" ({kernel.reason})")
+
+
+def _finding(result: VerifyResult, item: Any, styled: Any) -> list[str]:
+    lines = [f"  {result.old}:{item.line}:{item.column} {styled(item.code, item.severity)} {item.name} {item.message}"]
+    return [*lines, f"    help: {item.help}"] if item.help else lines
+
+
+def _script(check: ScriptCheck) -> str:
+    if check.exit_code is None:
+        return f"  the {check.role} script did not come to its end"
+    said = [line.strip() for line in check.output.splitlines() if line.strip()]
+    last = f": {said[-1]}" if said else ""
+    return f"  the {check.role} script ended with exit code {check.exit_code}{last}"
+
+
+def _summary(result: VerifyResult, styled: Any) -> str:
+    proved = [k.verified for k in result.kernels if k.verified is not None]
+    verdict = styled("verified", "verified") if result.ok else styled("not verified", "failed")
+    what = "the migration of " if result.new is None else f"{result.new} against "
+    where = {"sim": "the simulator"}.get(result.backend, result.backend)
+    arithmetic = "" if result.arithmetic == "precise" else f" with {result.arithmetic} arithmetic"
+    counts = f"{len(proved)} of {len(result.kernels)} kernel{'' if len(result.kernels) == 1 else 's'}"
+    calls = sum(proof.calls for proof in proved)
+    worst = max((proof.max_error for proof in proved), default=0.0)
+    figures = f"{calls} launch{'' if calls == 1 else 'es'}, largest difference {worst:.3g}"
+    return f"{verdict}: {what}{result.old} on {where}{arithmetic}; {counts} proved, {figures}"
+
+
+def as_json(result: VerifyResult) -> str:
+    """One JSON object with a final newline; documented in docs/json.md."""
+    report: dict[str, Any] = {
+        "version": VERSION,
+        "old": result.old,
+        "new": result.new,
+        "ok": result.ok,
+        "error": result.error,
+        "backend": result.backend,
+        "arithmetic": result.arithmetic,
+        "kernels": [
+            {
+                "name": kernel.name,
+                "line": kernel.line,
+                "status": kernel.status,
+                "reason": kernel.reason,
+                "verified": verified(kernel.verified),
+            }
+            for kernel in result.kernels
+        ],
+        "launches": [_launch(comparison) for comparison in result.comparisons],
+        "scripts": [
+            {"role": check.role, "exit_code": check.exit_code, "output": check.output} for check in result.scripts
+        ],
+        "diagnostics": [diagnostic_object(item) for item in result.diagnostics],
+        "notes": list(result.notes),
+    }
+    return json.dumps(report, indent=2) + "\n"
+
+
+def _launch(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "kernel": comparison.kernel,
+        "call": comparison.call,
+        "outputs": list(comparison.outputs),
+        "max_error": comparison.max_error,
+        "problems": [{"code": code, "message": message} for code, message in comparison.problems],
+    }

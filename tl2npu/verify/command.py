@@ -1,0 +1,61 @@
+"""``tl2npu verify``: reads the files, migrates in memory where only one is given, and verifies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.source.text import SourceError, read_source
+from tl2npu.verified import VerifyResult
+from tl2npu.verify import process
+from tl2npu.verify.judge import Runner, verify
+from tl2npu.verify.loading import Source
+from tl2npu.verify.settings import Settings
+
+
+def verify_files(
+    old: Path, new: Path | None, settings: Settings, options: Options, runner: Runner = process.apart
+) -> VerifyResult:
+    """Verify ``new`` against ``old``, or the migration of ``old``. Executes the code of both.
+
+    A file that cannot be read or parsed comes back with ``error`` set. Raises UsageError for settings that do not fit.
+    """
+    result = VerifyResult(
+        old.as_posix(), None if new is None else new.as_posix(), settings.backend, settings.arithmetic
+    )
+    try:
+        before = _read(old, options)
+        after = before if new is None else _read(new, options)
+    except SourceError as error:
+        return replace(result, error=str(error))
+    if new is not None:
+        return replace(verify(before, after, settings, runner), new=result.new)
+    migrated = migrate_text(before.text, before.path, options)
+    if migrated.error is not None or migrated.new_text is None:
+        return replace(result, error=migrated.error or "it could not be migrated")
+    changed = [k.name for k in migrated.kernels if k.disposition in ("migrated", "partial")]
+    shown = f"{before.shown} (migrated)" if changed else before.shown
+    found = verify(before, Source(migrated.new_text, before.path, shown), settings, runner, changed or None)
+    left = [k for k in migrated.kernels if k.disposition == "refused"]
+    notes = [f"{k.name} was not migrated ({k.reason}): its old text is compared with itself" for k in left]
+    if not changed and not left:
+        notes.append("nothing was migrated: the text is compared with itself")
+    return replace(found, new=None, notes=(*found.notes, *notes))
+
+
+def exit_code(result: VerifyResult) -> int:
+    """0 verified, 1 not, 2 if a file could not be read or parsed."""
+    return 2 if result.error is not None else int(not result.ok)
+
+
+def _read(path: Path, options: Options) -> Source:
+    try:
+        text = read_source(path, options.max_file_size).text
+        compile(text, str(path), "exec", dont_inherit=True)
+    except SourceError as error:
+        raise SourceError(f"{path.as_posix()}: {error}") from None
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(f"{path.as_posix()}: {error}") from None
+    return Source(text, str(path), path.as_posix())

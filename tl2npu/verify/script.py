@@ -1,0 +1,36 @@
+"""``tl2npu run``: a user's script with its kernels on the simulator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tl2npu.simulator.run import exit_code
+from tl2npu.verified import LaunchReport, RunResult
+from tl2npu.verify.naming import name_of
+from tl2npu.verify.recording import Arrays
+from tl2npu.verify.sessions import observe
+from tl2npu.verify.settings import Settings
+
+
+def run_file(path: Path, settings: Settings) -> RunResult:
+    """Execute a script in this process, with ``settings.script_args``. The script's own output goes where it goes."""
+    observed = observe(settings.arithmetic, settings.reading, settings.hazards, settings.device)
+    launches: list[LaunchReport] = []
+
+    def note(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run: Callable[[], Any]) -> None:
+        started = time.perf_counter()
+        run()
+        seconds = time.perf_counter() - started
+        shapes = {name: f"{a.dtype.name}{list(a.shape)}" for name, a in arrays.items()}
+        launches.append(LaunchReport(name_of(compiled), dict(compiled.arguments), shapes, seconds))
+
+    observed.session.recorder = note
+    code = exit_code(path, settings.script_args, observed.session)
+    if settings.hazards == "fatal" and any(fault.severity == "error" for fault in observed.faults):
+        code = code or 1
+    return RunResult(
+        path.as_posix(), code, settings.device, settings.arithmetic, tuple(launches), tuple(observed.faults)
+    )
