@@ -11,9 +11,10 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
-from tl2npu.simulator.lowering.lower import ACTUAL, lower
+from tl2npu.simulator.lowering.lower import ACTUAL, Configs, lower
 from tl2npu.simulator.machine.launch import Runner
 from tl2npu.simulator.machine.symbols import extents, solve
+from tl2npu.simulator.machine.watch import Made, Watcher
 
 
 @dataclass(eq=False)
@@ -29,21 +30,30 @@ class Executable:
         for launch in self.kernel.launches:
             program = lower(self.kernel, launch, self.reading)
             parameters = [*self.kernel.params, *self.kernel.outputs, *program.workspaces]
-            self.runners.append(Runner(program, self.arithmetic, parameters))
+            configs = Configs(self.kernel.configs)
+            addresses = self.kernel.attrs.get("addresses", {})
+            self.runners.append(
+                Runner(program, self.arithmetic, parameters, configs.sync, configs.memory, addresses)
+            )
 
-    def run(self, arrays: dict[int, np.ndarray], scalars: dict[Var, Any], watch: Any = None) -> None:
-        """Execute all launches in order. ``arrays``: by buffer number, updated in place; ``scalars``: parameters."""
+    def run(
+        self,
+        arrays: dict[int, np.ndarray],
+        scalars: dict[Var, Any],
+        watch: Watcher | None = None,
+        made: Made | None = None,
+    ) -> None:
+        """Execute all launches in order. ``arrays``: by buffer number, updated in place; ``scalars``: parameters;
+        ``made``: the tensors among ``arrays`` that nobody has written yet."""
+        made = made or Made()
         values = solve(self.kernel.params, {n: a.shape for n, a in arrays.items()}, scalars)
         held = {n: self.arithmetic.from_host(a, self._dtype(n)) for n, a in arrays.items()}
         for runner in self.runners:
             local = dict(held)
             for workspace in runner.program.workspaces:
                 local[workspace.number] = self.blank(workspace, values)
-            if watch is not None:
-                watch.begin(runner, local)
-            runner.run(values, local, watch)
-            if watch is not None:
-                watch.end(runner)
+            own = made.scratch | {w.number for w in runner.program.workspaces}
+            runner.run(values, local, watch, Made(made.outputs, frozenset(own)))
         for number, array in arrays.items():
             back = self.arithmetic.to_host(held[number], self._dtype(number))
             if back is not array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +14,17 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.evaluate import number
 from tl2npu.simulator.ir.expr import Expr, Var, substitute
-from tl2npu.simulator.ir.stmt import Alloc, Launch, Site, Stmt
+from tl2npu.simulator.ir.stmt import Alloc, Launch, Op, Site, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.program import Program
+from tl2npu.simulator.machine import borrow
 from tl2npu.simulator.machine.access import Access
 from tl2npu.simulator.machine.emit import Emitter
 from tl2npu.simulator.machine.sync import Core, Sync
+from tl2npu.simulator.machine.watch import Made, Watcher
+
+Running = tuple[Core, Access, Iterator[Any]]
+"""A core, how it reaches memory, its program."""
 
 
 class Deadlock(SimulatorError):
@@ -36,30 +42,59 @@ class Compiled:
     needed: set[int]
     source: str
     vid: Var | None
+    emitter: Emitter
 
 
 @dataclass(eq=False)
 class Runner:
     """One launch, compiled for one arithmetic. ``parameters``: tensors and scalars that the launch may use.
 
-    ``cores`` are the programs for an observer, which is told of every access; without one, programs are used that
-    index plainly where an access is inside of its buffer whatever the indices are.
+    An observer is told of every access; without one, programs are used that index plainly where an access is inside of
+    its buffer whatever the indices are. ``automatic_sync`` and ``planned``: what the compiler was told to do
+    (``watch.WatchedRunner``).
     """
 
     program: Program
     arithmetic: Any
     parameters: list[Buffer | Var]
+    automatic_sync: bool = True
+    planned: bool = True
+    addresses: Mapping[str, int] = field(default_factory=dict)
     sites: list[Site] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.launch: Launch = self.program.launch
-        self.names = {b.number: b.name for b in self.parameters if isinstance(b, Buffer)}
+        self.buffers = {b.number: b for b in self.parameters if isinstance(b, Buffer)}
+        self.names = {number: b.name for number, b in self.buffers.items()}
         self.checked: frozenset[int] = frozenset()
+        self.blocks = 0
+        self.watched_statements: list[tuple[Stmt, bool, int]] = []
         self.cores = self._programs(direct=False)
         self.unwatched: list[Compiled] | None = None
+        self.direct = False
 
     def _programs(self, direct: bool) -> list[Compiled]:
         return [self._compile(kind, count, body, direct) for kind, count, body in self.program.cores if body]
+
+    @functools.cached_property
+    def written(self) -> set[int]:
+        """Numbers of the tensors and buffers that a statement may write."""
+        return {n for _, _, body in self.program.cores for n in borrow.writes(body, not self.launch.is_npu)}
+
+    def itemsize(self, buffer: Buffer) -> int:
+        """Bytes that an element takes."""
+        return int(np.dtype(self.arithmetic.storage(buffer.dtype)).itemsize)
+
+    def _lend(self, arrays: dict[int, np.ndarray], blocks: int) -> dict[int, np.ndarray]:
+        """The tensors, those that are factors of products only as the products take them, where that pays."""
+        programs = self.unwatched or []
+        borrowed = frozenset(n for c in programs for n in c.emitter.borrowed)
+        bodies = [body for _, _, body in self.program.cores]
+        lent = dict(arrays)
+        for number in borrow.factors(bodies, not self.launch.is_npu, borrowed) if borrowed else ():
+            if number in arrays and blocks * sum(c.count * c.emitter.moved[number] for c in programs) >= arrays[number].size:
+                lent[number] = self.arithmetic.factor(arrays[number])
+        return lent
 
     def _ranges(self, count: int) -> dict[Var, tuple[int, int]]:
         """What values the indices of blocks and vector cores have."""
@@ -70,7 +105,9 @@ class Runner:
         return ranges
 
     def _compile(self, kind: str, count: int, body: list[Stmt], direct: bool) -> Compiled:
-        emitter = Emitter(not self.launch.is_npu, self.arithmetic, self.sites, direct, self._ranges(count))
+        gpu = not self.launch.is_npu
+        emitter = Emitter(gpu, self.arithmetic, self.sites, direct, self._ranges(count))
+        emitter.watched = None if direct else self.watched_statements
         bodies = [inner for _, _, inner in self.program.cores]
         found = {s.buffer: None for inner in bodies for s in statements(inner) if isinstance(s, Alloc)}
         shared = {w.number for w in self.program.workspaces}
@@ -78,11 +115,18 @@ class Runner:
         block_vars = [*self.launch.blocks, *([self.program.vid] if self.program.vid is not None else [])]
         symbols = list(dict.fromkeys(self.program.symbols))
         signature: list[Any] = [*symbols, *block_vars, *self.parameters_once(symbols), *allocated]
+        if direct:
+            emitter.written = frozenset(n for _, _, b in self.program.cores for n in borrow.writes(b, gpu))
+            emitter.program(signature, body)
+            borrowed = borrow.tiles(body, gpu, emitter.copied)
+            changed, ranges = emitter.written, self._ranges(count)
+            emitter = Emitter(gpu, self.arithmetic, self.sites, True, ranges, borrowed=borrowed, written=changed)
         source, space = emitter.program(signature, body)
         if self.program.checks and not self.launch.is_npu:
             self.checked |= {n for n, b in emitter.buffers.items() if b.memory == "global"}
         for number, buffer in emitter.buffers.items():
             self.names.setdefault(number, buffer.name)
+            self.buffers.setdefault(number, buffer)
         views = [b for b in emitter.buffers.values() if b not in signature]
         for buffer in views:
             if buffer.alias is None:
@@ -101,31 +145,53 @@ class Runner:
         exec(compile(source, f"<{self.launch.site}:{kind}>", "exec"), space)
         used = set(emitter.buffers) | {b.alias.number for b in views if b.alias is not None}
         needed = {b.number for b in allocated if b.number in used}
-        return Compiled(kind, count, space["program"], allocated, needed, source, self.program.vid)
+        return Compiled(kind, count, space["program"], allocated, needed, source, self.program.vid, emitter)
 
     def parameters_once(self, symbols: list[Var]) -> list[Any]:
         """The parameters that are not symbols already."""
         return [p for p in self.parameters if p not in symbols]
 
-    def run(self, values: dict[Var, Any], arrays: dict[int, np.ndarray], watch: Any = None) -> None:
-        """Execute all blocks. ``values`` of symbols and scalar parameters; ``arrays`` of tensors by buffer number."""
+    def run(
+        self,
+        values: dict[Var, Any],
+        arrays: dict[int, np.ndarray],
+        watch: Watcher | None = None,
+        made: Made | None = None,
+    ) -> None:
+        """Execute all blocks. ``values`` of symbols and scalar parameters; ``arrays`` of tensors by buffer number;
+        ``made``: those among them that the call made."""
         grid = [int(_number(e, values)) for e in self.launch.extents]
         blocks = list(itertools.product(*(range(n) for n in reversed(grid))))
         sync = Sync(max((c.count for c in self.cores if c.kind == "V"), default=1), len(blocks))
-        sync.watcher = watch
-        together = self.program.meets
-        if watch is None and self.unwatched is None:
-            self.unwatched = self._programs(direct=True)
+        sync.barriers = self._barriers()
+        if watch is not None:
+            self.blocks = len(blocks)
+            watch.begin(self, arrays, made or Made())
+            sync.watcher = watch
+        self.direct = watch is None and _separate(arrays)
+        if self.direct:
+            self.unwatched = self.unwatched or self._programs(direct=True)
+            arrays = self._lend(arrays, len(blocks))
         with np.errstate(all="ignore"):
-            if together:
+            if self.program.meets:
                 self._schedule(
                     sync, [c for n, b in enumerate(blocks) for c in self._block(sync, n, b, values, arrays, watch)]
                 )
-                return
-            for number, block in enumerate(blocks):
-                self._schedule(sync, self._block(sync, number, block, values, arrays, watch))
-                if watch is not None:
-                    watch.end_block(number)
+            else:
+                for number, block in enumerate(blocks):
+                    self._schedule(sync, self._block(sync, number, block, values, arrays, watch))
+                    if watch is not None:
+                        watch.end_block(number, sync.left())
+        if watch is not None:
+            watch.end(self, sync.left())
+
+    def _barriers(self) -> frozenset[str]:
+        """The kinds of cores that come to a barrier of all cores."""
+        return frozenset(
+            kind
+            for kind, _, body in self.program.cores
+            if any(isinstance(s, Op) and s.name in ("sync_all", "sync_grid") for s in statements(body))
+        )
 
     def _block(
         self,
@@ -134,13 +200,13 @@ class Runner:
         block: tuple[int, ...],
         values: dict[Var, Any],
         arrays: dict[int, Any],
-        watch: Any,
-    ) -> list[tuple[Core, Iterator[Any]]]:
+        watch: Watcher | None,
+    ) -> list[Running]:
         """The generators of the cores of one block."""
-        running = []
+        running: list[Running] = []
         index = tuple(reversed(block))
         known = {**values, **dict(zip(self.launch.blocks, index, strict=True))}
-        programs = self.cores if watch is not None or self.unwatched is None else self.unwatched
+        programs = self.unwatched if self.direct and self.unwatched is not None else self.cores
         for compiled in programs:
             for core_number in range(compiled.count):
                 core = Core(number, compiled.kind, core_number)
@@ -153,15 +219,15 @@ class Runner:
                     arguments.append(core_number if compiled.kind == "V" else 0)
                 for parameter in self.parameters_once(symbols):
                     arguments.append(arrays[parameter.number] if isinstance(parameter, Buffer) else values[parameter])
-                running.append((core, compiled.function(access, sync, *arguments, *local)))
+                running.append((core, access, compiled.function(access, sync, *arguments, *local)))
         return running
 
-    def access(self, core: Core, watch: Any) -> Access:
+    def access(self, core: Core, watch: Watcher | None) -> Access:
         """How a core reaches memory."""
         access = Access(self.names, self.sites) if watch is None else watch.access(core, self.names, self.sites)
         access.core = core
         access.checked = self.checked
-        return access  # type: ignore[no-any-return]
+        return access
 
     def memory(self, buffer: Buffer, known: dict[Var, Any], needed: bool) -> np.ndarray | None:
         """Fresh memory of an on-chip buffer, poisoned."""
@@ -170,17 +236,23 @@ class Runner:
         shape = tuple(int(_number(d, known)) for d in buffer.shape)
         return np.full(shape, self.arithmetic.poison(buffer.dtype), self.arithmetic.storage(buffer.dtype))
 
-    def _schedule(self, sync: Sync, running: list[tuple[Core, Iterator[Any]]]) -> None:
+    def _schedule(self, sync: Sync, running: list[Running]) -> None:
         """Run cores in turn, each until it waits. Raises Deadlock where all wait."""
         while running:
             before = sync.progress
             waiting = []
-            for core, steps in running:
-                if next(steps, _DONE) is not _DONE:
-                    waiting.append((core, steps))
+            for core, access, steps in running:
+                done = next(steps, _DONE) is _DONE
+                if sync.watcher is not None:
+                    access.settle()
+                if not done:
+                    waiting.append((core, access, steps))
             if len(waiting) == len(running) and sync.progress == before:
-                lines = [f"{core} waits for {core.waits_for} at {self.sites[core.waits_at]}" for core, _ in waiting]
-                raise Deadlock("deadlock: " + "; ".join(lines[:6]), self.sites[waiting[0][0].waits_at])
+                stuck = [(core, core.waits_for, self.sites[core.waits_at]) for core, _, _ in waiting]
+                if sync.watcher is not None:
+                    sync.watcher.deadlock(stuck)
+                lines = [f"{core} waits for {what} at {site}" for core, what, site in stuck]
+                raise Deadlock("deadlock: " + "; ".join(lines[:6]), stuck[0][2])
             running = waiting
 
 
@@ -189,6 +261,12 @@ _DONE = object()
 
 def _number(value: Any, known: dict[Var, Any]) -> Any:
     return number(substitute(value, known)) if isinstance(value, Expr) else value
+
+
+def _separate(arrays: dict[int, np.ndarray]) -> bool:
+    """True if no two tensors share memory (a caller may give one twice)."""
+    pairs = itertools.combinations(arrays.values(), 2)
+    return not any(np.may_share_memory(a, b) for a, b in pairs)
 
 
 def _by_alias(views: list[Buffer]) -> list[Buffer]:

@@ -39,6 +39,8 @@ class WatchedRunner(Protocol):
     """The compiler orders what runs on the pipes of one core."""
     planned: bool
     """The compiler's memory planning gives buffers with disjoint lifetimes one address."""
+    addresses: Mapping[str, int]
+    """Byte addresses on the chip that the kernel gives by hand, by buffer name."""
     written: set[int]
     """Numbers of the global tensors that the launch writes somewhere."""
     watched_statements: list[tuple[Stmt, bool, int]]

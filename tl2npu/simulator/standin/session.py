@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from tl2npu.simulator.arithmetic.precise import Precise
+from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.lowering.lower import ACTUAL
 from tl2npu.simulator.machine.execute import Executable
+from tl2npu.simulator.machine.watch import Made
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,22 @@ class Session:
         self.launches += 1
 
         def run() -> None:
-            self.executable(kernel).run(arrays, scalars, self.watch() if self.watch is not None else None)
+            watch = self.watch() if self.watch is not None else None
+            self.executable(kernel).run(arrays, scalars, watch, made_by(compiled, kernel))
 
         if self.recorder is None:
             run()
             return
         names = {p.number: p.name for p in (*kernel.params, *kernel.outputs) if not isinstance(p, Var)}
         self.recorder(compiled, {names[n]: a for n, a in arrays.items()}, {v.name: x for v, x in scalars.items()}, run)
+
+
+def made_by(compiled: Any, kernel: Kernel) -> Made:
+    """The tensors that a call of a compiled kernel makes."""
+    params = kernel.params
+
+    def numbers(indices: Any) -> frozenset[int]:
+        return frozenset(p.number for p in (params[n] for n in indices) if isinstance(p, Buffer))
+
+    outputs = numbers(getattr(compiled, "out_idx", ())) | {b.number for b in kernel.outputs}
+    return Made(outputs, numbers(getattr(compiled, "workspace_idx", ())))
