@@ -126,7 +126,7 @@ class Builder:
         return cast(dtype, value)
 
     def let(self, name: str, value: Expr) -> Expr:
-        """Reads a value now and gives it a name; before the launch nothing can be read, and extents stay as they are."""
+        """Reads a value now and gives it a name. Before the launch nothing can be read: extents stay what they are."""
         value = plain(value)
         if self.launch is None:
             if any(isinstance(e, Load) for e in walk(value)):

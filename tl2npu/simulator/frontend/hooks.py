@@ -234,9 +234,7 @@ def unpack(value: Any, count: int) -> Any:
     if len(items) != count:
         raise TraceError(f"{len(items)} value(s) for {count} names", Builder.current().here())
     builder = Builder.current()
-    return [
-        builder.let(i.buffer.name, i) if isinstance(i, Variable) and i.buffer.name != "?" else i for i in items
-    ]
+    return [builder.let(i.buffer.name, i) if isinstance(i, Variable) and i.buffer.name != "?" else i for i in items]
 
 
 def annotate(name: str, annotation: Any, value: Any, given: bool, old: Callable[[], Any]) -> Any:

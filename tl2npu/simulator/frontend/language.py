@@ -69,9 +69,9 @@ def view(buffer: Any, shape: Any = None, dtype: Any = None) -> Buffer:
     name = buffer.dtype if dtype is None else types.dtype_name(dtype)
     source = buffer.buffer if isinstance(buffer, Region) else buffer
     total, new = plain(product(source.shape)), plain(product(dims))
-    if isinstance(total, int) and isinstance(new, int):
-        if total * dtypes.bits(source.dtype) != new * dtypes.bits(name):
-            raise TraceError(f"a view of {source} as {list(dims)} {name} has another size", Builder.current().here())
+    known = isinstance(total, int) and isinstance(new, int)
+    if known and total * dtypes.bits(source.dtype) != new * dtypes.bits(name):
+        raise TraceError(f"a view of {source} as {list(dims)} {name} has another size", Builder.current().here())
     return Buffer("?", dims, name, source.memory, alias=source)
 
 
@@ -115,7 +115,7 @@ def _limit(largest: bool) -> Callable[..., Const]:
         name = types.dtype_name(dtype)
         kind = dtypes.numpy_dtype(name)
         if dtypes.is_float(name):
-            info: Any = ml_dtypes.finfo(kind)
+            info: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
             return Const(float(info.max if largest else info.min), name)
         limits = np.iinfo(kind)
         return Const(int(limits.max if largest else limits.min), name)
@@ -155,6 +155,12 @@ def _nothing(*_: Any, **__: Any) -> None:
     """Hints that change no value."""
 
 
+def annotate_address(addresses: Any) -> None:
+    """``T.annotate_address({buffer: byte})``: addresses given by hand; they change no value, but what fits."""
+    known = Builder.current().kernel.attrs.setdefault("addresses", {})
+    known.update({b.name: int(a) for b, a in addresses.items() if isinstance(a, int)})
+
+
 def use_swizzle(*args: Any, **kwargs: Any) -> Any:
     """GPU: a hint. Ascend (``M=``, ``N=``, ...): a permutation of the block index is an operator of the catalogue."""
     builder = Builder.current()
@@ -182,7 +188,7 @@ def get_let_value(var: Any) -> Any:
 
 def get_block_binding(dim: int = 0) -> Var:
     """``blockIdx``."""
-    return _launch().blocks[dim]
+    return _launch().blocks[dim]  # type: ignore[no-any-return]
 
 
 def get_block_bindings() -> list[Var]:
@@ -269,7 +275,7 @@ NAMES: dict[str, Any] = {
     **{name: types.DType(name) for name in types.NAMES},
     **{name: _scalar(name) for name in _SCALARS},
     **{name: _binary(op) for name, op in _BINARY.items()},
-    **dict.fromkeys(("annotate_layout", "annotate_padding", "annotate_address", "annotate_l2_hit_ratio"), _nothing),
+    **dict.fromkeys(("annotate_layout", "annotate_padding", "annotate_l2_hit_ratio"), _nothing),
     **dict.fromkeys(("annotate_restrict_buffers", "import_source", "assume", "func_attr"), _nothing),
     **dict.fromkeys(("block_attr", "reads", "writes", "no_set_max_nreg", "disable_warp_group_reg_alloc"), _nothing),
     **{name: lambda *_, **__: Transparent() for name in ("attr", "block", "init", "allow_partial")},
@@ -327,6 +333,7 @@ NAMES: dict[str, Any] = {
     "const": const,
     "view": view,
     "reshape": view,
+    "annotate_address": annotate_address,
     "use_swizzle": use_swizzle,
     "loop_break": loop_break,
     "has_let_value": has_let_value,

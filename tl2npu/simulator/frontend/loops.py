@@ -39,7 +39,7 @@ class SerialSpec(LoopSpec):
 
     def extent(self) -> Value:
         """The number of turns."""
-        length = binary("-", self.stop, self.start)
+        length: Value = binary("-", self.stop, self.start)
         if self.step == 1:
             return length
         return call("ceildiv", length, self.step)  # type: ignore[no-any-return]

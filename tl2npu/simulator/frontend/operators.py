@@ -9,7 +9,7 @@ from tl2npu.dialects.catalogue import Role
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
-from tl2npu.simulator.ir.expr import Expr, Load, Var, plain
+from tl2npu.simulator.ir.expr import Load, Var, plain
 from tl2npu.simulator.operators import gpu_refused
 from tl2npu.simulator.operators.registry import gpu_signature
 

@@ -5,7 +5,6 @@ what it is, with its line numbers, so that closures, helpers and constants work 
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -17,7 +16,6 @@ from typing import Any
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend.rewrite_expressions import HOOKS, Expressions, hook, lazy
 from tl2npu.simulator.ir.stmt import Site
-
 
 
 def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
@@ -51,7 +49,7 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     ast.fix_missing_locations(module)
     ast.increment_lineno(module, first - 1)
     for part in ast.walk(module):
-        if hasattr(part, "col_offset"):
+        if isinstance(part, (ast.stmt, ast.expr, ast.arg, ast.keyword)):
             part.col_offset += indent
             part.end_col_offset = (part.end_col_offset or 0) + indent
     space: dict[str, Any] = {}
@@ -134,7 +132,8 @@ class Rewriter(Expressions):
         for statement in new:
             for part in ast.walk(statement):
                 if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
-                    ast.copy_location(part, node)
+                    part.lineno = part.end_lineno = node.lineno  # a method call that spans lines is at its last one
+                    part.col_offset = part.end_col_offset = node.col_offset
         return new
 
     def do_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
@@ -210,16 +209,19 @@ class Rewriter(Expressions):
 
     def do_If(self, node: ast.If) -> list[ast.stmt]:
         name = self.fresh()
-        known = lambda: ast.Name(name, ast.Load())  # noqa: E731
-        end = lambda: ast.Expr(hook("end_branch", known()))  # noqa: E731
+
+        def known() -> ast.expr:
+            return ast.Name(name, ast.Load())
+
+        def end() -> ast.stmt:
+            return ast.Expr(hook("end_branch", known()))
+
         test = self.visit(node.test)
         before, frame, assigned = self.framed([node.body], [])
         result: list[ast.stmt] = [
             before,
             ast.Assign([ast.Name(name, ast.Store())], hook("condition", test, ast.Name(frame, ast.Load()))),
-            ast.If(
-                hook("then", known()), [*self.block(node.body), end(), *self.closed(frame, assigned, "branch")], []
-            ),
+            ast.If(hook("then", known()), [*self.block(node.body), end(), *self.closed(frame, assigned, "branch")], []),
         ]
         if node.orelse:
             before, frame, assigned = self.framed([node.orelse], [])
@@ -301,7 +303,9 @@ class Rewriter(Expressions):
     def key(self, item: ast.expr) -> ast.expr:
         """The index of a subscript as an expression of its own."""
         if isinstance(item, ast.Slice):
-            bounds = (self.visit(b) if b is not None else ast.Constant(None) for b in (item.lower, item.upper, item.step))
+            bounds = (
+                self.visit(b) if b is not None else ast.Constant(None) for b in (item.lower, item.upper, item.step)
+            )
             return hook("slice", *bounds)
         if isinstance(item, ast.Tuple):
             return ast.Tuple([self.key(i) for i in item.elts], ast.Load())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import cast
 
 HOOKS = "__tl2npu_hooks__"
 _BUILTINS = {"min", "max", "range", "abs", "round", "int", "float", "bool"}
@@ -27,7 +28,7 @@ class Expressions(ast.NodeTransformer):
         result = values[-1]
         for value in reversed(values[:-1]):
             result = hook("both" if isinstance(node.op, ast.And) else "either", value, lazy(result))
-        return ast.copy_location(result, node)
+        return cast(ast.expr, ast.copy_location(result, node))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         value = self.visit(node.operand)

@@ -89,8 +89,10 @@ class Frame:
         A loop that Python itself turns (over a list) is no loop of the language; its assignments stay.
         """
         if place == "loop" and not self.traced:
-            return tuple(reader() if previous(reader) is not NOTHING else Gone(name, place)
-                         for name, reader in zip(self.names, readers, strict=True))
+            return tuple(
+                reader() if previous(reader) is not NOTHING else Gone(name, place)
+                for name, reader in zip(self.names, readers, strict=True)
+            )
         return tuple(
             self._one(name, old, previous(reader), npu, place)
             for name, old, reader in zip(self.names, self.before, readers, strict=True)
@@ -109,4 +111,3 @@ class Frame:
 def frame(names: tuple[str, ...], readers: tuple[Reader, ...]) -> Frame:
     """Remember what names are."""
     return Frame(names, tuple(previous(reader) for reader in readers))
-

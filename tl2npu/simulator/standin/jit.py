@@ -210,7 +210,7 @@ class Factory:
         key = repr((args, sorted((k, repr(v)) for k, v in kwargs.items())))
         if key not in self.cache:
             func, _ = eager.trace(self.function, args, kwargs, {})
-            self.cache[key] = self._kernel(func, {**dict(enumerate(args)), **kwargs})  # type: ignore[dict-item]
+            self.cache[key] = self._kernel(func, {**{str(n): a for n, a in enumerate(args)}, **kwargs})
         return self.cache[key]
 
     def _eager(self, args: Any, kwargs: Any) -> Any:

@@ -17,7 +17,12 @@ def npu_swiglu(x: Any, dim: int = -1) -> Any:
 
 
 def npu_swiglu_backward(grad: Any, x: Any, dim: int = -1) -> Any:
-    """The gradient of ``npu_swiglu`` by ``x``."""
+    """The gradient of ``npu_swiglu`` by ``x``. A gradient with more elements than the result is taken as memory."""
+    shape = list(x.shape)
+    shape[dim] //= 2
+    if list(grad.shape) != shape:
+        count = x.numel() // 2
+        grad = grad.reshape(-1)[:count].reshape(shape)
     return _gradient(lambda value: npu_swiglu(value, dim), grad, x)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from tl2npu.simulator.frontend import language
+from tl2npu.simulator.frontend import language, types
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.standin import jit, pass_config, profiler, testing, tuning
 from tl2npu.simulator.standin.session import Session
@@ -22,7 +22,7 @@ ROOTS = ("tilelang", "tvm")
 class _Anything(ModuleType):
     """A module of which every name exists; names that mean something are set, the rest are inert."""
 
-    __path__: list[str] = []
+    __path__: list[str] = []  # noqa: RUF012
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -65,7 +65,7 @@ class _Inert:
 class _Language(ModuleType):
     """``tilelang.language``."""
 
-    __path__: list[str] = []
+    __path__: list[str] = []  # noqa: RUF012
 
     def __getattr__(self, name: str) -> Any:
         return language.lookup(name)
@@ -98,13 +98,13 @@ def modules(session: Session) -> dict[str, ModuleType]:
     root.lazy_jit = root.jit  # type: ignore[attr-defined]
     root.compile = jit.compile_(session)  # type: ignore[attr-defined]
     root.JITKernel = jit.JITKernel  # type: ignore[attr-defined]
-    root.DataType = root.dtype = language.types.DType  # type: ignore[attr-defined]
+    root.DataType = root.dtype = types.DType  # type: ignore[attr-defined]
     root.PassConfigKey = pass_config.PassConfigKey  # type: ignore[attr-defined]
     root.cdiv = lambda a, b: expr.call("ceildiv", a, b)  # type: ignore[attr-defined]
-    root.DataType = language.types.DType  # type: ignore[attr-defined]
+    root.DataType = types.DType  # type: ignore[attr-defined]
     root.next_power_of_2 = lambda n: 1 << (int(n) - 1).bit_length()  # type: ignore[attr-defined]
     root.disable_cache = root.enable_cache = root.set_log_level = lambda *_, **__: None  # type: ignore[attr-defined]
-    root.__version__ = "0.0+tl2npu.simulator"
+    root.__version__ = "0.0+tl2npu.simulator"  # type: ignore[attr-defined]
     root.language = _Language("tilelang.language")  # type: ignore[attr-defined]
     found = {"tilelang": root, "tilelang.language": root.language}
     found["tilelang.jit"] = _callable_module(
@@ -122,7 +122,7 @@ def modules(session: Session) -> dict[str, ModuleType]:
     found["tilelang.testing"] = _module(
         "tilelang.testing",
         {
-            **{n: testing.same for n in marks},
+            **dict.fromkeys(marks, testing.same),
             **{f"requires_cuda_compute_version{n}": testing.same for n in ("", "_ge", "_gt", "_le", "_lt", "_eq")},
             **{n: getattr(testing, n) for n in ("main", "set_random_seed", "torch_assert_close")},
         },
@@ -135,7 +135,7 @@ def modules(session: Session) -> dict[str, ModuleType]:
     )
     found["tilelang.utils"] = _module("tilelang.utils", {"determine_platform": lambda *_: "A3"})
     found["tilelang.math"] = _module("tilelang.math", {"next_power_of_2": root.next_power_of_2, "cdiv": root.cdiv})
-    found["tvm"] = _module("tvm", {"DataType": language.types.DType})
+    found["tvm"] = _module("tvm", {"DataType": types.DType})
     found["tvm.tir"] = _module(
         "tvm.tir",
         {

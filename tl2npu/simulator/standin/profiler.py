@@ -57,4 +57,3 @@ class Profiler:
 
     def assert_consistent(self, repeat: int = 2) -> None:
         """Runs are deterministic here."""
-

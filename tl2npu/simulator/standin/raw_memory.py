@@ -30,10 +30,10 @@ def declared(
     """
     values = dict(scalars)
     for param in params:
-        shape = arrays[param.number].shape
+        given = arrays[param.number].shape
         for axis, dim in enumerate(param.shape):
-            if isinstance(dim, Var) and dim not in values and axis < len(shape):
-                values[dim] = shape[axis]
+            if isinstance(dim, Var) and dim not in values and axis < len(given):
+                values[dim] = given[axis]
     result = {}
     for param in params:
         array = result[param.number] = arrays[param.number]

@@ -9,7 +9,6 @@ import numpy as np
 
 from tl2npu.simulator.ir import dtypes
 
-
 MARK = "_tl2npu_on_device"
 """The attribute of a torch tensor that the script has put on the accelerator: its memory is the CPU's, but moving it
 there again is no copy, and moving it back is one."""

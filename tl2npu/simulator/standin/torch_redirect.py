@@ -211,7 +211,7 @@ class _Event:
 class _Accelerator(ModuleType):
     """``torch.npu``, ``torch.cuda``, ``torch_npu``: present, and without effect."""
 
-    __path__: list[str] = []
+    __path__: list[str] = []  # noqa: RUF012
 
     def __init__(self, name: str, real: Any = None) -> None:
         super().__init__(name)

@@ -97,7 +97,7 @@ class AutoTuner:
         kernel = built()
         if compiler is not None and not hasattr(kernel, "get_profiler"):
             kernel = compiler(kernel, **self.options)
-        config = getattr(kernel, "config", None) or next(iter(self.configs), {})
+        config: Any = getattr(kernel, "config", None) or next(iter(self.configs), {})
         return SimpleNamespace(kernel=kernel, config=config, latency=LATENCY, ref_latency=LATENCY, libcode="")
 
 
