@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.dialects.catalogue import Core
 from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Alloc, Break, Continue, For, If, Let, Op, Parallel, Scope, Stmt, Store, While
 from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.lowering import parallel_forms
 from tl2npu.simulator.lowering.memories import CUBE, operands
 from tl2npu.simulator.lowering.uses import buffers, variables
 
@@ -25,6 +27,7 @@ class Divider:
     """``combine``: automatic CV combine is on; without it a scalar statement outside of a scope runs on both cores."""
 
     combine: bool
+    compiler: bool
     cube: bool
     vector: bool
     previous: str = ""
@@ -42,10 +45,10 @@ class Divider:
             if stmt.buffer.memory == "ub":
                 self.previous = "V"
                 return "V"
-            if stmt.buffer.memory in CUBE or (self.combine and self.cube):
-                self.previous = "C"
+            if stmt.buffer.memory in CUBE or (self.combine and self.compiler):
+                self.previous = "C"  # also scalars in global memory and variables (2.2 rule 5)
                 return "C"
-            return self._only()
+            return "V" if any(b.memory == "ub" for b in buffers(stmt)) else self._only()
         return BOTH
 
     def _only(self) -> str:
@@ -71,19 +74,28 @@ def op_core(stmt: Op) -> str:
     return ""
 
 
-def divide(body: list[Stmt], combine: bool) -> dict[str, list[Stmt]]:
-    """The statements of the cube core and of the vector cores. Raises SimulatorError where a core needs what the other
+def divide(body: list[Stmt], combine: bool, compiler: bool) -> dict[str, list[Stmt]]:
+    """The statements of the cube core and of the vector cores.
+
+    ``combine``: automatic CV combine is on. ``compiler``: scalar stores go where the compiler puts them, not where
+    their operands are. Raises SimulatorError where a core needs what the other
     has: UB on the cube core, L1 or L0 on a vector core."""
     kinds = {op_core(s) for s in statements(body) if isinstance(s, Op)}
     kinds |= {s.core for s in statements(body) if isinstance(s, Scope)}
     kinds |= {"V" for s in statements(body) if isinstance(s, Store) and s.buffer.memory == "ub"}
+    if combine and compiler and any(_lands_on_cube(s) for s in statements(body)):
+        kinds.add("C")
     cube, vector = "C" in kinds, "V" in kinds or "C" not in kinds
     result = {}
     for core in "CV":
-        kept = _filter(body, core, Divider(combine, cube, vector), "")
+        kept = _filter(body, core, Divider(combine, compiler, cube, vector), "")
         result[core] = _needed(kept, set()) if (cube if core == "C" else vector) else []
         _check(result[core], core)
     return result
+
+
+def _lands_on_cube(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and stmt.buffer.memory in ("global", "var")
 
 
 def _filter(body: list[Stmt], core: str, divider: Divider, scope: str) -> list[Stmt]:
@@ -126,7 +138,13 @@ def _parallel_core(stmt: Parallel, divider: Divider) -> str:
     for inner in statements(stmt.body):
         if isinstance(inner, (Store, Op)):
             found += divider.core_of(inner)
+    if divider.compiler and divider.combine and parallel_forms.form(stmt) != parallel_forms.SCALAR:
+        return "C" if found and "V" not in found and any(b.memory in CUBE for b in _all_buffers(stmt)) else "V"
     return "V" if "V" in found else found or "V"
+
+
+def _all_buffers(stmt: Parallel) -> list[Buffer]:
+    return [b for s in statements(stmt.body) for b in buffers(s)]
 
 
 def _matters(body: list[Stmt]) -> bool:

@@ -11,6 +11,7 @@ from tl2npu.simulator.lowering import memories, vid
 from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import divide
 from tl2npu.simulator.lowering.cross_sync import synchronise
+from tl2npu.simulator.lowering.deviations import check_inference, deviate
 from tl2npu.simulator.lowering.handovers import reduce_workspaces
 from tl2npu.simulator.lowering.pipelines import drop_remainders
 from tl2npu.simulator.lowering.program import Program
@@ -42,10 +43,12 @@ def _gpu(kernel: Kernel, launch: Launch, symbols: list[Var], meets: bool) -> Pro
 
 def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets: bool) -> Program:
     configs = Configs(kernel.configs)
-    memories.infer(launch.body)
+    shared = memories.infer(launch.body)
     split: Var | None = None
     gathered: set[int] = set()
     body: list[Stmt]
+    if reading == ACTUAL:
+        check_inference(launch.body, shared)
     vectors = 1 if launch.threads is not None else 2
     if launch.threads == 2 and reading == ACTUAL:
         split, vectors = Var("vid"), 2
@@ -53,10 +56,12 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
         body = vid.reduce_vid(launch.body, split)
     else:
         body = Copier().block(launch.body)
+    if reading == ACTUAL:
+        body = deviate(body)
     workspaces = reduce_workspaces(body, launch, split, reading == ACTUAL, gathered)
     if reading == ACTUAL:
         body = drop_remainders(body)
-    divided = divide(body, configs.combine)
+    divided = divide(body, configs.combine, reading == ACTUAL)
     if configs.cross_sync or (reading == IDEAL and workspaces):
         guarded = {w.number for w in workspaces} if reading == IDEAL else set()
         synchronise(divided["C"], divided["V"], guarded)

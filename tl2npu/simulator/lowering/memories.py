@@ -38,8 +38,11 @@ def root(buffer: Buffer) -> Buffer:
     return buffer
 
 
-def infer(body: list[Stmt]) -> None:
-    """Replace ``shared`` and ``fragment`` by L1, UB, L0A, L0B, L0C in all buffers of a launch."""
+def infer(body: list[Stmt]) -> set[int]:
+    """Replace ``shared`` and ``fragment`` by L1, UB, L0A, L0B, L0C in all buffers of a launch.
+
+    The numbers of the buffers that were allocated as ``shared`` (also by an earlier call for the same launch).
+    """
     allocated = [s.buffer for s in statements(body) if isinstance(s, Alloc)]
     cube_read: set[int] = set()
     for stmt in statements(body):
@@ -62,6 +65,7 @@ def infer(body: list[Stmt]) -> None:
         if buffer.memory == "fragment":
             buffer.memory = "l0c"
         elif buffer.memory == "shared":
+            buffer.shared = True
             buffer.memory = "l1" if buffer.number in cube_read else "ub"
         elif buffer.memory == "local":
             buffer.memory = "ub"
@@ -69,6 +73,7 @@ def infer(body: list[Stmt]) -> None:
         for buffer in _mentioned(stmt):
             if buffer.alias is not None:
                 buffer.memory = root(buffer).memory
+    return {buffer.number for buffer in allocated if buffer.shared}
 
 
 def _mentioned(stmt: Stmt) -> Iterator[Buffer]:

@@ -1,0 +1,422 @@
+"""Kernels that the compiler gets silently wrong: what the author means and what the machine does differ.
+
+Each has its repaired form, on which the two agree with the formula. The names in brackets are those of the reference
+(compiler facts, section 1 to 3; rules R-...).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tests.simulator.kernels import developer, outputs
+from tl2npu.simulator.errors import SimulatorError
+
+M, N = 32, 64
+GENERATOR = np.random.default_rng(7)
+A = GENERATOR.standard_normal((M, N)).astype(np.float32)
+B = GENERATOR.standard_normal(N).astype(np.float32)
+S = GENERATOR.standard_normal(M).astype(np.float32)
+L = GENERATOR.standard_normal((M, M)).astype(np.float16)
+R = GENERATOR.standard_normal((M, N)).astype(np.float16)
+X = GENERATOR.permutation(M).astype(np.int32)
+
+TILE = 'A: T.Tensor((M, N), "float32")'
+OUT = 'C: T.Tensor((M, N), "float32")'
+ROWS = 'C: T.Tensor((M,), "float32")'
+
+
+@dataclass(frozen=True)
+class Case:
+    """``wrong`` and ``right`` are (signature, body, threads) of two kernels for one formula."""
+
+    name: str
+    inputs: tuple[np.ndarray, ...]
+    expected: np.ndarray
+    wrong: tuple[str, str, int | None]
+    right: tuple[str, str, int | None]
+    fault: str = ""
+    """What the actual reading says where it stops; empty where it computes something else."""
+
+
+BIAS = """
+a = T.alloc_ub((M, N), "float32")
+b = T.alloc_ub((N,), "float32")
+T.copy(A, a)
+T.copy(B, b)
+for i, j in T.Parallel(M, N):
+    a[i, j] = a[i, j] + b[j]
+T.copy(a, C)
+"""
+CUMULATIVE = """
+a = T.alloc_ub((M, N), "float32")
+T.copy(A, a)
+for i in T.serial(M - 1):
+    T.tile.add(a[i + 1, :], a[i + 1, :], a[i, :])
+T.copy(a, C)
+"""
+DIM0 = """
+a = T.alloc_ub((M, N), "float32")
+c = T.alloc_ub((N,), "float32")
+T.copy(A, a)
+T.reduce_sum(a, c, dim=0)
+T.copy(c, C)
+"""
+ODD = """
+a = T.alloc_ub((9, N), "float32")
+T.copy(A[0:9, :], a)
+T.tile.add(a, a, 1.0)
+T.copy(a, C[0:9, :])
+"""
+VALUE = """
+a = T.alloc_ub((M, N), "float32")
+T.copy(A, a)
+for i, j in T.Parallel(M, N):
+    a[i, j] = a[i, j] + T.float32(i)
+T.copy(a, C)
+"""
+CAST = """
+a = T.alloc_ub((M, N), "float32")
+h = T.alloc_ub((M, N), "float16")
+T.copy(A, a)
+T.tile.cast(h, a, "CAST_RINT", M * N)
+T.copy(h, C)
+"""
+CAST_BY_COPY = CAST.replace('T.tile.cast(h, a, "CAST_RINT", M * N)', "T.copy(a, h)")
+ROW_SLICE = """
+a = T.alloc_ub((M, N), "float32")
+T.copy(A[0:M // 2, :], a[0:M // 2, :])
+T.copy(A[M // 2:M, :], a[M // 2:M, :])
+T.copy(a, C)
+"""
+ONE_ROW = """
+a = T.alloc_ub((1, N), "float32")
+T.copy(A[0:1, :], a)
+T.tile.add(a, a, 1.0)
+T.copy(a, C[0:1, :])
+"""
+SCALAR_READ = """
+a = T.alloc_ub((M, N), "float32")
+c = T.alloc_ub((M, N), "float32")
+T.copy(A, a)
+T.tile.mul(c, a, a[0, 0])
+T.copy(c, C)
+"""
+GEMM = """
+l = T.alloc_L1((M, M), "float16")
+r = T.alloc_L1((M, N), "float16")
+p = T.alloc_L0C((M, N), "float32")
+x = T.alloc_ub((M, N), "float32")
+y = T.alloc_ub((M, N), "float32")
+T.copy(L, l)
+T.copy(R, r)
+T.gemm_v0(l, r, p, init=True)
+T.copy(p, x)
+"""
+ROW_UPDATE = (
+    GEMM
+    + """
+for i in T.serial(M):
+    T.tile.add(x[i, :], x[i, :], x[i, :])
+T.copy(x, C)
+"""
+)
+WHOLE_UPDATE = (
+    GEMM
+    + """
+T.tile.add(y, x, x)
+T.copy(y, C)
+"""
+)
+ROW_VECTOR_UPDATE = (
+    GEMM
+    + """
+s = T.alloc_ub((M,), "float32")
+T.copy(S, s)
+for i, j in T.Parallel(M, N):
+    x[i, j] = x[i, j] * s[i]
+T.copy(x, C)
+"""
+)
+ROW_VECTOR_OTHER = ROW_VECTOR_UPDATE.replace("x[i, j] = x[i, j]", "y[i, j] = x[i, j]").replace(
+    "T.copy(x, C)", "T.copy(y, C)"
+)
+PIPELINE = """
+l = T.alloc_L1((M, M), "float16")
+q = T.alloc_L1((M, M), "float16")
+r = T.alloc_L1((M, N), "float16")
+p = T.alloc_L0C((M, N), "float32")
+h = T.alloc_ub((M, M), "float16")
+x = T.alloc_ub((M, N), "float32")
+y = T.alloc_ub((M, N), "float32")
+T.copy(R, r)
+T.tile.fill(y, 0.0)
+for k in T.Pipelined(3, num_stages={stages}):
+    T.copy(L, h)
+    T.copy(h, q)
+    T.gemm_v0(q, r, p, init=True)
+    T.copy(p, x)
+    T.tile.add(y, y, x)
+T.copy(y, C)
+"""
+LEFT = """
+a = T.alloc_ub((M, N), "float32")
+s = T.alloc_ub((M,), "float32")
+T.copy(A, a)
+T.copy(S, s)
+for i, j in T.Parallel(M, N):
+    a[i, j] = s[i] - a[i, j]
+T.copy(a, C)
+"""
+RIGHT = LEFT.replace("s[i] - a[i, j]", "a[i, j] * (-1.0) + s[i]")
+SOME_COLUMNS = """
+a = T.alloc_ub((M, N), "float32")
+T.copy(A, a)
+for i, j in T.Parallel(M, N // 2):
+    a[i, j] = a[i, j] + a[i, j]
+T.copy(a, C)
+"""
+ALL_COLUMNS = """
+a = T.alloc_ub((M, N), "float32")
+h = T.alloc_ub((M, N // 2), "float32")
+T.copy(A, a)
+T.copy(a[:, 0:N // 2], h)
+for i, j in T.Parallel(M, N // 2):
+    h[i, j] = h[i, j] + h[i, j]
+T.copy(h, a[:, 0:N // 2])
+T.copy(a, C)
+"""
+COLUMN_SLICE = """
+a = T.alloc_ub((M, N), "float32")
+T.tile.fill(a, 0.0)
+T.copy(A[:, 0:N // 2], a[:, 0:N // 2])
+T.copy(a, C)
+"""
+STAGED_SLICE = """
+a = T.alloc_ub((M, N), "float32")
+h = T.alloc_ub((M, N // 2), "float32")
+T.tile.fill(a, 0.0)
+T.copy(A[:, 0:N // 2], h)
+T.copy(h, a[:, 0:N // 2])
+T.copy(a, C)
+"""
+SCALAR_STORE = """
+a = T.alloc_ub((M, N), "float32")
+T.copy(A, a)
+for i in T.serial(M):
+    C[i] = a[i, 0]
+"""
+SCALAR_TILE = """
+a = T.alloc_ub((M, N), "float32")
+c = T.alloc_ub((M,), "float32")
+T.copy(A, a)
+for i in T.serial(M):
+    c[i] = a[i, 0]
+T.copy(c, C)
+"""
+PARALLEL_SHARED = """
+a = T.alloc_ub((M, N), "float32")
+b = T.alloc_{memory}((M, N), "float32")
+T.copy(A, a)
+for i, j in T.Parallel(M, N):
+    b[i, j] = a[i, j] + a[i, j]
+for i, j in T.Parallel(M, N):
+    a[i, j] = b[i, j] + b[i, j]
+T.copy(a, C)
+"""
+VARIABLE = """
+a = T.alloc_ub((M, N), "float32")
+total = T.alloc_var("float32")
+T.copy(A, a)
+total = 2.0
+T.tile.mul(a, a, total)
+T.copy(a, C)
+"""
+LITERAL = VARIABLE.replace('total = T.alloc_var("float32")\n', "")
+HALF = np.concatenate([A[:, : N // 2] * 2, A[:, N // 2 :]], 1)
+CLEARED = np.concatenate([A[:, : N // 2], np.zeros_like(A[:, N // 2 :])], 1)
+GATHER = """
+a = T.alloc_ub((M, N), "float32")
+x = T.alloc_ub((M,), "int32")
+T.copy(X, x)
+for i in T.serial(M):
+    T.copy(A[x[i], :], a[i, :])
+T.copy(a, C)
+"""
+PRODUCT = L.astype(np.float32) @ R.astype(np.float32)
+LR = 'L: T.Tensor((M, M), "float16"), R: T.Tensor((M, N), "float16")'
+
+CASES = (
+    Case(
+        "column vector (g1_a, R-REPL)",
+        (A, B),
+        A + B,
+        (f'{TILE}, B: T.Tensor((N,), "float32"), {OUT}', BIAS, 2),
+        (f'{TILE}, B: T.Tensor((N,), "float32"), {OUT}', BIAS, 1),
+    ),
+    Case(
+        "recurrence over rows (g1_f)",
+        (A,),
+        np.cumsum(A, 0, dtype=np.float32),
+        (f"{TILE}, {OUT}", CUMULATIVE, 2),
+        (f"{TILE}, {OUT}", CUMULATIVE, 1),
+    ),
+    Case(
+        "reduction over rows (g1_e, R-RED0)",
+        (A,),
+        A.sum(0),
+        (f'{TILE}, C: T.Tensor((N,), "float32")', DIM0, 2),
+        (f'{TILE}, C: T.Tensor((N,), "float32")', DIM0, 1),
+        "out-of-bounds",
+    ),
+    Case(
+        "odd number of rows (g1_b_odd, R-ODD)",
+        (A[:9],),
+        A[:9] + 1,
+        ('A: T.Tensor((9, N), "float32"), C: T.Tensor((9, N), "float32")', ODD, 2),
+        ('A: T.Tensor((9, N), "float32"), C: T.Tensor((9, N), "float32")', ODD, 1),
+    ),
+    Case(
+        "row number as a value (g3b_rowval_t2, R-LOOPUSE)",
+        (A,),
+        A + np.arange(M, dtype=np.float32)[:, None],
+        (f"{TILE}, {OUT}", VALUE, 2),
+        (f"{TILE}, {OUT}", VALUE, 1),
+    ),
+    Case(
+        "operator that keeps its count (g1_c_cast, R-OP)",
+        (A,),
+        A.astype(np.float16),
+        (f'{TILE}, C: T.Tensor((M, N), "float16")', CAST, 2),
+        (f'{TILE}, C: T.Tensor((M, N), "float16")', CAST_BY_COPY, 2),
+        "out-of-bounds",
+    ),
+    Case(
+        "rows of a part (g1_g_rows_2, R-PARTUB)",
+        (A,),
+        A,
+        (f"{TILE}, {OUT}", ROW_SLICE, 2),
+        (f"{TILE}, {OUT}", ROW_SLICE, 1),
+        "out-of-bounds",
+    ),
+    Case(
+        "a single row (g1_b_rowsl, R-DIM0-1)",
+        (A[:1],),
+        A[:1] + 1,
+        ('A: T.Tensor((1, N), "float32"), C: T.Tensor((1, N), "float32")', ONE_ROW, 2),
+        ('A: T.Tensor((1, N), "float32"), C: T.Tensor((1, N), "float32")', ONE_ROW, 1),
+    ),
+    Case(
+        "an element of a split tile (g3b_ubscalar_t2)",
+        (A,),
+        A * A[0, 0],
+        (f"{TILE}, {OUT}", SCALAR_READ, 2),
+        (f"{TILE}, {OUT}", SCALAR_READ, 1),
+    ),
+    Case(
+        "row vector on the left (g3_rowdiv)",
+        (A, S),
+        S[:, None] - A,
+        (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', LEFT, 1),
+        (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', RIGHT, 1),
+        "out-of-bounds",
+    ),
+    Case(
+        "some columns in T.Parallel (g3_subcol)",
+        (A,),
+        HALF,
+        (f"{TILE}, {OUT}", SOME_COLUMNS, 1),
+        (f"{TILE}, {OUT}", ALL_COLUMNS, 1),
+    ),
+    Case(
+        "some columns in a load (g1_g_cols)",
+        (A,),
+        CLEARED,
+        (f"{TILE}, {OUT}", COLUMN_SLICE, 1),
+        (f"{TILE}, {OUT}", STAGED_SLICE, 1),
+    ),
+    Case(
+        "scalars from UB to global memory (g3b_gmst, R-GMSTORE)",
+        (A,),
+        A[:, 0],
+        (f"{TILE}, {ROWS}", SCALAR_STORE, 1),
+        (f"{TILE}, {ROWS}", SCALAR_TILE, 1),
+        "cube core",
+    ),
+    Case(
+        "alloc_shared in T.Parallel only (g3b_ubpar, R-ALLOCINFER)",
+        (A,),
+        A * 4,
+        (f"{TILE}, {OUT}", PARALLEL_SHARED.format(memory="shared"), 1),
+        (f"{TILE}, {OUT}", PARALLEL_SHARED.format(memory="ub"), 1),
+        "leaves such an alloc_shared buffer in L1",
+    ),
+    Case(
+        "variable in vector code (R-ALLOCVAR)",
+        (A,),
+        A * 2,
+        (f"{TILE}, {OUT}", VARIABLE, 1),
+        (f"{TILE}, {OUT}", LITERAL, 1),
+    ),
+    Case(
+        "rows by an index in UB (g1_g_gather_2)",
+        (A, X),
+        A[X],
+        (f'{TILE}, X: T.Tensor((M,), "int32"), {OUT}', GATHER, 2),
+        (f'{TILE}, X: T.Tensor((M,), "int32"), {OUT}', GATHER, 1),
+    ),
+    Case(
+        "update by rows of a handed-over tile (g2_rowloop_inpl, R-1CONS)",
+        (L, R),
+        PRODUCT * 2,
+        (f"{LR}, {OUT}", ROW_UPDATE, 2),
+        (f"{LR}, {OUT}", WHOLE_UPDATE, 2),
+    ),
+    Case(
+        "update with a row vector (g2_rowvec)",
+        (L, R, S),
+        PRODUCT * S[:, None],
+        (f'{LR}, S: T.Tensor((M,), "float32"), {OUT}', ROW_VECTOR_UPDATE, 2),
+        (f'{LR}, S: T.Tensor((M,), "float32"), {OUT}', ROW_VECTOR_OTHER, 2),
+    ),
+    Case(
+        "turns that a pipeline drops (g7_pipe3, #1378)",
+        (L, R),
+        PRODUCT * 3,
+        (f"{LR}, {OUT}", PIPELINE.format(stages=2), 2),
+        (f"{LR}, {OUT}", PIPELINE.format(stages=3), 2),
+    ),
+)
+
+
+def _run(case: Case, form: tuple[str, str, int | None], reading: str) -> np.ndarray:
+    signature, body, threads = form
+    names = [p.split(":")[0].strip() for p in signature.split("T.Tensor")[0:1]]
+    inputs = {f"{names[0]}{n}": a for n, a in enumerate(case.inputs)}
+    return outputs(developer(signature, body, threads), inputs, reading)
+
+
+def _close(left: np.ndarray, right: np.ndarray) -> bool:
+    return bool(np.allclose(left.astype(np.float32), right.astype(np.float32), rtol=2e-3, atol=2e-3))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_author_means_the_formula(case: Case) -> None:
+    assert _close(_run(case, case.wrong, "ideal"), case.expected)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_machine_does_something_else(case: Case) -> None:
+    if case.fault:
+        with pytest.raises(SimulatorError, match=case.fault):
+            _run(case, case.wrong, "actual")
+    else:
+        assert not _close(_run(case, case.wrong, "actual"), case.expected)
+
+
+@pytest.mark.parametrize("reading", ["ideal", "actual"])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_repaired_kernel_is_right_in_both_readings(case: Case, reading: str) -> None:
+    assert _close(_run(case, case.right, reading), case.expected)

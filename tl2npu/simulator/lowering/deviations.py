@@ -1,0 +1,131 @@
+"""Forms that the compiler lowers to something else than they say (compiler-facts sections 1 and 3, measured).
+
+Applied in the actual reading only, so that a kernel with such a form computes here what it computes on the NPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir.buffer import Buffer, Region
+from tl2npu.simulator.ir.expr import Binary, Load, Value, Var, binary, free, rebuild
+from tl2npu.simulator.ir.stmt import Alloc, For, Op, Parallel, Stmt, Store
+from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.lowering import parallel_forms
+from tl2npu.simulator.lowering.copier import Copier
+from tl2npu.simulator.lowering.uses import buffers
+
+
+def deviate(body: list[Stmt]) -> list[Stmt]:
+    """The program as the compiler reads it."""
+    return _Deviations().block(body)
+
+
+def check_inference(body: list[Stmt], shared: set[int]) -> None:
+    """Raises SimulatorError for ``alloc_shared`` buffers that no operator and no copy touches.
+
+    The compiler leaves them in L1 and puts the ``T.Parallel`` around them on the cube core (g3b_ubpar).
+    ``shared``: the numbers of the buffers that were allocated so.
+    """
+    touched: set[int] = set()
+    for stmt in statements(body):
+        if isinstance(stmt, Op):
+            touched |= {b.number for b in buffers(stmt)}
+    for stmt in statements(body):
+        if isinstance(stmt, Alloc) and stmt.buffer.number in shared - touched:
+            used = [s for s in statements(body) if not isinstance(s, Alloc) and stmt.buffer in set(buffers(s))]
+            if used:
+                raise SimulatorError(
+                    f"{stmt.buffer.name} is used by T.Parallel or element by element only: the compiler leaves such an "
+                    "alloc_shared buffer in L1 and runs the statement on the cube core; allocate it with alloc_ub",
+                    used[0].site,
+                )
+
+
+@dataclass(eq=False)
+class _Deviations(Copier):
+    nest: Parallel | None = None
+    flat: set[str] = field(default_factory=set)
+
+    def on_Parallel(self, stmt: Parallel) -> list[Stmt]:
+        kind = parallel_forms.form(stmt)
+        if kind == parallel_forms.SCALAR or len(stmt.vars) != 2:
+            return [self.copy(stmt)]
+        before, self.nest = self.nest, stmt
+        body = [self._store(s, kind) if isinstance(s, Store) else self.copy(s) for s in stmt.body]
+        self.nest = before
+        return [replace(stmt, body=body)]
+
+    def _store(self, stmt: Store, kind: str) -> Stmt:
+        value = rebuild(stmt.value, self._row_on_the_left)
+        if kind == parallel_forms.VECTOR:
+            value = rebuild(value, lambda e: self._flat_load(e) if isinstance(e, Load) else e)
+            indices = self._flat_indices(stmt.buffer, stmt.indices)
+            return replace(stmt, indices=indices, value=value)
+        return replace(stmt, value=value)
+
+    def _row_on_the_left(self, part: object) -> object:
+        """``s[i] - a[i, j]``: the row vector is taken for a column vector that starts at ``s[i]`` (g3_rowdiv)."""
+        assert self.nest is not None
+        row, column = self.nest.vars
+        if not isinstance(part, Binary) or part.op not in ("+", "-", "*", "/"):
+            return part
+        left = part.left
+        if isinstance(left, Load) and len(left.indices) == 1 and left.indices[0] is row and column in free(part.right):
+            moved = Load(left.buffer, (binary("+", row, column),))
+            return Binary(part.op, moved, part.right, part.dtype)
+        return part
+
+    def _flat_load(self, load: Load) -> Load:
+        return Load(load.buffer, self._flat_indices(load.buffer, load.indices))
+
+    def _flat_indices(self, buffer: Buffer, indices: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Some of a tile's columns: one flat run of rows * columns elements (g3_subcol)."""
+        assert self.nest is not None
+        row, column = self.nest.vars
+        width, count = buffer.shape[-1], self.nest.extents[1]
+        if buffer.memory != "ub" or buffer.ndim != 2 or len(indices) != 2 or indices[0] is not row:
+            return indices
+        if column not in free(indices[1]) or not isinstance(width, int) or not isinstance(count, int) or count == width:
+            return indices
+        offset = binary("-", indices[1], column)
+        position = binary("+", binary("+", binary("*", row, count), column), offset)
+        return binary("//", position, width), binary("%", position, width)
+
+    def on_Op(self, stmt: Op) -> list[Stmt]:
+        if stmt.name != "copy":
+            return [self.copy(stmt)]
+        for ub, gm in (("src", "dst"), ("dst", "src")):
+            tile, tensor = stmt.args.get(ub), stmt.args.get(gm)
+            if not isinstance(tile, Region) or not isinstance(tensor, (Region, Load)):
+                continue
+            if tensor.buffer.memory == "global" and _columns(tile):
+                return self._packed(stmt, ub, tile, gm, tensor)
+        return [self.copy(stmt)]
+
+    def _packed(self, stmt: Op, ub: str, tile: Region, gm: str, tensor: Region | Load) -> list[Stmt]:
+        """Some columns of a tile from or to global memory: the rows lie packed in UB (g1_g_cols, gy_t2_colpartial)."""
+        buffer = tile.buffer
+        row, width = Var("row"), tile.extents[1]
+        flat = Buffer(buffer.name, (binary("*", buffer.shape[0], buffer.shape[1]),), buffer.dtype, "ub", alias=buffer)
+        first = binary("+", binary("*", tile.starts[0], buffer.shape[1]), tile.starts[1])
+        run = Region(flat, (binary("+", first, binary("*", row, width)),), (width,), (True,))
+        starts = tensor.starts if isinstance(tensor, Region) else tensor.indices
+        axis = tensor.buffer.ndim - 2
+        if isinstance(tensor, Region):
+            moving = [n for n, e in enumerate(tensor.extents) if not (isinstance(e, int) and e == 1)]
+            axis = moving[0] if len(moving) == 2 else axis
+        places = tuple(binary("+", s, row) if n == axis else s for n, s in enumerate(starts))
+        extents = tuple(width if n == tensor.buffer.ndim - 1 else 1 for n in range(tensor.buffer.ndim))
+        line = Region(tensor.buffer, places, extents, (True,) * tensor.buffer.ndim)
+        copy = replace(stmt, args={**stmt.args, ub: run, gm: line})
+        return [For(row, 0, tile.extents[0], [copy], site=stmt.site)]
+
+
+def _columns(tile: Region) -> bool:
+    """More than one row of a 2-D UB tile, and not all of its columns."""
+    if tile.buffer.memory != "ub" or tile.buffer.ndim != 2 or tile.extents[0] == 1:
+        return False
+    width, all_columns = tile.extents[1], tile.buffer.shape[1]
+    return isinstance(width, int) and isinstance(all_columns, int) and width < all_columns and width > 1
