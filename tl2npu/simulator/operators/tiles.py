@@ -16,6 +16,11 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir import dtypes
 
 
+def spelled(name: str) -> str:
+    """The operator as the user writes it."""
+    return f"T.{name}" if name.startswith(("reduce_max", "reduce_min")) or name == "reduce_sum" else f"T.tile.{name}"
+
+
 def shape_of(tile: Any) -> list[int]:
     """The shape for a message; of a number []."""
     return list(np.shape(tile))
@@ -33,7 +38,7 @@ def elements(A: Any, name: str, source: Any, target: Any, exact: bool = True) ->
     SimulatorError for a number where a tile is needed, for sizes that do not agree and for another element type.
     """
     if not is_tile(source):
-        raise SimulatorError(f"T.tile.{name}: a number or a single element where a tile is needed")
+        raise SimulatorError(f"{spelled(name)}: a number or a single element where a tile is needed")
     same_type(name, source, target)
     if source.shape == target.shape:
         return source
@@ -41,7 +46,7 @@ def elements(A: Any, name: str, source: Any, target: Any, exact: bool = True) ->
         return source.reshape(target.shape)
     if exact or source.size < target.size:
         raise SimulatorError(
-            f"T.tile.{name}: {shape_of(source)} ({source.size} elements) does not fit {shape_of(target)} "
+            f"{spelled(name)}: {shape_of(source)} ({source.size} elements) does not fit {shape_of(target)} "
             f"({target.size} elements)"
         )
     return source.reshape(-1)[: target.size].reshape(target.shape)
@@ -50,7 +55,7 @@ def elements(A: Any, name: str, source: Any, target: Any, exact: bool = True) ->
 def same_type(name: str, source: Any, target: Any) -> None:
     """Raises SimulatorError for operands of different element types: no instruction takes them."""
     if source.dtype != target.dtype:
-        raise SimulatorError(f"T.tile.{name}: operands of the element types {source.dtype} and {target.dtype}")
+        raise SimulatorError(f"{spelled(name)}: operands of the element types {source.dtype} and {target.dtype}")
 
 
 def operand(A: Any, name: str, value: Any, target: Any) -> Any:
@@ -64,7 +69,7 @@ def put(name: str, tile: Any, values: Any, start: int = 0) -> None:
     stop = start + values.size
     if stop > tile.size:
         raise SimulatorError(
-            f"T.tile.{name}: writes elements {start} to {stop} of a tile {shape_of(tile)} that has {tile.size}"
+            f"{spelled(name)}: writes elements {start} to {stop} of a tile {shape_of(tile)} that has {tile.size}"
         )
     if start == 0 and stop == tile.size:
         tile[...] = values.reshape(tile.shape)
@@ -79,7 +84,7 @@ def put_at(name: str, tile: Any, index: Any, values: Any) -> None:
     index, values = np.asarray(index).reshape(-1), np.asarray(values).reshape(-1)
     if index.size and (int(index.min()) < 0 or int(index.max()) >= tile.size):
         raise SimulatorError(
-            f"T.tile.{name}: writes element {int(index.max())} of a tile {shape_of(tile)} that has {tile.size}"
+            f"{spelled(name)}: writes element {int(index.max())} of a tile {shape_of(tile)} that has {tile.size}"
         )
     if tile.flags.c_contiguous:
         tile.reshape(-1)[index] = values
@@ -92,7 +97,7 @@ def take(name: str, flat: Any, index: Any) -> Any:
     index = np.asarray(index)
     if index.size and (int(index.min()) < 0 or int(index.max()) >= flat.size):
         worst = int(index.max()) if int(index.max()) >= flat.size else int(index.min())
-        raise SimulatorError(f"T.tile.{name}: reads element {worst} of a tile that has {flat.size}")
+        raise SimulatorError(f"{spelled(name)}: reads element {worst} of a tile that has {flat.size}")
     return flat[index]
 
 
@@ -102,7 +107,7 @@ def take(name: str, flat: Any, index: Any) -> Any:
 def region(name: str, operand: Any, kind: str) -> Any:
     """The view of a region, with all axes. Raises SimulatorError for a number or a start index."""
     if getattr(operand, "extents", None) is None:
-        raise SimulatorError(f"T.tile.{name}: a number or a single element where a tile is needed")
+        raise SimulatorError(f"{spelled(name)}: a number or a single element where a tile is needed")
     return operand.view(operand.starts, operand.extents, kind)
 
 
@@ -142,10 +147,10 @@ def span(name: str, operand: Any, count: Any, kind: str) -> Any:
     """
     count = int(count)
     if not is_region(operand):
-        raise SimulatorError(f"T.tile.{name}: a number or a single element where a tile is needed")
+        raise SimulatorError(f"{spelled(name)}: a number or a single element where a tile is needed")
     if count == math.prod(operand.extents):
         view = region(name, operand, kind)
         return view.reshape(-1)
     if count < 0:
-        raise SimulatorError(f"T.tile.{name} of {count} elements")
+        raise SimulatorError(f"{spelled(name)} of {count} elements")
     return operand.access.flat(operand.number, operand.array, operand.starts, count, kind, operand.site)
