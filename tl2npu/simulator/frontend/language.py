@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.simulator.errors import TraceError
-from tl2npu.simulator.frontend import gpu_names, loops, types
+from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, types
 from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.frontend.kernel_frame import KernelFrame
 from tl2npu.simulator.frontend.operators import OperatorName
@@ -349,6 +349,7 @@ NAMES: dict[str, Any] = {
     "Ref": Reference,
     "Optional": Any,
     **gpu_names.NAMES,
+    **ascend_names.NAMES,
 }
 
 

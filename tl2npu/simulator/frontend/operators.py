@@ -11,7 +11,7 @@ from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
 from tl2npu.simulator.ir.expr import Load, Var, plain
 from tl2npu.simulator.operators import gpu_refused
-from tl2npu.simulator.operators.registry import gpu_signature
+from tl2npu.simulator.operators.registry import REFUSED, gpu_signature
 
 _BUFFER_ROLES = {Role.READ, Role.WRITE, Role.READ_WRITE, Role.ACCUMULATE}
 
@@ -31,6 +31,8 @@ class OperatorName:
         builder = Builder.current()
         site = builder.here()
         npu = builder.launch.is_npu if builder.launch is not None else True
+        if npu and self.__name__ in REFUSED:
+            raise UnsupportedOperator(f"T.{self.__name__}: {REFUSED[self.__name__]}", site)
         bound = self._ascend(args, kwargs, site) if npu else None
         if bound is None:
             bound = gpu_signature(self.__name__, args, kwargs, site)

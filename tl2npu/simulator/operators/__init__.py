@@ -16,6 +16,7 @@ from tl2npu.simulator.operators import (  # noqa: F401
     indexing,
     masks,
     reduce,
+    refused,
     sorts,
     system,
     tile_arithmetic,
