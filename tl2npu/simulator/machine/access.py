@@ -91,7 +91,8 @@ class Access:
                     return array.dtype.type(0)
                 self.outside(number, array, index, (1,) * len(index), site)
         self.touch(number, array, index, "r", site)
-        return array[index]
+        value = array[index]
+        return value.copy() if array.dtype.names else value  # of a record NumPy gives a view
 
     def store(self, number: int, array: np.ndarray, index: Index, value: Any, site: int) -> None:
         """One element written."""

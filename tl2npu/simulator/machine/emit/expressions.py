@@ -149,8 +149,8 @@ class Expressions(State):
         if e.name == "atomic":
             return self._atomic(e)
         if e.name in ("any_of", "all_of"):
-            region = self.view(e.args[0], "r")  # type: ignore[arg-type]
-            return f"bool(np.{e.name[:3]}({region} != 0))"
+            region: Any = e.args[0]
+            return f"bool(np.{e.name[:3]}({self.nonzero(region.dtype, self.view(region, 'r'))}))"
         if e.name == "likely":
             return self.code(e.args[0])
         if e.name == "reinterpret":

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Binary, Call, Expr, Var, walk
 from tl2npu.simulator.ir.stmt import Site, Stmt
@@ -115,8 +116,14 @@ class State:
     def truth(self, value: Any) -> str:
         """The code of a condition, Boolean for each lane."""
         if isinstance(value, Expr) and value.dtype != "bool" and self.spans(value):
-            return f"({self.code(value)} != 0)"
+            return self.nonzero(value.dtype, self.code(value))
         return self.snapshot(value)
+
+    def nonzero(self, dtype: str, code: str) -> str:
+        """The code that says which elements are not zero."""
+        if dtypes.is_float(dtype):
+            return f"np.logical_not(A.equal({code}, {self.constant(self.arithmetic.number(0, dtype))}))"
+        return f"({code} != 0)"
 
     def both(self, condition: str) -> str:
         """A condition under the present mask."""
