@@ -9,7 +9,7 @@ import numpy as np
 
 from tl2npu.simulator.hazards import capacity
 from tl2npu.simulator.hazards.clocks import Clocks, Events, Token, merged
-from tl2npu.simulator.hazards.flags import Flags
+from tl2npu.simulator.hazards.flags import CROSS_IDS, Flags
 from tl2npu.simulator.hazards.hazard import DEADLOCK, MEMORIES, Hazard, Party
 from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, NUMBER, PIPES, M, S, Step, step_of
 from tl2npu.simulator.hazards.report import Report
@@ -148,6 +148,7 @@ class Observer:
 
     def release(self, core: Core, site: int, pipe: str, flag: Any) -> Token:
         """A cross flag is set: after everything issued on the pipe."""
+        self.flags.range(core, site, flag, "cross flag", CROSS_IDS)
         thread = self.pipe_thread(core, pipe)
         if self.pipes:
             self.clocks.follow(thread, self.thread(core))

@@ -310,9 +310,10 @@ class Watched(Access):
 
     def _conflicts(self, kind: str, cells: Cells, previous: Any, bad: Any, event: int, severity: str = "error") -> None:
         """Report the distinct events among those that are bad."""
-        chosen = np.abs(np.asarray(previous))[np.asarray(bad)] if np.ndim(bad) else np.asarray([abs(int(previous))])
-        if np.ndim(bad) == 0 and not bad:
+        if not np.any(bad):
             return
+        events, wrong = np.broadcast_arrays(np.abs(previous), bad)
+        chosen = events[wrong]
         for number in np.unique(chosen)[:4]:
             first = self.observer.party(int(number), "Read" if kind == kinds.WAR else "Write")
             second = self.observer.party(event, "Read" if kind == kinds.RAW else "Write")
