@@ -19,6 +19,7 @@ TARGETS = frozenset({"developer", "developer-threads1", "fallback", "none"})
 STYLES = frozenset({"black", "hand"})
 
 _KEYS = frozenset({"title", "pattern", "style", "factory", "args", "tolerance", "options", "kernels"})
+_MAY_HAVE = frozenset({"inputs"})
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class ExpectedKernel:
 class Case:
     """One fixture. ``after`` equals ``before`` where the folder has no ``after.py``: the text must not change.
 
-    ``factory`` and ``args`` say how to build the kernel, ``tolerance`` holds ``rtol`` and ``atol`` for its results.
+    ``factory`` and ``args`` say how to build the kernel, ``inputs`` how to make tensors that must not be arbitrary,
+    ``tolerance`` holds ``rtol`` and ``atol`` for its results.
     ``style`` is ``black`` for files that black (default settings) leaves alone, ``hand`` for the others.
     """
 
@@ -51,6 +53,7 @@ class Case:
     factory: str
     args: dict[str, Any]
     tolerance: dict[str, float]
+    inputs: dict[str, str]
 
     @property
     def scripts(self) -> dict[str, str]:
@@ -70,7 +73,7 @@ def load(folder: Path) -> Case:
     """Read one fixture folder; raises :class:`ValueError` naming it if a key is missing or unknown."""
     name = folder.relative_to(ROOT).as_posix()
     data = tomllib.loads((folder / "case.toml").read_text(encoding="utf-8"))
-    wrong = _KEYS ^ data.keys()
+    wrong = _KEYS ^ (data.keys() - _MAY_HAVE)
     if wrong:
         raise ValueError(f"{name}/case.toml: missing or unknown keys {sorted(wrong)}")
     before = _text(folder / "before.py")
@@ -90,6 +93,7 @@ def load(folder: Path) -> Case:
         factory=data["factory"],
         args=dict(data["args"]),
         tolerance=dict(data["tolerance"]),
+        inputs=dict(data.get("inputs", {})),
     )
 
 

@@ -17,10 +17,18 @@ from tl2npu.migrate import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.source.diff import unified_diff
+from tl2npu.verified import VerifyResult
+from tl2npu.verify.judge import verify
+from tl2npu.verify.loading import Source
+from tl2npu.verify.process import here
+from tl2npu.verify.settings import Call, Settings
 
 CASES = load_all()
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 with_after = pytest.mark.parametrize("case", [c for c in CASES if c.has_after], ids=lambda case: case.name)
+
+verified = [c for c in CASES if not c.name.startswith("refused/")]
+every_verified_case = pytest.mark.parametrize("case", verified, ids=lambda case: case.name)
 
 PASS_KEYS = (
     ("TL_ASCEND_AUTO_CV_COMBINE", "tl.ascend_auto_cv_combine"),
@@ -83,6 +91,21 @@ def test_patch_applies_with_git(case: Case, tmp_path: Path) -> None:
     applied = subprocess.run(["git", "apply", "-"], input=patch, cwd=tmp_path, capture_output=True)
     assert applied.returncode == 0, applied.stderr.decode()
     assert target.read_bytes().decode() == result.new_text
+
+
+# what the tool proves ------------------------------------------------------------------------------------------------
+
+
+@every_verified_case
+def test_before_and_after_compute_the_same(case: Case) -> None:
+    """On drawn inputs, launch by launch, without a hazard; Developer mode in both readings."""
+    result = run_both(case, case.after)
+    assert result.ok, [(d.code, d.message) for d in result.diagnostics]
+    launched = [kernel for kernel in result.kernels if kernel.name.split(".")[0] == case.factory]
+    assert [kernel.status for kernel in launched] == ["verified"]
+    assert launched[0].verified is not None
+    assert launched[0].verified.calls == 1
+    assert all(comparison.outputs for comparison in result.comparisons)
 
 
 # what a fixture must be ----------------------------------------------------------------------------------------------
@@ -183,6 +206,14 @@ def test_fallback_form(case: Case) -> None:
 def migrate(case: Case, text: str, folder: Path) -> FileResult:
     """Run the tool on a text, under a path with no configuration above it: black's defaults hold."""
     return migrate_text(text, str(folder / "kernel.py"), Options(**case.options))
+
+
+def run_both(case: Case, after: str) -> VerifyResult:
+    """Execute before and after with the arguments of the case, in this process."""
+    call = Call(case.factory, case.args, case.inputs)
+    old = Source(case.before, f"{case.name}/before.py", f"{case.name}/before.py")
+    new = Source(after, f"{case.name}/after.py", f"{case.name}/after.py")
+    return verify(old, new, Settings(calls=(call,)), here)
 
 
 def short(kernel: str | None) -> str:

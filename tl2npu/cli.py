@@ -213,7 +213,13 @@ def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **
 @click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
 @click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
-@_ARITHMETIC
+@click.option(
+    "--arithmetic",
+    type=click.Choice(["precise", "algebraic"]),
+    default="precise",
+    show_default=True,
+    help="Compare numbers within tolerances, or elements of a ring bit for bit.",
+)
 @_DEVICE
 @_STYLE
 @_REPORT

@@ -52,7 +52,8 @@ class Comparison:
     """One launch, old and new on the same inputs.
 
     ``outputs``: the tensors that were compared. ``max_error``: the largest absolute difference in them, None where they
-    could not be compared. ``problems`` are (code, message) pairs; none means that old and new agree.
+    could not be compared. ``problems`` are (code, message) pairs; none means that old and new agree. ``dropped``:
+    tensors of the old kernel that the new one does not have.
     """
 
     kernel: str
@@ -60,6 +61,7 @@ class Comparison:
     outputs: tuple[str, ...]
     max_error: float | None
     problems: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

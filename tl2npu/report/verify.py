@@ -105,5 +105,6 @@ def _launch(comparison: Comparison) -> dict[str, Any]:
         "call": comparison.call,
         "outputs": list(comparison.outputs),
         "max_error": comparison.max_error,
+        "dropped": list(comparison.dropped),
         "problems": [{"code": code, "message": message} for code, message in comparison.problems],
     }

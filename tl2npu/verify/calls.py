@@ -45,7 +45,9 @@ def _literal(node: ast.expr, text: str) -> Any:
 
 
 def read_case(path: Path) -> Call:
-    """The call in a ``case.toml``: its keys ``factory`` (a name) and ``args`` (a table); others are not looked at."""
+    """The call in a ``case.toml``: its keys ``factory`` (a name) and ``args`` (a table), and if it has them ``inputs``
+    (parameter name -> expression) and ``symbols`` (symbolic extent -> number). Other keys are not looked at.
+    """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -55,7 +57,12 @@ def read_case(path: Path) -> Call:
     factory, arguments = data.get("factory"), data.get("args")
     if not isinstance(factory, str) or not isinstance(arguments, dict):
         raise UsageError(f"{path}: it needs the keys `factory` (a string) and `args` (a table)")
-    return Call(factory, arguments)
+    inputs, symbols = data.get("inputs", {}), data.get("symbols", {})
+    if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
+        raise UsageError(f"{path}: `inputs` has to be a table of strings")
+    if not isinstance(symbols, dict) or not all(isinstance(value, int) and value > 0 for value in symbols.values()):
+        raise UsageError(f"{path}: `symbols` has to be a table of positive numbers")
+    return Call(factory, arguments, inputs, symbols)
 
 
 def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:

@@ -5,7 +5,9 @@ Everything that happens is told as an event, a dict that can be written as JSON:
 - ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
 - ``launched`` with ``kernel``, ``line``: the old kernel has run
 - ``comparison``: the fields of a ``Comparison``; ``pending`` with ``number``: this launch has still to be compared
-- ``problem`` with ``code``, ``message``, and as far as known ``kernel``, ``factory``, ``line``
+- ``problem`` with ``code``, ``message``, and as far as known ``kernel``, ``factory``, ``line`` and the ``side``, old or
+  new, that it is about; the kernel cannot be verified
+- ``hazard`` with ``message``, ``kernel``: the old kernel has one, and ran on
 - ``note`` with ``text``: something that the report has to say
 - ``exit`` with ``code``: the end, with the exit code that Python would give
 """
@@ -17,11 +19,13 @@ import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.standin.jit import Factory
@@ -35,11 +39,12 @@ from tl2npu.verify.naming import line_of, name_of
 from tl2npu.verify.recording import Arrays, Recorder, Recording, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, same_inputs
 from tl2npu.verify.sessions import Observed, observe
-from tl2npu.verify.settings import Call, Settings, UsageError
+from tl2npu.verify.settings import Arithmetic, Call, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk
 
 Event = dict[str, Any]
 Emit = Callable[[Event], None]
+Side = Literal["old", "new"]
 Keep = Callable[[Any, Arrays, dict[str, Any], Callable[[], None]], None]
 
 
@@ -60,27 +65,30 @@ def run(job: Job, emit: Emit) -> None:
     emit({"event": "exit", "code": task(job, emit)})
 
 
-def _observe(job: Job, reading: Literal["actual", "ideal"] = "actual") -> Observed:
+def _observe(job: Job, reading: Reading = "actual", arithmetic: Arithmetic | None = None) -> Observed:
     settings = job.settings
-    return observe(settings.arithmetic, reading, settings.hazards, settings.device)
+    return observe(arithmetic or settings.arithmetic, reading, settings.hazards, settings.device)
 
 
 def _record(job: Job, emit: Emit) -> int:
     """Run the old file, or the calls that were asked for, and keep every launch."""
-    observed = _observe(job)
-    recorder = Recorder(Path(job.folder), observed.writers)
+    # A script's own checks need numbers: it gets them, and each launch is repeated in the arithmetic of the comparison.
+    observed = _observe(job, arithmetic="precise")
+    again = _observe(job) if job.settings.arithmetic != "precise" else None
+    recorder = Recorder(Path(job.folder), (again or observed).writers)
 
     def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
         emit({"event": "start", "kernel": name})
         observed.clear()
+        repeat = None if again is None else partial(_repeat, again.session, compiled, scalars=scalars)
         try:
-            recorder.record(compiled, arrays, scalars, run_it)
+            recorder.record(compiled, arrays, scalars, run_it, repeat)
         except SimulatorError as error:
-            _told(emit, error, "the old kernel", name)
+            _told(emit, error, "old", name)
             raise
         for fault in observed.errors:
-            emit({"event": "problem", "code": FAULTY, "message": f"the old kernel: {fault.message}", "kernel": name})
+            emit({"event": "hazard", "message": fault.message, "kernel": name})
         emit({"event": "launched", "kernel": name, "line": line_of(compiled)})
         emit({"event": "stop"})
 
@@ -88,7 +96,15 @@ def _record(job: Job, emit: Emit) -> int:
         return _record_calls(job, observed, keep, emit)
     observed.session.recorder = keep
     with installed(observed.session):
-        return _as_script(job.source, job.settings, emit, "the old kernel")
+        return _as_script(job.source, job.settings, emit, "old")
+
+
+def _repeat(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, Any]) -> None:
+    """Run a kernel once more, on arrays given by name, in another session."""
+    kernel = compiled.kernel
+    numbers = {p.name: p.number for p in (*kernel.params, *kernel.outputs) if isinstance(p, Buffer)}
+    known = {p: scalars[p.name] for p in kernel.params if isinstance(p, Var)}
+    session.execute(compiled, kernel, {numbers[name]: array for name, array in arrays.items()}, known)
 
 
 def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
@@ -105,7 +121,7 @@ def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
                 return 2
             except SimulatorError as error:
                 failed = True
-                _told(emit, error, "the old kernel", factory=call.factory)
+                _told(emit, error, "old", factory=call.factory)
             except (CannotBuild, TooLarge) as error:
                 failed = True
                 _problem(emit, UNVERIFIED, f"{call}: {error}", factory=call.factory)
@@ -126,7 +142,7 @@ def _call(module: ModuleType, call: Call, settings: Settings, session: Session, 
         arguments, said = shrunk(trace, arguments)
         emit({"event": "note", "text": f"{call.factory}: {said}"})
     compiled = build(module, call.factory, arguments, session)
-    drawn = draw(compiled, settings.seed, settings.inputs, settings.symbols)
+    drawn = draw(compiled, settings.seed, call.inputs, call.symbols)
     if drawn.said:
         text = f"inputs of {name_of(compiled)} (seed {settings.seed}): {'; '.join(drawn.said)}"
         emit({"event": "note", "text": text})
@@ -183,7 +199,7 @@ def _replay(job: Job, emit: Emit) -> int:
             except CannotBuild as error:
                 _problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
             except SimulatorError as error:
-                _told(emit, error, "the new kernel", recording.kernel)
+                _told(emit, error, "new", recording.kernel)
             except Exception as error:
                 text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
                 _problem(emit, UNVERIFIED, text, recording.kernel)
@@ -196,7 +212,7 @@ def _replay(job: Job, emit: Emit) -> int:
 def _script(job: Job, emit: Emit) -> int:
     """Run the new file as a script; launches that are still to be compared are paired by their order."""
     judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
-    observed = _observe(job)
+    observed = _observe(job, arithmetic="precise")
     waiting: dict[tuple[str, int], Recording] = {}
     for recording in recordings.load(Path(job.folder)) if job.pending else ():
         if recording.number in job.pending:
@@ -208,15 +224,15 @@ def _script(job: Job, emit: Emit) -> int:
         turn = turns[name] = turns.get(name, -1) + 1
         recording = waiting.pop((name, turn), None)
         emit({"event": "start", "kernel": name})
-        same = recording is not None and same_inputs(recording, arrays, scalars)
+        same = recording is not None and judge.precise and same_inputs(recording, arrays, scalars)
         observed.clear()
         try:
             run_it()
         except SimulatorError as error:
-            _told(emit, error, "the new kernel", name)
+            _told(emit, error, "new", name)
             raise
         for fault in observed.errors:
-            emit({"event": "problem", "code": FAULTY, "message": f"the new kernel: {fault.message}", "kernel": name})
+            _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
         if recording is not None:
             done = Outcome(recordings.copies(arrays), writers=observed.writers) if same else None
             emit({"event": "comparison", **asdict(judge.compare(recording, compiled, done))})
@@ -224,14 +240,14 @@ def _script(job: Job, emit: Emit) -> int:
 
     observed.session.recorder = repeat
     with installed(observed.session):
-        code = _as_script(job.source, job.settings, emit, "the new kernel")
+        code = _as_script(job.source, job.settings, emit, "new")
     for recording in waiting.values():
         text = f"the new script does not launch {recording.kernel} as often as the old one"
         _problem(emit, UNVERIFIED, text, recording.kernel)
     return code
 
 
-def _as_script(source: Source, settings: Settings, emit: Emit, who: str) -> int:
+def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> int:
     """Execute a file as ``__main__``; the exit code that Python would give."""
     main = sys.modules["__main__"]
     try:
@@ -243,7 +259,7 @@ def _as_script(source: Source, settings: Settings, emit: Emit, who: str) -> int:
         return 1
     except SimulatorError as error:
         print(f"error: {error}", file=sys.stderr)
-        _told(emit, error, who)
+        _told(emit, error, side)
         return 1
     except TooLarge as error:
         _problem(emit, UNVERIFIED, str(error))
@@ -257,16 +273,23 @@ def _as_script(source: Source, settings: Settings, emit: Emit, who: str) -> int:
     return 0
 
 
-def _told(emit: Emit, error: SimulatorError, who: str, kernel: str | None = None, factory: str | None = None) -> None:
+def _told(emit: Emit, error: SimulatorError, side: Side, kernel: str | None = None, factory: str | None = None) -> None:
     """The problem that an error of the simulator is, told once however often it passes by."""
     if getattr(error, "told", False):
         return
     error.told = True  # type: ignore[attr-defined]
     code = UNVERIFIED if isinstance(error, UnsupportedOperator) else FAULTY
-    _problem(emit, code, f"{who}: {error}", kernel, factory, error.site.line)
+    _problem(emit, code, f"the {side} kernel: {error}", kernel, factory, error.site.line, side)
 
 
 def _problem(
-    emit: Emit, code: str, message: str, kernel: str | None = None, factory: str | None = None, line: int = 0
+    emit: Emit,
+    code: str,
+    message: str,
+    kernel: str | None = None,
+    factory: str | None = None,
+    line: int = 0,
+    side: Side | None = None,
 ) -> None:
-    emit({"event": "problem", "code": code, "message": message, "kernel": kernel, "factory": factory, "line": line})
+    known = {"kernel": kernel, "factory": factory, "line": line, "side": side}
+    emit({"event": "problem", "code": code, "message": message, **known})

@@ -28,6 +28,7 @@ class Findings:
 
     comparisons: list[Comparison] = field(default_factory=list)
     problems: list[Event] = field(default_factory=list)
+    hazards: list[Event] = field(default_factory=list)
     launched: dict[str, int] = field(default_factory=dict)
     scripts: list[ScriptCheck] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -41,6 +42,8 @@ class Findings:
                 raise UsageError(event["message"])
             if kind == "problem":
                 self.problems.append(event)
+            elif kind == "hazard":
+                self.hazards.append(event)
             elif kind == "note":
                 self.notes.append(event["text"])
             elif kind == "launched":
@@ -58,7 +61,8 @@ class Findings:
 
     def problem(self, code: str, message: str, kernel: str | None = None) -> None:
         """Something of which no job has told."""
-        self.problems.append({"code": code, "message": message, "kernel": kernel, "factory": None, "line": 0})
+        known = {"kernel": kernel, "factory": None, "line": 0, "side": None}
+        self.problems.append({"code": code, "message": message, **known})
 
 
 def verify(
@@ -119,14 +123,20 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
     for event in findings.problems:
         owners = _owners(event, by_name)
         code, message = event["code"], event["message"]
+        line = by_name[owners[0]].line if owners else 1
+        found = _diagnostic(code, line, message, owners[0] if len(owners) == 1 else None)
+        diagnostics.append(found)
         for name in owners:
             failures.setdefault(name, message)
-            if code != UNVERIFIED and code != OVERDUE:
+            if code not in (UNVERIFIED, OVERDUE) and event["side"] != "old":
                 failed.add(name)
         if not owners:
             general.append(message)
-        line = by_name[owners[0]].line if owners else 1
-        diagnostics.append(_diagnostic(code, line, message, owners[0] if len(owners) == 1 else None))
+    for event in findings.hazards:
+        # The old kernel's own. The new one may be what repairs it, so it is told, and not held against the new one.
+        name, text = event["kernel"], f"the old kernel: {event['message']}"
+        line = by_name[name].line if name in by_name else 1
+        diagnostics.append(replace(_diagnostic(FAULTY, line, text, name), severity="warning"))
     for comparison in findings.comparisons:
         for code, message in comparison.problems:
             name = comparison.kernel
@@ -157,6 +167,9 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
                 diagnostics.append(
                     _diagnostic(UNVERIFIED, place.line, f"{place.name} was not verified: {why}", place.name)
                 )
+    for comparison in findings.comparisons:
+        for name in comparison.dropped:
+            findings.notes.append(f"{comparison.kernel}: the new kernel has no {name}, which is not compared")
     proved = {v.name for v in verdicts if v.status == "verified"}
     complete = (
         bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
@@ -184,7 +197,9 @@ def _owners(event: Event, kernels: dict[str, Place]) -> list[str]:
 
 def _comparison(event: Event) -> Comparison:
     problems = tuple((code, message) for code, message in event["problems"])
-    return Comparison(event["kernel"], event["call"], tuple(event["outputs"]), event["max_error"], problems)
+    return Comparison(
+        event["kernel"], event["call"], tuple(event["outputs"]), event["max_error"], problems, tuple(event["dropped"])
+    )
 
 
 def _diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:

@@ -14,6 +14,8 @@ from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner, verify
 from tl2npu.verify.loading import Source
 from tl2npu.verify.settings import Settings
 
+_UNUSED = "TL904"
+
 
 def migrate_verified(
     text: str,
@@ -30,8 +32,13 @@ def migrate_verified(
     """
     settings = settings or Settings(device=options.device, timeout=options.verify_timeout)
     leave: dict[int, list[Diagnostic]] = {}
+    unused: list[Diagnostic] | None = None
     while True:
         result = migrate_text(text, path, options, leave)
+        # Suppressions in a kernel that is left alone are not without use, only not tried: the first run knows.
+        unused = [d for d in result.diagnostics if d.code == _UNUSED] if unused is None else unused
+        found = [d for d in result.diagnostics if d.code != _UNUSED or d in unused]
+        result = replace(result, diagnostics=tuple(found))
         changed = [k for k in result.kernels if k.disposition in ("migrated", "partial")]
         if result.error is not None or result.new_text is None or not changed:
             return result

@@ -60,11 +60,23 @@ class Recorder:
         self.bytes = 0
         self.turns: dict[str, int] = {}
 
-    def record(self, compiled: Any, arrays: Arrays, scalars: dict[str, Any], run: Callable[[], None]) -> None:
-        """Run a launch and keep it. Raises TooLarge where the limit is reached, and what the kernel raises."""
+    def record(
+        self,
+        compiled: Any,
+        arrays: Arrays,
+        scalars: dict[str, Any],
+        run: Callable[[], None],
+        repeat: Callable[[Arrays], None] | None = None,
+    ) -> None:
+        """Run a launch and keep it. ``repeat`` runs it once more, on copies; then these results are kept.
+
+        Raises TooLarge where the limit is reached, and what the kernel raises.
+        """
         inputs = copies(arrays)
         run()
-        outputs = copies(arrays)
+        outputs = copies(arrays if repeat is None else inputs)
+        if repeat is not None:
+            repeat(outputs)
         name = name_of(compiled)
         turn = self.turns[name] = self.turns.get(name, -1) + 1
         params = [p.name for p in compiled.kernel.params]

@@ -32,6 +32,11 @@ class Judge:
     actual: Observed
     ideal: Observed
 
+    @property
+    def precise(self) -> bool:
+        """True if results are numbers."""
+        return self.settings.arithmetic == "precise"
+
     def compare(self, recording: Recording, compiled: JITKernel, done: Outcome | None = None) -> Comparison:
         """Run the new kernel on the old inputs and compare every tensor that both have.
 
@@ -40,15 +45,17 @@ class Judge:
         problems: list[tuple[str, str]] = []
         compared: list[str] = []
         worst: float | None = None
+        dropped: tuple[str, ...] = ()
 
         def result() -> Comparison:
-            return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems))
+            return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems), dropped)
 
         try:
             matched = match(recording, compiled)
         except Unmatched as error:
             problems.append((UNVERIFIED, str(error)))
             return result()
+        dropped = matched.gone
         lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
         problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
         outcome = done or self._run(self.actual, recording, compiled, matched)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.devices import DEVICES
+from tl2npu.simulator.arithmetic.precise import Precise
 from tl2npu.simulator.hazards import Hazard, Report
 from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Fault
@@ -58,11 +59,15 @@ def observe(arithmetic: Arithmetic, reading: Reading, hazards: Hazards, device: 
 
 def arithmetic_of(name: Arithmetic) -> Any:
     """The arithmetic of a name."""
-    if name == "precise":
-        from tl2npu.simulator.arithmetic.precise import Precise
+    if name == "algebraic":
+        from tl2npu.simulator.arithmetic.algebraic import Algebraic
 
-        return Precise()
-    raise NotImplementedError(name)
+        return Algebraic()
+    if name == "structure":
+        from tl2npu.simulator.arithmetic.structure import Structure
+
+        return Structure()
+    return Precise()
 
 
 def _fault(hazard: Hazard) -> Fault:

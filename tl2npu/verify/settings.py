@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tl2npu.devices import DEFAULT_DEVICE
@@ -25,10 +25,16 @@ class UsageError(ValueError):
 
 @dataclass(frozen=True)
 class Call:
-    """One kernel to build without a script: a factory of the file and its arguments."""
+    """One kernel to build without a script: a factory of the file and its arguments.
+
+    ``inputs``: parameter name -> expression for its values, in place of drawn ones; ``symbols``: values of symbolic
+    extents.
+    """
 
     factory: str
     arguments: dict[str, Any]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    symbols: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.factory}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
@@ -39,9 +45,8 @@ class Settings:
     """How kernels are executed and what counts as equal.
 
     ``reading``: what the compiler makes of a Developer-mode kernel, or what its author means (``verify`` runs both).
-    ``timeout`` in seconds, see ``TIME_BUDGET``. ``inputs``: parameter name -> expression for its values, in place of
-    drawn ones; ``symbols``: values of symbolic extents. ``rtol``, ``atol``: in place of the ones by element type;
-    ``atol`` is absolute. ``seed`` draws the inputs of ``calls``.
+    ``timeout`` in seconds, see ``TIME_BUDGET``. ``rtol``, ``atol``: in place of the ones by element type; ``atol`` is
+    absolute. ``seed`` draws the inputs of ``calls``.
     """
 
     arithmetic: Arithmetic = "precise"
@@ -56,8 +61,6 @@ class Settings:
     shrink: bool = False
     calls: tuple[Call, ...] = ()
     script_args: tuple[str, ...] = ()
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    symbols: Mapping[str, int] = field(default_factory=dict)
 
 
 def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
@@ -68,6 +71,7 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
     """
     from tl2npu.verify.calls import parse_assignments, parse_call, parse_symbols, read_case
 
+    inputs, symbols = parse_assignments(given["inputs"], "--input"), parse_symbols(given["symbols"])
     calls = [parse_call(text) for text in given["calls"]]
     if given["case"] is not None:
         calls.append(read_case(given["case"]))
@@ -90,8 +94,6 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
         rtol=given["rtol"],
         atol=given["atol"],
         shrink=given["shrink"],
-        calls=tuple(calls),
+        calls=tuple(replace(c, inputs={**c.inputs, **inputs}, symbols={**c.symbols, **symbols}) for c in calls),
         script_args=tuple(shlex.split(given["script_args"] or "")),
-        inputs=parse_assignments(given["inputs"], "--input"),
-        symbols=parse_symbols(given["symbols"]),
     )
