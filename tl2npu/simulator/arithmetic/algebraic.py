@@ -463,7 +463,8 @@ class Algebraic:
         bits = ring.scramble(raw, 3)
         fraction = (bits >> np.uint64(12)).astype(np.float64) / 2**52
         spread = np.ldexp(1 + fraction, ((bits >> np.uint64(1)) & np.uint64(3)).astype(np.int64) - 2)
-        return np.where(known, exact, np.where(bits & np.uint64(1), -spread, spread).astype(kind))
+        scrambled = np.where(bits & np.uint64(1), -spread, spread).astype(kind)
+        return np.asarray(np.where(known, exact, scrambled))
 
     @staticmethod
     def bring_back(array: np.ndarray, held: Array, dtype: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from tl2npu.simulator.arithmetic.erf import erf
 from tl2npu.simulator.ir import dtypes
 
 Array = Any
@@ -30,8 +31,16 @@ def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
-def _erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[np.float64])(x).astype(np.asarray(x).dtype)
+def _wide_pair(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a function of two operands."""
+
+    def computed(x: Array, y: Array) -> Array:
+        kind = np.asarray(x).dtype
+        if kind.itemsize < 4 and dtypes.is_float(_name(kind)):
+            return function(np.asarray(x, np.float32), np.asarray(y, np.float32)).astype(kind)
+        return function(x, y)
+
+    return computed
 
 
 class Precise:
@@ -65,7 +74,7 @@ class Precise:
     asinh = staticmethod(_wide(np.arcsinh))
     acosh = staticmethod(_wide(np.arccosh))
     atanh = staticmethod(_wide(np.arctanh))
-    erf = staticmethod(_wide(_erf))
+    erf = staticmethod(_wide(erf))
     sigmoid = staticmethod(_wide(lambda x: 1 / (1 + np.exp(-x))))
     silu = staticmethod(_wide(lambda x: x / (1 + np.exp(-x))))
     floor = staticmethod(_wide(np.floor))
@@ -81,7 +90,8 @@ class Precise:
     def div(x: Array, y: Array) -> Array:
         """The quotient; integers truncate as the hardware does."""
         if getattr(x, "dtype", np.dtype(np.float32)).kind in "iu" and getattr(y, "dtype", np.dtype(int)).kind in "iu":
-            return np.trunc(np.true_divide(x, y)).astype(np.asarray(x).dtype)
+            quotient = np.abs(x) // np.abs(y)
+            return np.where((np.asarray(x) < 0) != (np.asarray(y) < 0), -quotient, quotient).astype(np.asarray(x).dtype)
         return np.divide(x, y)
 
     @staticmethod
@@ -119,13 +129,13 @@ class Precise:
     def pow(x: Array, y: Array) -> Array:
         """The power, through fp32 for narrow floats."""
         kind = np.asarray(x).dtype
-        if kind.kind in "iu":
+        if kind.kind in "iu" or kind.itemsize >= 4:
             return np.power(x, y)
         return np.power(np.asarray(x, np.float32), np.asarray(y, np.float32)).astype(kind)
 
-    atan2 = staticmethod(np.arctan2)
-    fmod = staticmethod(np.fmod)
-    copysign = staticmethod(np.copysign)
+    atan2 = staticmethod(_wide_pair(np.arctan2))
+    fmod = staticmethod(_wide_pair(np.fmod))
+    copysign = staticmethod(_wide_pair(np.copysign))
 
     @staticmethod
     def storage(dtype: str) -> np.dtype:
@@ -196,11 +206,8 @@ class Precise:
         source = getattr(x, "dtype", None)
         if source is None:
             return kind.type(x)
-        if kind.kind in "iu" and source.kind not in "iub":
-            wide = np.asarray(x, np.float64)
-            rounded = _ROUND[mode](wide)
-            limits = np.iinfo(kind)
-            return np.clip(np.nan_to_num(rounded, nan=0.0), limits.min, limits.max).astype(kind)
+        if dtypes.is_integer(dtype) and source.kind not in "iub":
+            return _saturated(_ROUND[mode](np.asarray(x, np.float64)), kind)
         if kind == source:
             return x
         return x.astype(kind)
@@ -242,12 +249,12 @@ class Precise:
     @staticmethod
     def argmax(x: np.ndarray) -> np.ndarray:
         """The first position of the largest element along the last axis."""
-        return np.argmax(x, axis=-1)
+        return np.asarray(np.argmax(x, axis=-1))
 
     @staticmethod
     def argmin(x: np.ndarray) -> np.ndarray:
         """The first position of the smallest element along the last axis."""
-        return np.argmin(x, axis=-1)
+        return np.asarray(np.argmin(x, axis=-1))
 
     @staticmethod
     def factor(x: np.ndarray) -> np.ndarray:
@@ -260,7 +267,9 @@ class Precise:
         if dtypes.is_float(dtype):
             wide = np.float64 if dtype == "float64" else np.float32
             return np.matmul(x.astype(wide, copy=False), y.astype(wide, copy=False))
-        return np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(np.int64)
+        if x.dtype.itemsize > 2 or y.dtype.itemsize > 2:
+            return np.matmul(x.astype(np.int64), y.astype(np.int64))
+        return np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(np.int64)  # exact up to 2**21 terms
 
     @staticmethod
     def sum(x: Array, axis: int | tuple[int, ...]) -> Array:
@@ -268,18 +277,18 @@ class Precise:
         kind = x.dtype
         if kind.kind in "iub":
             return x.sum(axis=axis)
-        return (
-            x.astype(np.float32, copy=False)
-            .sum(axis=axis, dtype=np.float64 if kind == np.float64 else np.float32)
-            .astype(kind)
-        )
+        if kind.itemsize >= 4:
+            return x.sum(axis=axis)
+        return x.astype(np.float32).sum(axis=axis).astype(kind)
 
     @staticmethod
     def cumsum(x: Array, axis: int) -> Array:
         """Running sums."""
         if x.dtype.kind in "iu":
             return np.cumsum(x, axis=axis, dtype=x.dtype)
-        return np.cumsum(x.astype(np.float32, copy=False), axis=axis, dtype=np.float32).astype(x.dtype)
+        if x.dtype.itemsize >= 4:
+            return np.cumsum(x, axis=axis)
+        return np.cumsum(x.astype(np.float32), axis=axis).astype(x.dtype)
 
     @staticmethod
     def max(x: Array, axis: int | tuple[int, ...]) -> Array:
@@ -324,6 +333,17 @@ class Precise:
     @staticmethod
     def bring_back(array: np.ndarray, held: np.ndarray, dtype: str) -> None:
         """Writes what the kernel changed into the caller's tensor: they are the same memory."""
+
+
+def _saturated(whole: Any, kind: np.dtype) -> Any:
+    """Whole numbers (float64) as integers; what is too large becomes the largest, NaN 0."""
+    limits: Any = ml_dtypes.iinfo(kind)  # type: ignore[no-untyped-call]
+    least, largest = int(limits.min), int(limits.max)
+    high, low = whole >= float(largest), whole < least
+    result = np.where(high | low | (whole != whole), 0.0, whole).astype(kind)
+    result[high] = largest
+    result[low] = least
+    return result[()]
 
 
 @functools.cache

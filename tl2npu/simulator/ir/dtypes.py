@@ -65,10 +65,9 @@ def canonical(name: str) -> str:
 @functools.cache
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy type of a canonical name. Raises TypeError for a type that the simulator has no numbers for."""
-    if name in _EXTENDED:
-        return _EXTENDED[name]
+    found = _EXTENDED.get(name)
     try:
-        return np.dtype(name)
+        return np.dtype(name) if found is None else found
     except TypeError:
         raise TypeError(f"element type {name!r} has no meaning in the simulator") from None
 

@@ -412,9 +412,9 @@ def _numbers(name: str, values: list[Any]) -> Any:
     if name == "abs":
         return abs(values[0])
     if name == "truncdiv":
-        return int(values[0] / values[1])
+        return _quotient(values[0], values[1])
     if name == "truncmod":
-        return values[0] - values[1] * int(values[0] / values[1])
+        return values[0] - values[1] * _quotient(values[0], values[1])
     if name == "pow":
         return values[0] ** values[1]
     plain_functions = {
@@ -429,6 +429,12 @@ def _numbers(name: str, values: list[Any]) -> Any:
         "ceil": math.ceil,
     }
     return plain_functions[name](values[0]) if name in plain_functions else None
+
+
+def _quotient(left: int, right: int) -> int:
+    """Rounded towards zero."""
+    whole = abs(left) // abs(right)
+    return whole if (left < 0) == (right < 0) else -whole
 
 
 def walk(value: Any) -> Iterator[Expr]:

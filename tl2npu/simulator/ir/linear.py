@@ -13,9 +13,10 @@ from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unar
 
 Key = Any
 """What an atom is recognised by: equal structure, same variables and buffers."""
+Sum = tuple[dict[Key, tuple[int, Expr]], int]
 
 
-def linear(value: Any) -> tuple[dict[Key, tuple[int, Expr]], int]:
+def linear(value: Any) -> Sum:
     """``value`` as a sum: atom key -> (coefficient, the atom), and the constant."""
     value = plain(value)
     if not isinstance(value, Expr):
@@ -29,16 +30,25 @@ def linear(value: Any) -> tuple[dict[Key, tuple[int, Expr]], int]:
         if not right[0]:
             return _scaled(left, right[1])
         return _distributed(left, right)
-    if isinstance(value, Cast) and dtypes.is_integer(value.dtype) and dtypes.is_integer(_dtype(value.value)):
+    if isinstance(value, Cast) and _keeps(_dtype(value.value), value.dtype):
         return linear(value.value)
     return {key_of(value): (1, value)}, 0
+
+
+def _keeps(source: str, target: str) -> bool:
+    """True if a conversion of an index changes nothing; what leaves int32 is wrong before."""
+    if not (dtypes.is_integer(source) and dtypes.is_integer(target)):
+        return False
+    if target.startswith("u"):
+        return source.startswith("u") and dtypes.bits(target) >= dtypes.bits(source)
+    return dtypes.bits(target) >= min(dtypes.bits(source), 32)
 
 
 def _dtype(value: Any) -> str:
     return value.dtype if isinstance(value, Expr) else "int32"
 
 
-def _added(left: Any, right: Any, sign: int) -> Any:
+def _added(left: Sum, right: Sum, sign: int) -> Sum:
     terms = dict(left[0])
     for key, (factor, atom) in right[0].items():
         total = terms.get(key, (0, atom))[0] + sign * factor
@@ -49,15 +59,15 @@ def _added(left: Any, right: Any, sign: int) -> Any:
     return terms, left[1] + sign * right[1]
 
 
-def _scaled(side: Any, factor: int) -> Any:
+def _scaled(side: Sum, factor: int) -> Sum:
     if factor == 0:
         return {}, 0
     return {key: (f * factor, atom) for key, (f, atom) in side[0].items()}, side[1] * factor
 
 
-def _distributed(left: Any, right: Any) -> Any:
+def _distributed(left: Sum, right: Sum) -> Sum:
     """(sum) * (sum): products of atoms are atoms of their own."""
-    total: Any = ({}, left[1] * right[1])
+    total: Sum = ({}, left[1] * right[1])
     total = _added(total, _scaled((right[0], 0), left[1]), 1)
     total = _added(total, _scaled((left[0], 0), right[1]), 1)
     for left_key, (left_factor, left_atom) in left[0].items():

@@ -47,7 +47,7 @@ class Executable:
         ``made``: the tensors among ``arrays`` that nobody has written yet."""
         made = made or Made()
         values = solve(self.kernel.params, {n: a.shape for n, a in arrays.items()}, scalars)
-        held = {n: self.arithmetic.from_host(a, self._dtype(n)) for n, a in arrays.items()}
+        held = self._held(arrays)
         for runner in self.runners:
             local = dict(held)
             for workspace in runner.program.workspaces:
@@ -55,9 +55,18 @@ class Executable:
             own = made.scratch | {w.number for w in runner.program.workspaces}
             runner.run(values, local, watch, Made(made.outputs, frozenset(own)))
         for number, array in arrays.items():
-            back = self.arithmetic.to_host(held[number], self._dtype(number))
-            if back is not array:
-                array[...] = back
+            self.arithmetic.bring_back(array, held[number], self._dtype(number))
+
+    def _held(self, arrays: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """The tensors as the arithmetic keeps them; one that is given twice is one."""
+        held: dict[int, np.ndarray] = {}
+        found: dict[Any, np.ndarray] = {}
+        for number, array in arrays.items():
+            place = (array.__array_interface__["data"][0], array.shape, array.strides, self._dtype(number))
+            if place not in found or not array.size:
+                found[place] = self.arithmetic.from_host(array, self._dtype(number))
+            held[number] = found[place]
+        return held
 
     def _dtype(self, number: int) -> str:
         for param in (*self.kernel.params, *self.kernel.outputs):

@@ -61,7 +61,7 @@ class Copies(Windows):
         if self.lends(copy):
             tile, tensor = copy.target.buffer.number, copy.source.buffer.number
             self.copied[tile] += 1
-            self.moved[tensor] += self.trips * math.prod(copy.source.extents)  # type: ignore[arg-type]
+            self.moved[tensor] += self.trips * math.prod(e for e in copy.source.extents if isinstance(e, int))
         if self.lends(copy) and copy.target.buffer.number in self.borrowed:
             self.put(f"{self.buffer(copy.target.buffer)} = {value}")
         else:

@@ -58,6 +58,12 @@ class Expressions(State):
             return self.constant(self.arithmetic.number(value, dtype))
         return self.code(value)
 
+    def whole(self, value: Any, dtype: str) -> str:
+        """The code of an operand of an integer operation; a Python number is wrapped to the type."""
+        if isinstance(value, int) and not isinstance(value, bool) and dtypes.is_integer(dtype):
+            value = wrap(value, dtypes.bits(dtype), dtype.startswith("int"))
+        return self.code(value)
+
     def of_Var(self, e: Var) -> str:
         if e not in self.names:
             raise TraceError(f"the variable {e.name} is used outside of the loop or branch that defines it")
@@ -74,7 +80,8 @@ class Expressions(State):
         operand = e.left if isinstance(e.left, Expr) else e.right
         if isinstance(operand, Expr) and dtypes.is_float(operand.dtype):
             return self._float_binary(e, operand.dtype)
-        code = f"({self.code(e.left)} {e.op} {self.code(e.right)})"
+        kind = operand.dtype if isinstance(operand, Expr) else e.dtype
+        code = f"({self.whole(e.left, kind)} {e.op} {self.whole(e.right, kind)})"
         return self._wrapped(e, code) if e.op in _WRAPPING else code
 
     def _wrapped(self, e: Binary, code: str) -> str:
