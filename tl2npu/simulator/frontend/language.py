@@ -78,9 +78,21 @@ def view(buffer: Any, shape: Any = None, dtype: Any = None) -> Buffer:
 # expressions
 
 
+class IntImm(int):
+    """An integer that a function of the language gave: ``T.ceildiv(7, 2).value`` is 4, as in TVM."""
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(self)
+
+    dtype = "int32"
+
+
 def _scalar(name: str) -> Callable[..., Any]:
     def function(*args: Any, **_: Any) -> Any:
-        return expr.call(name, *(_value(a) for a in args))
+        found = expr.call(name, *(_value(a) for a in args))
+        return IntImm(found) if type(found) is int else found
 
     return function
 
@@ -343,6 +355,7 @@ NAMES: dict[str, Any] = {
     "GemmWarpPolicy": GemmWarpPolicy,
     "dtype": types.DType,
     "Var": Var,
+    "IntImm": IntImm,
     "PrimExpr": Expr,
     "BufferLoad": Load,
     "BufferRegion": Region,

@@ -149,7 +149,7 @@ class Runner:
 
     def parameters_once(self, symbols: list[Var]) -> list[Any]:
         """The parameters that are not symbols already."""
-        return [p for p in self.parameters if p not in symbols]
+        return [p for p in self.parameters if not any(p is s for s in symbols)]
 
     def run(
         self,

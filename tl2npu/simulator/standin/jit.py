@@ -80,6 +80,9 @@ class JITKernel:
         if kwargs:
             kwargs.pop("stream", None)
             args = (*args, *(kwargs[n] for n in names[len(args) :] if n in kwargs))
+        if len(args) > len(given) and self.is_npu:
+            raw_memory.say(f"note: {self.kernel.name} is called with {len(args)} tensors, {len(given)} are looked at")
+            args = args[: len(given)]
         if len(args) != len(given):
             raise ValueError(
                 f"Expected {len(given)} inputs ({', '.join(names)}), but got {len(args)}: {self.kernel.name} has "
@@ -243,7 +246,7 @@ def has_launch(function: Callable[..., Any]) -> bool:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return False
-    pending: list[Any] = list(tree.body[0].body)  # type: ignore[attr-defined]
+    pending: list[Any] = list(tree.body[0].body) if isinstance(tree.body[0], ast.FunctionDef) else []
     while pending:
         node = pending.pop()
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):

@@ -2,7 +2,7 @@
 
 The host code checks element types and that a tensor is dense, nothing else (cython_wrapper.pyx of tilelang-ascend; its
 check of the shapes is commented out), so that a kernel may be given ``[M, 1]`` for ``[M]``. Symbolic extents come from
-the first tensor that has one, by axis.
+the first tensor that has one, by axis. Arguments behind the last one that is needed are not looked at.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def declared(
                 f"{param.name} of {kernel} is declared with shape {list(shape)}, but the tensor has shape "
                 f"{list(array.shape)}: the kernel would read or write behind its end"
             )
-        _say(
+        say(
             f"note: {param.name} of {kernel} is declared with shape {list(shape)}, the tensor has shape "
             f"{list(array.shape)}: taken as memory, as the NPU takes it"
         )
@@ -56,7 +56,8 @@ def declared(
     return result
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Prints a line on standard error, once."""
     if text not in _said:
         _said.add(text)
         print(text, file=sys.stderr)

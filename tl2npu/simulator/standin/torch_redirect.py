@@ -15,6 +15,10 @@ from tl2npu.simulator.standin.tensors import MARK, mark, on_device
 
 _DEVICES = ("npu", "cuda")
 _STANDS_FOR_DEVICE = "cpu:0"
+_TORCH_NPU = (
+    *("torch_npu", "torch_npu.npu", "torch_npu.contrib", "torch_npu.contrib.transfer_to_npu", "torch_npu.testing"),
+    *("torch_npu.profiler", "torch_npu.utils"),
+)
 
 
 @contextlib.contextmanager
@@ -46,6 +50,8 @@ def redirected() -> Iterator[None]:
                 args = tuple(_cpu(a) for a in args)
             if device is not None:
                 kwargs = {**kwargs, "device": _cpu(device)}
+            if name in ("cross_entropy", "nll_loss"):
+                args = tuple(_class_numbers(a) for a in args)
             result = func(*args, **kwargs)
             there = _is_device(device) if device is not None else state["default"] and _is_new(args)
             if there or any(isinstance(a, torch.Tensor) and on_device(a) for a in args):
@@ -74,8 +80,8 @@ def redirected() -> Iterator[None]:
     saved = {key: vars(key[0]).get(key[1], missing) for key in patches}
     for (owner, name), value in patches.items():
         setattr(owner, name, value)
-    had = sys.modules.get("torch_npu")
-    sys.modules["torch_npu"] = _Accelerator("torch_npu")
+    had = {name: sys.modules.get(name) for name in _TORCH_NPU}
+    sys.modules.update({name: _Accelerator(name) for name in _TORCH_NPU})
     try:
         with OnCpu():
             yield
@@ -85,10 +91,11 @@ def redirected() -> Iterator[None]:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
-        if had is None:
-            del sys.modules["torch_npu"]
-        else:
-            sys.modules["torch_npu"] = had
+        for name, module in had.items():
+            if module is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = module
 
 
 def _is_device(value: Any) -> bool:
@@ -99,6 +106,11 @@ def _is_device(value: Any) -> bool:
 
 def _cpu(value: Any) -> Any:
     return "cpu" if _is_device(value) else value
+
+
+def _class_numbers(value: Any) -> Any:
+    """Targets of a loss: int32 is allowed on the device, but not on the CPU."""
+    return value.long() if str(getattr(value, "dtype", "")) == "torch.int32" else value
 
 
 def _is_new(args: Any) -> bool:

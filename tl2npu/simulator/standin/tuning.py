@@ -53,8 +53,18 @@ class Tuned:
         raise TypeError(f"no configuration gives {', '.join(needed)} of {self.function.__name__}")
 
     def candidates(self, args: Any, kwargs: Any) -> Iterable[dict[str, Any]]:
-        """The configurations; a function of the call's arguments may make them."""
-        return self.configs(*args, **kwargs) if callable(self.configs) else self.configs or []
+        """The configurations; a function of the call's arguments may make them.
+
+        tilelang calls it with the arguments (tuner.py:995), tilelang-ascend with two tuples, the positional arguments
+        and the keyword ones as pairs (tuner.py:299).
+        """
+        if not callable(self.configs):
+            return self.configs or []
+        try:
+            inspect.signature(self.configs).bind(*args, **kwargs)
+        except TypeError:
+            return self.configs(args, tuple(sorted(kwargs.items())))  # type: ignore[no-any-return]
+        return self.configs(*args, **kwargs)  # type: ignore[no-any-return]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.function, name)
