@@ -45,7 +45,9 @@ def shown_output() -> list[tuple[str, str]]:
     explained = run("migrate", "--diff", "--explain", KERNEL)
     assert diff.returncode == explained.returncode == 0
     assert diff.stdout == explained.stdout
-    return [("diff", diff.stdout), ("text", diff.stderr), ("text", explained.stderr)]
+    verified = run("verify", KERNEL, "--case", KERNEL.replace("before.py", "case.toml"))
+    assert verified.returncode == 0
+    return [("diff", diff.stdout), ("text", diff.stderr), ("text", explained.stderr), ("text", verified.stdout)]
 
 
 def fences(text: str) -> list[tuple[str, str]]:

@@ -53,7 +53,7 @@ class Comparison:
 
     ``outputs``: the tensors that were compared. ``max_error``: the largest absolute difference in them, None where they
     could not be compared. ``problems`` are (code, message) pairs; none means that old and new agree. ``dropped``:
-    tensors of the old kernel that the new one does not have.
+    tensors of the old kernel, but for its workspaces, that the new one does not have.
     """
 
     kernel: str

@@ -55,7 +55,7 @@ class Judge:
         except Unmatched as error:
             problems.append((UNVERIFIED, str(error)))
             return result()
-        dropped = matched.gone
+        dropped = tuple(name for name in matched.gone if name not in recording.scratch)
         lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
         problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
         outcome = done or self._run(self.actual, recording, compiled, matched)
