@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.passes.emulator import load
 from tests.passes.support import (
     CONFIGS,
     CV_PARAMS,
@@ -22,6 +21,7 @@ from tests.passes.support import (
     refused,
     vector_file,
 )
+from tests.simulator.kernels import load
 
 HEAD = "out_idx=[2], workspace_idx=[3]"
 JIT = HEAD + ", pass_configs=pass_configs"

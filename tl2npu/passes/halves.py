@@ -127,7 +127,7 @@ class Sites:
             if operands[0].dims is None and self.rows.parity.equal(arg.sym, total):
                 self.add(arg.node, stmt, 2 * arg.sym)
                 return
-            if operands[0].dims is None and arg.sym.constant is None:
+            if operands[0].dims is None:
                 raise Blocked("TL224", stmt.node, f"the count `{code(arg.node)}` is not that of the whole half tile")
         self._value(stmt, arg)
 
