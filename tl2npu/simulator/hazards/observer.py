@@ -265,12 +265,19 @@ class Observer:
             return np.bool_(True)
         if previous.size == 0:
             return None
-        events = np.abs(previous)
-        high = int(events.max())
+        low, high = int(previous.min()), int(previous.max())
+        events = previous
+        if low < 0:  # undefined data: the number of the event is negative
+            events = np.abs(previous)
+            low, high = int(events.min()), int(events.max())
         if high < self.first_launch:
             return None
-        if high == events.min():
+        if high == low:
             return self.unordered(high, thread)
+        top = events == high
+        if (top | (events == low)).all():  # two events, most often of the two vector cores, or one and nothing
+            parts = [self.unordered(number, thread) is not None for number in (low, high)]
+            return None if not any(parts) else np.bool_(True) if all(parts) else top if parts[1] else ~top
         late = (events >= self._mine) & (self.clocks.now[thread, self._column(events)] >= self.events.time[events])
         bad = (events >= self.first_launch) & ~late
         return bad if bad.any() else None

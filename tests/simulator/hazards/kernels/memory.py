@@ -1,0 +1,208 @@
+"""Reads of memory that nothing wrote, accesses outside of it, buffers that are too large for it."""
+
+import tilelang
+import tilelang.language as T
+
+CONFIGS = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True}
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def tile(form, N=16):
+    """``a`` is 16 rows of which 8 are loaded."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            b = T.alloc_ub((N, N), "float32")
+            r = T.alloc_ub((N,), "float32")
+            with T.Scope("V"):
+                if form not in ("nothing", "accumulate"):
+                    T.copy(A[0:8, :], a[0:8, :])
+                if form == "copied":  # the gap goes through a copy and is computed with there
+                    T.copy(a, b)  # tile: moves
+                    T.tile.exp(a, b)
+                    T.copy(a[0:8, :], B[0:8, :])
+                if form == "stored":
+                    T.tile.exp(b, a)  # tile: exp
+                    T.copy(b, B)
+                if form == "part":
+                    T.tile.exp(b, a)
+                    T.copy(b[0:8, :], B[0:8, :])
+                if form == "nothing":
+                    T.tile.exp(b, a)  # tile: nothing
+                    T.copy(b, B)
+                if form == "accumulate":
+                    T.copy(A, b)
+                    T.tile.add(a, a, b)
+                    T.copy(a, B)
+                if form == "rows":  # each row by itself: those that are stored are defined
+                    T.reduce_sum(a, r, dim=-1)
+                    for i in T.serial(8):
+                        T.tile.mul(b[i, :], a[i, :], r[i])
+                    T.copy(b[0:8, :], B[0:8, :])
+                if form == "columns":  # every column has a gap
+                    T.reduce_sum(a, r, dim=0)
+                    T.copy(r, B[0, :])
+                if form == "scalar":
+                    b[0, 0] = a[9, 0]
+                    T.copy(b[0:1, 0:1], B[0:1, 0:1])
+                if form == "inside":
+                    T.tile.fill(b, 0.0)
+                    b[0, 0] = a[7, 0]
+                    T.copy(b, B)
+                if form == "parallel":
+                    for i, j in T.Parallel(N, N):
+                        b[i, j] = a[i, j] * 2.0
+                    T.copy(b[0:8, :], B[0:8, :])
+                if form == "parallel stored":
+                    for i, j in T.Parallel(N, N):
+                        b[i, j] = a[i, j] * 2.0
+                    T.copy(b, B)
+                if form == "twice":  # the gap is filled in between
+                    T.copy(A[8:16, :], a[8:16, :])
+                    T.tile.exp(b, a)
+                    T.copy(b, B)
+
+    return main
+
+
+@tilelang.jit(out_idx=[1], workspace_idx=[2], pass_configs=CONFIGS)
+def through_memory(first, N=16):
+    """A workspace is read; ``first`` rows of it are written."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32"), workspace: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            with T.Scope("V"):
+                T.copy(A, a)
+                T.copy(a[0:first, :], workspace[0:first, :])
+                T.copy(workspace, a)  # through_memory: load
+                T.tile.exp(a, a)
+                T.copy(a, B)
+
+    return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def matrix(init, loaded, stored, N=16):
+    """``loaded`` rows of A; ``stored`` rows of the product."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float16"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_L1((N, N), "float16")
+            b = T.alloc_L1((N, N), "float16")
+            c = T.alloc_L0C((N, N), "float32")
+            with T.Scope("C"):
+                T.copy(A[0:loaded, :], a[0:loaded, :])
+                T.copy(A, b)
+                for k in T.serial(2):
+                    if init == "first":
+                        T.gemm_v0(a, b, c, init=(k == 0))
+                    if init == "never":
+                        T.gemm_v0(a, b, c)
+                T.copy(c[0:stored, :], B[0:stored, :])
+
+    return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def outside(where, N=16):
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            with T.Scope("V"):
+                T.copy(A, a)
+                for i in T.serial(2):
+                    if where == "tile":
+                        T.copy(A[0:8, :], a[i * 12 : i * 12 + 8, :])  # outside: tile
+                    if where == "element":
+                        a[i * N, 0] = 1.0  # outside: element
+                    if where == "inside":
+                        a[i * (N - 1), 0] = 1.0
+                T.copy(a, B)
+
+    return main
+
+
+def sized(planned):
+    @tilelang.jit(out_idx=[1], pass_configs={**CONFIGS, "tl.ascend_memory_planning": planned})
+    def factory(columns, together=False, N=32):
+        """Three tiles, of which two are alive at a time, or all."""
+
+        @T.prim_func
+        def main(A: T.Tensor((N, columns), "float32"), B: T.Tensor((N, columns), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, vid):
+                a = T.alloc_ub((N, columns), "float32")
+                b = T.alloc_ub((N, columns), "float32")
+                c = T.alloc_ub((N, columns), "float32")
+                with T.Scope("V"):
+                    T.copy(A, a)
+                    T.tile.exp(b, a)
+                    T.tile.exp(c, b)
+                    if together:
+                        T.tile.add(c, c, a)
+                    T.copy(c, B)
+
+        return main
+
+    return factory
+
+
+planned, summed = sized(True), sized(False)
+
+
+@tilelang.jit(out_idx=[2], pass_configs=CONFIGS)
+def product(M, N, K):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_L1((M, K), "float16")
+            b = T.alloc_L1((K, N), "float16")
+            c = T.alloc_L0C((M, N), "float32")
+            with T.Scope("C"):
+                T.copy(A, a)
+                T.copy(B, b)
+                T.gemm_v0(a, b, c, init=True)
+                T.copy(c, C)
+
+    return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs={"tl.ascend_auto_sync": True})
+def placed(second, N=32, columns=768):
+    """Two tiles of 98304 bytes at addresses given by hand: they share memory, or do not and do not fit."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, columns), "float32"), B: T.Tensor((N, columns), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, columns), "float32")
+            b = T.alloc_ub((N, columns), "float32")
+            T.annotate_address({a: 0, b: second})
+            with T.Scope("V"):
+                T.copy(A, a)
+                T.copy(a, B)
+                T.copy(A, b)
+                T.copy(b, B)
+
+    return main
+
+
+@tilelang.jit(out_idx=[1])
+def on_gpu(clear, N=64):
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(2, threads=128) as bx:
+            a = T.alloc_shared((N, 4096), "float32")
+            b = T.alloc_fragment((N // 2, N), "float32")
+            if clear:
+                T.clear(b)
+            for i, j in T.Parallel(N // 2, N):
+                b[i, j] += A[bx * (N // 2) + i, j]  # on_gpu: add
+            T.copy(b, B[bx * (N // 2), 0])
+            a[0, 0] = 1.0
+
+    return main

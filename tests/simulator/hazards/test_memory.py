@@ -1,0 +1,157 @@
+"""Unwritten memory, bounds, sizes, and who wrote an element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tl2npu.devices import DEVICES
+from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.hazards import HazardFound
+from tl2npu.simulator.hazards.capacity import ALIGNMENT
+
+X = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
+UNINITIALISED = {"uninitialised-read"}
+
+
+@pytest.fixture(scope="module")
+def kernels(watch: Any) -> Any:
+    return watch("memory")
+
+
+WRONG = {"stored", "nothing", "accumulate", "columns", "scalar", "parallel stored"}
+RIGHT = {"copied", "part", "rows", "inside", "parallel", "twice"}
+
+
+@pytest.mark.parametrize("form", sorted(WRONG | RIGHT))
+def test_unwritten_part_of_a_tile(kernels: Any, form: str) -> None:
+    """It counts where it decides something: in an output, a scalar, or every element of a reduction."""
+    kernels.run("tile", X, form=form)
+    assert kernels.kinds() == (UNINITIALISED if form in WRONG else set()), list(kernels.report.lines())
+
+
+def test_what_is_said_of_an_unwritten_tile(kernels: Any) -> None:
+    kernels.run("tile", X, form="nothing")
+    (hazard,) = kernels.report.hazards
+    line = kernels.line("# tile: nothing")
+    assert hazard.message == (
+        f"Uninitialised read at UB: PIPE_V Read at {kernels.path}:{line} in block 0 (aiv0) reads a, which nothing wrote"
+    )
+
+
+def test_what_is_said_of_undefined_output(kernels: Any) -> None:
+    kernels.run("tile", X, form="stored")
+    (hazard,) = kernels.report.hazards
+    assert hazard.buffer == "B"
+    assert "undefined data in 128 element(s) of B" in hazard.message
+    assert hazard.first.site.line == kernels.line("# tile: exp")
+
+
+@pytest.mark.parametrize("first", [8, 16])
+def test_unwritten_workspace(kernels: Any, first: int) -> None:
+    kernels.run("through_memory", X, first=first)
+    assert kernels.kinds() == (UNINITIALISED if first < 16 else set())
+    if first < 16:
+        assert kernels.report.hazards[0].first.site.line == kernels.line("# through_memory: load")
+
+
+@pytest.mark.parametrize(
+    "init, loaded, stored", [(i, n, m) for i in ("first", "never") for n in (8, 16) for m in (8, 16)]
+)
+def test_product(kernels: Any, init: str, loaded: int, stored: int) -> None:
+    kernels.run("matrix", X.astype(np.float16), init=init, loaded=loaded, stored=stored)
+    assert kernels.kinds() == (UNINITIALISED if init == "never" or stored > loaded else set())
+
+
+@pytest.mark.parametrize("where", ["tile", "element", "inside"])
+def test_bounds(kernels: Any, where: str) -> None:
+    if where == "inside":
+        kernels.run("outside", X, where=where)
+        assert not kernels.report.hazards
+        return
+    with pytest.raises(SimulatorError, match="out-of-bounds"):
+        kernels.run("outside", X, where=where)
+    (hazard,) = kernels.report.hazards
+    assert (hazard.kind, hazard.memory, hazard.buffer) == ("out-of-bounds", "UB", "a")
+    assert hazard.second.site.line == kernels.line(f"# outside: {where}")
+
+
+UB = DEVICES["A2"].capacity.ub
+
+
+@pytest.mark.parametrize("name, alive", [("planned", 2), ("summed", 3)])
+def test_ub_capacity(kernels: Any, name: str, alive: int) -> None:
+    """At the limit, and one step above it."""
+    fits = UB // (alive * 32 * 4)
+    assert alive * 32 * fits * 4 <= UB
+    rows = 32 * 4
+    assert rows % ALIGNMENT == 0
+    for columns in (fits, fits + 1):
+        x = np.zeros((32, columns), np.float32)
+        kernels.run(name, x, columns=columns)
+        assert kernels.kinds() == ({"over-capacity"} if columns > fits else set())
+
+
+def test_lifetimes_that_overlap(kernels: Any) -> None:
+    columns = UB // (2 * 32 * 4)
+    kernels.run("planned", np.zeros((32, columns), np.float32), columns=columns, together=True)
+    (hazard,) = kernels.report.hazards
+    need = 3 * 32 * columns * 4
+    assert hazard.message.startswith(f"UB holds {UB} bytes on A2, the kernel needs {need}")
+
+
+@pytest.mark.parametrize(
+    "M, N, K, memories",
+    [
+        (128, 128, 256, set()),  # two slots of 128 x 128 in each of L0A and L0B: exactly 64 KB
+        (256, 128, 128, set()),
+        (144, 128, 256, {"L0A"}),
+        (128, 144, 256, {"L0B"}),
+        (272, 64, 128, {"L0A"}),
+        (128, 256, 64, set()),  # L0C exactly 128 KB
+        (128, 272, 64, {"L0C"}),
+        (16, 16, 8192, {"L1"}),
+        (16, 16, 8176, set()),
+    ],
+)
+def test_cube_capacity(kernels: Any, M: int, N: int, K: int, memories: set[str]) -> None:
+    a, b = np.zeros((M, K), np.float16), np.zeros((K, N), np.float16)
+    kernels.run("product", a, b, M=M, N=N, K=K)
+    assert {h.memory for h in kernels.report.hazards} == memories
+    assert kernels.kinds() <= {"over-capacity"}
+
+
+@pytest.mark.parametrize("second, kinds", [(0, set()), (UB - 98304, set()), (UB - 98304 + 32, {"over-capacity"})])
+def test_addresses_given_by_hand(kernels: Any, second: int, kinds: set[str]) -> None:
+    kernels.run("placed", np.zeros((32, 768), np.float32), second=second)
+    assert kernels.kinds() == kinds
+
+
+@pytest.mark.parametrize("clear", [False, True])
+def test_gpu(kernels: Any, clear: bool) -> None:
+    """No capacities are checked there; the fragment has to be cleared."""
+    x = np.zeros((64, 64), np.float32)
+    kernels.run("on_gpu", x, clear=clear)
+    assert kernels.kinds() == (set() if clear else UNINITIALISED)
+
+
+def test_who_wrote(kernels: Any) -> None:
+    kernels.run("tile", X, form="twice")
+    writer = kernels.report.writer("B", (3, 4))
+    assert (writer.operator, writer.core, writer.block) == ("copy", "aiv1", 0)
+    assert kernels.report.writer("A", (0, 0)) is None
+    kernels.run("tile", X, form="part")
+    assert kernels.report.writer("B", (7, 0)) is not None
+    assert kernels.report.writer("B", (8, 0)) is None
+    with pytest.raises(KeyError):
+        kernels.report.writer("C", (0, 0))
+
+
+def test_fatal(watch: Any) -> None:
+    strict = watch("memory", fatal=True)
+    with pytest.raises(HazardFound, match="nothing wrote") as caught:
+        strict.run("tile", X, form="nothing")
+    assert caught.value.site.line == strict.line("# tile: nothing")
+    strict.run("tile", X, form="twice")
