@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl2npu.simulator.ir import dtypes, expr
+from tl2npu.simulator.ir.buffer import Buffer
 
 
 class DType(str):
@@ -78,16 +79,20 @@ class _Spec:
         self.memory = memory
         self.strided = strided
 
-    def __call__(self, shape: Any = (), *args: Any, dtype: Any = None, strides: Any = None, **_: Any) -> TensorSpec:
+    def __call__(self, shape: Any = (), *args: Any, dtype: Any = None, strides: Any = None, **_: Any) -> Any:
         rest = list(args)
         if self.strided and strides is None and rest and isinstance(rest[0], (tuple, list)):
             strides = rest.pop(0)
         if dtype is None:
             dtype = rest.pop(0) if rest else "float32"
+        if rest and isinstance(rest[0], Buffer):  # another shape of that tensor's memory
+            from tl2npu.simulator.frontend.language import view  # a name of the language itself
+
+            return view(rest[0], shape, dtype)
         dims = tuple(expr.plain(d) for d in shape) if isinstance(shape, (tuple, list)) else (expr.plain(shape),)
         return TensorSpec(dims, dtype_name(dtype), self.memory, strides and tuple(strides))
 
-    def __getitem__(self, key: Any) -> TensorSpec:
+    def __getitem__(self, key: Any) -> Any:
         return self(*key) if isinstance(key, tuple) else self(key)
 
 

@@ -46,6 +46,11 @@ class Buffer:
         )
 
     @property
+    def data(self) -> Buffer:
+        """The memory, for ``T.Tensor(shape, dtype, buffer.data)``: the buffer itself stands for it."""
+        return self
+
+    @property
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)

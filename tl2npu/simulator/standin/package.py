@@ -12,7 +12,7 @@ from typing import Any
 
 from tl2npu.simulator.frontend import language, types
 from tl2npu.simulator.ir import expr
-from tl2npu.simulator.standin import jit, pass_config, profiler, testing, tuning
+from tl2npu.simulator.standin import gpu_modules, jit, pass_config, profiler, testing, tuning
 from tl2npu.simulator.standin.session import Session
 
 ROOTS = ("tilelang", "tvm")
@@ -146,6 +146,7 @@ def modules(session: Session) -> dict[str, ModuleType]:
             "all": _all,
         },
     )
+    gpu_modules.extend(found, _module)
     for name, module in found.items():
         outer, _, inner = name.rpartition(".")
         if outer:

@@ -1,0 +1,72 @@
+"""Modules of GPU TileLang, beside ``tilelang`` itself, that scripts import names from."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from tl2npu.simulator.frontend import language
+from tl2npu.simulator.frontend.types import DType, dtype_name
+from tl2npu.simulator.ir import expr
+
+_SCALARS = (
+    *("if_then_else", "max", "min", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod", "reinterpret", "likely"),
+    *("Select", "Cast", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "abs", "pow", "floor", "ceil"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "popcount", "infinity", "max_value"),
+    *("min_value", "isnan", "isinf", "round", "trunc", "cos", "sin", "erf"),
+)
+
+
+def scalars() -> dict[str, Any]:
+    """Names of ``tvm.tir`` (``tvm.tirx``) that build expressions."""
+    found = {name: language.NAMES[name] for name in _SCALARS if name in language.NAMES}
+    found |= {"const": const, "IntImm": _immediate, "FloatImm": _immediate, "Var": expr.Var, "PrimExpr": expr.Expr}
+    return found
+
+
+def const(value: Any, dtype: Any = None, span: Any = None) -> Any:
+    """``tir.const(value, dtype)``."""
+    return value if dtype is None else expr.cast(dtype_name(dtype), value)
+
+
+def _immediate(dtype: Any, value: Any, span: Any = None) -> Any:
+    return const(value, dtype)
+
+
+def determine_fp8_type(fp8_format: str = "e4m3") -> DType:
+    """The 8-bit float of an NVIDIA GPU."""
+    return DType("float8_e4m3fn" if fp8_format == "e4m3" else "float8_e5m2")
+
+
+def determine_torch_fp8_type(fp8_format: str = "e4m3") -> Any:
+    """The same as a type of torch."""
+    return determine_fp8_type(fp8_format).as_torch()
+
+
+class _Capability:
+    """What a script asks of the device: an H100."""
+
+    sm_version = 90
+    major = 9
+    minor = 0
+    compute_max_core = 132
+    smem_cap = 233472
+    reg_cap = 65536
+    platform = "CUDA"
+    name = "sm_90"
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+
+def extend(found: dict[str, ModuleType], module: Any) -> None:
+    """Adds the modules; ``module(name, contents)`` makes one."""
+    tir = found["tvm.tir"]
+    for name, value in scalars().items():
+        setattr(tir, name, value)
+    found["tvm.tirx"] = tir
+    found["tilelang.tvm"] = found["tvm"]
+    found["tilelang.language.fp8"] = module(
+        "tilelang.language.fp8",
+        {"determine_fp8_type": determine_fp8_type, "determine_torch_fp8_type": determine_torch_fp8_type},
+    )
+    found["tilelang.carver.arch"] = module("tilelang.carver.arch", {"CUDA": _Capability, "CDNA": type("CDNA", (), {})})
