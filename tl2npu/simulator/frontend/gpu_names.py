@@ -8,6 +8,7 @@ from typing import Any
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import types
 from tl2npu.simulator.frontend.builder import Builder, OpCall
+from tl2npu.simulator.frontend.gpu_layout import Fragment, Layout, annotate_layout
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Call, Expr, Load, plain
@@ -37,10 +38,13 @@ def empty(*shape: Any, dtype: Any = "float32", **_: Any) -> Buffer:
 
 
 def alloc_global(shape: Any, dtype: Any = "float32", scope: Any = "global") -> Buffer:
-    """``T.alloc_global``: memory that all blocks of a launch share."""
+    """``T.alloc_global``: memory that all blocks of a launch share; in front of ``T.Kernel``, all launches."""
     builder = Builder.current()
     buffer = Buffer("?", dims_of(shape), types.dtype_name(dtype), "global", line=builder.here().line)
-    builder.add(Alloc(buffer))
+    if builder.launch is None:
+        builder.kernel.attrs.setdefault("globals", []).append(buffer)
+    else:
+        builder.add(Alloc(buffer))
     return buffer
 
 
@@ -210,6 +214,28 @@ def clamp(value: Any, low: Any, high: Any) -> Any:
     return expr.call("min", expr.call("max", value, low), high)
 
 
+HINTS = (
+    *("set_max_nreg", "inc_max_nreg", "dec_max_nreg", "no_set_max_nreg", "disable_warp_group_reg_alloc"),
+    *("annotate_consumer_reg_alloc", "annotate_producer_reg_dealloc", "annotate_min_blocks_per_sm"),
+    *("annotate_compile_flags", "annotate_pass_configs", "ignore_loop_partition"),
+)
+"""Calls that change no value."""
+
+
+def hint(*_: Any, **__: Any) -> None:
+    """Nothing."""
+
+
+def alloc_buffer(shape: Any, dtype: Any = "float32", *_: Any, scope: Any = "shared", **__: Any) -> Buffer:
+    """``T.alloc_buffer(shape, dtype, scope=...)``."""
+    memory = {"local.fragment": "fragment", "local": "local", "local.var": "local", "global": "global"}
+    builder = Builder.current()
+    name = memory.get(str(scope), "shared")
+    buffer = Buffer("?", dims_of(shape), types.dtype_name(dtype), name, line=builder.here().line)
+    builder.add(Alloc(buffer))
+    return buffer
+
+
 NAMES: dict[str, Any] = {
     **{name: _atomic(name) for name in ATOMICS},
     **{f"__{name}": _fast(name) for name in ("log", "log2", "log10", "tan", "cos", "sin", "exp10", "exp")},
@@ -229,6 +255,14 @@ NAMES: dict[str, Any] = {
     "alloc_reducer": alloc_reducer,
     "reducer_init": reducer_init,
     "reducer_update": reducer_update,
+    "Layout": Layout,
+    "Fragment": Fragment,
+    "annotate_layout": annotate_layout,
+    "alloc_buffer": alloc_buffer,
+    **dict.fromkeys(HINTS, hint),
+    "cdiv": lambda x, y: expr.call("ceildiv", x, y),
+    "align_up": lambda x, y: expr.binary("*", expr.call("ceildiv", x, y), y),
+    "Mod": lambda x, y, span=None: expr.call("truncmod", x, y),
     "empty": empty,
     "clamp": clamp,
     "get_block_extent": get_block_extent,

@@ -29,7 +29,7 @@ class Executable:
     def __post_init__(self) -> None:
         for launch in self.kernel.launches:
             program = lower(self.kernel, launch, self.reading)
-            parameters = [*self.kernel.params, *self.kernel.outputs, *program.workspaces]
+            parameters = [*self.kernel.params, *self.kernel.outputs, *self.shared(), *program.workspaces]
             configs = Configs(self.kernel.configs)
             addresses = self.kernel.attrs.get("addresses", {})
             self.runners.append(
@@ -48,12 +48,18 @@ class Executable:
         made = made or Made()
         values = solve(self.kernel.params, {n: a.shape for n, a in arrays.items()}, scalars)
         held = self._held(arrays)
+        common = {b.number: self.blank(b, values) for b in self.shared()}
         for runner in self.runners:
-            local = dict(held)
+            local = {**held, **common}
             for workspace in runner.program.workspaces:
                 local[workspace.number] = self.blank(workspace, values)
-            own = made.scratch | {w.number for w in runner.program.workspaces}
+            own = made.scratch | {w.number for w in runner.program.workspaces} | set(common)
+            layouts = {n: layout for n, layout in self.kernel.attrs.get("layouts", {}).items() if n in held}
+            for number, layout in layouts.items():
+                local[number] = layout.logical(local[number])
             runner.run(values, local, watch, Made(made.outputs, frozenset(own)))
+            for number, layout in layouts.items():
+                layout.restore(held[number], local[number])
         for number, array in arrays.items():
             self.arithmetic.bring_back(array, held[number], self._dtype(number))
 
@@ -67,6 +73,10 @@ class Executable:
                 found[place] = self.arithmetic.from_host(array, self._dtype(number))
             held[number] = found[place]
         return held
+
+    def shared(self) -> list[Buffer]:
+        """Memory that all launches of the kernel share, ``T.alloc_global`` in front of them."""
+        return list(self.kernel.attrs.get("globals", ()))
 
     def _dtype(self, number: int) -> str:
         for param in (*self.kernel.params, *self.kernel.outputs):

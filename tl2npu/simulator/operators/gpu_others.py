@@ -37,6 +37,15 @@ def nothing(A: Any, *_: Any, **__: Any) -> None:
     """A hint, or output that nobody sees."""
 
 
-for _name in ("print", "pdl_trigger", "pdl_sync", "sync_threads", "sync_warp", "sync_global", "fence_proxy_async"):
+for _name in (
+    "sync_grid",
+    "print",
+    "pdl_trigger",
+    "pdl_sync",
+    "sync_threads",
+    "sync_warp",
+    "sync_global",
+    "fence_proxy_async",
+):
     semantics(_name, gpu=True, raw=True)(nothing)
     semantics(f"{_name}@lanes", gpu=True, raw=True)(nothing)

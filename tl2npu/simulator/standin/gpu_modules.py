@@ -11,7 +11,22 @@ from tl2npu.simulator.ir import expr
 
 _SCALARS = (
     *("if_then_else", "max", "min", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod", "reinterpret", "likely"),
-    *("Select", "Cast", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "abs", "pow", "floor", "ceil"),
+    *(
+        "Select",
+        "Cast",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sqrt",
+        "rsqrt",
+        "tanh",
+        "sigmoid",
+        "abs",
+        "pow",
+        "floor",
+        "ceil",
+    ),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "popcount", "infinity", "max_value"),
     *("min_value", "isnan", "isinf", "round", "trunc", "cos", "sin", "erf"),
 )
@@ -52,6 +67,7 @@ class _Capability:
     compute_max_core = 132
     smem_cap = 233472
     reg_cap = 65536
+    multi_processor_count = 132
     platform = "CUDA"
     name = "sm_90"
 
@@ -69,4 +85,13 @@ def extend(found: dict[str, ModuleType], module: Any) -> None:
         "tilelang.language.fp8",
         {"determine_fp8_type": determine_fp8_type, "determine_torch_fp8_type": determine_torch_fp8_type},
     )
-    found["tilelang.carver.arch"] = module("tilelang.carver.arch", {"CUDA": _Capability, "CDNA": type("CDNA", (), {})})
+    driver = module(
+        "tilelang.carver.arch.driver",
+        {
+            "get_num_sms": lambda *_: _Capability.compute_max_core,
+            "get_cuda_device_properties": lambda *_: _Capability(),
+        },
+    )
+    found["tilelang.carver.arch.driver"] = driver
+    arch = {"CUDA": _Capability, "CDNA": type("CDNA", (), {}), "driver": driver}
+    found["tilelang.carver.arch"] = module("tilelang.carver.arch", arch)

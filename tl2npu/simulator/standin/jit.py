@@ -231,6 +231,10 @@ class Factory:
         everything = eager.given(self.function, args, kwargs)
         return kernel(*(everything[p.name] for n, p in enumerate(kernel.params) if n not in kernel.out_idx))
 
+    def get_kernel_source(self, *_: Any, **__: Any) -> str:
+        """Says that there is none."""
+        return NO_SOURCE
+
     def get_tir(self, *args: Any, **kwargs: Any) -> PrimFunc:
         """The prim_func."""
         return self.compile(*args, **kwargs).prim_func
