@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.machine.launch import Deadlock
 
 X = np.random.default_rng(0).standard_normal((80, 16)).astype(np.float32)
 H = X.astype(np.float16)
@@ -22,13 +24,11 @@ def kernels(watch: Any) -> Any:
 
 def attempt(kernels: Any, factory: str, *arrays: Any, **arguments: Any) -> None:
     """Run; a deadlock ends the run and is a finding."""
-    try:
+    with contextlib.suppress(Deadlock):
         kernels.run(factory, *arrays, **arguments)
-    except SimulatorError as error:
-        assert "deadlock" in str(error)
 
 
-@pytest.mark.parametrize("set_flag, wait_flag", list(itertools.product(BOTH, repeat=2)))
+@pytest.mark.parametrize(("set_flag", "wait_flag"), list(itertools.product(BOTH, repeat=2)))
 def test_cube_to_vector(kernels: Any, set_flag: bool, wait_flag: bool) -> None:
     attempt(kernels, "cube_to_vector", H[:32], H[:16], set_flag=set_flag, wait_flag=wait_flag)
     assert bool(kernels.kinds()) == (not (set_flag and wait_flag))
@@ -50,7 +50,7 @@ def test_both_lines_are_named(kernels: Any) -> None:
     assert second.site.line == kernels.line("# cube_to_vector: read")
 
 
-@pytest.mark.parametrize("first, second, wait_flag", list(itertools.product(BOTH, repeat=3)))
+@pytest.mark.parametrize(("first", "second", "wait_flag"), list(itertools.product(BOTH, repeat=3)))
 def test_vector_to_cube(kernels: Any, first: bool, second: bool, wait_flag: bool) -> None:
     attempt(kernels, "vector_to_cube", H[:16], first=first, second=second, wait_flag=wait_flag)
     assert bool(kernels.kinds()) == (not (first and second and wait_flag))
@@ -58,7 +58,7 @@ def test_vector_to_cube(kernels: Any, first: bool, second: bool, wait_flag: bool
 
 
 @pytest.mark.parametrize(
-    "forward, backward, slots, lag", list(itertools.product(BOTH, BOTH, (1, 2, 3), (1, 2, 3)))
+    ("forward", "backward", "slots", "lag"), list(itertools.product(BOTH, BOTH, (1, 2, 3), (1, 2, 3)))
 )
 def test_two_way(kernels: Any, forward: bool, backward: bool, slots: int, lag: int) -> None:
     attempt(kernels, "two_way", H, H[:16], forward=forward, backward=backward, slots=slots, lag=lag)
@@ -107,7 +107,7 @@ def test_deadlock_names_every_core(kernels: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("sets, flag", [(16, 0), (17, 0), (1, 10), (1, 11)])
+@pytest.mark.parametrize(("sets", "flag"), [(16, 0), (17, 0), (1, 10), (1, 11)])
 def test_limits_of_flags(kernels: Any, sets: int, flag: int) -> None:
     kernels.run("many", X[:16], sets=sets, flag=flag)
     assert kernels.kinds() == ({"flag-range"} if sets > 16 or flag > 10 else set())

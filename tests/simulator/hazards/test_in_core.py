@@ -19,7 +19,9 @@ def kernels(watch: Any) -> Any:
 @pytest.mark.parametrize("present", list(itertools.product((False, True), repeat=4)))
 def test_chain(kernels: Any, present: tuple[bool, ...]) -> None:
     load_set, load_wait, store_set, store_wait = present
-    kernels.run("chain", X[:16], **dict(zip(("load_set", "load_wait", "store_set", "store_wait"), present, strict=True)))
+    kernels.run(
+        "chain", X[:16], **dict(zip(("load_set", "load_wait", "store_set", "store_wait"), present, strict=True))
+    )
     assert bool(kernels.kinds()) == (not all(present))
     # a wait without its set hangs the pipe; what comes after it is in order then
     raw = {h.buffer for h in kernels.report.errors if h.kind == "RAW"}
@@ -70,7 +72,7 @@ def test_automatic_sync_needs_no_flags(kernels: Any) -> None:
     np.testing.assert_array_equal(result, X[:48] * 2)
 
 
-@pytest.mark.parametrize("slots, ids, back", list(itertools.product((1, 2), (1, 2), (False, True))))
+@pytest.mark.parametrize(("slots", "ids", "back"), list(itertools.product((1, 2), (1, 2), (False, True))))
 def test_event_ids_in_a_loop(kernels: Any, slots: int, ids: int, back: bool) -> None:
     kernels.run("ring", X, slots=slots, ids=ids, back=back)
     # two sets before the loop let the loads run two ahead, so two buffers are needed whatever the event ids are
@@ -112,7 +114,7 @@ def test_gemm_v0_orders_its_own_pipes(kernels: Any, fence: bool) -> None:
         assert kernels.line("# product: superfluous") in lines
 
 
-@pytest.mark.parametrize("before, after", list(itertools.product((False, True), repeat=2)))
+@pytest.mark.parametrize(("before", "after"), list(itertools.product((False, True), repeat=2)))
 def test_scalar_unit(kernels: Any, before: bool, after: bool) -> None:
     kernels.run("scalar", X[0], before=before, after=after)
     # what the scalar unit wrote is there when it hands out the next instruction, so ``after`` is superfluous

@@ -58,7 +58,7 @@ def test_unwritten_workspace(kernels: Any, first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "init, loaded, stored", [(i, n, m) for i in ("first", "never") for n in (8, 16) for m in (8, 16)]
+    ("init", "loaded", "stored"), [(i, n, m) for i in ("first", "never") for n in (8, 16) for m in (8, 16)]
 )
 def test_product(kernels: Any, init: str, loaded: int, stored: int) -> None:
     kernels.run("matrix", X.astype(np.float16), init=init, loaded=loaded, stored=stored)
@@ -81,7 +81,7 @@ def test_bounds(kernels: Any, where: str) -> None:
 UB = DEVICES["A2"].capacity.ub
 
 
-@pytest.mark.parametrize("name, alive", [("planned", 2), ("summed", 3)])
+@pytest.mark.parametrize(("name", "alive"), [("planned", 2), ("summed", 3)])
 def test_ub_capacity(kernels: Any, name: str, alive: int) -> None:
     """At the limit, and one step above it."""
     fits = UB // (alive * 32 * 4)
@@ -103,7 +103,7 @@ def test_lifetimes_that_overlap(kernels: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "M, N, K, memories",
+    ("M", "N", "K", "memories"),
     [
         (128, 128, 256, set()),  # two slots of 128 x 128 in each of L0A and L0B: exactly 64 KB
         (256, 128, 128, set()),
@@ -123,7 +123,7 @@ def test_cube_capacity(kernels: Any, M: int, N: int, K: int, memories: set[str])
     assert kernels.kinds() <= {"over-capacity"}
 
 
-@pytest.mark.parametrize("second, kinds", [(0, set()), (UB - 98304, set()), (UB - 98304 + 32, {"over-capacity"})])
+@pytest.mark.parametrize(("second", "kinds"), [(0, set()), (UB - 98304, set()), (UB - 98304 + 32, {"over-capacity"})])
 def test_addresses_given_by_hand(kernels: Any, second: int, kinds: set[str]) -> None:
     kernels.run("placed", np.zeros((32, 768), np.float32), second=second)
     assert kernels.kinds() == kinds
@@ -147,6 +147,34 @@ def test_who_wrote(kernels: Any) -> None:
     assert kernels.report.writer("B", (8, 0)) is None
     with pytest.raises(KeyError):
         kernels.report.writer("C", (0, 0))
+
+
+@pytest.mark.parametrize("rows", [8, 16])
+def test_views_share_memory(kernels: Any, rows: int) -> None:
+    kernels.run("views", X, rows=rows)
+    assert kernels.kinds() == (set() if rows == 16 else UNINITIALISED)
+    if rows == 8:
+        assert "in 256 element(s) of B" in kernels.report.hazards[0].message
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_launch_comes_after_the_one_before_it(kernels: Any, first: bool) -> None:
+    kernels.run("two_launches", X, first=first)
+    assert kernels.kinds() == (set() if first else UNINITIALISED)
+    assert kernels.report.writer("B", (0, 0)).block == 1
+
+
+@pytest.mark.parametrize("modulus", [8, 16])
+def test_lanes_that_write_one_element(kernels: Any, modulus: int) -> None:
+    if modulus == 16:
+        kernels.run("lanes", X[0], modulus=modulus)
+        assert not kernels.report.hazards
+        return
+    with pytest.raises(SimulatorError, match="several iterations"):
+        kernels.run("lanes", X[0], modulus=modulus)
+    (hazard,) = kernels.report.hazards
+    assert (hazard.kind, hazard.buffer) == ("WAW", "B")
+    assert hazard.site.line == kernels.line("# lanes: store")
 
 
 def test_fatal(watch: Any) -> None:

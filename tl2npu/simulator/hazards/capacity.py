@@ -83,7 +83,7 @@ def operand_bytes(stmt: Stmt, memory: str) -> int:
     region = stmt.args.get(name)
     if not isinstance(region, Region) or not all(isinstance(e, int) for e in region.extents[-2:]):
         return 0
-    rows, columns = (int(e) for e in region.extents[-2:])  # type: ignore[arg-type]
+    rows, columns = (int(e) for e in region.extents[-2:])
     depth = columns if (name == "A") != bool(stmt.args.get(f"transpose_{name}", False)) else rows
     width = rows * columns // depth if depth else 0
     slots = 2 * K_STEP if depth > K_STEP else depth
@@ -148,5 +148,3 @@ def _root(buffer: Buffer) -> Buffer:
 
 def _largest(lives: list[Life]) -> Life | None:
     return max(lives, key=lambda life: life.size, default=None)
-
-

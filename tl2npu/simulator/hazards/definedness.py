@@ -83,7 +83,7 @@ def _mapped(gap: Gap, extent: tuple[int, ...]) -> Any:
     """Which results depend on the gap; None if that cannot be told."""
     step = gap.step
     assert step is not None
-    mask = np.asarray(gap.mask)
+    mask: Any = np.asarray(gap.mask)
     if mask.ndim > len(gap.cells.full):
         mask = mask.any(axis=-1)
     if step.operands:
@@ -114,7 +114,7 @@ def _product(operand: tuple[str, bool] | None, mask: np.ndarray, extent: tuple[i
     if matrix is None or len(extent) < 2:
         return None
     axis = 1 if (name == "A") != transposed else 0
-    lines = matrix.any(axis=axis)
+    lines: Any = matrix.any(axis=axis)
     lead = (1,) * (len(extent) - 2)
     if name == "A" and len(lines) == extent[-2]:
         return np.broadcast_to(lines.reshape(*lead, -1, 1), extent)

@@ -54,7 +54,8 @@ class Flags:
 
     def waited(self, core: Core, site: int, token: Token, useful: bool) -> None:
         """A wait is over; did it order anything?"""
-        self._judge(token[1], self._party(core, site, "Wait", ""), useful, "cross flag")
+        if token[0].any():  # a set before the first access says only that something is free: not what it is for
+            self._judge(token[1], self._party(core, site, "Wait", ""), useful, "cross flag")
 
     def range(self, core: Core, site: int, number: Any, what: str, limit: int) -> None:
         """Ids that the hardware does not have."""
@@ -66,7 +67,9 @@ class Flags:
     def too_many(self, core: Core, site: int, flag: Any, count: int) -> None:
         """More sets outstanding than a counter holds."""
         party = self._party(core, site, "Set", "")
-        message = f"cross flag {flag} is set {count} times at {party.site} before it is waited for: the counter holds 16"
+        message = (
+            f"cross flag {flag} is set {count} times at {party.site} before it is waited for: the counter holds 16"
+        )
         self.observer.report.add(Hazard(FLAG_RANGE, message, "", "", None, party))
 
     # flags between the pipes of a core
@@ -95,7 +98,9 @@ class Flags:
             return
         clock, setter = self.queues[key].popleft()
         if observer.pipes:
-            self._judge(setter, party, observer.clocks.acquire(thread, clock), f"flag {src} -> {dst} {number}")
+            useful = observer.clocks.acquire(thread, clock)
+            if clock.any():
+                self._judge(setter, party, useful, f"flag {src} -> {dst} {number}")
 
     # what is left
 
@@ -104,17 +109,15 @@ class Flags:
         report = self.observer.report
         for _, flag, tokens in left:
             for party in {token[1]: None for token in tokens}:
-                message = f"cross flag {flag} is set at {party.site} in block {party.block} ({party.core}) and never waited for"
-                report.add(Hazard(UNPAIRED, message, "", "", party))
+                report.add(_alone(f"cross flag {flag}", party))
         for (*_, src, dst, number), queue in self.queues.items():
             for party in {party: None for _, party in queue}:
-                message = f"flag {src} -> {dst} {number} is set at {party.site} in block {party.block} ({party.core}) and never waited for"
-                report.add(Hazard(UNPAIRED, message, "", "", party))
+                report.add(_alone(f"flag {src} -> {dst} {number}", party))
         for (*_, src, dst, number), waits in self.owed.items():
             for party, _ in waits:
                 message = (
-                    f"deadlock: PIPE_{dst} of block {party.block} ({party.core}) waits for flag {src} -> {dst} {number} "
-                    f"at {party.site}, which nothing sets"
+                    f"deadlock: PIPE_{dst} of block {party.block} ({party.core}) waits for flag {src} -> {dst} "
+                    f"{number} at {party.site}, which nothing sets"
                 )
                 report.add(Hazard(DEADLOCK, message, "", "", party))
         self.queues.clear()
@@ -132,6 +135,14 @@ class Flags:
         for found in self.useful.values():
             if found is not None:
                 setter, waiter, what = found
-                message = f"the wait for {what} at {waiter.site} orders nothing: what precedes its set at {setter.site} is in order already"
+                message = (
+                    f"the wait for {what} at {waiter.site} orders nothing: what precedes its set at {setter.site} is "
+                    "in order already"
+                )
                 self.observer.report.add(Hazard(REDUNDANT, message, "", "", setter, waiter, NOTE))
         self.useful.clear()
+
+
+def _alone(what: str, party: Party) -> Hazard:
+    where = f"at {party.site} in block {party.block} ({party.core})"
+    return Hazard(UNPAIRED, f"{what} is set {where} and never waited for", "", "", party)

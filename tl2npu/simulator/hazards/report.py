@@ -10,7 +10,7 @@ import numpy as np
 
 from tl2npu.devices import DEFAULT_DEVICE, Device
 from tl2npu.simulator.errors import SimulatorError
-from tl2npu.simulator.hazards.hazard import ERROR, UNINITIALISED, Hazard
+from tl2npu.simulator.hazards.hazard import ERROR, UNINITIALISED, Hazard, Party
 from tl2npu.simulator.ir.stmt import NOWHERE, Site
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Writer:
 
 
 class Report:
-    """``fatal``: the first hazard that is no note raises HazardFound. ``device``: whose memories kernels must fit into."""
+    """``fatal``: the first hazard that is no note raises HazardFound. ``device``: whose memories kernels must fit."""
 
     def __init__(self, fatal: bool = False, device: Device = DEFAULT_DEVICE) -> None:
         self.fatal = fatal
@@ -102,8 +102,8 @@ class Report:
                 event = abs(int(np.max(np.abs(cells.state.writer.get(cells.shape, tuple(index), False)))))
                 if event <= 1:
                     return None
-                party = observer.party(event, "Write")
-                return Writer(party.site, party.operator, party.core, party.block)
+                who = observer.party(event, "Write")
+                return Writer(who.site, who.operator, who.core, who.block)
         if buffer in observer.runner.names.values():
             return None
         raise KeyError(buffer)
@@ -138,10 +138,10 @@ class Report:
         if what == "":
             message = f"Uninitialised read at {cells.memory}: {party} reads {cells.name}, which nothing wrote"
         source = gap.source()
-        first = None
+        first: Party | None = None
         if source:
-            first = access.observer.party(source, "Write")
-            message += f" but {first.operator or 'a statement'} at {first.site} with undefined data"
+            moved = first = access.observer.party(source, "Write")
+            message += f" but {moved.operator or 'a statement'} at {moved.site} with undefined data"
         self.add(Hazard(UNINITIALISED, message, cells.memory, cells.name, first, party))
 
     def undefined_output(self, observer: Observer, cells: Cells) -> None:
@@ -161,5 +161,8 @@ class Report:
         first = None
         if source is not None and origin is not None:
             first = source[1]
-            message += f"; it comes from {source[2].name}, which {first.operator or 'a statement'} at {first.site} reads where nothing wrote it"
+            operator = first.operator or "a statement"
+            message += (
+                f"; it comes from {source[2].name}, which {operator} at {first.site} reads where nothing wrote it"
+            )
         self.add(Hazard(UNINITIALISED, message, "GM", cells.name, first, party))

@@ -52,7 +52,9 @@ class Cells:
 
     __slots__ = ("checked", "full", "memory", "name", "shape", "shared", "state")
 
-    def __init__(self, name: str, memory: str, shape: tuple[int, ...], first: int, checked: bool, grain: int = 1) -> None:
+    def __init__(
+        self, name: str, memory: str, shape: tuple[int, ...], first: int, checked: bool, grain: int = 1
+    ) -> None:
         self.name = name
         self.memory = memory
         self.shared = False

@@ -42,6 +42,7 @@ class Watched(Access):
         self.writes: list[tuple[Cells, Any, bool, int]] = []
         self.gaps: list[Gap] = []
         self.suspects: list[Suspect] = []
+        self.loading = False
 
     # statements
 
@@ -107,18 +108,32 @@ class Watched(Access):
         return rest
 
     def touch(self, number: int, array: np.ndarray, key: Any, kind: str, site: int) -> None:
-        self._touch(number, array, key, False, kind, site)
-
-    def load(self, number: int, array: np.ndarray, index: Index, site: int) -> Any:
-        for i, size in zip(index, array.shape, strict=True):
-            if not 0 <= i < size:
-                self.outside(number, array, index, (1,) * len(index), site)
+        if not self.loading:
+            self._touch(number, array, key, False, kind, site)
+            return
         if self.writes:
             self.flush()
         cells = self._cells(number, array)
         if cells is not None:
-            self._scalar(cells, index, site)
-        return array[index]
+            self._scalar(cells, key, site)
+
+    def load(self, number: int, array: np.ndarray, index: Index, site: int) -> Any:
+        self.loading = True
+        try:
+            return super().load(number, array, index, site)
+        finally:
+            self.loading = False
+
+    def _several(self, number: int, site: int) -> None:
+        """Reports, then raises: what the element holds depends on the order of the lanes."""
+        memory = self.observer.memory_of(number)
+        party = self.party(site, "Write")
+        message = (
+            f"Potential WAW hazard at {memory}: {party} writes one element of {self.names[number]} with different values "
+            "in several iterations of a T.Parallel"
+        )
+        self.observer.report.add(Hazard(kinds.WAW, message, memory, self.names[number], party, party), quiet=True)
+        super()._several(number, site)
 
     def outside(
         self, number: int, array: np.ndarray, starts: Index, extents: Index, site: int, axis: int | None = None

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF059, SIM102, B007
 """Cores of a block and blocks of a grid. Synchronisation inside of a core is automatic here."""
 
 import tilelang
@@ -41,9 +42,7 @@ def vector_to_cube(first, second, wait_flag, N=16):
     """Both vector cores have to set the flag."""
 
     @T.prim_func
-    def main(
-        A: T.Tensor((N, N), "float16"), C: T.Tensor((N, N), "float32"), workspace: T.Tensor((N, N), "float16")
-    ):
+    def main(A: T.Tensor((N, N), "float16"), C: T.Tensor((N, N), "float32"), workspace: T.Tensor((N, N), "float16")):
         with T.Kernel(1, is_npu=True) as (cid, vid):
             a = T.alloc_L1((N, N), "float16")
             c = T.alloc_L0C((N, N), "float32")

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF059
 """Pipes of one core: every flag is an argument, so that it can be left out."""
 
 import tilelang
@@ -175,9 +176,7 @@ def product(fence, N=16):
     """``gemm_v0`` waits for loads and stores itself, so nothing is needed around it; ``fence`` is superfluous."""
 
     @T.prim_func
-    def main(
-        A: T.Tensor((N, 3 * N), "float16"), B: T.Tensor((3 * N, N), "float16"), C: T.Tensor((N, N), "float32")
-    ):
+    def main(A: T.Tensor((N, 3 * N), "float16"), B: T.Tensor((3 * N, N), "float16"), C: T.Tensor((N, N), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):
             a = T.alloc_L1((N, N), "float16")
             b = T.alloc_L1((N, N), "float16")

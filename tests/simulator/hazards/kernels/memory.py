@@ -1,3 +1,4 @@
+# ruff: noqa: RUF059
 """Reads of memory that nothing wrote, accesses outside of it, buffers that are too large for it."""
 
 import tilelang
@@ -204,5 +205,56 @@ def on_gpu(clear, N=64):
                 b[i, j] += A[bx * (N // 2) + i, j]  # on_gpu: add
             T.copy(b, B[bx * (N // 2), 0])
             a[0, 0] = 1.0
+
+    return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def views(rows, N=16):
+    """Written as float32, read as pairs of 16 bits and with another shape: views share what is known of the memory."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((2 * N, N), "int16")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            halves = T.view(a, (2 * N, N), "int16")
+            with T.Scope("V"):
+                T.copy(A[0:rows, :], a[0:rows, :])
+                T.copy(halves, B)
+
+    return main
+
+
+@tilelang.jit(out_idx=[1], workspace_idx=[2], pass_configs=CONFIGS)
+def two_launches(first, N=16):
+    """The second launch reads, from other blocks, what the first one wrote."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32"), workspace: T.Tensor((N, N), "float32")):
+        with T.Kernel(2, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N // 4, N), "float32")
+            with T.Scope("V"):
+                if first:
+                    T.copy(A[cid * (N // 2) + vid * (N // 4), 0], a)
+                    T.copy(a, workspace[cid * (N // 2) + vid * (N // 4), 0])
+        with T.Kernel(2, is_npu=True) as (cid, vid):
+            b = T.alloc_ub((N // 4, N), "float32")
+            with T.Scope("V"):
+                T.copy(workspace[(1 - cid) * (N // 2) + vid * (N // 4), 0], b)
+                T.tile.exp(b, b)
+                T.copy(b, B[(1 - cid) * (N // 2) + vid * (N // 4), 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[1])
+def lanes(modulus, N=16):
+    """Iterations of a T.Parallel that write one element."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, threads=32) as bx:
+            for i in T.Parallel(N):
+                B[i % modulus] = A[i]  # lanes: store
 
     return main
