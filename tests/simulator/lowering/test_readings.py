@@ -246,6 +246,67 @@ for i in T.serial(M):
 T.copy(a, C)
 """
 PRODUCT = L.astype(np.float32) @ R.astype(np.float32)
+BSHD_TENSORS = 'A: T.Tensor((1, M, 1, N), "float32"), C: T.Tensor((1, M, 1, N), "float32")'
+BSHD = """
+a = T.alloc_ub((M, N), "float32")
+T.copy(A[0, :, 0, :], a)
+T.tile.add(a, a, 1.0)
+T.copy(a, C[0, :, 0, :])
+"""
+ATOMIC = """
+a = T.alloc_ub((M, N), "float32")
+T.copy(A, a)
+T.copy(a, C)
+T.tile.atomic_add(C, a)
+"""
+CUBE_IN_ROWS = """
+l = T.alloc_L1((M, M), "float16")
+r = T.alloc_L1((M, N), "float16")
+p = T.alloc_L0C((M, N), "float32")
+x = T.alloc_ub((M, N), "float32")
+y = T.alloc_ub((M, N), "float32")
+T.copy(L, l)
+T.copy(R, r)
+for i in T.serial(M):
+    T.gemm_v0(l, r, p, init=(i == 0))
+    T.tile.fill(y[i, :], 0.0)
+T.copy(p, x)
+T.tile.add(y, y, x)
+T.copy(y, C)
+"""
+ACCUMULATE = (
+    GEMM
+    + """
+T.tile.fill(y, 1.0)
+T.tile.axpy(x, y, 1.0)
+T.copy(x, C)
+"""
+)
+OTHER_SUM = ACCUMULATE.replace("T.tile.axpy(x, y, 1.0)\nT.copy(x, C)", "T.tile.add(y, x, y)\nT.copy(y, C)")
+GATHER_L1 = """
+i_ub = T.alloc_ub((M,), "int32")
+row = T.alloc_ub((M,), "float16")
+l = T.alloc_L1((M, M), "float16")
+r = T.alloc_L1((M, N), "float16")
+p = T.alloc_L0C((M, N), "float32")
+x = T.alloc_ub((M, N), "float32")
+y = T.alloc_ub((M, N), "float32")
+T.copy(X, i_ub)
+for i in T.serial(M):
+    T.copy(L[i_ub[i], :], row)
+    T.copy(row, l[i, :])
+T.copy(R, r)
+T.gemm_v0(l, r, p, init=True)
+T.copy(p, x)
+T.tile.abs(y, x)
+T.copy(x, C)
+"""
+GATHER_L1_PARALLEL = GATHER_L1.replace(
+    "T.tile.abs(y, x)", "for i, j in T.Parallel(M, N):\n    y[i, j] = x[i, j] + x[i, j]"
+)
+PART_OF_L1 = WHOLE_UPDATE.replace("T.copy(L, l)", "T.copy(L[:, 0:16], l[:, 0:16])\nT.copy(L[:, 16:32], l[:, 16:32])")
+DOUBLE = "for i, j in T.Parallel(M, N):\n    y[i, j] = x[i, j] + x[i, j]"
+GATHER_L1_PARALLEL = GATHER_L1.replace("T.tile.abs(y, x)", DOUBLE)
 LR = 'L: T.Tensor((M, M), "float16"), R: T.Tensor((M, N), "float16")'
 
 CASES = (
@@ -314,6 +375,51 @@ CASES = (
         A * A[0, 0],
         (f"{TILE}, {OUT}", SCALAR_READ, 2),
         (f"{TILE}, {OUT}", SCALAR_READ, 1),
+    ),
+    Case(
+        "rows that are not the last axis but one (E82, R-GMDIM)",
+        (A.reshape(1, M, 1, N),),
+        A.reshape(1, M, 1, N) + 1,
+        (BSHD_TENSORS, BSHD, 2),
+        (BSHD_TENSORS, BSHD, 1),
+        "extents do not agree",
+    ),
+    Case(
+        "adding to global memory (g1_d_ub2d_2, R-ATOMIC)",
+        (A,),
+        A * 2,
+        (f"{TILE}, {OUT}", ATOMIC, 2),
+        (f"{TILE}, {OUT}", ATOMIC, 1),
+        "out-of-bounds",
+    ),
+    Case(
+        "cube statements in a loop over rows (E62, R-LOOPCUBE)",
+        (L, R),
+        PRODUCT * M,
+        (f"{LR}, {OUT}", CUBE_IN_ROWS, 2),
+        (f"{LR}, {OUT}", CUBE_IN_ROWS, 1),
+    ),
+    Case(
+        "accumulating into a handed-over tile (E19, R-REDCLR)",
+        (L, R),
+        PRODUCT + 1,
+        (f"{LR}, {OUT}", ACCUMULATE, 2),
+        (f"{LR}, {OUT}", OTHER_SUM, 2),
+    ),
+    Case(
+        "rows of L1 by an index, without T.Parallel (E80, R-GATHER-LAYOUT)",
+        (L, R, X),
+        L.astype(np.float32)[X] @ R,
+        (f'{LR}, X: T.Tensor((M,), "int32"), {OUT}', GATHER_L1, 2),
+        (f'{LR}, X: T.Tensor((M,), "int32"), {OUT}', GATHER_L1_PARALLEL, 2),
+    ),
+    Case(
+        "a part of L1 beside T.Parallel (E81, R-L1PART)",
+        (L, R),
+        PRODUCT * 2,
+        (f"{LR}, {OUT}", PART_OF_L1.replace("T.tile.add(y, x, x)", DOUBLE), 2),
+        (f"{LR}, {OUT}", PART_OF_L1, 2),
+        "another layout",
     ),
     Case(
         "row vector on the left (g3_rowdiv)",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
-from tl2npu.simulator.ir.expr import Value, Var, binary
+from tl2npu.simulator.ir.expr import Value, Var, binary, substitute
 from tl2npu.simulator.ir.stmt import For, If, Launch, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms
@@ -42,6 +42,7 @@ def reduce_workspaces(
     although tiles are split. Raises SimulatorError where one buffer takes part in two hand-overs of a kind.
     """
     found: list[HandOver] = []
+    vectorised = parallel_forms.any_vectorised(body)
     for stmt in [s for s in statements(body) if isinstance(s, Op) and s.name == "copy"]:
         source, target = buffer_of(stmt.args.get("src")), buffer_of(stmt.args.get("dst"))
         if source is None or target is None or (source.memory, target.memory) not in (("l0c", "ub"), ("ub", "l1")):
@@ -54,7 +55,10 @@ def reduce_workspaces(
                     "(Mismatch in sync points) or mixes them up",
                     stmt.site,
                 )
-        found.append(_stored(stmt, source, target, launch, vid, len(found) + 1, gathered))
+        stored = _stored(stmt, source, target, launch, vid, len(found) + 1, gathered)
+        if compiler and not vectorised:
+            _zn_rows(stmt, stored.workspace, launch, vid)
+        found.append(stored)
     for handover in found:
         _read_back(body, handover, launch, vid, compiler)
     return [h.workspace for h in found]
@@ -86,6 +90,28 @@ def _stored(
         place = Region(workspace, (block, row, starts[1]), (1, rows, extents[1]), (False, True, True))
     stmt.args = {**stmt.args, "dst": place}
     return HandOver(stmt, source, target, workspace)
+
+
+def _zn_rows(stmt: Op, workspace: Buffer, launch: Launch, vid: Var | None) -> None:
+    """Rows of L1 written one by one, in a kernel without a vectorised ``T.Parallel``.
+
+    The L1 tile then still has its zN layout when the offset of a row is computed, 16 elements for each row, and that
+    offset is used in the row-major workspace: the rows overlap (R-GATHER-LAYOUT, E80).
+    """
+    place = stmt.args["dst"]
+    rows, columns = workspace.shape[1:]
+    if place.extents[1] != 1 or rows == 1:
+        return
+    size = binary("*", rows, columns)
+    local = place.starts[1]
+    base = binary("*", launch.blocks[0], size)
+    if vid is not None:
+        half = binary("//", rows, 2)
+        local = substitute(local, {vid: 0})
+        base = binary("+", base, binary("*", binary("*", vid, half), columns))
+    flat = Buffer(workspace.name, (binary("*", workspace.shape[0], size),), workspace.dtype, "global", alias=workspace)
+    start = binary("+", base, binary("+", binary("*", local, 16), place.starts[2]))
+    stmt.args = {**stmt.args, "dst": Region(flat, (start,), (place.extents[2],), (True,))}
 
 
 def _read_back(body: list[Stmt], handover: HandOver, launch: Launch, vid: Var | None, compiler: bool) -> None:

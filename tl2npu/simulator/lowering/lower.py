@@ -11,7 +11,7 @@ from tl2npu.simulator.lowering import memories, vid
 from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import divide
 from tl2npu.simulator.lowering.cross_sync import synchronise
-from tl2npu.simulator.lowering.deviations import check_inference, deviate
+from tl2npu.simulator.lowering.deviations import check_inference, check_parts_of_l1, deviate
 from tl2npu.simulator.lowering.handovers import reduce_workspaces
 from tl2npu.simulator.lowering.pipelines import drop_remainders
 from tl2npu.simulator.lowering.program import Program
@@ -57,6 +57,7 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
     else:
         body = Copier().block(launch.body)
     if reading == ACTUAL:
+        check_parts_of_l1(body)
         body = deviate(body)
     workspaces = reduce_workspaces(body, launch, split, reading == ACTUAL, gathered)
     if reading == ACTUAL:

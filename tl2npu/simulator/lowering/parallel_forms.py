@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Value, Var, free, walk
-from tl2npu.simulator.ir.stmt import Parallel, Store
+from tl2npu.simulator.ir.stmt import Parallel, Stmt, Store
+from tl2npu.simulator.ir.stmt import walk as statements
 
 VECTOR = "vector"
 ROWS = "rows"
@@ -28,6 +29,11 @@ def form(stmt: Parallel) -> str:
         if kind == ROWS:
             found = ROWS
     return found
+
+
+def any_vectorised(body: list[Stmt]) -> bool:
+    """Whether a ``T.Parallel`` of a program becomes vector instructions: then the layouts of L1 are forgotten (2.9)."""
+    return any(isinstance(s, Parallel) and form(s) != SCALAR for s in statements(body))
 
 
 def _store_form(stmt: Store, nest: Parallel) -> str:

@@ -68,13 +68,18 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
     dst_lo, dst_hi = _valid(dst, dst_extents, clip_below, src.memory)
     src_axes = [n for n, e in enumerate(src_extents) if e != 1]
     dst_axes = [n for n, e in enumerate(dst_extents) if e != 1]
+    dropped = 0
     if len(src_axes) != len(dst_axes):
-        _mismatch(src, dst, src_extents, dst_extents)
+        src_axes, dst_axes, dropped = _one_row(src, dst, src_axes, dst_axes, clip_below)
+        if len(src_axes) != len(dst_axes):
+            _mismatch(src, dst, src_extents, dst_extents)
     lows = {}
     sizes = {}
     for a, b in zip(src_axes, dst_axes, strict=True):
         if src_extents[a] != dst_extents[b] and src.memory != "global" and dst.memory != "global":
             _mismatch(src, dst, src_extents, dst_extents)
+        if not clip_below and dst.memory != "global" and src_extents[a] > dst_extents[b]:
+            _mismatch(src, dst, src_extents, dst_extents)  # a load goes on behind the end of its tile (E82)
         low = max(src_lo[a], dst_lo[b])
         high = min(src_hi[a], dst_hi[b], src_extents[a], dst_extents[b])
         lows[a] = (low, b)
@@ -83,7 +88,7 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
         s >= t for n, (s, t) in enumerate(zip(dst_lo, dst_hi, strict=True)) if n not in dst_axes
     )
     empty = outside or any(size <= 0 for size in sizes.values())
-    full = not empty and all(sizes[a] == dst_extents[lows[a][1]] for a in src_axes)
+    full = not empty and not dropped and all(sizes[a] == dst_extents[lows[a][1]] for a in src_axes)
     src_start, src_size = list(src.starts), [1] * len(src_extents)
     dst_start, dst_size = list(dst.starts), [1] * len(dst_extents)
     for a in src_axes:
@@ -93,6 +98,18 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
         src_size[a] = dst_size[b] = sizes[a]
     source, target = (tuple(src_start), tuple(src_size)), (tuple(dst_start), tuple(dst_size))
     return Overlap(source, target, dst_extents, full, empty)
+
+
+def _one_row(
+    src: Operand, dst: Operand, src_axes: list[int], dst_axes: list[int], gpu: bool
+) -> tuple[list[int], list[int], int]:
+    """Ascend: a tensor in global memory with one axis is one row of a tile on the chip (ascend.cc:379-389,
+    ``validRow`` is 1). The axes that take part, and how many of the destination do not."""
+    if not gpu and src.memory == "global" != dst.memory and len(src.array.shape) == len(src_axes) == 1:
+        return src_axes, dst_axes[-1:], len(dst_axes) - 1
+    if not gpu and dst.memory == "global" != src.memory and len(dst.array.shape) == len(dst_axes) == 1:
+        return src_axes[-1:], dst_axes, 0
+    return src_axes, dst_axes, 0
 
 
 def extents_of(src: Operand, dst: Operand) -> tuple[Index, Index]:
@@ -114,6 +131,8 @@ def _aligned(extents: Index, other: Operand) -> Index:
         if not lost:
             return tuple(extents[len(extents) - rank :])
         squeezed = [e for e in extents if e != 1]
+        if len(squeezed) > rank == 1 and other.memory == "global":
+            return tuple(extents[-1:])
         if len(squeezed) > rank:
             other.fail(f"a copy of a tile of shape {list(extents)} to a start index of {other.name} with {rank} axes")
         return (1,) * (rank - len(squeezed)) + tuple(squeezed)
