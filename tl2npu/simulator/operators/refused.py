@@ -21,7 +21,7 @@ UNRESOLVED = "the Ascend compiler has no instruction for it and leaves the call 
 refuse(
     THREADS,
     *"get_thread_binding get_thread_bindings thread_binding launch_thread env_thread sync_thread_partial".split(),
-    *"shfl_xor shfl_down shfl_up ws set_max_nreg inc_max_nreg dec_max_nreg".split(),
+    *"shfl_xor shfl_down shfl_up ws".split(),
     *"tvm_thread_allreduce tvm_thread_invariant tvm_storage_sync".split(),
     *"tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down tvm_warp_activemask".split(),
 )

@@ -1,0 +1,59 @@
+"""Every name of the Ascend catalogue has a meaning in the simulator or a named refusal, never both."""
+
+from __future__ import annotations
+
+import pytest
+
+from tl2npu.dialects.ascend import OPERATORS
+from tl2npu.simulator import operators  # noqa: F401  (registers)
+from tl2npu.simulator.frontend.language import NAMES
+from tl2npu.simulator.machine.emit.operators import _NOTHING, _SETS, _WAITS
+from tl2npu.simulator.operators import registry
+
+SYNC = _NOTHING | _SETS | _WAITS
+
+
+def understood(name: str) -> bool:
+    """True for a name with a meaning of its own in Ascend kernels."""
+    return name in registry.names(gpu=False) or name in NAMES or name in SYNC
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_a_meaning_or_a_reason(name: str) -> None:
+    refused = name in registry.REFUSED
+    assert understood(name) != refused, f"{name}: understood {understood(name)}, refused {refused}"
+
+
+def test_the_catalogue_is_large() -> None:
+    assert len(OPERATORS) > 400
+
+
+def test_only_known_names_are_refused() -> None:
+    assert set(registry.REFUSED) <= set(OPERATORS)
+
+
+def test_reasons_are_sentences() -> None:
+    assert all(len(reason) > 7 and not reason.endswith(".") for reason in registry.REFUSED.values())
+
+
+def test_a_refused_name_has_no_gpu_meaning_in_an_ascend_kernel() -> None:
+    assert registry.meaning("cumsum", gpu=True) is not None
+    assert registry.meaning("cumsum", gpu=False) is None
+
+
+@pytest.mark.parametrize("name", sorted(n for n in registry.names(gpu=False) if "@" not in n))
+def test_the_parameters_are_those_of_the_catalogue(name: str) -> None:
+    import inspect
+
+    if name not in OPERATORS:
+        return
+    found = registry.meaning(name, gpu=False)
+    assert found is not None
+    parameters = list(inspect.signature(found.function).parameters.values())[1:]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    known = {p.name for p in OPERATORS[name].params} | set(OPERATORS[name].extras)
+    missing = [p.name for p in OPERATORS[name].params if p.kind != "variadic" and p.name not in {q.name for q in parameters}]
+    assert not missing
+    required = {p.name for p in parameters if p.default is p.empty} - {"registers"}
+    assert required <= known
