@@ -183,3 +183,14 @@ def test_fatal(watch: Any) -> None:
         strict.run("tile", X, form="nothing")
     assert caught.value.site.line == strict.line("# tile: nothing")
     strict.run("tile", X, form="twice")
+
+
+@pytest.mark.parametrize(("other", "fence"), [(64, True), (64, False), (8192, True)])
+def test_buffers_at_one_address_share_memory(kernels: Any, other: int, fence: bool) -> None:
+    result = kernels.run("handed_on", X, other=other, fence=fence)
+    if other != 64:
+        assert kernels.kinds() == UNINITIALISED
+        return
+    np.testing.assert_array_equal(result[:8], X[:8])
+    np.testing.assert_array_equal(result[8:].view(np.int32), 7)
+    assert kernels.kinds() == (set() if fence else {"RAW"})

@@ -45,7 +45,7 @@ class Gap:
 def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps: list[Gap]) -> None:
     """Mark what a statement wrote from gaps as undefined, or report them."""
     report = access.observer.report
-    shape = cells.state.writer.get(cells.shape, key, False)
+    shape = cells.get(cells.state.writer, key, False)
     extent = np.shape(shape) if not isinstance(shape, int) else _extent(cells, key)
     extent = extent[: len(extent) - (len(cells.shape) - len(cells.full))]
     total: Any = False
@@ -66,12 +66,12 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
         return
     cells.state.tainted = True
     if total is True:
-        cells.state.writer.put(cells.shape, key, full, -event)
+        cells.put(cells.state.writer, key, full, -event)
         return
     marks = np.where(np.broadcast_to(total, extent), np.int32(-event), np.int32(event))
     if len(cells.shape) > len(cells.full):
         marks = marks[..., None]
-    cells.state.writer.put(cells.shape, key, False, marks)
+    cells.put(cells.state.writer, key, False, marks)
 
 
 def _extent(cells: Cells, key: Any) -> tuple[int, ...]:

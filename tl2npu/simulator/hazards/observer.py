@@ -15,6 +15,7 @@ from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, NUMBER, PIPES, M, S,
 from tl2npu.simulator.hazards.report import Report
 from tl2npu.simulator.hazards.shadow import Cells
 from tl2npu.simulator.hazards.watched import Watched
+from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.stmt import Site
 from tl2npu.simulator.machine.access import Access
 from tl2npu.simulator.machine.sync import Core
@@ -216,11 +217,22 @@ class Observer:
             return base.view(buffer.name, array.shape) if base is not None else None
         if buffer is None or buffer.memory == "global":
             return None
+        if number in self.runner.pooled:
+            return self._placed(access, buffer, array)
         if any(b.alias is buffer for b in self.runner.buffers.values()):
             total = array.nbytes // self._smallest(number, array)
             base = Cells(buffer.name, self.memory_of(number), (total,), UNWRITTEN, self.pipes)
             return base.view(buffer.name, array.shape)
         return self.fresh(number, array)
+
+    def _placed(self, access: Watched, buffer: Buffer, array: np.ndarray) -> Cells:
+        """A buffer at an address given by hand, in a memory in which such buffers overlap: byte by byte."""
+        memory = access.pools.get(buffer.memory)
+        if memory is None:
+            size = self.runner.pool_sizes[buffer.memory]
+            memory = access.pools[buffer.memory] = Cells("", self.memory_of(buffer.number), (size,), 0, self.pipes)
+        start = self.runner.pooled[buffer.number]
+        return memory.view(buffer.name, array.shape, slice(start, start + array.nbytes))
 
     def fresh(self, number: int, array: np.ndarray) -> Cells:
         """Cells of an on-chip buffer that nothing has written."""

@@ -99,7 +99,7 @@ class Report:
             return None
         for cells in observer.tensors.values():
             if cells.name == buffer:
-                event = abs(int(np.max(np.abs(cells.state.writer.get(cells.shape, tuple(index), False)))))
+                event = abs(int(np.max(np.abs(cells.get(cells.state.writer, tuple(index), False)))))
                 if event <= 1:
                     return None
                 who = observer.party(event, "Write")
@@ -118,7 +118,7 @@ class Report:
             if cells.name != buffer:
                 continue
             shape = cells.shape[: len(cells.full)]
-            found = np.abs(np.asarray(cells.state.writer.get(cells.shape, cells.full, True)))
+            found = np.abs(np.asarray(cells.get(cells.state.writer, cells.full, True)))
             if found.ndim > len(shape):
                 found = found.max(axis=-1)
             events, numbers = np.unique(found, return_inverse=True)
@@ -146,7 +146,7 @@ class Report:
 
     def undefined_output(self, observer: Observer, cells: Cells) -> None:
         """Undefined data is left in a tensor that the caller sees."""
-        values = np.asarray(cells.state.writer.get(cells.shape, cells.full, True))
+        values = np.asarray(cells.get(cells.state.writer, cells.full, True))
         negative = values[values < 0]
         if negative.size == 0:
             return

@@ -43,6 +43,8 @@ class Watched(Access):
         self.gaps: list[Gap] = []
         self.suspects: list[Suspect] = []
         self.loading = False
+        self.pools: dict[str, Cells] = {}
+        """The cells of memories in which buffers overlap."""
 
     # statements
 
@@ -60,7 +62,7 @@ class Watched(Access):
         gaps, self.gaps = self.gaps, []
         writes, self.writes = self.writes, []
         for cells, key, full, event in writes:
-            cells.state.writer.put(cells.shape, key, full, event)
+            cells.put(cells.state.writer, key, full, event)
             if gaps:
                 spread(self, cells, key, full, event, gaps)
         if gaps and not writes:
@@ -101,8 +103,11 @@ class Watched(Access):
         if "w" in kind:
             cells = self._cells(number, array)
             if cells is not None and not cells.checked:
-                for state, event in ((cells.state.writer, self._event(cells, site, False)),):
-                    state.put((state.size,), slice(state.size - rest.size, None), False, event)
+                event = self._event(cells, site, False)
+                numbers = np.array(np.broadcast_to(cells.get(cells.state.writer, cells.full, True), cells.shape))
+                first = array.size - rest.size
+                numbers.reshape(array.size, -1)[first:] = event
+                cells.put(cells.state.writer, cells.full, True, numbers)
             else:
                 self._touch(number, array, key, False, "w", site)
         return rest
@@ -217,7 +222,7 @@ class Watched(Access):
         self, cells: Cells, key: Any, full: bool, site: int, number: int, atomic: bool = False, pipe: int | None = None
     ) -> None:
         state = cells.state
-        previous = state.writer.get(cells.shape, key, full)
+        previous = cells.get(state.writer, key, full)
         if isinstance(previous, int):
             if previous <= 0:
                 self._gap(cells, key, None, previous, site, number, pipe)
@@ -237,7 +242,7 @@ class Watched(Access):
                 event = self._event(cells, site, False, pipe)
                 self._late_read(cells, key, full, bad, thread, event)
         if state.displaced is not None and not atomic:
-            early = state.displaced.get(cells.shape, key, full)
+            early = cells.get(state.displaced, key, full)
             bad = self.observer.unordered(early, thread)
             if bad is not None:
                 event = event or self._event(cells, site, False, pipe)
@@ -250,17 +255,17 @@ class Watched(Access):
         if layer is None:
             layer = state.reads[local] = Layer(state.writer.size)
         elif cells.shared:
-            self._displace(cells, layer.get(cells.shape, key, full), key, full, thread)
-        layer.put(cells.shape, key, full, event)
+            self._displace(cells, cells.get(layer, key, full), key, full, thread)
+        cells.put(layer, key, full, event)
 
     def _late_read(self, cells: Cells, key: Any, full: bool, bad: Any, thread: int, event: int) -> None:
         """A read that does not come after the write that it sees; another write of the same value may be in order."""
         state = cells.state
         if state.twin is not None:
-            twin = state.twin.get(cells.shape, key, full)
+            twin = cells.get(state.twin, key, full)
             later = self.observer.unordered(twin, thread)
             bad = bad & (np.asarray(twin) == 0) if later is None else bad & (later | (np.asarray(twin) == 0))
-        self._conflicts(kinds.RAW, cells, state.writer.get(cells.shape, key, full), bad, event)
+        self._conflicts(kinds.RAW, cells, cells.get(state.writer, key, full), bad, event)
 
     def _displace(self, cells: Cells, old: Any, key: Any, full: bool, thread: int) -> None:
         """Keep an access that a later one, which does not come after it, is about to push out of its layer."""
@@ -270,8 +275,8 @@ class Watched(Access):
         state = cells.state
         if state.displaced is None:
             state.displaced = Layer(state.writer.size)
-        kept = state.displaced.get(cells.shape, key, full)
-        state.displaced.put(cells.shape, key, False, np.where(bad, np.abs(old), kept))
+        kept = cells.get(state.displaced, key, full)
+        cells.put(state.displaced, key, False, np.where(bad, np.abs(old), kept))
 
     def _write(self, cells: Cells, key: Any, full: bool, site: int, array: np.ndarray, atomic: bool) -> None:
         event = self._event(cells, site, atomic)
@@ -282,7 +287,7 @@ class Watched(Access):
     def _check_write(
         self, cells: Cells, key: Any, full: bool, site: int, array: np.ndarray, event: int, atomic: bool
     ) -> None:
-        observer, state, shape = self.observer, cells.state, cells.shape
+        observer, state = self.observer, cells.state
         thread = self._thread(site, None)
         found: list[tuple[str, Any, Any]] = []
         layers = [(kinds.WAW, state.writer), (kinds.WAW, state.twin), (kinds.WAR, state.displaced)]
@@ -290,7 +295,7 @@ class Watched(Access):
         for kind, layer in layers:
             if layer is None:
                 continue
-            previous = layer.get(shape, key, full)
+            previous = cells.get(layer, key, full)
             bad = observer.unordered(previous, thread)
             if bad is None:
                 continue
@@ -308,11 +313,11 @@ class Watched(Access):
             for kind, previous, bad in found:
                 self._conflicts(kind, cells, previous, bad, event)
         for layer in state.reads.values():
-            layer.put(shape, key, full, 0)
+            cells.put(layer, key, full, 0)
         if state.displaced is not None and not atomic:
-            state.displaced.put(shape, key, full, 0)
+            cells.put(state.displaced, key, full, 0)
         if state.twin is not None:
-            state.twin.put(shape, key, full, 0)
+            cells.put(state.twin, key, full, 0)
 
     def _gap(self, cells: Cells, key: Any, mask: Any, previous: Any, site: int, number: int, pipe: int | None) -> None:
         """Something undefined is read."""
@@ -378,8 +383,8 @@ class Suspect:
         state = self.cells.state
         if state.twin is None:
             state.twin = Layer(state.writer.size)
-        kept = np.broadcast_to(np.asarray(state.twin.get(self.cells.shape, self.key, self.full)), equal.shape)
-        state.twin.put(self.cells.shape, self.key, False, np.where(equal, numbers, kept))
+        kept = np.broadcast_to(np.asarray(self.cells.get(state.twin, self.key, self.full)), equal.shape)
+        self.cells.put(state.twin, self.key, False, np.where(equal, numbers, kept))
 
 
 def _bits_equal(before: np.ndarray, after: np.ndarray) -> np.ndarray:

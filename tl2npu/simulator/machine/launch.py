@@ -17,11 +17,14 @@ from tl2npu.simulator.ir.expr import Expr, Var, substitute
 from tl2npu.simulator.ir.stmt import Alloc, Launch, Op, Site, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.program import Program
-from tl2npu.simulator.machine import borrow
+from tl2npu.simulator.machine import borrow, placement
 from tl2npu.simulator.machine.access import Access
 from tl2npu.simulator.machine.emit import Emitter
 from tl2npu.simulator.machine.sync import Core, Sync
 from tl2npu.simulator.machine.watch import Made, Watcher
+
+POISON = 0xFF
+"""The bytes of unwritten memory that has no element type: NaN as any float, -1 as a signed integer."""
 
 Running = tuple[Core, Access, Iterator[Any]]
 """A core, how it reaches memory, its program."""
@@ -69,6 +72,7 @@ class Runner:
         self.checked: frozenset[int] = frozenset()
         self.blocks = 0
         self.watched_statements: list[tuple[Stmt, bool, int]] = []
+        self.pooled, self.pool_sizes = placement.pools(self.program, self.addresses, self.arithmetic)
         self.cores = self._programs(direct=False)
         self.unwatched: list[Compiled] | None = None
         self.direct = False
@@ -168,7 +172,7 @@ class Runner:
             self.blocks = len(blocks)
             watch.begin(self, arrays, made or Made())
             sync.watcher = watch
-        self.direct = watch is None and _separate(arrays)
+        self.direct = watch is None and _separate(arrays) and not self.pooled
         if self.direct:
             self.unwatched = self.unwatched or self._programs(direct=True)
             arrays = self._lend(arrays, len(blocks))
@@ -211,7 +215,8 @@ class Runner:
             for core_number in range(compiled.count):
                 core = Core(number, compiled.kind, core_number)
                 access = self.access(core, watch)
-                local = [self.memory(b, known, b.number in compiled.needed) for b in compiled.local]
+                pools = {m: np.full(size, POISON, np.uint8) for m, size in self.pool_sizes.items()}
+                local = [self.memory(b, known, b.number in compiled.needed, pools) for b in compiled.local]
                 symbols = list(dict.fromkeys(self.program.symbols))
                 arguments: list[Any] = [known[s] for s in symbols]
                 arguments += index
@@ -229,11 +234,18 @@ class Runner:
         access.checked = self.checked
         return access
 
-    def memory(self, buffer: Buffer, known: dict[Var, Any], needed: bool) -> np.ndarray | None:
-        """Fresh memory of an on-chip buffer, poisoned."""
+    def memory(
+        self, buffer: Buffer, known: dict[Var, Any], needed: bool, pools: dict[str, np.ndarray]
+    ) -> np.ndarray | None:
+        """Fresh memory of an on-chip buffer, poisoned; a part of a pool for one that shares memory with others."""
         if not needed:
             return None
         shape = tuple(int(_number(d, known)) for d in buffer.shape)
+        if buffer.number in self.pooled:
+            start, dtype = self.pooled[buffer.number], self.arithmetic.storage(buffer.dtype)
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            part: np.ndarray = pools[buffer.memory][start : start + size].view(dtype).reshape(shape)
+            return part
         return np.full(shape, self.arithmetic.poison(buffer.dtype), self.arithmetic.storage(buffer.dtype))
 
     def _schedule(self, sync: Sync, running: list[Running]) -> None:

@@ -41,6 +41,10 @@ class WatchedRunner(Protocol):
     """The compiler's memory planning gives buffers with disjoint lifetimes one address."""
     addresses: Mapping[str, int]
     """Byte addresses on the chip that the kernel gives by hand, by buffer name."""
+    pooled: Mapping[int, int]
+    """The addresses of the buffers that lie in a memory in which such buffers overlap, by number."""
+    pool_sizes: Mapping[str, int]
+    """Bytes of such memories."""
     written: set[int]
     """Numbers of the global tensors that the launch writes somewhere."""
     watched_statements: list[tuple[Stmt, bool, int]]

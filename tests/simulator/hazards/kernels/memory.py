@@ -258,3 +258,27 @@ def lanes(modulus, N=16):
                 B[i % modulus] = A[i]  # lanes: store
 
     return main
+
+
+@tilelang.jit(out_idx=[1])
+def handed_on(other, fence, N=16):
+    """Data goes from ``a`` to ``b``, which lies at the same address; ``c`` lies on the second half of ``b``."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            b = T.alloc_ub((N // 2, 2 * N), "float32")
+            c = T.alloc_ub((N // 2, N), "int32")
+            T.annotate_address({a: 64, b: other, c: other + N * N * 2})
+            with T.Scope("V"):
+                T.copy(A, a)
+                T.barrier_all()
+                T.tile.fill(c, 7)
+                if fence:
+                    T.barrier_all()
+                for i in T.serial(N // 2):
+                    T.copy(b[i, 0:N], B[2 * i, :])  # handed_on: store
+                    T.copy(b[i, N : 2 * N], B[2 * i + 1, :])
+
+    return main
