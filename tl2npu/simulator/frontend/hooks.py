@@ -17,12 +17,16 @@ from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Call, Const, Expr, Var, binary, plain
 from tl2npu.simulator.ir.stmt import Break, Continue, If, Op, Store, While
 
+_PRINTS = {"print", "printf", "dump_tensor", "device_assert"}
+
 
 def emit(value: Any) -> None:
     """An expression statement."""
     if isinstance(value, OpCall):
         if not value.emitted:
             value.emitted = True
+            if Builder.current().launch is None and value.name in _PRINTS:
+                return  # before the launch there is no core that could print
             Builder.current().add(Op(value.name, value.args, site=value.site))
     elif isinstance(value, (list, tuple)):
         for item in value:

@@ -60,6 +60,8 @@ class OperatorName:
             value = bound.get(param.name)
             if param.role in _BUFFER_ROLES and not param.scalar and isinstance(value, (Buffer, Var)):
                 bound[param.name] = operand(Builder.current(), value, address=True)
+            if param.role is Role.SCALAR and isinstance(value, Buffer) and all(plain(d) == 1 for d in value.shape):
+                bound[param.name] = Load(value, (0,) * value.ndim)  # a buffer of one element is its element
         return bound
 
 

@@ -180,6 +180,9 @@ class Factory:
         self.signature = inspect.signature(function)
         self.cache: dict[Any, JITKernel] = {}
         self.eager = has_launch(function)
+        self.target = options.get("target", "auto")
+        self.platform = options.get("platform", "auto")
+        self.__jit_impl__ = self  # where scripts look for the options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         kwargs = {k: v for k, v in kwargs.items() if not (k.startswith("__") and k.endswith("__"))}
