@@ -37,7 +37,7 @@ class Divider:
         if isinstance(stmt, Op):
             core = op_core(stmt)
             if core == "":
-                return self.previous if self.combine else self.previous or self._only()
+                return self.previous if self.combine else self._only()
             if core != BOTH:
                 self.previous = core
             return core

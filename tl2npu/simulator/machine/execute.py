@@ -32,9 +32,7 @@ class Executable:
             parameters = [*self.kernel.params, *self.kernel.outputs, *self.shared(), *program.workspaces]
             configs = Configs(self.kernel.configs)
             addresses = self.kernel.attrs.get("addresses", {})
-            self.runners.append(
-                Runner(program, self.arithmetic, parameters, configs.sync, configs.memory, addresses)
-            )
+            self.runners.append(Runner(program, self.arithmetic, parameters, configs.sync, configs.memory, addresses))
 
     def run(
         self,
