@@ -72,7 +72,8 @@ def formatted(text: str, values: list[Any]) -> str:
 @semantics("printf", raw=True)
 def printf(A: Any, format_str: str, **args: Any) -> None:
     """Prints on every core that comes by; a buffer stands for its address, here its number."""
-    values = [v.number if isinstance(v, Operand) else v for v in args.values()]
+    given = [v for value in args.values() for v in (value if isinstance(value, tuple) else (value,))]
+    values = [v.number if isinstance(v, Operand) else v for v in given]
     print(formatted(format_str, values), end="" if format_str.endswith("\n") else "\n")
 
 
