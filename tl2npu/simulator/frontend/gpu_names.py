@@ -12,7 +12,7 @@ from tl2npu.simulator.frontend.gpu_layout import Fragment, Layout, annotate_layo
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Call, Expr, Load, plain
-from tl2npu.simulator.ir.stmt import Alloc, Op, Store
+from tl2npu.simulator.ir.stmt import Alloc, Break, Op, Store
 
 ATOMICS = {"atomic_add": "add", "atomic_max": "max", "atomic_min": "min", "atomic_or": "or"}
 """Operators that can give the previous value."""
@@ -214,6 +214,20 @@ def clamp(value: Any, low: Any, high: Any) -> Any:
     return expr.call("min", expr.call("max", value, low), high)
 
 
+def loop_break() -> None:
+    """``T.break_loop()``."""
+    Builder.current().add(Break())
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    """A name that starts with two underscores: Python looks it up nowhere else."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UnsupportedOperator(f"T.{name}: it has no meaning in the simulator", Builder.current().here())
+
+    return refuse
+
+
 HINTS = (
     *("set_max_nreg", "inc_max_nreg", "dec_max_nreg", "no_set_max_nreg", "disable_warp_group_reg_alloc"),
     *("annotate_consumer_reg_alloc", "annotate_producer_reg_dealloc", "annotate_min_blocks_per_sm"),
@@ -258,6 +272,11 @@ NAMES: dict[str, Any] = {
     "Layout": Layout,
     "Fragment": Fragment,
     "annotate_layout": annotate_layout,
+    "allocate": alloc_buffer,
+    "break_loop": loop_break,
+    "Any": Any,
+    "__ldg": lambda value, *_: value,
+    **{name: _refused(name) for name in ("__ffs", "__fns")},
     "alloc_buffer": alloc_buffer,
     **dict.fromkeys(HINTS, hint),
     "cdiv": lambda x, y: expr.call("ceildiv", x, y),

@@ -11,6 +11,7 @@ from tl2npu.simulator.operators import (  # noqa: F401
     gemm,
     gpu_atomics,
     gpu_copies,
+    gpu_gemm,
     gpu_others,
     gpu_reduce,
     indexing,

@@ -7,14 +7,12 @@ from typing import Any
 from tl2npu.simulator.operators.registry import semantics
 
 
-@semantics("fill", writes="buffer", gpu=True)
 @semantics("tile.fill", writes="buffer")
 def fill(A: Any, buffer: Any, value: Any) -> None:
-    """``T.tile.fill(buffer, value)``, ``T.fill(buffer, value)``."""
+    """``T.tile.fill(buffer, value)``."""
     buffer[...] = value if hasattr(value, "dtype") else A.literal(value, buffer)
 
 
-@semantics("clear", writes="buffer", gpu=True)
 @semantics("tile.clear", writes="buffer")
 def clear(A: Any, buffer: Any) -> None:
     """Zeros."""

@@ -41,22 +41,3 @@ def gemm_v0(
 def mma(arithmetic: Any, A: Any, B: Any, C: Any, init: Any = False, **_: Any) -> None:
     """``T.mma`` on L0A, L0B, L0C."""
     product(arithmetic, A, B, C, False, False, init)
-
-
-@semantics("gemm", "wgmma_gemm", "gemm_v1", "gemm_v2", reads="A B C", writes="C", gpu=True)
-def gemm(
-    arithmetic: Any,
-    A: Any,
-    B: Any,
-    C: Any,
-    transpose_A: bool = False,
-    transpose_B: bool = False,
-    policy: Any = None,
-    clear_accum: Any = False,
-    k_pack: int = 1,
-    wg_wait: int = 0,
-    mbar: Any = None,
-    **_: Any,
-) -> None:
-    """GPU ``T.gemm``."""
-    product(arithmetic, A, B, C, transpose_A, transpose_B, clear_accum)

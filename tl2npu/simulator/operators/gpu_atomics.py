@@ -44,13 +44,7 @@ def _typed(A: Any, value: Any, dtype: str) -> Any:
 
 def _tile(kind: str) -> Callable[..., None]:
     def function(
-        A: Any,
-        dst: Operand,
-        value: Any,
-        memory_order: Any = None,
-        return_prev: Any = False,
-        use_tma: Any = False,
-        annotations: Any = None,
+        A: Any, dst: Operand, value: Any, memory_order: Any = None, return_prev: Any = False, annotations: Any = None
     ) -> None:
         if not isinstance(value, Operand):
             extents = dst.extents or (1,) * len(dst.starts)
@@ -66,7 +60,18 @@ def _tile(kind: str) -> Callable[..., None]:
             new = _combine(A, kind)(target, _typed(A, source, dst.dtype).reshape(target.shape))
             target[...] = new
 
-    return function
+    def added(
+        A: Any,
+        dst: Operand,
+        value: Any,
+        memory_order: Any = None,
+        return_prev: Any = False,
+        use_tma: Any = False,
+        annotations: Any = None,
+    ) -> None:
+        function(A, dst, value)
+
+    return added if kind == "add" else function
 
 
 def update(A: Any, kind: str, place: Place, value: Any, mask: Any, dtype: str, previous: bool = False) -> Any:

@@ -66,7 +66,14 @@ def _named(kind: str) -> Callable[..., None]:
     def without_clear(A: Any, buffer: Any, out: Any, dim: Any = -1, batch: Any = 1, annotations: Any = None) -> None:
         _reduce(A, kind, buffer, out, dim, True, False)
 
-    return without_clear if kind == "abssum" else function
+    def of_any(
+        A: Any, buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1, annotations: Any = None
+    ) -> None:
+        _reduce(A, kind, buffer, out, dim, clear, False)
+
+    if kind == "abssum":
+        return without_clear
+    return function if kind in ("max", "min", "absmax") else of_any
 
 
 for _kind in (*_KINDS, *_BITS):

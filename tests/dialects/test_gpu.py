@@ -1,0 +1,97 @@
+"""The GPU catalogue: rows typed by hand from the sources, and the simulator's answer to every name."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tl2npu.dialects.catalogue import Kind, Role
+from tl2npu.dialects.gpu import FILES, OPERATORS
+from tl2npu.dialects.gpu.build import params, rows
+from tl2npu.simulator import operators as _operators  # noqa: F401  (registers the meanings)
+from tl2npu.simulator.frontend import language
+from tl2npu.simulator.operators import gpu_refused, registry
+
+# Read off tile-ai/tilelang a35008a4 as a person reads a signature and its body: < read, > written, + updated.
+SAMPLES = """
+copy copy <src >dst * coalesced_width disable_tma eviction_policy prefer_instruction annotations loop_layout
+gemm            gemm    <A <B +C transpose_A transpose_B policy clear_accum k_pack mbar annotations
+reduce_max      reduce  <buffer >out dim clear batch nan_propagate annotations
+reduce_abssum   reduce  <buffer >out dim batch annotations
+cumsum          reduce  <src >dst dim reverse annotations
+atomic_add      atomic  +dst <value memory_order return_prev use_tma annotations
+atomic_addx4    atomic  +dst <value return_prev
+fill            fill    >buffer value annotations
+alloc_shared    alloc   shape dtype scope
+alloc_var       alloc   dtype *args scope init
+Pipelined       loop    start stop num_stages order stage sync group annotations
+Parallel        loop    *extents coalesced_width loop_layout prefer_async annotations
+if_then_else    scalar  cond t f span
+use_swizzle     annotation panel_size order enable
+"""
+
+OLDER = {"gemm_v1", "gemm_v2"}
+"""Names of versions before a35008a4, for scripts that still have them."""
+
+
+@pytest.mark.parametrize("line", SAMPLES.strip().splitlines(), ids=lambda line: line.split()[0])
+def test_rows_as_a_person_reads_them(line: str) -> None:
+    name, kind, *expected = line.split()
+    row = OPERATORS[name]
+    marks = {Role.READ: "<", Role.WRITE: ">", Role.ACCUMULATE: "+", Role.READ_WRITE: "~"}
+    found = [("*" if p.kind == "variadic" else marks.get(p.role, "")) + p.name for p in row.params]
+    assert row.kind is Kind(kind)
+    assert found == [word for word in expected if word != "*"]
+    if "*" in expected:
+        behind = {word.lstrip("<>+~") for word in expected[expected.index("*") + 1 :]}
+        assert {p.name for p in row.params if p.kind == "keyword"} == behind
+
+
+def test_every_name_is_listed_once() -> None:
+    names = [row.name for file in FILES for row in file.OPERATORS]
+    assert len(names) == len(set(names))
+    assert len(OPERATORS) == 703
+
+
+def test_every_name_has_a_meaning_or_a_reason() -> None:
+    known = set(language.NAMES) | registry.names(True)
+    refused = {name for name in OPERATORS if gpu_refused.reason(name)}
+    assert set(OPERATORS) - known - refused == set()
+    assert refused & known == set()
+
+
+def test_the_simulator_knows_no_other_gpu_names() -> None:
+    meanings = {name.removesuffix("@lanes") for name in registry.names(True)}
+    assert meanings - set(OPERATORS) == OLDER
+    assert set(gpu_refused.REFUSED) - set(OPERATORS) == set()
+
+
+@pytest.mark.parametrize("name", sorted(registry.names(True) & set(OPERATORS)))
+def test_meanings_take_the_parameters_of_the_catalogue(name: str) -> None:
+    """By name and in order, so that a positional argument is never taken for another one."""
+    found = registry.meaning(name, gpu=True)
+    assert found is not None
+    taken = list(inspect.signature(found.function).parameters.values())[1:]
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in taken)
+    own = [p.name for p in taken if p.kind is not p.VAR_KEYWORD and p.kind is not p.VAR_POSITIONAL]
+    listed = [p.name for p in OPERATORS[name].params if p.kind == "positional"]
+    everything = [p.name for p in OPERATORS[name].params]
+    if any(p.kind is p.VAR_POSITIONAL for p in taken):
+        return  # it looks at no argument
+    assert own[: len(listed)] == listed[: len(own)] if open_ended else own[: len(listed)] == listed
+    if not open_ended:
+        assert set(everything) <= set(own)
+
+
+def test_tables_are_read_with_their_continuation_lines() -> None:
+    table = """
+        one two: <src >dst
+            * flag=True
+        three:
+        """
+    found = list(rows(Kind.COPY, "file.py", table))
+    assert [row.name for row in found] == ["one", "two", "three"]
+    assert found[0].params == params("<src >dst * flag=True")
+    assert found[0].params[2].kind == "keyword"
+    assert found[2].params == ()

@@ -1,0 +1,21 @@
+"""The operators of GPU TileLang: everything that ``tilelang.language`` exports.
+
+Source: tile-ai/tilelang a35008a4, ``tilelang/language/__init__.py`` and the files that it imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tl2npu.dialects.catalogue import Operator
+from tl2npu.dialects.gpu import data, scalars, structure, system
+from tl2npu.dialects.gpu.build import vector_types
+
+FILES = (data, structure, scalars, system)
+"""The data files; each has a tuple ``OPERATORS``."""
+
+OPERATORS: Mapping[str, Operator] = MappingProxyType(
+    {row.name: row for row in (*(row for file in FILES for row in file.OPERATORS), *vector_types())}
+)
+"""All operators by their name relative to ``tilelang.language``."""
