@@ -118,7 +118,8 @@ def test_a_region_of_a_buffer_is_written_in_place(call: Any) -> None:
     whole = np.zeros((4, 4), np.float32)
     call("tile.add", dst=whole[1:3], src0=X, src1=1.0)
     np.testing.assert_array_equal(whole[1:3], X + 1)
-    assert not whole[0].any() and not whole[3].any()
+    assert not whole[0].any()
+    assert not whole[3].any()
 
 
 def test_in_place(call: Any) -> None:
@@ -149,26 +150,28 @@ def test_leaky_relu_scales_negative_elements(call: Any) -> None:
     np.testing.assert_array_equal(dst, np.where(X < 0, X * 2, X))
 
 
-I = np.array([0b1100, 0b1010, -1, 7], np.int16)
-J = np.array([0b1010, 0b0110, 3, -8], np.int16)
+BITS_I = np.array([0b1100, 0b1010, -1, 7], np.int16)
+BITS_J = np.array([0b1010, 0b0110, 3, -8], np.int16)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("and", I & J), ("or", I | J), ("xor", I ^ J)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("and", BITS_I & BITS_J), ("or", BITS_I | BITS_J), ("xor", BITS_I ^ BITS_J)]
+)
 def test_bits(call: Any, name: str, expected: np.ndarray) -> None:
     dst = np.zeros(4, np.int16)
-    call(f"tile.bitwise_{name}", dst=dst, src0=I, src1=J)
+    call(f"tile.bitwise_{name}", dst=dst, src0=BITS_I, src1=BITS_J)
     np.testing.assert_array_equal(dst, expected)
 
 
 def test_bits_of_one_tile(call: Any) -> None:
     dst = np.zeros(4, np.int16)
-    call("tile.bitwise_not", dst=dst, src0=I)
-    np.testing.assert_array_equal(dst, -I - 1)
+    call("tile.bitwise_not", dst=dst, src0=BITS_I)
+    np.testing.assert_array_equal(dst, -BITS_I - 1)
 
 
 def test_bits_with_a_number_have_no_operator(call: Any) -> None:
     with pytest.raises(UnsupportedOperator, match="number"):
-        call("tile.bitwise_and", dst=I.copy(), src0=I, src1=3)
+        call("tile.bitwise_and", dst=BITS_I.copy(), src0=BITS_I, src1=3)
 
 
 def test_bits_of_floats(call: Any) -> None:

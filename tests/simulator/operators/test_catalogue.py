@@ -53,7 +53,9 @@ def test_the_parameters_are_those_of_the_catalogue(name: str) -> None:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
     known = {p.name for p in OPERATORS[name].params} | set(OPERATORS[name].extras)
-    missing = [p.name for p in OPERATORS[name].params if p.kind != "variadic" and p.name not in {q.name for q in parameters}]
+    missing = [
+        p.name for p in OPERATORS[name].params if p.kind != "variadic" and p.name not in {q.name for q in parameters}
+    ]
     assert not missing
     required = {p.name for p in parameters if p.default is p.empty} - {"registers"}
     assert required <= known

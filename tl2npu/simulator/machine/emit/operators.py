@@ -113,8 +113,14 @@ class Operators(Copies):
         if isinstance(value, Expr):
             return self.code(value)
         if isinstance(value, tuple) and any(isinstance(v, (Expr, Region)) for v in value):
-            return tuple_code([self.view(v, kind or "r") if isinstance(v, Region) else self.code(v) for v in value])
+            return tuple_code([self._item(found, v, kind or "r") for v in value])
         return None
+
+    def _item(self, found: Meaning, value: Any, kind: str) -> str:
+        """One of several values of a parameter."""
+        if isinstance(value, Region):
+            return self.operand(value) if found.raw else self.view(value, kind)
+        return repr(value) if isinstance(value, str) else self.code(value)
 
     def operand(self, value: Region | Load) -> str:
         """A region or start index for a raw operator."""
