@@ -2,6 +2,7 @@
 
 Everything that happens is told as an event, a dict that can be written as JSON:
 
+- ``begin``: libraries are loaded, the file's own code begins
 - ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
 - ``launched`` with ``kernel``, ``line``: the old kernel has run
 - ``comparison``: the fields of a ``Comparison``; ``pending`` with ``number``: this launch has still to be compared
@@ -24,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.errors import SimulatorError, TraceError, UnsupportedOperator
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
@@ -96,6 +97,7 @@ def _record(job: Job, emit: Emit) -> int:
         return _record_calls(job, observed, keep, emit)
     observed.session.recorder = keep
     with installed(observed.session):
+        emit({"event": "begin"})
         return _as_script(job.source, job.settings, emit, "old")
 
 
@@ -109,6 +111,7 @@ def _repeat(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, 
 
 def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
     with installed(observed.session):
+        emit({"event": "begin"})
         module = _load(job.source, job.settings, emit)
         if module is None:
             return 1
@@ -182,6 +185,7 @@ def _replay(job: Job, emit: Emit) -> int:
     judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
     quiet: Emit = emit if job.settings.calls else lambda _: None  # a script that is no module is run as one later
     with installed(judge.actual.session):
+        emit({"event": "begin"})
         module = _load(job.source, job.settings, quiet)
         for recording in recordings.load(Path(job.folder)):
             function = getattr(module, recording.factory, None) if module is not None else None
@@ -202,7 +206,7 @@ def _replay(job: Job, emit: Emit) -> int:
                 _told(emit, error, "new", recording.kernel)
             except Exception as error:
                 text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
-                _problem(emit, UNVERIFIED, text, recording.kernel)
+                _problem(emit, FAULTY, text, recording.kernel, side="new")
             else:
                 emit({"event": "comparison", **asdict(judge.compare(recording, compiled))})
             emit({"event": "stop"})
@@ -240,6 +244,7 @@ def _script(job: Job, emit: Emit) -> int:
 
     observed.session.recorder = repeat
     with installed(observed.session):
+        emit({"event": "begin"})
         code = _as_script(job.source, job.settings, emit, "new")
     for recording in waiting.values():
         text = f"the new script does not launch {recording.kernel} as often as the old one"
@@ -278,7 +283,8 @@ def _told(emit: Emit, error: SimulatorError, side: Side, kernel: str | None = No
     if getattr(error, "told", False):
         return
     error.told = True  # type: ignore[attr-defined]
-    code = UNVERIFIED if isinstance(error, UnsupportedOperator) else FAULTY
+    unknown = isinstance(error, UnsupportedOperator) or (side == "old" and isinstance(error, TraceError))
+    code = UNVERIFIED if unknown else FAULTY
     _problem(emit, code, f"the {side} kernel: {error}", kernel, factory, error.site.line, side)
 
 

@@ -33,6 +33,8 @@ class Findings:
     scripts: list[ScriptCheck] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)
+    broken: bool = False
+    """A job did not come to its end."""
 
     def take(self, ended: Ended, budget: float, who: str) -> None:
         """Enter the events of a job. Raises UsageError where it could not begin."""
@@ -52,6 +54,7 @@ class Findings:
                 self.pending.append(event["number"])
             elif kind == "comparison":
                 self.comparisons.append(_comparison(event))
+        self.broken = self.broken or ended.code is None
         if ended.overdue is not None:
             what = ended.overdue or f"the code of {who} around its kernels"
             text = f"{what} was stopped: its {budget:g} seconds were used up"
@@ -174,7 +177,7 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
     complete = (
         bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
     )
-    ok = complete and not any(d.severity == "error" for d in diagnostics)
+    ok = complete and not findings.broken and not any(d.severity == "error" for d in diagnostics)
     return replace(
         result,
         ok=ok,

@@ -75,8 +75,11 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
     found: list[Diagnostic] = []
     for kernel in result.kernels:
         verdict = verdicts.get(kernel.line)
+        if kernel not in changed:  # its text was compared with itself, which proves nothing about a migration
+            kernels.append(kernel)
+            continue
         kernels.append(replace(kernel, verified=verdict.verified if verdict is not None else None))
-        if kernel in changed and kernels[-1].verified is None:
+        if kernels[-1].verified is None:
             why = verdict.reason if verdict is not None else "nothing is known of it"
             found.append(_diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name))
     known = {d.kernel for d in found}

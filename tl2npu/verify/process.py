@@ -17,6 +17,7 @@ from typing import IO
 from tl2npu.verify.job import Event, Job, run
 
 _POLL = 0.03  # seconds
+_START_UP = 60.0  # seconds for Python and its libraries, which are not the user's
 _SHOWN = 4000  # characters of the output that are kept
 _START = "import sys; sys.path[0] = {root!r}; from tl2npu.verify.process import main; main({job!r}, {events!r})"
 
@@ -72,7 +73,7 @@ def _watch(child: subprocess.Popen[bytes], told: Path, budget: float) -> tuple[l
     """Follow the events until the child ends or somebody's time is used up; who that was."""
     events: list[Event] = []
     used: dict[str, float] = {}
-    running, since = "", time.monotonic()
+    running, since, begun = "", time.monotonic(), False
     with told.open(encoding="utf-8") as stream:
         pending = ""
         while True:
@@ -82,12 +83,14 @@ def _watch(child: subprocess.Popen[bytes], told: Path, budget: float) -> tuple[l
             for line in lines:
                 event = json.loads(line)
                 events.append(event)
+                if event["event"] == "begin":
+                    since, begun = event["time"], True
                 if event["event"] in ("start", "stop"):
                     used[running] = used.get(running, 0.0) + event["time"] - since
                     running, since = event.get("kernel", ""), event["time"]
             if ended:
                 return events, None
-            if used.get(running, 0.0) + time.monotonic() - since > budget:
+            if used.get(running, 0.0) + time.monotonic() - since > (budget if begun else max(budget, _START_UP)):
                 return events, running
             time.sleep(_POLL)
 

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.stmt import Kernel, Launch, Op
+from tl2npu.verify.compare import difference, largest, operator_class, tolerance
+
+
+def kernel(*operators: str, extent: int = 64) -> Kernel:
+    body = [Op(name, {}) for name in operators]
+    launch = Launch((1,), (), None, True, None, list(body))
+    return Kernel("k", [Buffer("X", (extent, 64), "float16", "global")], [launch])
+
+
+@pytest.mark.parametrize(
+    ("operators", "extent", "expected"),
+    [
+        (("copy", "tile.add"), 64, ""),
+        (("gemm_v0",), 64, ""),
+        (("gemm_v0",), 2048, "attention"),
+        (("gemm_v0", "gemm_v0"), 64, "attention"),
+        (("gemm_v0", "tile.exp"), 64, "attention"),
+        (("tile.exp",), 4096, ""),
+        (("reduce_sum",), 64, "reduction"),
+    ],
+)
+def test_operator_class(operators: tuple[str, ...], extent: int, expected: str) -> None:
+    assert operator_class(kernel(*operators, extent=extent)) == expected
+
+
+def test_tolerances() -> None:
+    plain, attention, reduction = kernel("copy"), kernel("gemm_v0", "gemm_v0"), kernel("reduce_max")
+    assert [tolerance(plain, d) for d in ("float16", "float32", "bfloat16", "int32")] == [1e-3, 1e-5, 1e-2, 0.0]
+    assert [tolerance(attention, d) for d in ("float16", "float32", "bfloat16", "int8")] == [5e-3, 1e-4, 1e-2, 0.0]
+    assert [tolerance(reduction, d) for d in ("float16", "float32")] == [1e-3, 1e-4]
+
+
+def test_within_and_beyond_the_tolerance() -> None:
+    old = np.array([[1.0, 100.0], [2.0, 4.0]], np.float32)
+    assert difference(old, old * np.float32(1 + 5e-6), 1e-5, 0.0) is None
+    new = old.copy()
+    new[1, 0] += 0.01
+    found = difference(old, new, 1e-5, 0.0)
+    assert found is not None
+    assert (found.index, found.count, found.size) == ((1, 0), 1, 4)
+    assert found.largest == pytest.approx(0.01, rel=1e-4)
+
+
+def test_absolute_tolerance_follows_the_magnitude() -> None:
+    """1e-3 of a tensor whose elements are about 1000 is 1, also for an element near 0."""
+    old = np.full(100, 1000.0, np.float32)
+    old[7] = 0.0
+    new = old.copy()
+    new[7] = 0.5
+    assert difference(old, new, 1e-3, None) is None
+    new[7] = 2.0
+    assert difference(old, new, 1e-3, None) is not None
+    assert difference(old, new, 1e-3, 5.0) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        (np.nan, np.nan, True),
+        (np.inf, np.inf, True),
+        (np.inf, -np.inf, False),
+        (np.nan, 1.0, False),
+        (1.0, np.nan, False),
+        (1.0, np.inf, False),
+        (np.inf, 6e4, False),
+        (0.0, -0.0, True),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_special_values_stand_in_the_same_places(old: float, new: float, same: bool, dtype: type) -> None:
+    left, right = np.array([1.0, old]).astype(dtype), np.array([1.0, new]).astype(dtype)
+    assert (difference(left, right, 0.5, 10.0) is None) is same
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool"])
+def test_integers_are_equal_or_not(dtype: str) -> None:
+    kind = np.dtype(dtype)
+    top = True if dtype == "bool" else np.iinfo(kind).max
+    old = np.array([0, top], kind)
+    assert difference(old, old.copy(), 0.0, None) is None
+    new = old.copy()
+    new[1] = 0 if dtype == "bool" else top - 1
+    found = difference(old, new, 0.0, None)
+    assert found is not None
+    assert found.index == (1,)
+
+
+def test_nothing_is_close_to_zero_tolerance() -> None:
+    old = np.array([1.0], np.float32)
+    assert difference(old, np.nextafter(old, np.float32(2)), 0.0, 0.0) is not None
+
+
+def test_largest_looks_at_finite_values_only() -> None:
+    old = np.array([1.0, np.inf, np.nan, 5.0], np.float32)
+    new = np.array([1.5, 7.0, 3.0, 5.0], np.float32)
+    assert largest(old, new) == 0.5
+    assert largest(old[:0], new[:0]) == 0.0

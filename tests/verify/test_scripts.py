@@ -1,0 +1,166 @@
+"""Old and new as scripts, in child processes as a user has them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, by_script, codes
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.verified import ScriptCheck
+from tl2npu.verify.process import apart
+
+MIGRATED = migrate_text(SCRIPT, "kernel.py", Options()).new_text or ""
+
+
+def test_a_script_and_its_migration() -> None:
+    result = by_script(SCRIPT, MIGRATED, apart)
+    assert result.ok
+    assert [k.status for k in result.kernels] == ["verified"]
+    assert result.scripts == (ScriptCheck("old", 0, "fine\n"), ScriptCheck("new", 0, "fine\n"))
+
+
+def test_every_launch_is_compared() -> None:
+    """The second launch is wrong, the first is not: the last element of the row is 0 in it."""
+    main = "\n\nfor n in (1, 2):\n    scale(32 * n)(np.ones((32 * n, 64), np.float32))\n"
+    wrong = MIGRATED.replace(MAIN, main).replace("T.copy(X[cid * 32, 0], x)", "T.copy(X[0, 0], x)")
+    old = (
+        HEAD
+        + SCALE
+        + main.replace("np.ones((32 * n, 64), np.float32)", "np.arange(2048 * n, dtype=np.float32).reshape(32 * n, 64)")
+    )
+    result = by_script(old, wrong)
+    assert [len(c.problems) > 0 for c in result.comparisons] == [False, True]
+    assert result.comparisons[1].call == "scale(rows=64, factor=0.5)"
+
+
+def test_the_inputs_are_those_of_the_old_script() -> None:
+    """The new script makes other tensors; its kernel is fine nonetheless, and so are its own checks."""
+    result = by_script(SCRIPT, MIGRATED.replace("reshape(64, 64)", "reshape(64, 64)[::-1].copy()"))
+    assert result.ok
+    assert result.comparisons[0].max_error == 0.0
+
+
+def test_in_place_tensors_and_the_same_tensor_twice() -> None:
+    both = SCALE.replace("out_idx=[1], ", "")
+    main = "\n\nt = np.ones((64, 64), np.float32)\nscale(64)(t, t)\nassert (t == 0.5).all()\n"
+    old, new = HEAD + both + main, MIGRATED.replace(MAIN, main).replace("out_idx=[1], ", "")
+    result = by_script(old, new)
+    assert result.ok, result.diagnostics
+    assert result.comparisons[0].outputs == ("X", "Y")
+    assert not by_script(old, new.replace("factor)", "factor * factor)")).ok
+
+
+def test_the_new_scripts_own_check_fails() -> None:
+    result = by_script(SCRIPT, MIGRATED.replace("x * 0.5)", "x * 0.25)"), apart)
+    assert not result.ok
+    assert codes(result) == ["TL910"]
+    assert "the new script ended with exit code 1" in result.diagnostics[0].message
+    assert [k.status for k in result.kernels] == ["verified"]
+
+
+def test_an_old_script_that_fails_proves_nothing() -> None:
+    result = by_script(SCRIPT.replace("x * 0.5)", "x * 0.25)"), MIGRATED)
+    assert not result.ok
+    assert "the old script ended with exit code 1" in result.diagnostics[0].message
+
+
+@pytest.mark.parametrize("ending", ["raise SystemExit(0)", "import sys; sys.exit()"])
+def test_a_script_may_exit(ending: str) -> None:
+    assert by_script(SCRIPT + ending + "\n", MIGRATED).ok
+
+
+def test_a_script_that_ends_its_process_has_not_ended() -> None:
+    result = by_script(SCRIPT + "\nimport os\nos._exit(0)\n", MIGRATED, apart)
+    assert not result.ok
+    assert result.scripts[0].exit_code is None
+    assert "died" in result.diagnostics[0].message
+
+
+def test_a_script_without_a_launch() -> None:
+    result = by_script(HEAD + SCALE, HEAD + SCALE)
+    assert not result.ok
+    assert codes(result) == ["TL906"]
+    assert "never launched" in result.diagnostics[0].message
+
+
+def test_a_missing_import() -> None:
+    result = by_script("import missing_module_of_nobody\n" + SCRIPT, MIGRATED)
+    assert not result.ok
+    assert any("missing_module_of_nobody" in d.message for d in result.diagnostics)
+
+
+def test_kernels_without_a_factory_of_the_module() -> None:
+    """tilelang.compile of a prim_func, in a function of its own: compared in the order of the launches."""
+
+    def compiled(text: str) -> str:
+        text = text.replace("@tilelang.jit(out_idx=[1], pass_configs=pass_configs)\n", "")
+        return text.replace("scale(64)(x)", "tilelang.compile(scale(64), out_idx=[1], pass_configs=pass_configs)(x)")
+
+    old, new = compiled(SCRIPT), compiled(MIGRATED)
+    result = by_script(old, new)
+    assert result.ok, result.diagnostics
+    assert result.kernels[0].verified is not None
+    wrong = by_script(old, new.replace("factor)", "factor * 2.0)").replace("x * 0.5", "x * 1.0"))
+    assert codes(wrong) == ["TL907"]
+    fewer = new.replace("tilelang.compile(", "(lambda *_, **__: lambda x: x * 0.5)(")
+    assert codes(by_script(old, fewer)) == ["TL906"]
+
+
+def test_time_is_limited_and_children_of_children_end(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    hang = f"""
+import subprocess, sys, pathlib
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path({str(pid)!r}).write_text(str(child.pid))
+while True:
+    pass
+"""
+    started = time.monotonic()
+    result = by_script(SCRIPT + hang, MIGRATED, apart, timeout=6.0)
+    assert time.monotonic() - started < 60
+    assert not result.ok
+    assert "TL911" in codes(result)
+    assert "its 6 seconds were used up" in next(d.message for d in result.diagnostics if d.code == "TL911")
+    assert result.scripts[0].exit_code is None
+    if hasattr(os, "killpg"):
+        with pytest.raises(ProcessLookupError):
+            _wait_for_end(int(pid.read_text()))
+
+
+def _wait_for_end(pid: int) -> None:
+    for _ in range(100):
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat")
+        if stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            raise ProcessLookupError
+        time.sleep(0.05)
+
+
+def test_the_time_of_a_kernel_is_its_own() -> None:
+    slow = MIGRATED.replace("import numpy as np\n", "import numpy as np, time\n", 1).replace(
+        "    @T.prim_func",
+        "    while rows == 64 and __name__ != '__main__':\n        time.sleep(0.1)\n\n    @T.prim_func",
+    )
+    result = by_script(SCRIPT, slow, apart, timeout=6.0)
+    assert not result.ok
+    found = next(d for d in result.diagnostics if d.code == "TL911")
+    assert found.kernel == "scale.main"
+    assert [k.status for k in result.kernels] == ["not verified"]
+
+
+def test_the_arguments_of_scripts() -> None:
+    text = SCRIPT.replace(
+        'if __name__ == "__main__":\n',
+        'if __name__ == "__main__":\n    import sys\n\n    assert sys.argv[1:] == ["--size", "4 5"]\n',
+    )
+    new = MIGRATED.replace(
+        'if __name__ == "__main__":\n',
+        'if __name__ == "__main__":\n    import sys\n\n    assert sys.argv[1:] == ["--size", "4 5"]\n',
+    )
+    assert by_script(text, new, script_args=("--size", "4 5")).ok
+    assert not by_script(text, new).ok

@@ -1,0 +1,194 @@
+"""What is proved, and what is not: small kernels by calls, in this process."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.verify.support import CALL, HEAD, MAIN, SCALE, SCRIPT, by_calls, codes
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.results import Verified
+from tl2npu.verify.settings import Call, UsageError
+
+MIGRATED = migrate_text(SCRIPT, "kernel.py", Options()).new_text or ""
+
+
+def test_old_and_migrated_agree() -> None:
+    assert "threads=2" in MIGRATED
+    result = by_calls(SCRIPT, MIGRATED)
+    assert result.ok
+    assert result.diagnostics == ()
+    assert [(k.name, k.status, k.verified) for k in result.kernels] == [
+        ("scale.main", "verified", Verified("sim", 1, 0.0))
+    ]
+    assert result.comparisons[0].outputs == ("Y",)
+    assert result.comparisons[0].call == "scale(rows=64, factor=0.5)"
+    assert result.notes == ("inputs of scale.main (seed 0): X standard normal",)
+
+
+MUTATIONS = {
+    "the factor": ("T.tile.mul(x, x, factor)", "T.tile.mul(x, x, factor + 0.01)"),
+    "the operator": ("T.tile.mul(x, x, factor)", "T.tile.add(x, x, factor)"),
+    "rows read": ("T.copy(X[cid * 32, 0], x)", "T.copy(X[0, 0], x)"),
+    "rows written": ("T.copy(x, Y[cid * 32, 0])", "T.copy(x, Y[(1 - cid) * 32, 0])"),
+    "a lost block": ("T.Kernel(rows // 32,", "T.Kernel(rows // 32 - 1,"),
+}
+
+
+@pytest.mark.parametrize("change", MUTATIONS.values(), ids=MUTATIONS)
+def test_every_mutation_is_found(change: tuple[str, str]) -> None:
+    assert MIGRATED.count(change[0]) == 1
+    result = by_calls(SCRIPT, MIGRATED.replace(*change))
+    assert not result.ok
+    assert "TL907" in codes(result)
+    assert [k.status for k in result.kernels] == ["failed"]
+    assert result.kernels[0].verified is None
+
+
+def test_the_first_difference_is_named_with_its_statements() -> None:
+    line = SCRIPT.split("\n").index("            T.copy(x, Y[cid * 32 + vid * 16, 0])") + 1
+    wrong = MIGRATED.replace("T.tile.mul(x, x, factor)", "T.tile.fill(x, 7.0)")
+    new_line = wrong.split("\n").index("            T.copy(x, Y[cid * 32, 0])") + 1
+    found = by_calls(SCRIPT, wrong).diagnostics[0]
+    assert (found.code, found.severity, found.kernel) == ("TL907", "error", "scale.main")
+    assert found.message.startswith("Y[0, 0] is ")
+    assert (
+        f"(old, by copy at old.py:{line} in block 0 (aiv0)) and 7.0 (new, by copy at new.py:{new_line} "
+        in found.message
+    )
+    assert "4096 of 4096 elements differ" in found.message
+
+
+def test_a_tolerance_of_ones_own() -> None:
+    wrong = MIGRATED.replace("T.tile.mul(x, x, factor)", "T.tile.mul(x, x, factor + 0.01)")
+    assert not by_calls(SCRIPT, wrong, rtol=1e-2, atol=0.0).ok
+    assert by_calls(SCRIPT, wrong, rtol=3e-2, atol=0.0).ok
+
+
+def test_an_output_of_another_shape() -> None:
+    wrong = MIGRATED.replace('Y: T.Tensor((rows, 64), "float32")', 'Y: T.Tensor((rows, 1, 64), "float32")')
+    result = by_calls(SCRIPT, wrong)
+    assert not result.ok
+    assert result.kernels[0].status in ("failed", "not verified")
+
+
+def test_a_lost_output() -> None:
+    two = SCALE.replace("out_idx=[1]", "out_idx=[1, 2]").replace(
+        "    ):\n", '        Z: T.Tensor((rows, 64), "float32"),\n    ):\n'
+    )
+    two = two.replace(
+        "            T.copy(x, Y[", "            T.copy(x, Z[cid * 32 + vid * 16, 0])\n            T.copy(x, Y["
+    )
+    assert by_calls(HEAD + two, HEAD + two).ok
+    result = by_calls(HEAD + two, HEAD + SCALE)
+    assert not result.ok
+    assert "the output Z of the old kernel is missing in the new one" in result.diagnostics[0].message
+
+
+def test_a_kernel_without_a_call_is_not_verified() -> None:
+    other = SCALE.replace("def scale(", "def other(")
+    old, new = (
+        HEAD + SCALE + other,
+        HEAD + SCALE.replace("factor)", "factor * 1.0)", 1) + other.replace("is_npu=True", "is_npu=(True)"),
+    )
+    result = by_calls(old, new.replace("T.tile.mul(x, x, factor)", "T.tile.mul(x, x, factor + 0.0)"))
+    assert [k.status for k in result.kernels] == ["verified", "not verified"]
+    assert not result.ok
+    assert codes(result) == ["TL906"]
+    assert result.diagnostics[0].kernel == "other.main"
+
+
+def test_a_kernel_that_is_the_same_need_not_be_called() -> None:
+    other = SCALE.replace("def scale(", "def other(")
+    result = by_calls(HEAD + SCALE + other, MIGRATED.replace(MAIN, "") + other)
+    assert [k.status for k in result.kernels] == ["verified", "not verified"]
+    assert result.ok
+
+
+def test_an_operator_without_meaning_is_not_ok() -> None:
+    wrong = SCRIPT.replace("T.tile.mul(x, x, factor)", "T.tma_load(x, x)")
+    for old, new in ((wrong, MIGRATED), (SCRIPT, wrong)):
+        result = by_calls(old, new)
+        assert not result.ok
+        assert [k.status for k in result.kernels] == ["not verified"]
+        assert set(codes(result)) == {"TL906"}
+        assert result.diagnostics[0].kernel == "scale.main"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (Call("missing", {}), "no factory 'missing'"),
+        (Call("scale", {}), "does not take these arguments"),
+        (Call("scale", {"rows": 64, "columns": 2}), "does not take these arguments"),
+        (Call("pass_configs", {}), "no factory 'pass_configs'"),
+    ],
+)
+def test_calls_that_give_no_kernel(call: Call, said: str) -> None:
+    result = by_calls(SCRIPT, MIGRATED, call)
+    assert not result.ok
+    assert any(said in d.message for d in result.diagnostics)
+    assert [k.status for k in result.kernels] == ["not verified"]
+
+
+def test_positional_arguments_of_a_call() -> None:
+    assert by_calls(SCRIPT, MIGRATED, Call("scale", {"0": 32, "factor": 2.0})).ok
+
+
+def test_several_calls_count() -> None:
+    result = by_calls(SCRIPT, MIGRATED, CALL, Call("scale", {"rows": 96, "factor": 3.0}))
+    assert result.kernels[0].verified == Verified("sim", 2, 0.0)
+
+
+def test_a_new_file_without_the_factory() -> None:
+    result = by_calls(SCRIPT, MIGRATED.replace("def scale(", "def scaled("))
+    assert not result.ok
+    assert "has no factory 'scale'" in result.diagnostics[0].message
+
+
+@pytest.mark.parametrize("wrong", ["T.tile.mul(x, x, undefined)", "T.tile.mul(x, x, [0][factor > 0.0])"])
+def test_a_new_kernel_that_is_no_kernel_fails(wrong: str) -> None:
+    """The old one could be built with the same arguments, so this is not for want of a meaning."""
+    result = by_calls(SCRIPT, MIGRATED.replace("T.tile.mul(x, x, factor)", wrong))
+    assert [k.status for k in result.kernels] == ["failed"]
+    assert codes(result) == ["TL908"]
+    assert [k.status for k in by_calls(SCRIPT.replace("T.tile.mul(x, x, factor)", wrong), MIGRATED).kernels] == [
+        "not verified"
+    ]
+
+
+def test_a_file_that_stops_before_its_factory() -> None:
+    result = by_calls("import missing_module_of_nobody\n" + SCRIPT, MIGRATED)
+    assert not result.ok
+    assert "missing_module_of_nobody" in result.diagnostics[0].message
+
+
+def test_a_file_that_stops_behind_its_factory_can_be_used() -> None:
+    result = by_calls(SCRIPT + "\nraise SystemExit(3)\n", MIGRATED + "\n1 / 0\n")
+    assert result.ok
+    assert "the code of old.py around its kernels stopped: SystemExit: 3" in result.notes
+
+
+def test_other_backends_are_refused_by_number() -> None:
+    for backend in ("pto", "npu"):
+        result = by_calls(SCRIPT, MIGRATED, backend=backend)
+        assert (result.ok, codes(result), result.backend) == (False, ["TL912"], backend)
+
+
+def test_names_that_no_parameter_has() -> None:
+    with pytest.raises(UsageError, match="no such parameter"):
+        by_calls(SCRIPT, MIGRATED, Call("scale", {"rows": 64}, {"Z": "0"}))
+
+
+def test_bit_for_bit_in_the_ring() -> None:
+    """Halving twice is a quarter: equal in the ring, and a lost factor is not."""
+    twice = MIGRATED.replace(
+        "            T.tile.mul(x, x, factor)\n",
+        "            T.tile.mul(x, x, factor * 2.0)\n            T.tile.mul(x, x, 0.5)\n",
+    )
+    result = by_calls(SCRIPT, twice, arithmetic="algebraic")
+    assert result.ok
+    assert result.arithmetic == "algebraic"
+    wrong = MIGRATED.replace("T.tile.mul(x, x, factor)", "T.tile.mul(x, x, factor + 2.0 ** -20)")
+    assert by_calls(SCRIPT, wrong, rtol=1e-3).ok
+    assert not by_calls(SCRIPT, wrong, arithmetic="algebraic").ok
