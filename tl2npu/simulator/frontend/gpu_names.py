@@ -272,7 +272,6 @@ NAMES: dict[str, Any] = {
     "Layout": Layout,
     "Fragment": Fragment,
     "annotate_layout": annotate_layout,
-    "allocate": alloc_buffer,
     "break_loop": loop_break,
     "Any": Any,
     "__ldg": lambda value, *_: value,

@@ -53,7 +53,7 @@ _TABLE = {
     SPARSE: "gemm_sp wgmma_gemm_sp",
     POINTER: "access_ptr ptr make_tensor make_tensor_from_addr address_of handle handle_add_byte_offset isnullptr",
     COMPILER: """
-        index_to_coordinates get_tvm_dtype is_f8f6f4_family is_float4 is_float4_e2m1_unpacked is_float4_e2m1fn
+        allocate index_to_coordinates get_tvm_dtype is_f8f6f4_family is_float4 is_float4_e2m1_unpacked is_float4_e2m1fn
         validate_gemm_ab_dtypes KernelLaunchFrame inline meta_class get_swizzle_layout make_mma_swizzle_layout
         get_ldmatrix_offset get_mma_micro_size JITFunc BaseTileScheduler PersistentTileScheduler
         Call CallEffectKind CommReducer IterVar ProducerLoad Reduce PrimFunc AnyDType Ptr
