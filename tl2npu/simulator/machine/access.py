@@ -135,11 +135,12 @@ class Access:
 
     def _put(self, number: int, array: np.ndarray, key: Index, value: np.ndarray, site: int) -> None:
         """Lanes that write one element have to write one value: each finds its own there afterwards."""
-        array[key] = value
-        if np.ndim(value) == 0:
-            return
-        found, meant = array[key], np.empty(np.shape(value), array.dtype)
+        meant = np.empty(np.shape(value), array.dtype)  # a copy: the value may be a view of the same memory
         meant[...] = value
+        array[key] = meant
+        if not meant.ndim:
+            return
+        found = array[key]
         same = (found == meant) | ((found != found) & (meant != meant))
         if not bool(np.all(same)):
             self._several(number, site)
