@@ -70,7 +70,7 @@ def _vector(value: Value, nest: Parallel, top: bool = False) -> bool:
         if value.op not in _OPS or not isinstance(value.left, Expr) or isinstance(value.left, Const):
             return False  # a scalar on the left is a scalar loop (g3_sleft)
         return dtypes.is_float(value.dtype) and _vector(value.left, nest) and _vector(value.right, nest)
-    return isinstance(value, Var) and value not in nest.vars
+    return isinstance(value, Var) and all(value is not v for v in nest.vars)
 
 
 def _plain_index(index: Value, nest: Parallel) -> bool:
