@@ -107,7 +107,8 @@ def test_deadlock_names_every_core(kernels: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(("sets", "flag"), [(16, 0), (17, 0), (1, 10), (1, 11)])
+@pytest.mark.parametrize(("sets", "flag"), [(16, 0), (17, 0), (1, 10), (1, 11), (1, 15), (1, 16)])
 def test_limits_of_flags(kernels: Any, sets: int, flag: int) -> None:
     kernels.run("many", X[:16], sets=sets, flag=flag)
-    assert kernels.kinds() == ({"flag-range"} if sets > 16 or flag > 10 else set())
+    assert kernels.kinds() == ({"flag-range"} if flag > 15 else set())
+    assert {h.kind for h in kernels.report.hazards} == ({"flag-range"} if sets > 16 or flag > 10 else set())

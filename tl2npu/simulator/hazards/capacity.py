@@ -3,7 +3,8 @@
 With the compiler's memory planning a buffer takes room from its first to its last use, so the peak of what is alive
 counts (what the planner's placement loses to fragments is not seen); without it the sum; with addresses given by hand
 (``T.annotate_address``) the highest end. ``gemm_v0`` takes L0A and L0B itself: one slot of the whole operand, or two of
-128 in K where K is longer (``tl_templates/ascend/common.h:590``). Temporaries that the compiler adds, and the versions
+128 in K where K is longer (``tl_templates/ascend/common.h:590``). The planner's limits are a little below what the
+hardware has; where it does not run, a kernel between the two gets a note. Temporaries that the compiler adds, and the versions
 of a buffer in a software pipeline, are not counted. Sizes: ``tl2npu.devices``.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tl2npu.devices import Device
-from tl2npu.simulator.hazards.hazard import CAPACITY, MEMORIES, Hazard, Party
+from tl2npu.simulator.hazards.hazard import CAPACITY, ERROR, MEMORIES, NOTE, Hazard, Party
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.stmt import Alloc, For, If, Op, Parallel, Scope, Site, Stmt, While, bodies
@@ -43,7 +44,7 @@ def check(runner: WatchedRunner, device: Device) -> Iterator[Hazard]:
         lives = lifetimes(body)
         core = "aic" if kind == "C" else "aiv0"
         for memory in ("ub",) if kind == "V" else ("l1", "l0a", "l0b", "l0c"):
-            limit = device.capacity.of(memory)
+            limit, hardware = device.capacity.of(memory), device.hardware.of(memory)
             here = [life for life in lives if life.buffer.memory == memory]
             need, largest, site = needed(here, runner), _largest(here), runner.launch.site
             if largest is not None:
@@ -62,7 +63,9 @@ def check(runner: WatchedRunner, device: Device) -> Iterator[Hazard]:
                     text += f" for the operands of gemm_v0 at {site}"
                 party = Party(site, "Alloc", core, 0)
                 buffer = largest.buffer.name if largest is not None else ""
-                yield Hazard(CAPACITY, text, name, buffer, None, party)
+                planned = runner.planned and not any(life.buffer.name in runner.addresses for life in here)
+                severity = NOTE if not planned and hardware is not None and need <= hardware else ERROR
+                yield Hazard(CAPACITY, text, name, buffer, None, party, severity)
 
 
 def needed(lives: list[Life], runner: WatchedRunner) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tl2npu.simulator.hazards.clocks import Token, merged
-from tl2npu.simulator.hazards.hazard import DEADLOCK, FLAG_RANGE, NOTE, REDUNDANT, UNPAIRED, Hazard, Party
+from tl2npu.simulator.hazards.hazard import DEADLOCK, ERROR, FLAG_RANGE, NOTE, REDUNDANT, UNPAIRED, Hazard, Party
 from tl2npu.simulator.machine.sync import Core
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EVENT_IDS = 8
 """Event ids of a pair of pipes: 0 to 7 (AscendC's EVENT_ID0..EVENT_ID7)."""
 
-CROSS_IDS = 11
-"""Cross flags: 0 to 10 are the user's (legacy-to-developer 2.3)."""
+CROSS_IDS, OLD_CROSS_IDS = 11, 16
+"""Cross flags: 0 to 10 are the user's in the present documentation, 0 to 15 were in older one (legacy-to-developer 5)."""
 
 _FAR = np.iinfo(np.int32).max
 
@@ -57,20 +57,22 @@ class Flags:
         if token[0].any():  # a set before the first access says only that something is free: not what it is for
             self._judge(token[1], self._party(core, site, "Wait", ""), useful, "cross flag")
 
-    def range(self, core: Core, site: int, number: Any, what: str, limit: int) -> None:
-        """Ids that the hardware does not have."""
+    def range(self, core: Core, site: int, number: Any, what: str, limit: int, hard: int = 0) -> None:
+        """Ids that the hardware does not have: from ``hard`` on; from ``limit`` on they are not the user's."""
         if isinstance(number, int) and not 0 <= number < limit:
             party = self._party(core, site, "Set", "")
             message = f"{what} {number} at {party.site} is out of range: the ids are 0 to {limit - 1}"
-            self.observer.report.add(Hazard(FLAG_RANGE, message, "", "", None, party))
+            severity = NOTE if 0 <= number < hard else ERROR
+            self.observer.report.add(Hazard(FLAG_RANGE, message, "", "", None, party, severity))
 
     def too_many(self, core: Core, site: int, flag: Any, count: int) -> None:
         """More sets outstanding than a counter holds."""
         party = self._party(core, site, "Set", "")
         message = (
-            f"cross flag {flag} is set {count} times at {party.site} before it is waited for: the counter holds 16"
+            f"cross flag {flag} may be set {count} times at {party.site} before it is waited for: nothing holds the "
+            "core back, and the counter holds 16"
         )
-        self.observer.report.add(Hazard(FLAG_RANGE, message, "", "", None, party))
+        self.observer.report.add(Hazard(FLAG_RANGE, message, "", "", None, party, NOTE))
 
     # flags between the pipes of a core
 
@@ -133,7 +135,7 @@ class Flags:
     def finish(self) -> None:
         """Waits none of which ordered anything that was not in order before."""
         for found in self.useful.values():
-            if found is not None:
+            if found is not None and found[1].site not in self.observer.automatic_sites:
                 setter, waiter, what = found
                 message = (
                     f"the wait for {what} at {waiter.site} orders nothing: what precedes its set at {setter.site} is "

@@ -59,7 +59,7 @@ class Hazard:
     """One finding. ``first`` happened earlier in the run that showed it, ``second`` later.
 
     ``kind``: one of the constants of this module. ``memory``: GM, L1, UB, L0A, L0B, L0C, or empty. ``severity``:
-    ``error``, or ``note`` for what is legal and only superfluous. ``count``: how often it was seen.
+    ``error``, or ``note`` for what does no harm as far as can be told. ``count``: how often it was seen.
     """
 
     kind: str

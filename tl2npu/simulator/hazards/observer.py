@@ -9,7 +9,7 @@ import numpy as np
 
 from tl2npu.simulator.hazards import capacity
 from tl2npu.simulator.hazards.clocks import Clocks, Events, Token, merged
-from tl2npu.simulator.hazards.flags import CROSS_IDS, Flags
+from tl2npu.simulator.hazards.flags import CROSS_IDS, OLD_CROSS_IDS, Flags
 from tl2npu.simulator.hazards.hazard import DEADLOCK, MEMORIES, Hazard, Party
 from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, NUMBER, PIPES, M, S, Step, step_of
 from tl2npu.simulator.hazards.report import Report
@@ -49,6 +49,7 @@ class Observer:
         self.steps: list[tuple[Step, int]] = [
             (step_of(stmt, parallel), site) for stmt, parallel, site in runner.watched_statements
         ]
+        self.automatic_sites = {step.site for step, _ in self.steps}  # a flag at the line of a copy is the compiler's
         self.vectors = max((count for kind, count, _ in runner.program.cores if kind == "V"), default=1)
         self.per_core = len(PIPES) if self.pipes else 1
         self.per_block = self.per_core * (1 if self.gpu else 1 + self.vectors)
@@ -149,7 +150,7 @@ class Observer:
 
     def release(self, core: Core, site: int, pipe: str, flag: Any) -> Token:
         """A cross flag is set: after everything issued on the pipe."""
-        self.flags.range(core, site, flag, "cross flag", CROSS_IDS)
+        self.flags.range(core, site, flag, "cross flag", CROSS_IDS, OLD_CROSS_IDS)
         thread = self.pipe_thread(core, pipe)
         if self.pipes:
             self.clocks.follow(thread, self.thread(core))

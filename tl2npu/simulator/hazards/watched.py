@@ -42,6 +42,8 @@ class Watched(Access):
         self.writes: list[tuple[Cells, Any, bool, int]] = []
         self.gaps: list[Gap] = []
         self.suspects: list[Suspect] = []
+        self.memory: dict[int, tuple[int, int]] = {}
+        """Address and bytes of the buffers that were seen."""
         self.loading = False
         self.pools: dict[str, Cells] = {}
         """The cells of memories in which buffers overlap."""
@@ -162,9 +164,25 @@ class Watched(Access):
             found = self.cells[number]
         except KeyError:
             found = self.cells[number] = self.observer.cells_of(self, number, array)
+            self.memory[number] = (array.ctypes.data, array.nbytes)
         if found is not None and found.shape[: array.ndim] != array.shape:
-            found = self.cells[number] = self.observer.fresh(number, array)  # the name has got other memory
+            return self._reshaped(number, array, found)
         return found
+
+    def _reshaped(self, number: int, array: np.ndarray, cells: Cells) -> Cells:
+        """An operator sees a buffer, or a part of it, with another shape, or has given its name to other memory."""
+        if number not in self.memory:  # a view of it was seen first
+            whole = self.cells[number] = cells.view(cells.name, array.shape)
+            self.memory[number] = (array.ctypes.data, array.nbytes)
+            return whole
+        start, size = self.memory[number]
+        offset = array.ctypes.data - start
+        grain = max(size // max(cells.state.writer.size, 1), 1)
+        if cells.window is None and 0 <= offset <= size - array.nbytes and array.flags.c_contiguous:
+            return cells.view(cells.name, array.shape, slice(offset // grain, (offset + array.nbytes) // grain))
+        fresh = self.cells[number] = self.observer.fresh(number, array)
+        self.memory[number] = (array.ctypes.data, array.nbytes)
+        return fresh
 
     def _touch(self, number: int, array: np.ndarray, key: Any, full: bool, kind: str, site: int) -> None:
         cells = self._cells(number, array)
