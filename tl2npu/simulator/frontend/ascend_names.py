@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
-from tl2npu.simulator.frontend import types
+from tl2npu.simulator.frontend import gpu_names, types
 from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.frontend.swizzle import npu_swizzle
 from tl2npu.simulator.ir import expr
@@ -89,6 +89,8 @@ def _flags(operator: str) -> Callable[[Mapping[str, Mapping[str, Iterable[int]]]
 def alloc_buffer(shape: Any, dtype: Any = "float32", *_: Any, scope: str = "global", **__: Any) -> Buffer:
     """``T.alloc_buffer(shape, dtype, scope="shared")``: an on-chip buffer of a memory that the scope names."""
     builder = Builder.current()
+    if builder.launch is None or not builder.launch.is_npu:
+        return gpu_names.alloc_buffer(shape, dtype, scope=scope)
     if scope not in _SCOPES:
         raise UnsupportedOperator(f"T.alloc_buffer with scope {scope!r}", builder.here())
     dims = tuple(plain(d) for d in shape) if isinstance(shape, (list, tuple)) else (plain(shape),)

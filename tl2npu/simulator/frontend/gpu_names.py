@@ -240,12 +240,15 @@ def hint(*_: Any, **__: Any) -> None:
     """Nothing."""
 
 
-def alloc_buffer(shape: Any, dtype: Any = "float32", *_: Any, scope: Any = "shared", **__: Any) -> Buffer:
+def alloc_buffer(shape: Any, dtype: Any = "float32", *_: Any, scope: Any = "global", **__: Any) -> Buffer:
     """``T.alloc_buffer(shape, dtype, scope=...)``."""
-    memory = {"local.fragment": "fragment", "local": "local", "local.var": "local", "global": "global"}
+    memory = {"local.fragment": "fragment", "local": "local", "shared": "shared", "shared.dyn": "shared"}
     builder = Builder.current()
-    name = memory.get(str(scope), "shared")
-    buffer = Buffer("?", dims_of(shape), types.dtype_name(dtype), name, line=builder.here().line)
+    if scope == "global":
+        return alloc_global(shape, dtype)
+    if scope not in memory:
+        raise UnsupportedOperator(f"T.alloc_buffer with scope {scope!r}", builder.here())
+    buffer = Buffer("?", dims_of(shape), types.dtype_name(dtype), memory[scope], line=builder.here().line)
     builder.add(Alloc(buffer))
     return buffer
 
@@ -276,7 +279,6 @@ NAMES: dict[str, Any] = {
     "Any": Any,
     "__ldg": lambda value, *_: value,
     **{name: _refused(name) for name in ("__ffs", "__fns")},
-    "alloc_buffer": alloc_buffer,
     **dict.fromkeys(HINTS, hint),
     "cdiv": lambda x, y: expr.call("ceildiv", x, y),
     "align_up": lambda x, y: expr.binary("*", expr.call("ceildiv", x, y), y),

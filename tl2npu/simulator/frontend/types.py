@@ -9,10 +9,30 @@ from tl2npu.simulator.ir import dtypes, expr
 from tl2npu.simulator.ir.buffer import Buffer
 
 
+def _canonical(name: str) -> str:
+    try:
+        return dtypes.canonical(str(name))
+    except TypeError:
+        return str(name)
+
+
 class DType(str):
     """An element type that can be called, compared with strings, and asked for its size."""
 
     __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """``T.uint`` is ``T.uint32``; a name that is no element type equals only itself."""
+        if not isinstance(other, str):
+            return NotImplemented
+        return str.__eq__(_canonical(self), _canonical(other))
+
+    def __ne__(self, other: object) -> bool:
+        found = self.__eq__(other)
+        return found if found is NotImplemented else not found
+
+    def __hash__(self) -> int:
+        return str.__hash__(_canonical(self))
 
     def __call__(self, value: Any = 0, *_: Any) -> Any:
         """A value of this type."""
