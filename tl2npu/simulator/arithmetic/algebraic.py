@@ -8,7 +8,7 @@ for bit, so that two kernels which differ only by it give the same result:
 * ``exp(a + b) == exp(a) * exp(b)`` (also ``exp2``, ``exp10``, ``sigmoid``, ``silu``, ``tanh``, ``sinh``, ``cosh``,
   which are made of it), so a softmax that rescales as it goes equals one that does not;
   ``exp(x) == exp2(x * log2e)`` where the constant is log2(e) in fp32;
-* ``log(a * b) == log(a) + log(b)``, and so the combination of partial softmaxes through their log-sum-exp;
+* ``log(exp(x)) == x`` and ``log(a * b) == log(a) + log(b)`` in two residues of three (the exponential of both agrees);
 * ``sqrt(a * b) == sqrt(a) * sqrt(b)``, ``rsqrt(x) == 1 / sqrt(x)``;
 * ``max`` and ``min`` in any order, comparisons that fit them, ``abs(-x) == abs(x)``;
 * infinities, zero and NaN as IEEE has them; integers below 2**24 are compared, rounded and converted as numbers.
@@ -22,6 +22,8 @@ What does not hold, or is not seen:
   sum or a product: ``max(a, b) + c`` is not ``max(a + c, b + c)``;
 * a large finite number in place of minus infinity is a number like others: its exponential is not 0;
 * ``sqrt(x) ** 2`` is ``x`` only up to the signs of its residues;
+* ``exp(log(x))`` is not ``x``: partial softmaxes that are combined through their log-sum-exp do not give the softmax
+  of the whole (both kernels have to do it);
 * other functions (``sin``, ``erf``, ...) are scrambled values: equal for equal arguments, odd and even functions for
   opposite ones, and nothing more;
 * an exponential holds 33 of the 61 bits of what its argument was, the exponential of an exponential 16, a third one
