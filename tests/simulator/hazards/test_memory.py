@@ -126,7 +126,9 @@ def test_cube_capacity(kernels: Any, M: int, N: int, K: int, memories: set[str])
     assert kernels.kinds() <= {"over-capacity"}
 
 
-@pytest.mark.parametrize(("second", "kinds"), [(0, set()), (HARDWARE - 98304, set()), (HARDWARE - 98304 + 32, {"over-capacity"})])
+@pytest.mark.parametrize(
+    ("second", "kinds"), [(0, set()), (HARDWARE - 98304, set()), (HARDWARE - 98304 + 32, {"over-capacity"})]
+)
 def test_addresses_given_by_hand(kernels: Any, second: int, kinds: set[str]) -> None:
     kernels.run("placed", np.zeros((32, 768), np.float32), second=second)
     assert kernels.kinds() == kinds

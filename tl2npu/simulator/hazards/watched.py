@@ -38,6 +38,8 @@ class Watched(Access):
         self.steps = observer.steps
         self.thread = observer.thread(core)
         self.base = core.block * observer.per_block
+        self.offset = observer.offset(core)
+        self.step_event = 0
         self.known: dict[tuple[int, int, bool], tuple[int, int]] = {}
         self.writes: list[tuple[Cells, Any, bool, int]] = []
         self.gaps: list[Gap] = []
@@ -56,6 +58,7 @@ class Watched(Access):
             self.flush()
         before = self.step
         self.step, self.step_site = self.steps[number]
+        self.step_event = 0
         if self.observer.pipes:
             self.observer.issue(self.thread, before, self.step)
 
@@ -105,7 +108,7 @@ class Watched(Access):
         if "w" in kind:
             cells = self._cells(number, array)
             if cells is not None and not cells.checked:
-                event = self._event(cells, site, False)
+                event = self._event(site, False)
                 numbers = np.array(np.broadcast_to(cells.get(cells.state.writer, cells.full, True), cells.shape))
                 first = array.size - rest.size
                 numbers.reshape(array.size, -1)[first:] = event
@@ -221,7 +224,11 @@ class Watched(Access):
             pipe = self.step.pipe if site == self.step_site else V if self.core.kind == "V" else S
         return self.thread + pipe
 
-    def _event(self, cells: Cells, site: int, atomic: bool, pipe: int | None = None) -> int:
+    def _event(self, site: int, atomic: bool, pipe: int | None = None) -> int:
+        """The number of an access; the accesses of a statement, and its repetitions at one time, have one number."""
+        usual = pipe is None and not atomic and site == self.step_site
+        if usual and self.step_event:
+            return self.step_event
         observer = self.observer
         thread = self._thread(site, pipe)
         if pipe is None:
@@ -230,11 +237,12 @@ class Watched(Access):
         time = observer.clocks.stamp(thread)
         key = (place, thread, atomic)
         found = self.known.get(key)
-        if found is not None and found[0] == time:
-            return found[1]
-        event = observer.events.add(self.base + thread - observer.offset(self.core), time, place, atomic)
-        self.known[key] = (time, event)
-        return event
+        if found is None or found[0] != time:
+            event = observer.events.add(self.base + thread - self.offset, time, place, atomic)
+            found = self.known[key] = (time, event)
+        if usual:
+            self.step_event = found[1]
+        return found[1]
 
     def _read(
         self, cells: Cells, key: Any, full: bool, site: int, number: int, atomic: bool = False, pipe: int | None = None
@@ -257,19 +265,19 @@ class Watched(Access):
         if not atomic:
             bad = self.observer.unordered(previous, thread)
             if bad is not None:
-                event = self._event(cells, site, False, pipe)
+                event = self._event(site, False, pipe)
                 self._late_read(cells, key, full, bad, thread, event)
         if state.displaced is not None and not atomic:
             early = cells.get(state.displaced, key, full)
             bad = self.observer.unordered(early, thread)
             if bad is not None:
-                event = event or self._event(cells, site, False, pipe)
+                event = event or self._event(site, False, pipe)
                 self._conflicts(kinds.RAW, cells, early, bad & self.observer.events.atomic[np.abs(early)], event)
         if atomic:
             return
         local = thread % self.observer.per_block
         layer = state.reads.get(local)
-        event = event or self._event(cells, site, False, pipe)
+        event = event or self._event(site, False, pipe)
         if layer is None:
             layer = state.reads[local] = Layer(state.writer.size)
         elif cells.shared:
@@ -297,7 +305,7 @@ class Watched(Access):
         cells.put(state.displaced, key, False, np.where(bad, np.abs(old), kept))
 
     def _write(self, cells: Cells, key: Any, full: bool, site: int, array: np.ndarray, atomic: bool) -> None:
-        event = self._event(cells, site, atomic)
+        event = self._event(site, atomic)
         if cells.checked:
             self._check_write(cells, key, full, site, array, event, atomic)
         self.writes.append((cells, key, full, event))

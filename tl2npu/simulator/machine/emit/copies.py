@@ -68,6 +68,25 @@ class Copies(Windows):
             target = self.compact(copy.target)
             self.put(f"{target if target.endswith(']') else target + '[...]'} = {value}")
 
+    def put_seen_copy(self, copy: PlainCopy) -> None:
+        """The statement where each access is to be seen."""
+        value = self.seen(copy.source, "r")
+        if copy.source.dtype != copy.target.dtype:
+            value = f"A.cast({value}, {copy.target.dtype!r})"
+        self.put(f"{self.seen(copy.target, 'w')}[...] = {value}")
+
+    def seen(self, region: Region, kind: str) -> str:
+        """A region by way of the access, without its axes of extent 1."""
+        name, number = self.buffer(region.buffer), region.buffer.number
+        if is_whole(region):
+            code = f"X.whole({number}, {name}, {kind!r}, {self.site})"
+        else:
+            extents = self.tuple(region.extents)
+            code = f"X.view({number}, {name}, {self.tuple(region.starts)}, {extents}, {kind!r}, {self.site})"
+        if 1 in region.extents:
+            code += f"[{', '.join('0' if e == 1 else ':' for e in region.extents)}]"
+        return code
+
     def lends(self, copy: PlainCopy) -> bool:
         """True if the source, as it is, could stand for the tile: a part of a tensor that the launch does not write."""
         source, target = copy.source.buffer, copy.target.buffer

@@ -41,9 +41,9 @@ class Operators(Copies):
         if self.lanes:
             self._element_op(stmt)
             return
-        copy = self.plain_copy(stmt) if self.direct else None
+        copy = self.plain_copy(stmt)
         if copy is not None:
-            self.put_copy(copy)
+            (self.put_copy if self.direct else self.put_seen_copy)(copy)
             return
         require_dense(stmt)
         constants: dict[str, Any] = {}
