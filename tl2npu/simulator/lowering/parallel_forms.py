@@ -43,11 +43,14 @@ def _store_form(stmt: Store, nest: Parallel) -> str:
         return SCALAR
     if len(nest.vars) == 2:
         row, column = nest.vars
-        for part in walk(stmt.value):
-            if isinstance(part, Load) and part is not stmt.value:
-                used = {v for i in part.indices for v in free(i)}
-                if row in used and column not in used:
-                    return ROWS
+        loads = [part for part in walk(stmt.value) if isinstance(part, Load)]
+        tiles = any(load.buffer.ndim == 2 for load in loads)
+        for load in loads:
+            used = {v for i in load.indices for v in free(i)}
+            whole = row in used and column in used
+            # beside a tile nothing is broadcast: a loop over the rows (CheckExpressionSupports2DVectorization)
+            if (tiles and not whole) or (row in used and not whole and load is not stmt.value):
+                return ROWS
     return VECTOR
 
 
