@@ -89,7 +89,7 @@ def test_a_script_without_a_launch() -> None:
 
 
 def test_a_missing_import() -> None:
-    result = by_script("import missing_module_of_nobody\n" + SCRIPT, MIGRATED)
+    result = by_script("import missing_module_of_nobody\n" + SCRIPT, MIGRATED, apart)
     assert not result.ok
     assert any("missing_module_of_nobody" in d.message for d in result.diagnostics)
 

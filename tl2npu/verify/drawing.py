@@ -50,7 +50,7 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
     said: list[str] = []
     values: dict[Var, Any] = {}
     for symbol in symbols_of(params):
-        if not isinstance(symbol, Var) or symbol in params:
+        if any(symbol is param for param in params):
             continue
         values[symbol] = symbols.get(symbol.name, SYMBOLIC_EXTENT)
         said.append(f"{symbol.name} = {values[symbol]}")

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+
+ROOT = Path(__file__).resolve().parents[2]
+MIGRATED = migrate_text(SCRIPT, "kernel.py", Options()).new_text or ""
+CALL = ("--args", "scale(rows=64)")
+
+
+def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "tl2npu", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "old.py").write_text(SCRIPT)
+    (tmp_path / "new.py").write_text(MIGRATED)
+    (tmp_path / "wrong.py").write_text(MIGRATED.replace("factor)", "factor + 1.0)"))
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    return tmp_path
+
+
+def test_run(folder: Path) -> None:
+    done = call("run", "old.py", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+    assert done.stderr == "old.py: 1 launch, 0 hazards on the simulator (A2)\n"
+
+
+def test_run_gives_the_scripts_exit_code_and_arguments(folder: Path) -> None:
+    (folder / "exit.py").write_text("import sys\nprint(sys.argv[1:])\nsys.exit(int(sys.argv[1]))\n")
+    done = call("run", "--device", "A5", "exit.py", "7", "--format", "x", cwd=folder)
+    assert (done.returncode, done.stdout) == (7, "['7', '--format', 'x']\n")
+
+
+def test_run_finds_hazards_and_they_may_be_fatal(folder: Path) -> None:
+    text = SCRIPT.replace("            T.copy(X[cid * 32 + vid * 16, 0], x)\n", "")
+    text = text.replace("np.testing.assert_allclose(scale(64)(x), x * 0.5)", "scale(64)(x)")
+    (folder / "unwritten.py").write_text(text)
+    done = call("run", "unwritten.py", cwd=folder)
+    assert done.returncode == 0
+    assert "error: Uninitialised read at UB" in done.stderr
+    assert call("run", "--hazards", "fatal", "unwritten.py", cwd=folder).returncode == 1
+    assert "Uninitialised" not in call("run", "--hazards", "off", "unwritten.py", cwd=folder).stderr
+
+
+def test_run_as_json(folder: Path) -> None:
+    done = call("run", "--format", "json", "--report", "run.json", "old.py", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
+    report = json.loads((folder / "run.json").read_text())
+    assert report["launches"][0].pop("seconds") > 0
+    assert report == {
+        "version": 1,
+        "script": "old.py",
+        "exit_code": 0,
+        "backend": "sim",
+        "device": "A2",
+        "arithmetic": "precise",
+        "launches": [
+            {
+                "kernel": "scale.main",
+                "arguments": {"rows": "64", "factor": "0.5"},
+                "tensors": {"X": "float32[64, 64]", "Y": "float32[64, 64]"},
+            }
+        ],
+        "hazards": [],
+    }
+
+
+def test_verify_two_files(folder: Path) -> None:
+    done = call("verify", "old.py", "new.py", *CALL, cwd=folder)
+    assert done.returncode == 0
+    assert done.stdout == (
+        "old.py:16 scale.main: verified on the simulator: 1 launch, largest difference 0\n"
+        "  note: inputs of scale.main (seed 0): X standard normal\n"
+        "verified: new.py against old.py on the simulator; 1 of 1 kernel proved, 1 launch, largest difference 0\n"
+    )
+
+
+def test_verify_what_differs(folder: Path) -> None:
+    done = call("verify", "old.py", "wrong.py", *CALL, cwd=folder)
+    assert done.returncode == 1
+    assert done.stdout.startswith("old.py:16 scale.main: failed\n  old.py:16:1 TL907 changed-result Y[0, 0] is ")
+    assert "\nnot verified: wrong.py against old.py on the simulator; 0 of 1 kernel proved" in done.stdout
+
+
+def test_verify_as_json(folder: Path) -> None:
+    done = call("verify", "old.py", "wrong.py", *CALL, "--format", "json", "--seed", "3", cwd=folder)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert report["launches"][0].pop("max_error") > 1.0
+    message = report["launches"][0]["problems"][0]["message"]
+    assert report == {
+        "version": 1,
+        "old": "old.py",
+        "new": "wrong.py",
+        "ok": False,
+        "error": None,
+        "backend": "sim",
+        "arithmetic": "precise",
+        "kernels": [{"name": "scale.main", "line": 16, "status": "failed", "reason": message, "verified": None}],
+        "launches": [
+            {
+                "kernel": "scale.main",
+                "call": "scale(rows=64, factor=0.5)",
+                "outputs": ["Y"],
+                "dropped": [],
+                "problems": [{"code": "TL907", "message": message}],
+            }
+        ],
+        "scripts": [],
+        "diagnostics": report["diagnostics"],
+        "notes": ["inputs of scale.main (seed 3): X standard normal"],
+    }
+    assert [d["code"] for d in report["diagnostics"]] == ["TL907"]
+
+
+def test_verify_one_file_migrates_it_in_memory(folder: Path) -> None:
+    done = call("verify", "old.py", *CALL, "--format", "json", cwd=folder)
+    assert done.returncode == 0
+    report = json.loads(done.stdout)
+    assert (report["new"], report["ok"]) == (None, True)
+    assert report["kernels"][0]["verified"] == {"backend": "sim", "calls": 1, "max_error": 0.0}
+    assert (folder / "old.py").read_text() == SCRIPT
+
+
+def test_a_file_that_is_in_developer_mode_says_that_nothing_was_migrated(folder: Path) -> None:
+    done = call("verify", "new.py", *CALL, cwd=folder)
+    assert done.returncode == 0
+    assert "note: nothing was migrated: the text is compared with itself\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("old.py", "broken.py"), "error: broken.py: "),
+        (("broken.py",), "error: broken.py: "),
+        (("old.py", "--args", "scale"), "is no call"),
+        (("old.py", "--shrink"), "--shrink goes with --args"),
+        (("old.py", *CALL, "--input", "Z=1"), "no such parameter"),
+        (("missing.py",), "does not exist"),
+    ],
+)
+def test_what_cannot_be_used_is_2(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = call("verify", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert said in done.stdout + done.stderr
+
+
+def test_migrate_verify(folder: Path) -> None:
+    (folder / "k.py").write_text(SCRIPT)
+    (folder / "lib.py").write_text(HEAD + SCALE)
+    done = call("migrate", "--verify", "--format", "json", "k.py", cwd=folder)
+    assert done.returncode == 0
+    assert (folder / "k.py").read_text() == MIGRATED
+    kernels = json.loads(done.stdout)["files"][0]["kernels"]
+    assert kernels[0]["verified"] == {"backend": "sim", "calls": 1, "max_error": 0.0}
+    done = call("migrate", "--verify", "lib.py", cwd=folder)
+    assert done.returncode == 1
+    assert "TL906 unverified-kernel not verified: it was never launched" in done.stdout
+    assert (folder / "lib.py").read_text() == MIGRATED.replace(MAIN, "")
+
+
+def test_help_says_that_code_is_executed(folder: Path) -> None:
+    for command in ("run", "verify", "migrate"):
+        assert "EXECUTE" in call(command, "--help", cwd=folder).stdout

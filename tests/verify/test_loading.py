@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.verify.support import MAIN, SCRIPT, by_calls, source
+from tl2npu.verify.loading import execute, torch_importable
+
+TORCH = SCRIPT.replace("import numpy as np\n", "import numpy as np\nimport torch\nimport torch.nn.functional as F\n", 1)
+
+HOST = """
+
+@torch.no_grad()
+def reference(x):
+    return F.relu(x)
+
+
+class Net(torch.nn.Module):
+    pass
+
+
+torch.manual_seed(0)
+"""
+
+
+@pytest.fixture
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine without torch."""
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "torch" else real(name, *a))
+    for name in [n for n in sys.modules if n.split(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_the_text_counts_and_not_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mod.py"
+    path.write_text("x = 1\n")
+    module = execute(
+        source("import inspect\n\ndef f():\n    return 2\n\nx = inspect.getsource(f)\n", "mod.py", tmp_path), "mod", ()
+    )
+    assert module.x == "def f():\n    return 2\n"
+    assert module.__file__ == str(path)
+
+
+def test_files_beside_it_can_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "helper_beside.py").write_text("value = 5\n")
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    assert execute(source("from helper_beside import value\n", "mod.py", tmp_path), "mod", ()).value == 5
+    sys.modules.pop("helper_beside")
+
+
+@pytest.mark.usefixtures("without_torch")
+def test_kernels_can_be_had_without_torch() -> None:
+    used = TORCH.replace(MAIN, HOST)
+    typed = used.replace('"float32"', "torch.float32")
+    assert by_calls(used, typed).ok
+    assert "torch" not in sys.modules
+
+
+@pytest.mark.usefixtures("without_torch")
+def test_nothing_is_computed_without_torch() -> None:
+    with torch_importable() as real:
+        assert not real
+        import torch
+
+        for wrong in (lambda: torch.randn(3) + 1, lambda: [0][torch.tensor(0)], lambda: len(torch.zeros(3))):
+            with pytest.raises(TypeError):
+                wrong()
+        assert torch.float16 == "float16"
+    assert "torch" not in sys.modules
