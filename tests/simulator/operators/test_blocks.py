@@ -139,3 +139,34 @@ def test_gather_by_bits(call: Any) -> None:
     chosen = [FLOAT[n] for n in range(128) if int(bits[n // 32]) >> n % 32 & 1]
     np.testing.assert_array_equal(dst[: len(chosen)], chosen)
     assert (dst[len(chosen) :] == 99).all()
+
+
+@pytest.mark.parametrize("for_each_block", [False, True])
+def test_interpolation(call: Any, for_each_block: bool) -> None:
+    source = RNG.integers(-3, 4, 512).astype(np.float16)
+    weights = RNG.integers(-3, 4, 32).astype(np.float16)
+    blocks = RNG.integers(0, 32, 32)
+    dst = np.full(300, 9, np.float16)
+    call(
+        "tile.bilinear_interpolation",
+        dst=dst,
+        src0=source,
+        src0_offset=(blocks * 32).astype(np.uint32),
+        src1=weights,
+        mask=120,
+        h_repeat=2,
+        repeat_mode=for_each_block,
+        dst_blk_stride=1,
+        v_r_offset=150,
+        v_repeat=2,
+    )
+    expected = np.full(300, 9.0)
+    for row in range(2):
+        total = np.zeros(128)
+        for column in range(2):
+            for block in range(8):
+                n = (row * 2 + column) * 8 + block
+                weight = weights[n if for_each_block else row * 2 + column]
+                total[16 * block : 16 * block + 16] += source[16 * blocks[n] :][:16] * float(weight)
+        expected[150 * row : 150 * row + 120] = total[:120]
+    np.testing.assert_array_equal(dst, expected)

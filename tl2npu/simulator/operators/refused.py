@@ -83,4 +83,3 @@ refuse("the Ascend compiler rejects it: use T.tile.atomic_add", "atomic_addx2", 
 refuse("GPU only: use T.printf or T.dump_tensor", "print")
 refuse("GPU only", "dp4a", "c2d_im2col")
 refuse("the compiler has no code for it: use T.tile.brcb_experiment", "tile.brcb")
-refuse("deprecated; the public sources do not define its strides and modes", "tile.bilinear_interpolation")

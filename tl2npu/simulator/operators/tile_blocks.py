@@ -204,3 +204,42 @@ def gathermask(
 @semantics("tile.datacachecleanandinvalid_experiment", reads="dst", raw=True)
 def clean_cache(A: Any, dst: Any, CacheLine: str, DcciDst: str) -> None:
     """Cleans the data cache: memory here has no cache in front of it."""
+
+
+@semantics("tile.bilinear_interpolation", reads="src0 src0_offset src1", writes="dst", raw=True)
+def bilinear_interpolation(
+    A: Any,
+    dst: Any,
+    src0: Any,
+    src0_offset: Any,
+    src1: Any,
+    mask: Any,
+    h_repeat: Any,
+    repeat_mode: bool,
+    dst_blk_stride: Any,
+    v_r_offset: Any,
+    v_repeat: Any,
+) -> None:
+    """``v_repeat`` repeats, each the sum of ``h_repeat`` repeats of blocks of ``src0``, times a number of ``src1``.
+
+    ``src0_offset`` has a byte offset for every block. ``repeat_mode`` True: a number for every block; False: one for
+    every repeat. The results lie ``v_r_offset`` elements apart. float16 only.
+    """
+    name = "bilinear_interpolation"
+    if src0.dtype != "float16":
+        raise SimulatorError(f"T.tile.{name} of {src0.dtype}: it is for float16")
+    each, down, across = _BLOCK // 2, int(v_repeat), int(h_repeat)
+    offsets = take(name, from_here(src0_offset, "r"), np.arange(down * across * _BLOCKS)).astype(np.int64)
+    if np.any(offsets % _BLOCK):
+        raise SimulatorError(f"T.tile.{name}: the byte offsets have to be multiples of {_BLOCK}")
+    blocks = take(name, from_here(src0, "r"), offsets[:, None] // 2 + np.arange(each))
+    numbers = np.arange(down * across * _BLOCKS) if repeat_mode else np.repeat(np.arange(down * across), _BLOCKS)
+    products = A.mul(blocks, take(name, from_here(src1, "r"), numbers)[:, None])
+    parts = products.reshape(down, across, _BLOCKS * each)
+    total = parts[:, 0]
+    for n in range(1, across):
+        total = A.add(total, parts[:, n])
+    at = np.arange(down)[:, None] * int(v_r_offset) + positions(each, 1, dst_blk_stride, 0)
+    target = from_here(dst, "w")
+    same_type(name, total, target)
+    put_at(name, target, at[:, : int(mask)], total[:, : int(mask)])
