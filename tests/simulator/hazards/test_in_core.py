@@ -126,3 +126,9 @@ def test_wait_before_its_set(kernels: Any, event: int) -> None:
     kernels.run("late", X[0], event=event)
     assert ("deadlock" in kernels.kinds()) == (event != 0)
     assert not kernels.kinds() - {"deadlock", "unpaired-flag"}
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_equal_values_do_no_harm(kernels: Any, same: bool) -> None:
+    kernels.run("constant", X[:32], same=same)
+    assert kernels.kinds() == (set() if same else {"WAR"})

@@ -4,8 +4,8 @@ With the compiler's memory planning a buffer takes room from its first to its la
 counts (what the planner's placement loses to fragments is not seen); without it the sum; with addresses given by hand
 (``T.annotate_address``) the highest end. ``gemm_v0`` takes L0A and L0B itself: one slot of the whole operand, or two of
 128 in K where K is longer (``tl_templates/ascend/common.h:590``). The planner's limits are a little below what the
-hardware has; where it does not run, a kernel between the two gets a note. Temporaries that the compiler adds, and the versions
-of a buffer in a software pipeline, are not counted. Sizes: ``tl2npu.devices``.
+hardware has; where it does not run, a kernel between the two gets a note. Temporaries that the compiler adds, and the
+versions of a buffer in a software pipeline, are not counted. Sizes: ``tl2npu.devices``.
 """
 
 from __future__ import annotations

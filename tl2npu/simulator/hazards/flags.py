@@ -23,7 +23,7 @@ EVENT_IDS = 8
 """Event ids of a pair of pipes: 0 to 7 (AscendC's EVENT_ID0..EVENT_ID7)."""
 
 CROSS_IDS, OLD_CROSS_IDS = 11, 16
-"""Cross flags: 0 to 10 are the user's in the present documentation, 0 to 15 were in older one (legacy-to-developer 5)."""
+"""Cross flags: 0 to 10 are the user's in the present documentation, 0 to 15 in older one (legacy-to-developer 5)."""
 
 _FAR = np.iinfo(np.int32).max
 

@@ -122,6 +122,7 @@ class Report:
             if found.ndim > len(shape):
                 found = found.max(axis=-1)
             events, numbers = np.unique(found, return_inverse=True)
+            assert observer is not None
             parties = [observer.party(int(e), "Write") if e > 1 else None for e in events]
             known = tuple(None if p is None else Writer(p.site, p.operator, p.core, p.block) for p in parties)
             return np.broadcast_to(numbers.reshape(found.shape).astype(np.int32), shape), known

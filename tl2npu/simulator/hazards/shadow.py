@@ -30,8 +30,8 @@ class Cells:
     ``writer``: the last write, negative where it moved or computed undefined data. ``reads``: the last read by each
     local thread since the write. ``displaced``: earlier reads and atomic writes that a later one has pushed out of its
     layer without coming after them. ``twin``: another unordered write of the same value (both vector cores doing the
-    same work). ``checked``: order matters; else only ``writer`` is kept. ``window``: the grains of a memory in which several buffers
-    lie at addresses given by hand.
+    same work). ``checked``: order matters; else only ``writer`` is kept. ``window``: the grains of a memory in which
+    several buffers lie at addresses given by hand.
     """
 
     __slots__ = ("checked", "full", "memory", "name", "shape", "shared", "state", "window")

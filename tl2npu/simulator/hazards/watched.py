@@ -66,6 +66,10 @@ class Watched(Access):
         """The statement is over: enter what it wrote."""
         gaps, self.gaps = self.gaps, []
         writes, self.writes = self.writes, []
+        if self.suspects:
+            for suspect in self.suspects:
+                suspect.judge(self.observer)
+            self.suspects.clear()
         for cells, key, full, event in writes:
             cells.put(cells.state.writer, key, full, event)
             if gaps:
@@ -78,9 +82,6 @@ class Watched(Access):
         """The core stops for now, or is done."""
         if self.writes or self.gaps:
             self.flush()
-        for suspect in self.suspects:
-            suspect.judge(self.observer)
-        self.suspects.clear()
 
     # accesses
 
@@ -139,8 +140,8 @@ class Watched(Access):
         memory = self.observer.memory_of(number)
         party = self.party(site, "Write")
         message = (
-            f"Potential WAW hazard at {memory}: {party} writes one element of {self.names[number]} with different values "
-            "in several iterations of a T.Parallel"
+            f"Potential WAW hazard at {memory}: {party} writes one element of {self.names[number]} with different "
+            "values in several iterations of a T.Parallel"
         )
         self.observer.report.add(Hazard(kinds.WAW, message, memory, self.names[number], party, party), quiet=True)
         super()._several(number, site)
@@ -331,10 +332,8 @@ class Watched(Access):
                 bad = bad & ~observer.events.atomic[np.abs(previous)]
             if np.any(bad):
                 found.append((kind, previous if isinstance(previous, int) else previous.copy(), bad))
-        if found and cells.shared and not atomic:
-            for suspect in self.suspects:
-                suspect.judge(observer)
-            self.suspects = [Suspect(self, cells, array, key, full, found, event)]
+        if found and not atomic:
+            self.suspects.append(Suspect(self, cells, array, key, full, found, event))
         else:
             for kind, previous, bad in found:
                 self._conflicts(kind, cells, previous, bad, event)
@@ -376,7 +375,7 @@ class Watched(Access):
 
 class Suspect:
     """An unordered write whose value decides: equal to what was there, it does no harm (both vector cores of a block
-    do the same work where a kernel ignores ``vid``; the compiler's own form of it, issue #1783)."""
+    do the same work where a kernel ignores ``vid``, issue #1783; a constant tile is loaded again in each round)."""
 
     def __init__(
         self, access: Watched, cells: Cells, array: np.ndarray, key: Any, full: bool, found: list[Any], event: int

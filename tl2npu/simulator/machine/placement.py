@@ -7,6 +7,7 @@ on between two shapes in those memories would differ.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ def pools(program: Program, addresses: Mapping[str, int], arithmetic: Any) -> tu
     sizes: dict[str, int] = {}
     for memory, found in placed.items():
         spans = sorted(found.values())
-        if any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:], strict=False)):
+        if any(later[0] < earlier[1] for earlier, later in itertools.pairwise(spans)):
             numbers.update({buffer.number: span[0] for buffer, span in found.items()})
             sizes[memory] = -(-max(end for _, end in spans) // 32) * 32
     return numbers, sizes

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF059
 """Developer mode: the hand-overs between the cores are the compiler's, and so are its flags (facts g9_*, gx_*)."""
 
 import tilelang

@@ -240,3 +240,26 @@ def late(event, N=16):
                     T.copy(b, B)
 
     return main
+
+
+@tilelang.jit(out_idx=[1])
+def constant(same, N=16):
+    """A tile is loaded again in each round while the vector pipe still reads it: harmless if it is the same tile."""
+
+    @T.prim_func
+    def main(A: T.Tensor((2 * N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            b = T.alloc_ub((N, N), "float32")
+            with T.Scope("V"):
+                T.tile.fill(b, 0.0)
+                for k in T.serial(2):
+                    T.copy(A[0 if same else k * N, 0], a)
+                    T.set_flag("mte2", "v", 0)
+                    T.wait_flag("mte2", "v", 0)
+                    T.tile.add(b, b, a)
+                T.barrier_all()
+                if vid == 0:
+                    T.copy(b, B)
+
+    return main

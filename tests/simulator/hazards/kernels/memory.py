@@ -253,7 +253,7 @@ def lanes(modulus, N=16):
 
     @T.prim_func
     def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
-        with T.Kernel(1, threads=32) as bx:
+        with T.Kernel(1, threads=32) as _:
             for i in T.Parallel(N):
                 B[i % modulus] = A[i]  # lanes: store
 
