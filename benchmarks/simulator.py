@@ -66,9 +66,7 @@ def _normal(*shapes: tuple[int, ...], dtype: type = np.float16) -> tuple[np.ndar
 
 
 CASES = (
-    Case(
-        "gemm", 3, (1024, 1024, 1024), (256, 256, 128), lambda m, n, k: _normal((m, k), (k, n)), gemm, 1e-2
-    ),
+    Case("gemm", 3, (1024, 1024, 1024), (256, 256, 128), lambda m, n, k: _normal((m, k), (k, n)), gemm, 1e-2),
     Case(
         "attention",
         10,

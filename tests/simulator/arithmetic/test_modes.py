@@ -101,3 +101,15 @@ def test_structure_keeps_what_nobody_wrote() -> None:
     result = load(text, session)["factory"](block=16)(a, b)
     assert np.isnan(result[8:16]).all()
     assert not result[:8].any()
+
+
+def test_what_nobody_wrote_goes_through_products_and_sums() -> None:
+    x, y = (np.full((2, 3), Structure.number(0, "float32"), Structure.storage("float32")) for _ in range(2))
+    x[0, 1] = y[1, 2] = Structure.poison("float32")
+
+    def unwritten(values: Any) -> list[Any]:
+        return np.isnan(Structure.to_host(values, "float32")).tolist()
+
+    assert unwritten(Structure.matmul(x, y.T, "float32")) == [[True, True], [False, True]]
+    assert unwritten(Structure.sum(x, 1)) == [True, False]
+    assert unwritten(Structure.add(x, y)) == [[False, True, False], [False, False, True]]

@@ -130,3 +130,10 @@ def test_infinities_and_nan_are_those_of_floats(name: str) -> None:
 def test_the_exponential_of_minus_infinity_is_zero() -> None:
     assert ring.exp(ring.embed(np.array([-np.inf, np.inf, 0.0]))).tolist() == [0, int(ring.PLUS), int(ring.embed(1.0))]
     assert ring.log(ring.embed(np.array([0.0]))) == ring.MINUS
+
+
+def test_the_square_of_a_root_is_the_number_up_to_signs() -> None:
+    x = ring.embed(np.random.default_rng(0).standard_normal(200))
+    square = ring.mul(ring.sqrt(x), ring.sqrt(x))
+    for found, exact, n in zip(ring.lanes(square), ring.lanes(x), PRIMES, strict=True):
+        assert ((found == exact) | (found == (np.uint64(n) - exact) % np.uint64(n))).all()
