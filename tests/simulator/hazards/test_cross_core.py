@@ -112,3 +112,10 @@ def test_limits_of_flags(kernels: Any, sets: int, flag: int) -> None:
     kernels.run("many", X[:16], sets=sets, flag=flag)
     assert kernels.kinds() == ({"flag-range"} if flag > 15 else set())
     assert {h.kind for h in kernels.report.hazards} == ({"flag-range"} if sets > 16 or flag > 10 else set())
+
+
+@pytest.mark.parametrize("place", ["outside", "vector", "nowhere"])
+def test_barrier_of_all_cores(kernels: Any, place: str) -> None:
+    """Outside of a scope it is on both kinds of cores, and waits for all pipes."""
+    kernels.run("barrier_of_all", H[:32], H[:16], place=place)
+    assert ("RAW" in kernels.kinds()) == bool(kernels.kinds()) == (place != "outside")

@@ -19,8 +19,8 @@ from tl2npu.simulator.machine.sync import Core
 if TYPE_CHECKING:
     from tl2npu.simulator.hazards.observer import Observer
 
-EVENT_IDS = 8
-"""Event ids of a pair of pipes: 0 to 7 (AscendC's EVENT_ID0..EVENT_ID7)."""
+EVENT_IDS, MORE_EVENT_IDS = 8, 16
+"""Event ids of a pair of pipes: 0 to 7 (AscendC's EVENT_ID0..EVENT_ID7); public kernels use a few more."""
 
 CROSS_IDS, OLD_CROSS_IDS = 11, 16
 """Cross flags: 0 to 10 are the user's in the present documentation, 0 to 15 in older one (legacy-to-developer 5)."""
@@ -78,7 +78,7 @@ class Flags:
 
     def set(self, core: Core, site: int, src: str, dst: str, number: int, clock: Token) -> None:
         """A set; a pipe that waits already gets its due."""
-        self.range(core, site, number, "event id", EVENT_IDS)
+        self.range(core, site, number, "event id", EVENT_IDS, MORE_EVENT_IDS)
         key = (core.block, core.kind, core.number, src.upper(), dst.upper(), number)
         if self.owed[key]:
             self.owed[key].popleft()

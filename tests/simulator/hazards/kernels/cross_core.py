@@ -230,3 +230,36 @@ def many(sets, flag, N=16):
                 T.copy(u, B[vid * (N // 2), 0])
 
     return main
+
+
+@tilelang.jit(out_idx=[2], workspace_idx=[3])
+def barrier_of_all(place, N=16, blocks=2):
+    """The cube of one block writes what vector cores of the next one read; pipes are ordered by hand."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((blocks * N, N), "float16"),
+        B: T.Tensor((N, N), "float16"),
+        C: T.Tensor((blocks * N, N), "float32"),
+        workspace: T.Tensor((blocks * N, N), "float32"),
+    ):
+        with T.Kernel(blocks, is_npu=True) as (cid, vid):
+            a = T.alloc_L1((N, N), "float16")
+            b = T.alloc_L1((N, N), "float16")
+            c = T.alloc_L0C((N, N), "float32")
+            u = T.alloc_ub((N // 2, N), "float32")
+            with T.Scope("C"):
+                T.copy(A[cid * N, 0], a)
+                T.copy(B, b)
+                T.gemm_v0(a, b, c, init=True)
+                T.copy(c, workspace[cid * N, 0])
+            if place == "outside":
+                T.sync_all()
+            with T.Scope("V"):
+                if place == "vector":
+                    T.sync_all()
+                T.copy(workspace[(cid + 1) % blocks * N + vid * (N // 2), 0], u)
+                T.barrier_all()
+                T.copy(u, C[cid * N + vid * (N // 2), 0])
+
+    return main
