@@ -76,6 +76,7 @@ class _Capability:
 
 def extend(found: dict[str, ModuleType], module: Any) -> None:
     """Adds the modules; ``module(name, contents)`` makes one."""
+    found["tilelang"].__file__ = "<tl2npu simulator>"
     tir = found["tvm.tir"]
     for name, value in scalars().items():
         setattr(tir, name, value)

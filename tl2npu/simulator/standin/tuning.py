@@ -31,14 +31,14 @@ class Tuned:
         needed = [
             n
             for n, p in self.signature.parameters.items()
-            if n not in given and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+            if n not in given and p.default in (p.empty, None) and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
         ]
         if not needed:
             return self.function(*args, **kwargs)
         error: Exception | None = None
         for config in self.candidates(args, kwargs):
             chosen = {n: v for n, v in config.items() if n in self.signature.parameters and n not in given}
-            if any(n not in chosen for n in needed):
+            if any(n not in chosen and self.signature.parameters[n].default is not None for n in needed):
                 continue
             try:
                 result = self.function(*args, **kwargs, **chosen)
@@ -50,6 +50,8 @@ class Tuned:
             return result
         if error is not None:
             raise error
+        if all(self.signature.parameters[n].default is None for n in needed):
+            return self.function(*args, **kwargs)
         raise TypeError(f"no configuration gives {', '.join(needed)} of {self.function.__name__}")
 
     def candidates(self, args: Any, kwargs: Any) -> Iterable[dict[str, Any]]:
