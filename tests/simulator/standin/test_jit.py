@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tl2npu.simulator.errors import SimulatorError
+
 Script = Callable[..., dict[str, Any]]
 
 KERNEL = """
@@ -132,7 +134,7 @@ def test_a_wrong_call(script: Script, call: str, error: type[Exception], said: s
 
 def test_a_factory_that_gives_no_prim_func(script: Script) -> None:
     """Named, with what it gives."""
-    with pytest.raises(TypeError, match="make is under tilelang.jit, but returns int"):
+    with pytest.raises(TypeError, match=r"make is under tilelang.jit, but returns int"):
         script(KERNEL + "@tilelang.jit\ndef make():\n    return 3\nmake()")
 
 
@@ -253,12 +255,23 @@ more = kernel(a, s, np.zeros((3, 8), "float32"))
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("make(8)(a, s[:7])", "S of main is declared with shape .8., but the tensor has shape .7."),
         ("make(8)(a, np.zeros(16, 'float32')[::2])", "must be contiguous"),
         ("make(8)(a)", "Expected 2 inputs"),
     ],
 )
 def test_what_an_npu_kernel_refuses(script: Script, call: str, said: str) -> None:
-    """Too few elements, a tensor that is not dense, too few tensors."""
+    """A tensor that is not dense, too few tensors."""
     with pytest.raises(Exception, match=said):
         script(NPU + call)
+
+
+def test_a_tensor_that_is_shorter_than_declared(script: Script) -> None:
+    """What lies behind its end is unwritten memory, which the result shows; writing there is an error."""
+    found = script(NPU + "short = make(8)(a, s[:6])")
+    np.testing.assert_array_equal(found["short"][:, :6], (found["a"] + found["s"])[:, :6])
+    assert np.isnan(found["short"][:, 6:]).all()
+    with pytest.raises(SimulatorError, match=r"B of main .* the kernel writes behind its end"):
+        script(NPU.replace("out_idx=[-1]", "out_idx=[]") + "b = np.zeros(20, 'float32')\nmake(8)(a, s, b)")
+    found = script(NPU.replace("out_idx=[-1]", "out_idx=[]") + "b = np.zeros((4, 8), 'float32')\nmake(8)(a, s, b)")
+    np.testing.assert_array_equal(found["b"][:3], found["a"] + found["s"])
+    assert not found["b"][3:].any()

@@ -101,8 +101,10 @@ class JITKernel:
                 tensor_params.append(param)
             else:
                 scalars[param] = value.item() if hasattr(value, "item") else value
+        longer: list[Any] = []
         if self.is_npu:
-            arrays = raw_memory.declared(self.kernel.name, tensor_params, arrays, scalars)
+            poison_of = self.session.arithmetic_poison
+            arrays, longer = raw_memory.declared(self.kernel.name, tensor_params, arrays, scalars, poison_of)
         values = solve(params, {n: a.shape for n, a in arrays.items()}, scalars)
         with_torch = tensors.uses_torch(given.values())
         made: dict[int, Any] = {}
@@ -117,6 +119,8 @@ class JITKernel:
             poison = self.session.arithmetic_poison(param.dtype)
             made[n], arrays[param.number] = tensors.blank(shape, param.dtype, poison, with_torch)
         self.session.execute(self, self.kernel, arrays, scalars)
+        for memory, poison in longer:
+            memory.give_back(poison)
         wanted = [*self.out_idx, *(len(params) + n for n in range(len(self.kernel.outputs)))]
         results = [made[n] for n in wanted]
         if not results:

@@ -8,6 +8,8 @@ the first tensor that has one, by axis. Arguments behind the last one that is ne
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,39 @@ from tl2npu.simulator.machine.symbols import extents
 _said: set[str] = set()
 
 
-def declared(
-    kernel: str, params: list[Buffer], arrays: dict[int, np.ndarray], scalars: dict[Var, Any]
-) -> dict[int, np.ndarray]:
-    """The arrays with the shapes that the kernel declares, their memory shared.
+@dataclass(frozen=True)
+class Longer:
+    """A tensor that a kernel declares with more elements than the caller's has: what lies behind its end is unwritten.
 
-    Raises ValueError for one that is not dense, as the host code does, and SimulatorError for one that has fewer
-    elements than the kernel declares. Says once on standard error where shapes differ.
+    ``text`` names it; ``array`` is the caller's, ``whole`` what the kernel sees.
     """
+
+    text: str
+    array: np.ndarray
+    whole: np.ndarray
+
+    def give_back(self, poison: Any) -> None:
+        """The caller's elements after the call. Raises SimulatorError if something behind them was written."""
+        flat = self.whole.reshape(-1)
+        self.array.reshape(-1)[...] = flat[: self.array.size]
+        behind = np.full(flat.size - self.array.size, poison, flat.dtype)
+        if flat[self.array.size :].tobytes() != behind.tobytes():
+            raise SimulatorError(f"{self.text}: the kernel writes behind its end")
+
+
+def declared(
+    kernel: str,
+    params: list[Buffer],
+    arrays: dict[int, np.ndarray],
+    scalars: dict[Var, Any],
+    poison: Callable[[str], Any],
+) -> tuple[dict[int, np.ndarray], list[tuple[Longer, Any]]]:
+    """The arrays with the shapes that the kernel declares, their memory shared; and those that are longer than the
+    caller's tensor, whose memory is not, with the poison behind their end.
+
+    Raises ValueError for one that is not dense, as the host code does. Says once on standard error where shapes differ.
+    """
+    longer: list[tuple[Longer, Any]] = []
     values = dict(scalars)
     for param in params:
         given = arrays[param.number].shape
@@ -43,17 +70,18 @@ def declared(
         if shape is None or shape == array.shape or param.strides is not None:
             continue
         size = int(np.prod(shape))
-        if size > array.size:
-            raise SimulatorError(
-                f"{param.name} of {kernel} is declared with shape {list(shape)}, but the tensor has shape "
-                f"{list(array.shape)}: the kernel would read or write behind its end"
-            )
-        say(
-            f"note: {param.name} of {kernel} is declared with shape {list(shape)}, the tensor has shape "
-            f"{list(array.shape)}: taken as memory, as the NPU takes it"
+        text = (
+            f"{param.name} of {kernel} is declared with shape {list(shape)}, the tensor has shape {list(array.shape)}"
         )
-        result[param.number] = array.reshape(-1)[:size].reshape(shape)
-    return result
+        say(f"note: {text}: taken as memory, as the NPU takes it")
+        if size <= array.size:
+            result[param.number] = array.reshape(-1)[:size].reshape(shape)
+            continue
+        whole = np.full(size, poison(param.dtype), array.dtype)
+        whole[: array.size] = array.reshape(-1)
+        result[param.number] = whole.reshape(shape)
+        longer.append((Longer(text, array, result[param.number]), poison(param.dtype)))
+    return result, longer
 
 
 def say(text: str) -> None:

@@ -52,7 +52,11 @@ def redirected() -> Iterator[None]:
                 kwargs = {**kwargs, "device": _cpu(device)}
             if name in ("cross_entropy", "nll_loss"):
                 args = tuple(_class_numbers(a) for a in args)
-            result = func(*args, **kwargs)
+            half = _half(args) if name in _PRODUCTS and "out" not in kwargs else None
+            if half is not None:
+                result = func(*(_wide(a) for a in args), **{k: _wide(v) for k, v in kwargs.items()}).to(half)
+            else:
+                result = func(*args, **kwargs)
             there = _is_device(device) if device is not None else state["default"] and _is_new(args)
             if there or any(isinstance(a, torch.Tensor) and on_device(a) for a in args):
                 _mark_all(result)
@@ -111,6 +115,26 @@ def _cpu(value: Any) -> Any:
 def _class_numbers(value: Any) -> Any:
     """Targets of a loss: int32 is allowed on the device, but not on the CPU."""
     return value.long() if str(getattr(value, "dtype", "")) == "torch.int32" else value
+
+
+_PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "einsum", "linear", "addmm", "baddbmm"}
+"""Functions that the device's matrix unit computes: it sums in fp32 and rounds once, the CPU's half-precision kernels
+round in between."""
+
+
+def _half(args: Any) -> Any:
+    """The element type, if all tensors are on the device and of one type of 16 bits."""
+    found = [t for a in args for t in (a if isinstance(a, (list, tuple)) else (a,)) if hasattr(t, "data_ptr")]
+    kinds = {t.dtype for t in found}
+    if len(kinds) != 1 or not all(map(on_device, found)) or str(*kinds) not in ("torch.float16", "torch.bfloat16"):
+        return None
+    return kinds.pop()
+
+
+def _wide(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_wide(v) for v in value)
+    return value.float() if hasattr(value, "data_ptr") else value
 
 
 def _is_new(args: Any) -> bool:
