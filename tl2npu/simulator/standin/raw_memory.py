@@ -7,6 +7,7 @@ the first tensor that has one, by axis. Arguments behind the last one that is ne
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents
 
 _said: set[str] = set()
+_MOST = 4 << 30
+"""Bytes of a tensor that is longer than the caller's."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def declared(
         shape = extents(param, values)
         if shape is None or shape == array.shape or param.strides is not None:
             continue
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         text = (
             f"{param.name} of {kernel} is declared with shape {list(shape)}, the tensor has shape {list(array.shape)}"
         )
@@ -77,6 +80,8 @@ def declared(
         if size <= array.size:
             result[param.number] = array.reshape(-1)[:size].reshape(shape)
             continue
+        if size * array.itemsize > _MOST:
+            raise SimulatorError(f"{text}: the simulator would need {size * array.itemsize >> 30} GiB for it")
         whole = np.full(size, poison(param.dtype), array.dtype)
         whole[: array.size] = array.reshape(-1)
         result[param.number] = whole.reshape(shape)
