@@ -9,11 +9,14 @@ import pytest
 
 from tests.simulator.kernels import HEADER, load
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.standin.session import Session
 
 X = np.arange(64, dtype=np.float32).reshape(4, 16)
 
 
-def run(body: str, x: np.ndarray = X, out: str = '(4, 16), "float32"', blocks: int = 1) -> np.ndarray:
+def run(
+    body: str, x: np.ndarray = X, out: str = '(4, 16), "float32"', blocks: int = 1, reading: str = "actual"
+) -> np.ndarray:
     """A kernel of vector code on ``A`` (``a`` in UB) with the output ``C`` (``c`` in UB)."""
     lines = "\n".join(f"            {line}" for line in body.strip("\n").split("\n"))
     kind = x.dtype.name
@@ -29,13 +32,26 @@ def factory():
 {lines}
     return main
 """
-    found: np.ndarray = load(text)["factory"]()(x.copy())
+    found: np.ndarray = load(text, Session(reading=reading))["factory"]()(x.copy())
     return found
 
 
 def test_a_scalar_operand_is_one_element() -> None:
-    found = run("for i in range(4):\n    T.tile.mul(c[i, :], a[i, :], a[i, 1])\nT.copy(c, C)")
-    np.testing.assert_array_equal(found, X * X[:, 1:2])
+    body = """
+s = T.alloc_ub((4, 1), "float32")
+for i in range(4):
+    s[i, 0] = a[i, 1]
+for i in range(4):
+    T.tile.mul(c[i, :], a[i, :], s[i, 0])
+T.copy(c, C)
+"""
+    np.testing.assert_array_equal(run(body), X * X[:, 1:2])
+
+
+@pytest.mark.parametrize("reading", ["ideal", "actual"])
+def test_of_several_indices_the_compiler_keeps_the_first(reading: str) -> None:
+    found = run("for i in range(4):\n    T.tile.mul(c[i, :], a[i, :], a[i, 1])\nT.copy(c, C)", reading=reading)
+    np.testing.assert_array_equal(found, X * (X[:, 1:2] if reading == "ideal" else X[0, :4, None]))
 
 
 def test_a_region_with_gaps_is_an_error_with_its_line() -> None:

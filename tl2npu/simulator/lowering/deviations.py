@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tl2npu.simulator.errors import SimulatorError
-from tl2npu.simulator.ir.buffer import Buffer, Region
+from tl2npu.simulator.ir.buffer import Buffer, Region, product
 from tl2npu.simulator.ir.expr import Binary, Load, Value, Var, binary, free, rebuild
 from tl2npu.simulator.ir.stmt import Alloc, For, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
@@ -114,6 +114,8 @@ class _Deviations(Copier):
         return binary("//", position, width), binary("%", position, width)
 
     def on_Op(self, stmt: Op) -> list[Stmt]:
+        if stmt.name in _SCALAR_FORMS:
+            return [self.copy(_first_index(stmt))]
         if stmt.name != "copy":
             return [self.copy(stmt)]
         for ub, gm in (("src", "dst"), ("dst", "src")):
@@ -141,6 +143,23 @@ class _Deviations(Copier):
         line = Region(tensor.buffer, places, extents, (True,) * tensor.buffer.ndim)
         copy = replace(stmt, args={**stmt.args, ub: run, gm: line})
         return [For(row, 0, tile.extents[0], [copy], site=stmt.site)]
+
+
+_SCALAR_FORMS = {f"tile.{name}" for name in ("add", "sub", "mul", "div", "max", "min", "compare")}
+"""Operators that read a buffer element by ``GetValue``."""
+
+
+def _first_index(stmt: Op) -> Op:
+    """``T.tile.mul(x, x, s[h, j])``: only the first index is kept, so element ``h`` of the flat buffer is read.
+
+    (g2_scalar; tilelang/language/ascend_tile.py:binary_op.) For a buffer ``[M, 1]`` that is the right one.
+    """
+    element = stmt.args.get("src1")
+    if not isinstance(element, Load) or len(element.indices) < 2:
+        return stmt
+    buffer = element.buffer
+    flat = Buffer(buffer.name, (product(buffer.shape),), buffer.dtype, buffer.memory, alias=buffer)
+    return replace(stmt, args={**stmt.args, "src1": Load(flat, (element.indices[0],))})
 
 
 def _columns(tile: Region) -> bool:
