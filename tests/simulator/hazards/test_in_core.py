@@ -132,3 +132,13 @@ def test_wait_before_its_set(kernels: Any, event: int) -> None:
 def test_equal_values_do_no_harm(kernels: Any, same: bool) -> None:
     kernels.run("constant", X[:32], same=same)
     assert kernels.kinds() == (set() if same else {"WAR"})
+
+
+@pytest.mark.parametrize("row", [16, 32])
+def test_clipped_load(kernels: Any, row: int) -> None:
+    """Rows 32 to 39 of 40 into 16: the tile is filled by a vector instruction, ordered after the store before it."""
+    kernels.run("clipped", X[:40], row=row)
+    found = {(h.kind, h.first.pipe, h.second.pipe) for h in kernels.report.errors}
+    late = {("RAW", "MTE2", "V"), ("WAW", "MTE2", "V")}
+    assert found - late == (set() if row == 32 else {("WAR", "MTE3", "MTE2")})
+    assert found & late  # what was loaded is not waited for

@@ -199,3 +199,9 @@ def test_buffers_at_one_address_share_memory(kernels: Any, other: int, fence: bo
     np.testing.assert_array_equal(result[:8], X[:8])
     np.testing.assert_array_equal(result[8:].view(np.int32), 7)
     assert kernels.kinds() == (set() if fence else {"RAW"})
+
+
+@pytest.mark.parametrize("rows", [8, 16])
+def test_a_name_that_gets_other_memory(kernels: Any, rows: int) -> None:
+    kernels.run("renamed", X.astype(np.int32), rows=rows)
+    assert kernels.kinds() == (set() if rows == 16 else UNINITIALISED)

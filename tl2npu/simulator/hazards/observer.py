@@ -11,7 +11,7 @@ from tl2npu.simulator.hazards import capacity
 from tl2npu.simulator.hazards.clocks import Clocks, Events, Token, merged
 from tl2npu.simulator.hazards.flags import CROSS_IDS, OLD_CROSS_IDS, Flags
 from tl2npu.simulator.hazards.hazard import DEADLOCK, MEMORIES, Hazard, Party
-from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, NUMBER, PIPES, M, S, Step, step_of
+from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, MTE3, NUMBER, PIPES, M, S, Step, V, step_of
 from tl2npu.simulator.hazards.report import Report
 from tl2npu.simulator.hazards.shadow import Cells
 from tl2npu.simulator.hazards.watched import Watched
@@ -140,6 +140,12 @@ class Observer:
         clocks.follow(scalar + MTE2, mte1)
         clocks.follow(scalar + FIX, m)
         clocks.released[mte1] = clocks.released[m] = False
+
+    def before_padding(self, scalar: int) -> None:
+        """A clipped load fills the tile with a vector instruction first, after all loads and stores so far, and goes on
+        after it (``tl_templates/ascend/common.h:copy_gm_to_ub``)."""
+        for pipe in (S, MTE2, MTE3):
+            self.clocks.follow(scalar + V, scalar + pipe)
 
     def barrier(self, scalar: int) -> None:
         """All pipes of a core, then the scalar unit."""

@@ -14,6 +14,7 @@ from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Load
 from tl2npu.simulator.ir.expr import walk as parts
 from tl2npu.simulator.ir.stmt import Op, Site, Stmt, Store
+from tl2npu.simulator.operators.registry import meaning
 
 PIPES = ("S", "MTE1", "MTE2", "MTE3", "M", "V", "FIX")
 NUMBER = {name: number for number, name in enumerate(PIPES)}
@@ -38,6 +39,8 @@ class Step:
     moves: bool = False
     operands: dict[int, tuple[str, bool]] = field(default_factory=dict)
     parallel: bool = False
+    rebinds: int = -1
+    """The number of the buffer whose name the operator gives to other memory."""
 
 
 def step_of(stmt: Stmt, parallel: bool) -> Step:
@@ -58,7 +61,11 @@ def step_of(stmt: Stmt, parallel: bool) -> Step:
     targets = [m for name in ("dst", "buffer", "C") for m in _memories(stmt.args.get(name))]
     named_all = [m for value in stmt.args.values() for m in _memories(value)]
     moves = stmt.name in _MOVES
-    return Step(stmt.site, stmt.name, pipe_between(sources, targets, named_all), moves=moves, parallel=parallel)
+    pipe = pipe_between(sources, targets, named_all)
+    known = meaning(stmt.name, False)
+    renamed = stmt.args.get(known.rebinds) if known is not None and known.rebinds else None
+    rebinds = renamed.buffer.number if isinstance(renamed, Region) else -1
+    return Step(stmt.site, stmt.name, pipe, moves=moves, parallel=parallel, rebinds=rebinds)
 
 
 def _matrix(stmt: Op) -> dict[int, tuple[str, bool]]:

@@ -13,7 +13,7 @@ import numpy as np
 from tl2npu.simulator.hazards import hazard as kinds
 from tl2npu.simulator.hazards.definedness import Gap, spread
 from tl2npu.simulator.hazards.hazard import Hazard, Party, conflict
-from tl2npu.simulator.hazards.pipes import MTE1, PIPES, S, Step, V
+from tl2npu.simulator.hazards.pipes import MTE1, MTE2, PIPES, S, Step, V
 from tl2npu.simulator.hazards.shadow import Cells, Layer
 from tl2npu.simulator.ir.stmt import Site
 from tl2npu.simulator.machine.access import Access, Index
@@ -40,12 +40,15 @@ class Watched(Access):
         self.base = core.block * observer.per_block
         self.offset = observer.offset(core)
         self.step_event = 0
+        self.step_reads = False
         self.known: dict[tuple[int, int, bool], tuple[int, int]] = {}
         self.writes: list[tuple[Cells, Any, bool, int]] = []
         self.gaps: list[Gap] = []
         self.suspects: list[Suspect] = []
         self.memory: dict[int, tuple[int, int]] = {}
         """Address and bytes of the buffers that were seen."""
+        self.renamed: set[int] = set()
+        """Buffers whose name has got other memory."""
         self.loading = False
         self.pools: dict[str, Cells] = {}
         """The cells of memories in which buffers overlap."""
@@ -57,8 +60,12 @@ class Watched(Access):
         if self.writes or self.gaps:
             self.flush()
         before = self.step
+        if before.rebinds >= 0:
+            self.cells.pop(before.rebinds, None)
+            self.renamed.add(before.rebinds)
         self.step, self.step_site = self.steps[number]
         self.step_event = 0
+        self.step_reads = False
         if self.observer.pipes:
             self.observer.issue(self.thread, before, self.step)
 
@@ -167,11 +174,25 @@ class Watched(Access):
         try:
             found = self.cells[number]
         except KeyError:
-            found = self.cells[number] = self.observer.cells_of(self, number, array)
+            found = self._elsewhere(array) if number in self.renamed else None
+            found = self.cells[number] = found or self.observer.cells_of(self, number, array)
             self.memory[number] = (array.ctypes.data, array.nbytes)
         if found is not None and found.shape[: array.ndim] != array.shape:
             return self._reshaped(number, array, found)
         return found
+
+    def _elsewhere(self, array: np.ndarray) -> Cells | None:
+        """The cells of a name that has got the memory of another buffer."""
+        address = array.ctypes.data
+        for number, (start, size) in self.memory.items():
+            cells = self.cells.get(number)
+            if cells is not None and cells.window is None and start <= address <= start + size - array.nbytes:
+                grain = max(size // max(cells.state.writer.size, 1), 1)
+                if array.itemsize % grain:
+                    return None
+                first = (address - start) // grain
+                return cells.view(cells.name, array.shape, slice(first, first + array.nbytes // grain))
+        return None
 
     def _reshaped(self, number: int, array: np.ndarray, cells: Cells) -> Cells:
         """An operator sees a buffer, or a part of it, with another shape, or has given its name to other memory."""
@@ -189,6 +210,8 @@ class Watched(Access):
         return fresh
 
     def _touch(self, number: int, array: np.ndarray, key: Any, full: bool, kind: str, site: int) -> None:
+        if kind == "r":
+            self.step_reads = True
         cells = self._cells(number, array)
         if cells is None:
             return
@@ -306,16 +329,35 @@ class Watched(Access):
         cells.put(state.displaced, key, False, np.where(bad, np.abs(old), kept))
 
     def _write(self, cells: Cells, key: Any, full: bool, site: int, array: np.ndarray, atomic: bool) -> None:
-        event = self._event(site, atomic)
+        pipe = V if self.observer.pipes and self._pads(cells, site) else None
+        if pipe is not None:
+            self.observer.before_padding(self.thread)
+        event = self._event(site, atomic, pipe)
         if cells.checked:
-            self._check_write(cells, key, full, site, array, event, atomic)
+            self._check_write(cells, key, full, site, array, event, atomic, pipe)
         self.writes.append((cells, key, full, event))
+        if pipe is not None:
+            self.observer.clocks.follow(self.thread + MTE2, self.thread + V)
+
+    def _pads(self, cells: Cells, site: int) -> bool:
+        """True for the first write of a load that is clipped: the whole tile is filled before anything is read."""
+        step = self.step
+        loads = step.moves and step.pipe == MTE2 and site == self.step_site and cells.memory == "UB"
+        return loads and not self.step_reads and not self.writes
 
     def _check_write(
-        self, cells: Cells, key: Any, full: bool, site: int, array: np.ndarray, event: int, atomic: bool
+        self,
+        cells: Cells,
+        key: Any,
+        full: bool,
+        site: int,
+        array: np.ndarray,
+        event: int,
+        atomic: bool,
+        pipe: int | None,
     ) -> None:
         observer, state = self.observer, cells.state
-        thread = self._thread(site, None)
+        thread = self._thread(site, pipe)
         found: list[tuple[str, Any, Any]] = []
         layers = [(kinds.WAW, state.writer), (kinds.WAW, state.twin), (kinds.WAR, state.displaced)]
         layers += [(kinds.WAR, layer) for layer in state.reads.values()]

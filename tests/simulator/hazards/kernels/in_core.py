@@ -263,3 +263,23 @@ def constant(same, N=16):
                     T.copy(b, B)
 
     return main
+
+
+@tilelang.jit(out_idx=[1])
+def clipped(row, N=16):
+    """A tile is stored and loaded again; a load that is clipped brings its own flags, another one does not."""
+
+    @T.prim_func
+    def main(A: T.Tensor((40, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            with T.Scope("V"):
+                T.copy(A[0, 0], a)
+                T.barrier_all()
+                if vid == 0:
+                    T.copy(a, B)
+                for k in T.serial(1):
+                    T.copy(A[row * (k + 1), 0], a)
+                T.tile.exp(a, a)  # clipped: exp
+
+    return main

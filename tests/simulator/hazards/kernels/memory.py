@@ -282,3 +282,20 @@ def handed_on(other, fence, N=16):
                     T.copy(b[i, N : 2 * N], B[2 * i + 1, :])
 
     return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def renamed(rows, N=16):
+    """``b`` becomes another name of the memory of ``a``."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "int32"), B: T.Tensor((N, N), "uint32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "int32")
+            b = T.alloc_ub((N, N), "uint32")
+            with T.Scope("V"):
+                T.copy(A[0:rows, :], a[0:rows, :])
+                T.reinterpretcast(b, a, "uint32_t")
+                T.copy(b, B)
+
+    return main
