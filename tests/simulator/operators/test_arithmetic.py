@@ -109,6 +109,11 @@ def test_sizes_that_do_not_agree_are_named(call: Any, name: str) -> None:
         call(f"tile.{name}", **arguments)
 
 
+def test_only_the_second_source_may_be_larger(call: Any) -> None:
+    with pytest.raises(SimulatorError, match=r"\[2, 4\] \(8 elements\) does not fit \[4\]"):
+        call("tile.add", dst=np.zeros(4, np.float32), src0=X, src1=X)
+
+
 def test_element_types_that_do_not_agree(call: Any) -> None:
     with pytest.raises(SimulatorError, match="float16 and float32"):
         call("tile.add", dst=blank(X), src0=X.astype(np.float16), src1=1.0)
