@@ -88,7 +88,7 @@ class Access:
         for i, size in zip(index, array.shape, strict=True):
             if not 0 <= i < size:
                 if number in self.checked:
-                    return array.dtype.type(0)
+                    return np.zeros((), array.dtype)[()]
                 self.outside(number, array, index, (1,) * len(index), site)
         self.touch(number, array, index, "r", site)
         value = array[index]
@@ -115,7 +115,9 @@ class Access:
             broadcast = np.broadcast_arrays(*safe, lanes)
             self.touch(number, array, tuple(i[broadcast[-1]] for i in broadcast[:-1]), "r", site)
             if number in self.checked:
-                return np.where(broadcast[-1], array[tuple(broadcast[:-1])], array.dtype.type(0))
+                values = np.array(array[tuple(broadcast[:-1])])
+                values[~broadcast[-1]] = np.zeros((), array.dtype)
+                return values
         return array[safe]
 
     def scatter(self, number: int, array: np.ndarray, index: Index, value: Any, mask: Any, site: int) -> None:
