@@ -142,15 +142,29 @@ def _wait_for_end(pid: int) -> None:
 
 
 def test_the_time_of_a_kernel_is_its_own() -> None:
-    slow = MIGRATED.replace("import numpy as np\n", "import numpy as np, time\n", 1).replace(
-        "    @T.prim_func",
-        "    while rows == 64 and __name__ != '__main__':\n        time.sleep(0.1)\n\n    @T.prim_func",
-    )
+    multiply = "            T.tile.mul(x, x, factor)\n"
+    slow = MIGRATED.replace(multiply, multiply + "            for _ in T.serial(10 ** 8):\n    " + multiply)
     result = by_script(SCRIPT, slow, apart, timeout=6.0)
     assert not result.ok
     found = next(d for d in result.diagnostics if d.code == "TL911")
     assert found.kernel == "scale.main"
     assert [k.status for k in result.kernels] == ["not verified"]
+
+
+def test_a_new_file_without_a_script() -> None:
+    """The kernels are found by name, and called with the arguments of the old script."""
+    result = by_script(SCRIPT, MIGRATED.replace(MAIN, ""))
+    assert result.ok, result.diagnostics
+    assert result.kernels[0].verified is not None
+    assert not by_script(SCRIPT, MIGRATED.replace(MAIN, "").replace("factor)", "factor * 2.0)")).ok
+
+
+def test_a_new_script_with_other_arguments() -> None:
+    """Its own launch is another one, so the old one is repeated by name."""
+    other = MIGRATED.replace("scale(64)(x)", "scale(64, 0.25)(x)").replace("x * 0.5", "x * 0.25")
+    result = by_script(SCRIPT, other)
+    assert result.ok, result.diagnostics
+    assert [c.call for c in result.comparisons] == ["scale(rows=64, factor=0.5)"]
 
 
 def test_the_arguments_of_scripts() -> None:

@@ -5,7 +5,7 @@ Everything that happens is told as an event, a dict that can be written as JSON:
 - ``begin``: libraries are loaded, the file's own code begins
 - ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
 - ``launched`` with ``kernel``, ``line``: the old kernel has run
-- ``comparison``: the fields of a ``Comparison``; ``pending`` with ``number``: this launch has still to be compared
+- ``comparison``: the fields of a ``Comparison``, and the ``number`` of the recorded launch
 - ``problem`` with ``code``, ``message``, and as far as known ``kernel``, ``factory``, ``line`` and the ``side``, old or
   new, that it is about; the kernel cannot be verified
 - ``hazard`` with ``message``, ``kernel``: the old kernel has one, and ran on
@@ -32,11 +32,12 @@ from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.standin.jit import Factory
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
+from tl2npu.verified import Comparison
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.drawing import draw
 from tl2npu.verify.launching import CannotBuild, allocate, build, named
 from tl2npu.verify.loading import Source, execute, torch_importable
-from tl2npu.verify.naming import line_of, name_of
+from tl2npu.verify.naming import call_of, line_of, name_of
 from tl2npu.verify.recording import Arrays, Recorder, Recording, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, same_inputs
 from tl2npu.verify.sessions import Observed, observe
@@ -51,13 +52,13 @@ Keep = Callable[[Any, Arrays, dict[str, Any], Callable[[], None]], None]
 
 @dataclass(frozen=True)
 class Job:
-    """``folder`` holds the recorded launches, ``pending`` the numbers of those that a script has to repeat."""
+    """``folder`` holds the recorded launches, ``done`` the numbers of those that have been compared already."""
 
     task: Literal["record", "replay", "script"]
     source: Source
     settings: Settings
     folder: str
-    pending: tuple[int, ...] = ()
+    done: tuple[int, ...] = ()
 
 
 def run(job: Job, emit: Emit) -> None:
@@ -183,18 +184,19 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
 def _replay(job: Job, emit: Emit) -> int:
     """Repeat recorded launches with the new file's kernels, found by factory name and arguments."""
     judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
-    quiet: Emit = emit if job.settings.calls else lambda _: None  # a script that is no module is run as one later
     with installed(judge.actual.session):
         emit({"event": "begin"})
-        module = _load(job.source, job.settings, quiet)
-        for recording in recordings.load(Path(job.folder)):
-            function = getattr(module, recording.factory, None) if module is not None else None
+        module = _load(job.source, job.settings, emit)
+        for recording in recordings.load(Path(job.folder)) if module is not None else ():
+            if recording.number in job.done:
+                continue
+            function = getattr(module, recording.factory, None)
             eager = isinstance(function, Factory) and function.eager and not job.settings.calls
             if function is None or eager or recording.arguments is None:
-                if job.settings.calls:
-                    text = f"{job.source.shown} has no factory {recording.factory!r} that could be called again"
-                    _problem(emit, UNVERIFIED, text, recording.kernel)
-                emit({"event": "pending", "number": recording.number})
+                text = f"{job.source.shown} has no factory {recording.factory!r} that could be called again"
+                if not job.settings.calls:
+                    text += ", and as a script it does not launch this kernel as the old one does"
+                _problem(emit, UNVERIFIED, text, recording.kernel)
                 continue
             assert module is not None
             emit({"event": "start", "kernel": recording.kernel})
@@ -208,25 +210,24 @@ def _replay(job: Job, emit: Emit) -> int:
                 text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
                 _problem(emit, FAULTY, text, recording.kernel, side="new")
             else:
-                emit({"event": "comparison", **asdict(judge.compare(recording, compiled))})
+                _compared(emit, recording, judge.compare(recording, compiled))
             emit({"event": "stop"})
     return 0
 
 
 def _script(job: Job, emit: Emit) -> int:
-    """Run the new file as a script; launches that are still to be compared are paired by their order."""
+    """Run the new file as a script. Its launches are compared with the recorded ones that are of the same turn of the
+    same kernel, with the same arguments."""
     judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
     observed = _observe(job, arithmetic="precise")
-    waiting: dict[tuple[str, int], Recording] = {}
-    for recording in recordings.load(Path(job.folder)) if job.pending else ():
-        if recording.number in job.pending:
-            waiting[recording.kernel, recording.turn] = recording
+    waiting = {(r.kernel, r.turn, r.call): r.number for r in recordings.load(Path(job.folder))}
     turns: dict[str, int] = {}
 
     def repeat(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
         turn = turns[name] = turns.get(name, -1) + 1
-        recording = waiting.pop((name, turn), None)
+        number = waiting.pop((name, turn, call_of(compiled)), None)
+        recording = None if number is None else recordings.load_one(Path(job.folder), number)
         emit({"event": "start", "kernel": name})
         same = recording is not None and judge.precise and same_inputs(recording, arrays, scalars)
         observed.clear()
@@ -239,17 +240,17 @@ def _script(job: Job, emit: Emit) -> int:
             _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
         if recording is not None:
             done = Outcome(recordings.copies(arrays), writers=observed.writers) if same else None
-            emit({"event": "comparison", **asdict(judge.compare(recording, compiled, done))})
+            _compared(emit, recording, judge.compare(recording, compiled, done))
         emit({"event": "stop"})
 
     observed.session.recorder = repeat
     with installed(observed.session):
         emit({"event": "begin"})
-        code = _as_script(job.source, job.settings, emit, "new")
-    for recording in waiting.values():
-        text = f"the new script does not launch {recording.kernel} as often as the old one"
-        _problem(emit, UNVERIFIED, text, recording.kernel)
-    return code
+        return _as_script(job.source, job.settings, emit, "new")
+
+
+def _compared(emit: Emit, recording: Recording, comparison: Comparison) -> None:
+    emit({"event": "comparison", **asdict(comparison), "number": recording.number})
 
 
 def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> int:

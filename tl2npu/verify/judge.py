@@ -32,7 +32,8 @@ class Findings:
     launched: dict[str, int] = field(default_factory=dict)
     scripts: list[ScriptCheck] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    pending: list[int] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+    launches: int = 0
     broken: bool = False
     """A job did not come to its end."""
 
@@ -50,10 +51,10 @@ class Findings:
                 self.notes.append(event["text"])
             elif kind == "launched":
                 self.launched[event["kernel"]] = event["line"]
-            elif kind == "pending":
-                self.pending.append(event["number"])
+                self.launches += 1
             elif kind == "comparison":
                 self.comparisons.append(_comparison(event))
+                self.done.append(event["number"])
         self.broken = self.broken or ended.code is None
         if ended.overdue is not None:
             what = ended.overdue or f"the code of {who} around its kernels"
@@ -86,12 +87,13 @@ def verify(
         findings.take(ended, settings.timeout, old.shown)
         if not settings.calls:
             findings.scripts.append(ScriptCheck("old", ended.code, ended.output))
-        if findings.launched:
-            findings.take(runner(Job("replay", new, settings, folder)), settings.timeout, new.shown)
         if not settings.calls and ended.code == 0 and ended.overdue is None:
-            ended = runner(Job("script", new, settings, folder, tuple(findings.pending)))
+            ended = runner(Job("script", new, settings, folder))
             findings.take(ended, settings.timeout, new.shown)
             findings.scripts.append(ScriptCheck("new", ended.code, ended.output))
+        if len(findings.done) < findings.launches and not findings.broken:
+            again = Job("replay", new, settings, folder, tuple(findings.done))
+            findings.take(runner(again), settings.timeout, new.shown)
     return _judged(result, findings, kernels, _to_prove(kernels, old.text, new.text, changed))
 
 

@@ -111,8 +111,13 @@ class Recorder:
 def load(folder: Path) -> Iterator[Recording]:
     """The recorded launches in order, one in memory at a time."""
     for path in sorted(folder.glob("*.launch")):
-        with path.open("rb") as file:
-            yield pickle.load(file)  # written by this program a moment ago, into a folder of its own
+        yield load_one(folder, int(path.stem))
+
+
+def load_one(folder: Path, number: int) -> Recording:
+    """One recorded launch."""
+    with (folder / f"{number:06}.launch").open("rb") as file:
+        return pickle.load(file)  # type: ignore[no-any-return]  # written a moment ago, into a folder of its own
 
 
 def copies(arrays: Arrays) -> Arrays:
