@@ -88,6 +88,13 @@ def test_duplicates(kernels: Any, form: str) -> None:
     assert {h.kind for h in kernels.report.hazards if h.severity == "note"} == ({"WAW"} if form == "blocks" else set())
 
 
+@pytest.mark.parametrize("own", BOTH)
+def test_reading_back_after_the_twin_has_written(kernels: Any, own: bool) -> None:
+    """Both have written the same when a core reads: its own write comes before it, the twin's does not."""
+    kernels.run("twins_read_back", X[:16], own=own)
+    assert kernels.kinds() == (set() if own else {"RAW"})
+
+
 @pytest.mark.parametrize("plain", BOTH)
 def test_atomics_are_not_in_conflict_with_each_other(kernels: Any, plain: bool) -> None:
     kernels.run("atomics", X[:32], X[:16].copy(), plain=plain)

@@ -102,10 +102,11 @@ def test_matrix(kernels: Any, present: tuple[bool, ...]) -> None:
     assert found == {key for key, value in right.items() if not value}
 
 
+@pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("fence", [False, True])
-def test_gemm_v0_orders_its_own_pipes(kernels: Any, fence: bool) -> None:
+def test_gemm_v0_orders_its_own_pipes(kernels: Any, fence: bool, each: bool) -> None:
     a = X[:48].astype(np.float16)
-    kernels.run("product", np.ascontiguousarray(a.T), a, fence=fence)
+    kernels.run("product", np.ascontiguousarray(a.T), a, fence=fence, each=each)
     assert not kernels.report.errors
     notes = {h.kind for h in kernels.report.hazards}
     assert notes == ({"redundant-flag"} if fence else set())

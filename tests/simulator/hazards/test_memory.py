@@ -22,7 +22,7 @@ def kernels(watch: Any) -> Any:
 
 
 WRONG = {"stored", "nothing", "accumulate", "columns", "scalar", "parallel stored"}
-RIGHT = {"copied", "part", "rows", "inside", "parallel", "twice"}
+RIGHT = {"copied", "part", "rows", "inside", "parallel", "printed", "twice"}
 
 
 @pytest.mark.parametrize("form", sorted(WRONG | RIGHT))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tl2npu.dialects.ascend import OPERATORS
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Load
 from tl2npu.simulator.ir.expr import walk as parts
@@ -39,6 +41,8 @@ class Step:
     moves: bool = False
     operands: dict[int, tuple[str, bool]] = field(default_factory=dict)
     parallel: bool = False
+    prints: bool = False
+    """For a person to look at: what it reads decides nothing."""
     rebinds: int = -1
     """The number of the buffer whose name the operator gives to other memory."""
 
@@ -65,7 +69,9 @@ def step_of(stmt: Stmt, parallel: bool) -> Step:
     known = meaning(stmt.name, False)
     renamed = stmt.args.get(known.rebinds) if known is not None and known.rebinds else None
     rebinds = renamed.buffer.number if isinstance(renamed, Region) else -1
-    return Step(stmt.site, stmt.name, pipe, moves=moves, parallel=parallel, rebinds=rebinds)
+    listed = OPERATORS.get(stmt.name)
+    prints = listed is not None and listed.kind is Kind.DEBUG
+    return Step(stmt.site, stmt.name, pipe, moves=moves, parallel=parallel, prints=prints, rebinds=rebinds)
 
 
 def _matrix(stmt: Op) -> dict[int, tuple[str, bool]]:

@@ -213,7 +213,7 @@ class Watched(Access):
         if kind == "r":
             self.step_reads = True
         cells = self._cells(number, array)
-        if cells is None:
+        if cells is None or (self.step.prints and site == self.step_site):
             return
         if self.writes and site != self.step_site:
             self.flush()

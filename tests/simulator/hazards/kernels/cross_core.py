@@ -263,3 +263,31 @@ def barrier_of_all(place, N=16, blocks=2):
                 T.copy(u, C[cid * N + vid * (N // 2), 0])
 
     return main
+
+
+@tilelang.jit(out_idx=[1], workspace_idx=[2], pass_configs=CONFIGS)
+def twins_read_back(own, N=16):
+    """Both vector cores (or one of them) write one tile, wait for the cube, which knows nothing of it, and read it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((2, N, N), "float32"), workspace: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_L1((N, N), "float32")
+            u = T.alloc_ub((N, N), "float32")
+            with T.Scope("V"):
+                T.set_cross_flag("MTE3", 1)
+                T.copy(A, u)
+                if own:
+                    T.copy(u, workspace)
+                else:
+                    if vid == 1:
+                        T.copy(u, workspace)
+                T.wait_cross_flag(0)
+                T.copy(workspace, u)
+                T.copy(u, B[vid, :, :])
+            with T.Scope("C"):
+                T.wait_cross_flag(1)
+                T.copy(A, a)
+                T.set_cross_flag("MTE2", 0)
+
+    return main

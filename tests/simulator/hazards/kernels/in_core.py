@@ -172,8 +172,11 @@ def matrix(loaded, moved, computed, l1_free, l0_free, out_free, N=16):
 
 
 @tilelang.jit(out_idx=[2])
-def product(fence, N=16):
-    """``gemm_v0`` waits for loads and stores itself, so nothing is needed around it; ``fence`` is superfluous."""
+def product(fence, each=False, N=16):
+    """``gemm_v0`` waits for loads and stores itself, so nothing is needed around it; ``fence`` is superfluous.
+
+    ``each``: the sum so far is stored in each round.
+    """
 
     @T.prim_func
     def main(A: T.Tensor((N, 3 * N), "float16"), B: T.Tensor((3 * N, N), "float16"), C: T.Tensor((N, N), "float32")):
@@ -192,6 +195,8 @@ def product(fence, N=16):
                     if fence:
                         T.set_flag("m", "fix", 1)
                         T.wait_flag("m", "fix", 1)  # product: superfluous
+                    if each:
+                        T.copy(c, C)
                 T.copy(c, C)
 
     return main

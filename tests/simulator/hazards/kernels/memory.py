@@ -60,6 +60,8 @@ def tile(form, N=16):
                     for i, j in T.Parallel(N, N):
                         b[i, j] = a[i, j] * 2.0
                     T.copy(b, B)
+                if form == "printed":
+                    T.dump_tensor(b, 1, N * N, (N, N))
                 if form == "twice":  # the gap is filled in between
                     T.copy(A[8:16, :], a[8:16, :])
                     T.tile.exp(b, a)
