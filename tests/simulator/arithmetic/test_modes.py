@@ -10,6 +10,7 @@ import pytest
 from tests.simulator.kernels import load
 from tl2npu.simulator.arithmetic.algebraic import Algebraic
 from tl2npu.simulator.arithmetic.structure import Structure
+from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.standin.session import Session
 
 GEMM = """
@@ -113,3 +114,35 @@ def test_what_nobody_wrote_goes_through_products_and_sums() -> None:
     assert unwritten(Structure.matmul(x, y.T, "float32")) == [[True, True], [False, True]]
     assert unwritten(Structure.sum(x, 1)) == [True, False]
     assert unwritten(Structure.add(x, y)) == [[False, True, False], [False, False, True]]
+
+
+VIEWS = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def factory(dtype):
+    @T.prim_func
+    def main(X: T.Tensor((4, 8), "float16"), Y: T.Tensor((32,), "float16")):
+        with T.Kernel(1, threads=32) as bx:
+            x = T.alloc_shared((4, 8), "float16")
+            T.copy(X, x)
+            flat = T.view(x, (32,), dtype)
+            flat[5] = flat[6]
+            T.copy(x, Y)
+    return main
+"""
+
+
+def test_a_view_of_another_shape_shares_memory() -> None:
+    x, y = np.arange(32, dtype=np.float16).reshape(4, 8), np.zeros(32, np.float16)
+    load(VIEWS.replace("T.copy(x, Y)", "T.copy(flat, Y)"), Session(arithmetic=Algebraic()))["factory"]("float16")(x, y)
+    assert y.tolist() == [*range(5), 6, *range(6, 32)]
+
+
+@pytest.mark.parametrize("mode", [Algebraic, Structure])
+def test_a_view_of_the_bits_of_floats_is_refused(mode: Any) -> None:
+    x, y = np.arange(32, dtype=np.float16).reshape(4, 8), np.zeros(32, np.float16)
+    text = VIEWS.replace("T.copy(x, Y)", "T.copy(x[0, 0:8], Y[0:8])")
+    with pytest.raises(SimulatorError, match="bits of floats"):
+        load(text, Session(arithmetic=mode()))["factory"]("int16")(x, y)

@@ -95,9 +95,10 @@ class Runner:
         borrowed = frozenset(n for c in programs for n in c.emitter.borrowed)
         bodies = [body for _, _, body in self.program.cores]
         lent = dict(arrays)
-        for number in borrow.factors(bodies, not self.launch.is_npu, borrowed) if borrowed else ():
-            if number in arrays and blocks * sum(c.count * c.emitter.moved[number] for c in programs) >= arrays[number].size:
-                lent[number] = self.arithmetic.factor(arrays[number])
+        for tensor in borrow.factors(bodies, not self.launch.is_npu, borrowed) if borrowed else ():
+            moved = blocks * sum(c.count * c.emitter.moved[tensor] for c in programs)
+            if tensor in arrays and moved >= arrays[tensor].size:
+                lent[tensor] = self.arithmetic.factor(arrays[tensor])
         return lent
 
     def _ranges(self, count: int) -> dict[Var, tuple[int, int]]:
@@ -128,9 +129,9 @@ class Runner:
         source, space = emitter.program(signature, body)
         if self.program.checks and not self.launch.is_npu:
             self.checked |= {n for n, b in emitter.buffers.items() if b.memory == "global"}
-        for number, buffer in emitter.buffers.items():
-            self.names.setdefault(number, buffer.name)
-            self.buffers.setdefault(number, buffer)
+        for buffer in emitter.buffers.values():
+            self.names.setdefault(buffer.number, buffer.name)
+            self.buffers.setdefault(buffer.number, buffer)
         views = [b for b in emitter.buffers.values() if b not in signature]
         for buffer in views:
             if buffer.alias is None:
@@ -139,12 +140,11 @@ class Runner:
             head, _, rest = source.partition("\n")
             lines = []
             for buffer in _by_alias(views):
-                space[f"dt{buffer.number}"] = self.arithmetic.storage(buffer.dtype)
                 shape = ", ".join(emitter.code(d) for d in buffer.shape)
                 lines.append(
-                    f"    b{buffer.number} = _view(b{buffer.alias.number}, ({shape},), dt{buffer.number})"  # type: ignore[union-attr]
+                    f"    b{buffer.number} = _view(b{buffer.alias.number}, ({shape},), {buffer.dtype!r})"  # type: ignore[union-attr]
                 )
-            space["_view"] = _view
+            space["_view"] = functools.partial(_view, self.arithmetic)
             source = "\n".join([head, *lines, rest])
         exec(compile(source, f"<{self.launch.site}:{kind}>", "exec"), space)
         used = set(emitter.buffers) | {b.alias.number for b in views if b.alias is not None}
@@ -286,5 +286,9 @@ def _by_alias(views: list[Buffer]) -> list[Buffer]:
     return sorted(views, key=lambda b: b.number)
 
 
-def _view(array: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    return array.reshape(-1).view(dtype).reshape(shape)
+def _view(arithmetic: Any, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """The same memory with another shape or element type. Raises SimulatorError where that would be a copy."""
+    view: np.ndarray = arithmetic.same_bits(array, dtype).reshape(shape)
+    if view.size and not np.may_share_memory(view, array):
+        raise SimulatorError("a view of a tensor that is not dense")
+    return view
