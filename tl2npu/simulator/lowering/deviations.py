@@ -17,9 +17,9 @@ from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.uses import buffers
 
 
-def deviate(body: list[Stmt]) -> list[Stmt]:
-    """The program as the compiler reads it."""
-    return _Deviations().block(body)
+def deviate(body: list[Stmt], packs: bool = True) -> list[Stmt]:
+    """The program as the compiler reads it. ``packs``: some columns of a tile are loaded and stored packed."""
+    return _Deviations(packs=packs).block(body)
 
 
 def check_inference(body: list[Stmt], shared: set[int]) -> None:
@@ -65,6 +65,7 @@ def check_parts_of_l1(body: list[Stmt]) -> None:
 
 @dataclass(eq=False)
 class _Deviations(Copier):
+    packs: bool = True
     nest: Parallel | None = None
     flat: set[str] = field(default_factory=set)
 
@@ -122,7 +123,7 @@ class _Deviations(Copier):
             tile, tensor = stmt.args.get(ub), stmt.args.get(gm)
             if not isinstance(tile, Region) or not isinstance(tensor, (Region, Load)):
                 continue
-            if tensor.buffer.memory == "global" and _columns(tile):
+            if self.packs and tensor.buffer.memory == "global" and _columns(tile):
                 return self._packed(stmt, ub, tile, gm, tensor)
         return [self.copy(stmt)]
 

@@ -58,7 +58,9 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
         body = Copier().block(launch.body)
     if reading == ACTUAL:
         check_parts_of_l1(body)
-        body = deviate(body)
+        # Target pto keeps the row stride in its own copy; packing was measured there in Developer mode only.
+        expert_pto = kernel.attrs.get("target") == "pto" and launch.threads is None
+        body = deviate(body, packs=not expert_pto)
     workspaces = reduce_workspaces(body, launch, split, reading == ACTUAL, gathered)
     if reading == ACTUAL:
         body = drop_remainders(body)

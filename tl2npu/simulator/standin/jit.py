@@ -46,11 +46,13 @@ class JITKernel:
         pass_configs: Any = None,
         factory: str = "",
         arguments: dict[str, Any] | None = None,
+        target: Any = None,
     ) -> None:
         self.session = session
         self.prim_func = func
         self.kernel = func.kernel
         self.kernel.configs = {str(k): v for k, v in (pass_configs or {}).items()}
+        self.kernel.attrs["target"] = str(target or "auto")
         params = self.kernel.params
         self.out_idx = indices(out_idx, len(params))
         self.workspace_idx = indices(workspace_idx, len(params))
@@ -211,6 +213,7 @@ class Factory:
             self.options.get("pass_configs"),
             self.function.__name__,
             arguments,
+            self.options.get("target"),
         )
 
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
@@ -296,7 +299,13 @@ def compile_(session: Session) -> Callable[..., JITKernel]:
         if not isinstance(func, PrimFunc):
             raise TypeError(f"tilelang.compile needs a prim_func, not {type(func).__name__}")
         return JITKernel(
-            session, func, out_idx, options.get("workspace_idx"), options.get("pass_configs"), func.__name__
+            session,
+            func,
+            out_idx,
+            options.get("workspace_idx"),
+            options.get("pass_configs"),
+            func.__name__,
+            target=options.get("target"),
         )
 
     return compile
