@@ -90,7 +90,7 @@ def through_memory(first, N=16):
 
 @tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
 def matrix(init, loaded, stored, N=16):
-    """``loaded`` rows of A; ``stored`` rows of the product."""
+    """The last rows: ``loaded`` of A, ``stored`` of the product."""
 
     @T.prim_func
     def main(A: T.Tensor((N, N), "float16"), B: T.Tensor((N, N), "float32")):
@@ -99,14 +99,14 @@ def matrix(init, loaded, stored, N=16):
             b = T.alloc_L1((N, N), "float16")
             c = T.alloc_L0C((N, N), "float32")
             with T.Scope("C"):
-                T.copy(A[0:loaded, :], a[0:loaded, :])
+                T.copy(A[0:loaded, :], a[N - loaded : N, :])  # a load from the first row on would clear the tile
                 T.copy(A, b)
                 for k in T.serial(2):
                     if init == "first":
                         T.gemm_v0(a, b, c, init=(k == 0))
                     if init == "never":
                         T.gemm_v0(a, b, c)
-                T.copy(c[0:stored, :], B[0:stored, :])
+                T.copy(c[N - stored : N, :], B[0:stored, :])
 
     return main
 
