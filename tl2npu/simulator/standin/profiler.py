@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tl2npu.simulator.standin.testing import torch_assert_close
+
 
 class Profiler:
     """What ``get_profiler`` gives. Checks are made, nothing is timed: latencies are 1.0 ms by definition."""
@@ -40,18 +42,23 @@ class Profiler:
         return result
 
     def assert_allclose(
-        self, reference: Callable[..., Any], input_tensors: Any = None, atol: float = 1e-2, rtol: float = 1e-2, **_: Any
+        self,
+        reference: Callable[..., Any],
+        input_tensors: Any = None,
+        atol: float = 1e-2,
+        rtol: float = 1e-2,
+        max_mismatched_ratio: float = 0.01,
+        **_: Any,
     ) -> None:
-        """Runs the kernel and the reference on the same inputs."""
-        import torch
-
+        """Runs the kernel and the reference on the same inputs; a share of the elements may differ by more, as with the
+        real profiler (tilelang/profiler/__init__.py:assert_allclose)."""
         inputs = input_tensors or self._get_inputs()
         expected = reference(*inputs)
         actual = self.kernel(*inputs)
         pairs = zip(expected, actual, strict=True) if isinstance(expected, (list, tuple)) else [(expected, actual)]
         for want, have in pairs:
             if want is not None:
-                torch.testing.assert_close(have.to(want.dtype), want, atol=atol, rtol=rtol)
+                torch_assert_close(have, want, rtol=rtol, atol=atol, max_mismatched_ratio=max_mismatched_ratio)
 
     manual_assert_close = assert_allclose
 

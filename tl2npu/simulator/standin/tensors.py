@@ -60,6 +60,8 @@ def blank(shape: tuple[int, ...], dtype: str, poison: Any, torch_wanted: bool) -
     if torch_wanted:
         import torch
 
+        if not hasattr(torch, dtype):
+            raise TypeError(f"torch has no tensors of {dtype}: the simulator cannot make one")
         tensor = torch.empty(shape, dtype=getattr(torch, dtype))
         array = array_of(tensor)
         array[...] = kind.type(poison)
