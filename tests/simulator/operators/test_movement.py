@@ -241,3 +241,14 @@ def test_products_of_other_shapes(call: Any) -> None:
         call("mma", A=wide, B=wide, C=np.zeros((4, 6), np.float32), init=True)
     with pytest.raises(SimulatorError, match="not in float16"):
         call("gemm_v0", A=wide, B=tall, C=np.zeros((4, 4), np.float16), init=True)
+
+
+def test_a_load_of_a_part_of_l1_clears_the_tile_where_it_begins(call: Any, region: Any) -> None:
+    """The first of several loads into one tile clears it, the others do not (common.h:57-73)."""
+    tile = np.full((2, 4, 6), 9, np.float32)
+    call("copy", src=region(GRID, (0, 0), (2, 6), "global"), dst=region(tile, (0, 0, 0), (1, 2, 6), "l1"))
+    call("copy", src=region(GRID, (3, 0), (1, 6), "global"), dst=region(tile, (0, 3, 0), (1, 1, 6), "l1"))
+    np.testing.assert_array_equal(tile[0], [*GRID[:2], [0] * 6, GRID[3]])
+    assert (tile[1] == 9).all()
+    call("copy", src=region(GRID, (2, 0), (4, 6), "global"), dst=region(tile, (1, 0, 0), (1, 4, 6), "l1"))
+    np.testing.assert_array_equal(tile[1], [GRID[2], GRID[3], [9] * 6, [9] * 6])

@@ -33,7 +33,9 @@ def copy(
 def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_below: bool) -> None:
     """Move the source region to the destination region. ``clip_below``: as a GPU does."""
     part = overlap(src, dst, clip_below)
-    if dst.memory != "global" and not part.full:
+    if dst.memory == "l1" and src.memory == "global":
+        _clear_tile(A, dst, part)
+    elif dst.memory != "global" and not part.full:
         whole = dst.view(dst.starts, part.dst_extents, "w")
         whole[...] = A.like(pad, whole)
     if part.empty:
@@ -48,6 +50,16 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
         else:
             values = A.cast(values, dst.dtype)
     target[...] = values if values.shape == target.shape else values.reshape(target.shape)
+
+
+def _clear_tile(A: Any, dst: Operand, part: Overlap) -> None:
+    """A load that fills less than the tile of L1 clears all of the tile before, if it begins where the tile begins; one
+    that begins elsewhere in it leaves what is there (common.h:57-73, ``need_clear``)."""
+    tile = (1,) * (dst.array.ndim - 2) + dst.array.shape[-2:]
+    if any(dst.starts) or part.target[1] == tile:
+        return
+    whole = dst.view((0,) * len(tile), tile, "w")
+    whole[...] = A.like(0, whole)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ class Copies(Windows):
             return None
         if _proper(source) != _proper(target) or not _proper(source):
             return None
+        if source.buffer.memory == "global" and target.buffer.memory == "l1" and not _all_of_tile(target):
+            return None  # clears the tile, or does not
         if source.dtype != target.dtype and not (dtypes.is_float(source.dtype) and dtypes.is_float(target.dtype)):
             return None
         return PlainCopy(source, target)
@@ -115,3 +117,9 @@ def _from(start: Load, other: Region) -> Region | None:
 
 def _proper(region: Region) -> list[object]:
     return [e for e in region.extents if e != 1]
+
+
+def _all_of_tile(target: Region) -> bool:
+    """True for a region that has the last two axes of its buffer whole."""
+    sides = list(zip(target.extents, target.buffer.shape, strict=True))[-2:]
+    return all(isinstance(e, int) and isinstance(s, int) and e == s for e, s in sides)
