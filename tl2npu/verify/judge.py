@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tl2npu.codes import CODES
+from tl2npu.migrate import check_text
+from tl2npu.options import Options
 from tl2npu.results import Diagnostic, Verified
 from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, VerifyResult
 from tl2npu.verify import process
@@ -94,6 +96,8 @@ def verify(
         if len(findings.done) < findings.launches and not findings.broken:
             again = Job("replay", new, settings, folder, tuple(findings.done))
             findings.take(runner(again), settings.timeout, new.shown)
+    if any(code == READINGS for c in findings.comparisons for code, _ in c.problems):
+        findings.comparisons = [_with_limits(c, new) for c in findings.comparisons]
     return _judged(result, findings, kernels, _to_prove(kernels, old.text, new.text, changed))
 
 
@@ -101,6 +105,21 @@ _NO_BACKEND = {
     "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; this version drives neither",
     "npu": "the backend npu needs an Ascend device with its tool kit; this version does not run kernels there",
 }
+
+
+def _with_limits(comparison: Comparison, new: Source) -> Comparison:
+    """A difference of the readings, with its likely reason: the limits of the compiler that the kernel does not keep."""
+    unsilenced = new.text.replace("tl2npu: ignore", "tl2npu: silenced")  # a silenced check may be the one that knows
+    found = [
+        f"{d.code} line {d.line}: {d.message}"
+        for d in check_text(unsilenced, new.path, Options()).diagnostics
+        if d.severity == "error" and d.kernel == comparison.kernel
+    ]
+    if not found:
+        return comparison
+    said = f"; limits that the kernel does not keep: {'; '.join(found)}"
+    problems = tuple((code, text + said if code == READINGS else text) for code, text in comparison.problems)
+    return replace(comparison, problems=problems)
 
 
 def _to_prove(kernels: list[Place], old: str, new: str, changed: Sequence[str] | None) -> set[str]:
