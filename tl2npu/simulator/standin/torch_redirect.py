@@ -52,6 +52,8 @@ def redirected() -> Iterator[None]:
                 kwargs = {**kwargs, "device": _cpu(device)}
             if name in ("cross_entropy", "nll_loss"):
                 args = tuple(_class_numbers(a) for a in args)
+            if name == "__setitem__" and isinstance(args[-1], torch.Tensor) and on_device(args[-1]):
+                args = (*args[:-1], args[-1].clone())  # the device copies a tensor onto itself, the CPU refuses
             half = _half(args) if name in _PRODUCTS and "out" not in kwargs else None
             if half is not None:
                 result = func(*(_wide(a) for a in args), **{k: _wide(v) for k, v in kwargs.items()}).to(half)
