@@ -108,7 +108,7 @@ _NO_BACKEND = {
 
 
 def _with_limits(comparison: Comparison, new: Source) -> Comparison:
-    """A difference of the readings, with its likely reason: the limits of the compiler that the kernel does not keep."""
+    """A difference of the readings, with its likely reason: the limits of the compiler that are not kept."""
     unsilenced = new.text.replace("tl2npu: ignore", "tl2npu: silenced")  # a silenced check may be the one that knows
     found = [
         f"{d.code} line {d.line}: {d.message}"
