@@ -138,9 +138,8 @@ def _index(buffer: Buffer, item: Any, axis: int) -> Value:
         raise TypeError(f"{buffer.name}: index {item!r} of axis {axis} is no integer")
     if isinstance(item, Expr) and not dtypes.is_integer(item.dtype):
         raise TypeError(f"{buffer.name}: the index of axis {axis} is {item.dtype}, not an integer")
-    if isinstance(item, int) and item < 0:
-        return binary("+", buffer.shape[axis], item)
-    return item
+    value: Value = item if isinstance(item, Expr) or item >= 0 else binary("+", buffer.shape[axis], item)
+    return value
 
 
 def difference(stop: Value, start: Value) -> Value:

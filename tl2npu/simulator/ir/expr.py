@@ -471,7 +471,7 @@ def rebuild(value: Any, change: Callable[[Expr], Any]) -> Any:
     elif isinstance(value, Cast):
         inner = rebuild(value.value, change)
         if inner is not value.value:
-            value = cast(value.dtype, inner)  # type: ignore[assignment]
+            value = cast(value.dtype, inner)
     elif isinstance(value, Call):
         args = tuple(rebuild(a, change) for a in value.args)
         if any(a is not b for a, b in zip(args, value.args, strict=True)):
