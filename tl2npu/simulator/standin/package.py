@@ -13,6 +13,7 @@ from typing import Any
 from tl2npu.simulator.frontend import language, types
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.standin import gpu_modules, jit, pass_config, profiler, testing, tuning
+from tl2npu.simulator.standin.platform import determine_platform
 from tl2npu.simulator.standin.session import Session
 
 ROOTS = ("tilelang", "tvm")
@@ -117,7 +118,7 @@ def modules(session: Session) -> dict[str, ModuleType]:
     found["tilelang.carver"] = _module("tilelang.carver", {f"{n}Template": tuning.Template for n in templates})
     found["tilelang.engine"] = _module("tilelang.engine", {"lower": root.compile})
     root.lower = root.compile  # type: ignore[attr-defined]
-    found["tilelang.utils.target"] = _module("tilelang.utils.target", {"determine_platform": lambda *_: "A3"})
+    found["tilelang.utils.target"] = _module("tilelang.utils.target", {"determine_platform": determine_platform})
     marks = ("requires_cuda", "requires_npu", "requires_rocm", "requires_package", "requires_llvm")
     found["tilelang.testing"] = _module(
         "tilelang.testing",
@@ -133,7 +134,7 @@ def modules(session: Session) -> dict[str, ModuleType]:
         "tilelang.profiler",
         {"do_bench": lambda function, *_, **__: (function(), 1.0)[1], "Profiler": profiler.Profiler},
     )
-    found["tilelang.utils"] = _module("tilelang.utils", {"determine_platform": lambda *_: "A3"})
+    found["tilelang.utils"] = _module("tilelang.utils", {"determine_platform": determine_platform})
     found["tilelang.math"] = _module("tilelang.math", {"next_power_of_2": root.next_power_of_2, "cdiv": root.cdiv})
     found["tvm"] = _module("tvm", {"DataType": types.DType})
     found["tvm.tir"] = _module(
