@@ -37,7 +37,7 @@ def any_vectorised(body: list[Stmt]) -> bool:
 
 
 def _store_form(stmt: Store, nest: Parallel) -> str:
-    if stmt.buffer.memory != "ub" and not isinstance(stmt.value, Load):
+    if stmt.buffer.memory not in ("ub", "global") and not isinstance(stmt.value, Load):
         return SCALAR
     if not _vector(stmt.value, nest, top=True):
         return SCALAR
@@ -72,7 +72,8 @@ def _vector(value: Value, nest: Parallel, top: bool = False) -> bool:
     if isinstance(value, Binary):
         if value.op not in _OPS or not isinstance(value.left, Expr) or isinstance(value.left, Const):
             return False  # a scalar on the left is a scalar loop (g3_sleft)
-        return dtypes.is_float(value.dtype) and _vector(value.left, nest) and _vector(value.right, nest)
+        whole = dtypes.is_float(value.dtype) or value.op != "/"  # sums of integers are vector instructions (i32add)
+        return whole and _vector(value.left, nest) and _vector(value.right, nest)
     return isinstance(value, Var) and all(value is not v for v in nest.vars)
 
 
