@@ -43,7 +43,7 @@ def developer(signature: str, body: str, threads: int | None = 2, blocks: int = 
     """A Developer-mode kernel ``main`` with the parameters of ``signature``; ``C`` is its output."""
     launch = f"threads={threads}, " if threads is not None else ""
     inner = textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 12)
-    count = len([p for p in signature.split("T.Tensor")[1:]])
+    count = signature.count("T.Tensor")
     return f"""{HEADER}
 @tilelang.jit(out_idx=[{count - 1}], pass_configs=ALL)
 def factory(M=32, N=64):
