@@ -183,6 +183,9 @@ def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **
 
     The exit code is the script's, or 1 if hazards are fatal and there was one.
     """
+    from tl2npu.verify.threads import one_thread
+
+    os.environ.update(one_thread())  # before NumPy is loaded
     from tl2npu.report import run as reports
     from tl2npu.verify.script import run_file
     from tl2npu.verify.settings import Settings

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from tl2npu.verify.job import Event, Job, run
+from tl2npu.verify.threads import one_thread
 
 _POLL = 0.03  # seconds
 _START_UP = 60.0  # seconds for Python and its libraries, which are not the user's
@@ -59,6 +60,7 @@ def apart(job: Job) -> Ended:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env=one_thread(),
             )
             try:
                 events, overdue = _watch(child, told, job.settings.timeout)
