@@ -59,7 +59,8 @@ def commands(text: str) -> list[list[str]]:
     """The words of every call of the program, in shell fences and between backquotes, without the program."""
     lines = [line for language, body in FENCE.findall(text) if language == "sh" for line in body.splitlines()]
     spans = SPAN.findall(FENCE.sub("", text))
-    calls = [re.split(r"(?:^|/)tl2npu ", code.split("#")[0])[1:] for code in (*lines, *spans)]
+    steps = [step.strip() for code in (*lines, *spans) for step in code.split("#")[0].split("&&")]
+    calls = [re.split(r"(?:^|/)tl2npu ", step)[1:] for step in steps]
     return [call[0].split() for call in calls if call]
 
 
@@ -91,9 +92,9 @@ def test_set_up_commands_can_be_extracted(word: str) -> None:
     assert f"'{word}'" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_set_up_command_migrates_the_shown_kernel() -> None:
+def test_set_up_command_migrates_and_verifies_the_shown_kernel() -> None:
     text = README.read_text(encoding="utf-8")
-    assert f"tl2npu migrate --diff {KERNEL}\n" in text
+    assert f"tl2npu migrate --diff {KERNEL} && .venv/bin/tl2npu verify {KERNEL} --case " in text
     assert f"({KERNEL})" in text
 
 
