@@ -6,6 +6,7 @@ import builtins
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import linecache
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
     the file may import later. Exceptions of the file, SystemExit too, pass through.
     """
     # Functions find their source by file name: the text is entered there, so that no file has to be written for it.
-    lines = source.text.splitlines(keepends=True)
+    lines = io.StringIO(source.text, newline=None).readlines()
     linecache.cache[source.shown] = (len(source.text), None, lines, source.shown)
     module = ModuleType(name)
     module.__file__ = source.path

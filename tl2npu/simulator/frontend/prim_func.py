@@ -70,7 +70,7 @@ def prim_func(function: Callable[..., Any] | None = None, **_: Any) -> Any:
 def parameters(function: Callable[..., Any]) -> list[Buffer | Var]:
     """The parameters of a prim_func, from its annotations. Raises TraceError for one without a known annotation."""
     function = inspect.unwrap(function)
-    node, first, _ = source_of(function)
+    node, first = source_of(function)
     site = Site(function.__code__.co_filename, first + node.lineno - 1)
     result = []
     for name, parameter in inspect.signature(function).parameters.items():

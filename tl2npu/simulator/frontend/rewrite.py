@@ -9,7 +9,6 @@ import __future__
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,7 +23,7 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     Raises TraceError for what is no plain function, or where its source cannot be found.
     """
     function = inspect.unwrap(function)
-    node, first, indent = source_of(function)
+    node, first = source_of(function)
     node.decorator_list = []
     node.returns = None
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
@@ -48,10 +47,6 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     module = ast.Module(body=[outer], type_ignores=[])
     ast.fix_missing_locations(module)
     ast.increment_lineno(module, first - 1)
-    for part in ast.walk(module):
-        if isinstance(part, (ast.stmt, ast.expr, ast.arg, ast.keyword)):
-            part.col_offset += indent
-            part.end_col_offset = (part.end_col_offset or 0) + indent
     space: dict[str, Any] = {}
     flags = function.__code__.co_flags & __future__.annotations.compiler_flag
     exec(compile(module, function.__code__.co_filename, "exec", flags, dont_inherit=True), {}, space)
@@ -65,8 +60,8 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     return result  # type: ignore[no-any-return]
 
 
-def source_of(function: Any) -> tuple[ast.FunctionDef, int, int]:
-    """The syntax tree of a function, its first line, and by how many columns its text was shifted left.
+def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
+    """The syntax tree of a function, and its first line; in the tree that is line 1.
 
     Raises TraceError where there is none: a lambda, a callable object, code without a source file.
     """
@@ -76,13 +71,26 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int, int]:
     place = Site(function.__code__.co_filename, function.__code__.co_firstlineno)
     try:
         lines, first = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
+        node = parsed(lines)
     except (OSError, TypeError, SyntaxError) as error:
         raise TraceError(f"the source of {name} cannot be read: {error}", place) from None
-    node = tree.body[0] if tree.body else None
     if not isinstance(node, ast.FunctionDef):
         raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions", place)
-    return node, max(first, 1), len(lines[0]) - len(lines[0].lstrip())
+    return node, max(first, 1)
+
+
+def parsed(lines: list[str]) -> ast.stmt | None:
+    """The statement that some lines of a file are; its first line is 1.
+
+    The lines may be indented, and comments in them less so than the code. Raises SyntaxError.
+    """
+    text = "".join(lines).replace("\r\n", "\n").replace("\r", "\n")
+    if not text[:1].isspace():
+        body = ast.parse(text).body
+        return body[0] if body else None
+    around = ast.parse("if True:\n" + text).body[0]
+    assert isinstance(around, ast.If)
+    return ast.increment_lineno(around.body[0], -1)
 
 
 def is_npu(function: Any) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.frontend import eager
 from tl2npu.simulator.frontend.prim_func import PrimFunc
+from tl2npu.simulator.frontend.rewrite import parsed
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents, solve
@@ -257,10 +257,10 @@ class Factory:
 def has_launch(function: Callable[..., Any]) -> bool:
     """True if the function itself has a ``with T.Kernel``: eager style."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        node = parsed(inspect.getsourcelines(function)[0])
     except (OSError, TypeError, SyntaxError):
         return False
-    pending: list[Any] = list(tree.body[0].body) if isinstance(tree.body[0], ast.FunctionDef) else []
+    pending: list[Any] = list(node.body) if isinstance(node, ast.FunctionDef) else []
     while pending:
         node = pending.pop()
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
