@@ -76,6 +76,7 @@ def test_the_whole_object() -> None:
 
 def test_every_key_is_documented(request: pytest.FixtureRequest) -> None:
     page = (Path(request.config.rootpath) / "docs" / "json.md").read_text(encoding="utf-8")
+    page = page[: page.index("## Proof")]  # what follows are the reports of verify and run
     documented = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
     keys: set[str] = set()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
+from tl2npu.verify.loading import torch_importable
 
 _counter = itertools.count()
 
@@ -29,12 +30,12 @@ ALL = {
 
 
 def load(text: str, session: Session | None = None) -> dict[str, Any]:
-    """Execute a script; its globals. Its source is kept where ``inspect`` finds it."""
+    """Execute a script; its globals. Its source is kept where ``inspect`` finds it; torch need not be there."""
     name = f"<kernel {next(_counter)}>"
     source = textwrap.dedent(text)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     space: dict[str, Any] = {"__name__": "kernel", "__file__": name}
-    with installed(session or Session()):
+    with installed(session or Session()), torch_importable():
         exec(compile(source, name, "exec", dont_inherit=True), space)
     return space
 
