@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from tl2npu.simulator.errors import UnsupportedOperator
 from tl2npu.simulator.frontend import language, types
 from tl2npu.simulator.ir import expr
+from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.standin import gpu_modules, jit, pass_config, profiler, testing, tuning
 from tl2npu.simulator.standin.platform import determine_platform
 from tl2npu.simulator.standin.session import Session
@@ -32,12 +34,20 @@ class _Anything(ModuleType):
 
 
 class _Inert:
-    """A name of the real package that means nothing here: it may be imported, called and asked for more names."""
+    """A name of the real package that means nothing here: it may be imported, called and asked for more names.
+
+    Raises:
+        UnsupportedOperator: a call of it is given a buffer of a kernel. What it does to the buffer is not known, and to
+            do nothing would give wrong numbers. Layouts may be made of buffers: they say where elements lie, not what
+            they are.
+    """
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
 
-    def __call__(self, *args: Any, **_: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if "layout" not in self.__name__.rpartition(".")[2] and any(map(_of_a_kernel, (*args, *named.values()))):
+            raise UnsupportedOperator(f"{self.__name__} is called with a buffer: it has no meaning in the simulator")
         if len(args) == 1 and callable(args[0]) and not isinstance(args[0], type):
             return args[0]  # a decorator
         return self
@@ -61,6 +71,11 @@ class _Inert:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}: nothing in the simulator>"
+
+
+def _of_a_kernel(value: Any) -> bool:
+    """Whether a value is a buffer of a kernel, a part of one or an element of one."""
+    return isinstance(value, (Buffer, Region, expr.Load))
 
 
 class _Language(ModuleType):

@@ -1,0 +1,42 @@
+"""docs/json.md names every key of the reports of verify and run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tl2npu.report import run, verify
+from tl2npu.results import Verified
+from tl2npu.verified import Comparison, Fault, KernelVerdict, LaunchReport, RunResult, ScriptCheck, VerifyResult
+
+VERDICT = KernelVerdict("f.main", 3, "verified", "", Verified("sim", 1, 0.0))
+COMPARISON = Comparison("f.main", "f(M=2)", ("C",), 0.0, (("TL907", "differs"),))
+VERIFIED = VerifyResult(
+    "a.py",
+    None,
+    "sim",
+    "precise",
+    kernels=(VERDICT,),
+    comparisons=(COMPARISON,),
+    scripts=(ScriptCheck("old", 0, "ok"),),
+)
+FAULT = Fault("RAW", "unordered", details={"memory": "GM"})
+RAN = RunResult("a.py", 0, "A2", "precise", (LaunchReport("f.main", {"M": 2}, {"A": "float16[2]"}, 0.1),), (FAULT,))
+
+
+def _keys(value: object) -> set[str]:
+    if isinstance(value, dict):
+        inner = {k for name, v in value.items() if name not in ("arguments", "tensors") for k in _keys(v)}
+        return set(value) | inner
+    return {k for item in value for k in _keys(item)} if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize("text", [verify.as_json(VERIFIED), run.as_json(RAN)], ids=["verify", "run"])
+def test_every_key_is_documented(text: str, request: pytest.FixtureRequest) -> None:
+    page = (Path(request.config.rootpath) / "docs" / "json.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", page[page.index("## Proof") :]))
+    assert len(_keys(json.loads(text))) > 8
+    assert _keys(json.loads(text)) <= named
