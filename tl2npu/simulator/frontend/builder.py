@@ -41,6 +41,8 @@ class Builder:
     Python itself turns."""
     npu: bool = True
     """Whose rules for names hold: the Ascend front end's, or the GPU's."""
+    lanes: list[tuple[Var, Any]] = field(default_factory=list)
+    """The loop variables of the open ``T.Parallel``s, each with its extent."""
     calls: list[OpCall] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
     """Values of ``T.const`` (eager style)."""

@@ -257,7 +257,7 @@ def annotate(name: str, annotation: Any, value: Any, given: bool, old: Callable[
 def store(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``."""
     if isinstance(target, Variable):
-        target = target.buffer
+        target, key = target.buffer, target.within(key)
     if not isinstance(target, Buffer):
         target[key] = value
         return

@@ -39,14 +39,20 @@ def _alloc(memory: str) -> Callable[..., Any]:
 
 
 def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: Any = None) -> Variable:
-    """``T.alloc_var(dtype, init)``: one scalar variable."""
+    """``T.alloc_var(dtype, init)``: one scalar variable. Inside of a ``T.Parallel`` each iteration has its own.
+
+    Raises UnsupportedOperator for one in a ``T.Parallel`` whose number of iterations is not a constant.
+    """
     builder = Builder.current()
-    buffer = Buffer("?", (1,), types.dtype_name(dtype), "var", line=builder.here().line)
+    lanes, extents = tuple(var for var, _ in builder.lanes), tuple(extent for _, extent in builder.lanes)
+    if not all(isinstance(extent, int) for extent in extents):
+        raise UnsupportedOperator("T.alloc_var in a T.Parallel whose extent is not a constant", builder.here())
+    buffer = Buffer("?", (*extents, 1), types.dtype_name(dtype), "var", line=builder.here().line)
     builder.add(Alloc(buffer))
     given = init if init is not None else next((a for a in args if not isinstance(a, str)), None)
     if given is not None:
-        builder.add(Store(buffer, (0,), builder.scalar(given, buffer.dtype)))
-    return variable(buffer)
+        builder.add(Store(buffer, (*lanes, 0), builder.scalar(given, buffer.dtype)))
+    return variable(buffer, lanes)
 
 
 def symbolic(name: Any, dtype: Any = "int32") -> Any:

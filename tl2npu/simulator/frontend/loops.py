@@ -93,8 +93,11 @@ class ParallelSpec(LoopSpec):
         if self.kind == "parallel":
             statement = Parallel(variables, self.extents, [])
             builder.add(statement)
+            outer = len(builder.lanes)
+            builder.lanes += zip(variables, self.extents, strict=True)
             with builder.inside(statement.body):
                 yield result
+            del builder.lanes[outer:]
         else:
             opened = 0
             for var, extent in zip(variables, self.extents, strict=True):

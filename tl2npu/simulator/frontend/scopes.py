@@ -58,12 +58,16 @@ class Variable(Load):
     """A name made by ``T.alloc_var``: reading it reads the variable, assigning to it stores."""
 
     def __getitem__(self, key: Any) -> Load | Region:
-        return index(self.buffer, key)
+        return index(self.buffer, self.within(key))
+
+    def within(self, key: Any) -> tuple[Any, ...]:
+        """The index into the buffer that ``variable[key]`` means: that of this iteration of a ``T.Parallel``."""
+        return (*self.indices[:-1], *(key if isinstance(key, (tuple, list)) else (key,)))
 
 
-def variable(buffer: Buffer) -> Variable:
-    """The variable that a buffer of one element in ``var`` memory is."""
-    return Variable(buffer, (0,) * buffer.ndim)
+def variable(buffer: Buffer, lanes: tuple[Any, ...] = ()) -> Variable:
+    """The variable that a buffer in ``var`` memory is: one element, or one for each of the iterations ``lanes``."""
+    return Variable(buffer, (*lanes, 0))
 
 
 def previous(reader: Reader) -> Any:
