@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tl2npu.simulator.errors import UnsupportedOperator
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
 
@@ -177,3 +178,32 @@ def test_the_tests_of_a_file(script: Script) -> None:
             script(text.format(outcome))
         sys.modules.pop("script", None)
         assert int(stopped.value.code or 0) == code
+
+
+def test_an_unknown_name_is_given_a_buffer(script: Script) -> None:
+    """To do nothing with a kernel's buffer would give wrong numbers; a layout made of one changes none."""
+    source = """
+        import numpy as np
+        import tilelang
+        import tilelang.language as T
+        from tilelang.cuda.intrinsics import make_mma_swizzle_layout
+        from tilelang.cuda.intrinsics.macro.mma_macro_generator import TensorCoreIntrinEmitter
+
+        emitter = TensorCoreIntrinEmitter(chunk=32)
+
+        @T.prim_func
+        def main(A: T.Tensor((8,), "float32"), B: T.Tensor((8,), "float32")):
+            with T.Kernel(1, threads=32) as bx:
+                S = T.alloc_shared((8,), "float32")
+                T.annotate_layout({S: make_mma_swizzle_layout(S)})
+                T.copy(A, S)
+                LINE
+                T.copy(S, B)
+
+        found = tilelang.compile(main, out_idx=[1])(np.ones(8, np.float32))
+    """
+    assert script(source.replace("LINE", "emitter.name()"))["found"].sum() == 8
+    with pytest.raises(UnsupportedOperator, match=r"TensorCoreIntrinEmitter.stmatrix is called with a buffer"):
+        script(source.replace("LINE", "emitter.stmatrix(S)"))
+    with pytest.raises(UnsupportedOperator, match=r"TensorCoreIntrinEmitter.mma is called with a buffer"):
+        script(source.replace("LINE", "emitter.mma(1, to=S[0:4])"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, types
 from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.frontend.kernel_frame import KernelFrame
