@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from tl2npu.simulator.frontend.types import NAMES
+from tl2npu.simulator.standin.inert import Inert
 
 
 @dataclass(frozen=True)
@@ -68,30 +69,8 @@ def torch_importable() -> Iterator[bool]:
             del sys.modules[name]
 
 
-class _Nothing:
+class _Nothing(Inert):
     """A name of torch: no value, so that nothing can be computed from it by mistake."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def __call__(self, *args: Any, **_: Any) -> Any:
-        if len(args) == 1 and callable(args[0]) and not isinstance(args[0], type):
-            return args[0]  # a decorator
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Nothing(f"{self.__name__}.{name}")
-
-    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
-        return (object,)
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        return None
 
     def __repr__(self) -> str:
         return f"<{self.__name__}: torch is not installed>"

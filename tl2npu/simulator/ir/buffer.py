@@ -34,7 +34,6 @@ class Buffer:
     alias: Buffer | None = None
     line: int = 0
     offset: Value = 0
-    default: Any = None
     shared: bool = False
     """Allocated with ``alloc_shared``: the compiler chose the memory."""
     number: int = field(default_factory=lambda: next(_numbers))

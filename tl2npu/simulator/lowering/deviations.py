@@ -5,7 +5,7 @@ Applied in the actual reading only, so that a kernel with such a form computes h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
@@ -67,7 +67,6 @@ def check_parts_of_l1(body: list[Stmt]) -> None:
 class _Deviations(Copier):
     packs: bool = True
     nest: Parallel | None = None
-    flat: set[str] = field(default_factory=set)
 
     def on_Parallel(self, stmt: Parallel) -> list[Stmt]:
         kind = parallel_forms.form(stmt)

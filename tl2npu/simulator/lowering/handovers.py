@@ -177,8 +177,6 @@ def _reads(stmt: Stmt, target: Buffer) -> bool:
         for value in values(inner):
             if any(load.buffer is target for load in loads(value)):
                 return True
-        if isinstance(inner, Store) and inner.buffer is target:
-            continue
     return False
 
 

@@ -1,7 +1,7 @@
 """Which memory ``alloc_shared`` and ``alloc_fragment`` buffers of an Ascend kernel are in.
 
 What an author means: a fragment is L0C, or L0A/L0B as an operand of ``T.mma``; a shared buffer is L1 if the cube reads
-it, else UB. (The compiler decides by a narrower rule, ascend_infer_buffer_scope.cc; see ``actual``.)
+it, else UB. (The compiler has a narrower rule, ascend_infer_buffer_scope.cc; see ``deviations.check_inference``.)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Load
 from tl2npu.simulator.ir.stmt import Alloc, Op, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.lowering.uses import buffers
 
 CUBE = {"l1", "l0a", "l0b", "l0c"}
 
@@ -70,13 +71,7 @@ def infer(body: list[Stmt]) -> set[int]:
         elif buffer.memory == "local":
             buffer.memory = "ub"
     for stmt in statements(body):
-        for buffer in _mentioned(stmt):
+        for buffer in buffers(stmt):
             if buffer.alias is not None:
                 buffer.memory = root(buffer).memory
     return {buffer.number for buffer in allocated if buffer.shared}
-
-
-def _mentioned(stmt: Stmt) -> Iterator[Buffer]:
-    from tl2npu.simulator.lowering.uses import buffers
-
-    return buffers(stmt)

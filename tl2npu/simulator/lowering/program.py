@@ -13,14 +13,13 @@ from tl2npu.simulator.ir.stmt import Launch, Stmt
 class Program:
     """``cores``: kind (``C``, ``V``, ``G``), how many of it a block has, statements. ``symbols``: free variables.
 
-    ``extra``: buffers that the lowering added (on-chip); ``workspaces``: tensors in global memory that it added.
+    ``workspaces``: tensors in global memory that it added.
     ``meets``: blocks wait for each other, so all have to run side by side.
     """
 
     launch: Launch
     cores: list[tuple[str, int, list[Stmt]]]
     symbols: list[Var] = field(default_factory=list)
-    extra: list[Buffer] = field(default_factory=list)
     workspaces: list[Buffer] = field(default_factory=list)
     meets: bool = False
     checks: bool = True

@@ -116,12 +116,12 @@ class Runner:
         bodies = [inner for _, _, inner in self.program.cores]
         found = {s.buffer: None for inner in bodies for s in statements(inner) if isinstance(s, Alloc)}
         shared = {w.number for w in self.program.workspaces}
-        allocated = [b for b in dict.fromkeys([*found, *self.program.extra]) if b.number not in shared]
+        allocated = [b for b in found if b.number not in shared]
         block_vars = [*self.launch.blocks, *([self.program.vid] if self.program.vid is not None else [])]
-        symbols = list(dict.fromkeys(self.program.symbols))
+        symbols = self.program.symbols
         signature: list[Any] = [*symbols, *block_vars, *self.parameters_once(symbols), *allocated]
         if direct:
-            emitter.written = frozenset(n for _, _, b in self.program.cores for n in borrow.writes(b, gpu))
+            emitter.written = frozenset(self.written)
             emitter.program(signature, body)
             borrowed = borrow.tiles(body, gpu, emitter.copied)
             changed, ranges = emitter.written, self._ranges(count)
@@ -210,6 +210,7 @@ class Runner:
         running: list[Running] = []
         index = tuple(reversed(block))
         known = {**values, **dict(zip(self.launch.blocks, index, strict=True))}
+        symbols, parameters = self.program.symbols, self.parameters_once(self.program.symbols)
         programs = self.unwatched if self.direct and self.unwatched is not None else self.cores
         for compiled in programs:
             for core_number in range(compiled.count):
@@ -217,12 +218,11 @@ class Runner:
                 access = self.access(core, watch)
                 pools = {m: np.full(size, POISON, np.uint8) for m, size in self.pool_sizes.items()}
                 local = [self.memory(b, known, b.number in compiled.needed, pools) for b in compiled.local]
-                symbols = list(dict.fromkeys(self.program.symbols))
                 arguments: list[Any] = [known[s] for s in symbols]
                 arguments += index
                 if compiled.vid is not None:
                     arguments.append(core_number if compiled.kind == "V" else 0)
-                for parameter in self.parameters_once(symbols):
+                for parameter in parameters:
                     arguments.append(arrays[parameter.number] if isinstance(parameter, Buffer) else values[parameter])
                 running.append((core, access, compiled.function(access, sync, *arguments, *local)))
         return running

@@ -15,6 +15,7 @@ from tl2npu.simulator.frontend import language, types
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.standin import gpu_modules, jit, pass_config, profiler, testing, tuning
+from tl2npu.simulator.standin.inert import Inert
 from tl2npu.simulator.standin.platform import determine_platform
 from tl2npu.simulator.standin.session import Session
 
@@ -33,7 +34,7 @@ class _Anything(ModuleType):
         return _Inert(f"{self.__name__}.{name}")
 
 
-class _Inert:
+class _Inert(Inert):
     """A name of the real package that means nothing here: it may be imported, called and asked for more names.
 
     Raises:
@@ -42,29 +43,10 @@ class _Inert:
             they are.
     """
 
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
     def __call__(self, *args: Any, **named: Any) -> Any:
         if "layout" not in self.__name__.rpartition(".")[2] and any(map(_of_a_kernel, (*args, *named.values()))):
             raise UnsupportedOperator(f"{self.__name__} is called with a buffer: it has no meaning in the simulator")
-        if len(args) == 1 and callable(args[0]) and not isinstance(args[0], type):
-            return args[0]  # a decorator
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Inert(f"{self.__name__}.{name}")
-
-    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
-        return (object,)
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        return None
+        return super().__call__(*args, **named)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"{self.__name__} is nothing in the simulator, and cannot be gone through")
