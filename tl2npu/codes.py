@@ -30,6 +30,12 @@ class Code:
 _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL101", "gpu-kernel", "error", "display-only",
      "GPU kernels are left as they are in this version; keep the file for a later one"),
+    # TL102 to TL109: eager kernels, several launches
+    # TL110 to TL129: names, types, macros, loops, jit, host
+    # TL130 to TL139: memories, products, launch
+    # TL140 to TL159: element-wise code
+    # TL160 to TL179: data movement, reductions, local storage
+    # TL180 to TL199: no equivalent, sizes
     ("TL201", "manual-vid-axis", "info", "safe",
      "launch with `threads=2` and bind one name: `as (cid)`"),
     ("TL202", "half-tile-extent", "info", "safe",

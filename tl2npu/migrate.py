@@ -18,7 +18,7 @@ from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
 from tl2npu.passes.job import Job, diagnostic
-from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, refuse_unreadable, traits
+from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
@@ -107,13 +107,12 @@ def _best_form(
         if line in leave:
             start.notes += leave[line]
             return _refused(start, line, kind.style, leave[line][0].message), start
-        if kind.style in ("gpu", "unknown"):
-            code = "TL101" if kind.style == "gpu" else "TL902"
-            text = "a GPU kernel" if kind.style == "gpu" else "a prim_func without a kernel launch"
-            raise Blocked(code, start.located.node, text)
+        if kind.style == "unknown":
+            raise Blocked("TL902", start.located.node, "a prim_func without a kernel launch")
         if kind.style == "developer":
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
-        refuse_unreadable(start)
+        if kind.style != "gpu":
+            refuse_unreadable(start)
     except Blocked as blocked:
         start.note(blocked.code, blocked.node, blocked.message, "error")
         style = "unknown" if blocked.code == "TL902" else traits(start).style
@@ -147,6 +146,8 @@ def _best_form(
 
 
 def _forms(kind: Traits, options: Options) -> list[str]:
+    if kind.style == "gpu":
+        return ["developer-threads1"] if options.threads == "1" else ["developer", "developer-threads1"]
     if kind.vector and options.threads == "1":
         return ["developer-threads1", "fallback"]
     return ["developer", "fallback"]
@@ -156,7 +157,9 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) ->
     """Build a form and check it. The original job stays as it is."""
     job = Job(start.original, start.file, start.key, start.options, start.elsewhere)
     try:
-        if form == "fallback":
+        if kind.style == "gpu":
+            gpu_form(job, 1 if form == "developer-threads1" else 2)
+        elif form == "fallback":
             fallback_form(job, kind)
         else:
             if kind.vector and not kind.cube and not kind.uses_vid:
@@ -206,10 +209,22 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
             "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
         )
         return f"{form}, because of {why}" if changed else f"nothing to do; the full form is blocked by {why}"
+    if kind.style == "gpu":
+        return _gpu_reason(reached, better)
     if not kind.vector:
         return "cube only: automatic passes, no threads"
     split = "threads=1" if reached.target == "developer-threads1" else "every tile is split by rows: threads=2"
     return split if kind.cube else f"vector only; {split}"
+
+
+def _gpu_reason(reached: Attempt, better: list[Attempt]) -> str:
+    launch = reached.job.kernel.launch
+    if launch is None or launch.threads is None:
+        return "cube only: no threads"
+    if reached.target == "developer":
+        return "every tile is split by rows: threads=2"
+    blocked = better[0].blocked if better else None
+    return f"threads=1, because of {blocked.code} line {blocked.line}: {blocked.message}" if blocked else "threads=1"
 
 
 def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target: str, reason: str) -> KernelResult:

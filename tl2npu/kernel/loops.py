@@ -17,6 +17,8 @@ _LOOPS = {
     "vectorized": "vectorized",
     "grid": "serial",
     "Unroll": "unroll",
+    "Serial": "serial",
+    "Vectorized": "vectorized",
 }
 
 Bounds = list[tuple[cst.BaseExpression | None, cst.BaseExpression, cst.BaseExpression | None]]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from tl2npu.dialects.ascend import lookup
+from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.kernel.bindings import (
     assigned_names,
@@ -48,6 +48,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
+from tl2npu.kernel.style import is_gpu_kernel
 from tl2npu.kernel.symbolic import Sym, const, var
 
 _MEMORY = {
@@ -74,8 +75,9 @@ def with_env(statements: list[Stmt], env: Env) -> list[Stmt]:
 class Reader:
     """Reads one kernel; use :func:`read_kernel`."""
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: Evaluator, *, is_gpu: bool = False) -> None:
         self.evaluator = evaluator
+        self.is_gpu = is_gpu
         self.names = evaluator.names
         self.buffers: dict[str, Buffer] = {}
         self.problems: list[tuple[cst.CSTNode, str, str]] = []
@@ -96,7 +98,9 @@ class Reader:
             if not (isinstance(value, Sym) and value == var(func.value)):
                 return None
         resolved = self.names.resolve(func)
-        return lookup(resolved) if resolved else None
+        if resolved is None:
+            return None
+        return (gpu.lookup(resolved) if self.is_gpu else None) or ascend.lookup(resolved)
 
     def block(self, statements: Sequence[cst.CSTNode], env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read a list of statements."""
@@ -446,7 +450,7 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kern
     ``outer`` holds what the module and the factory bind. The result always exists; what could not be read stands in
     ``Kernel.problems`` as (node, rule code, message) and in :class:`Opaque` statements.
     """
-    reader = Reader(evaluator)
+    reader = Reader(evaluator, is_gpu=is_gpu_kernel(node, evaluator.names))
     env = Env(outer)
     params: list[Buffer] = []
     scalars: dict[str, cst.Param] = {}
@@ -467,15 +471,21 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kern
 
 
 def _tensor(reader: Reader, param: cst.Param, env: Env, index: int) -> Buffer | None:
-    """A parameter annotated ``T.Tensor(shape, dtype)`` (or ``T.Buffer``); None for a scalar parameter."""
-    call = param.annotation.annotation if param.annotation else None
-    if not isinstance(call, cst.Call):
+    """A parameter annotated ``T.Tensor(shape, dtype)`` or ``T.Tensor[shape, dtype]`` (or ``T.Buffer``).
+
+    None for a scalar parameter.
+    """
+    written = param.annotation.annotation if param.annotation else None
+    if isinstance(written, cst.Subscript):
+        inside = [item.slice.value for item in written.slice if isinstance(item.slice, cst.Index)]
+        written = cst.Call(written.value, [cst.Arg(item) for item in inside])
+    if not isinstance(written, cst.Call):
         return None
-    op = reader.operator(call.func, env)
+    op = reader.operator(written.func, env)
     if op is None or op.kind is not Kind.TYPE:
         return None
-    values = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    positional = [arg.value for arg in call.args if arg.keyword is None]
+    values = {arg.keyword.value: arg.value for arg in written.args if arg.keyword is not None}
+    positional = [arg.value for arg in written.args if arg.keyword is None]
     shape = values.get("shape", positional[0] if positional else None)
     dtype = values.get("dtype", positional[1] if len(positional) > 1 else None)
     items = reader.evaluator.sequence(shape, env) if shape is not None else ()

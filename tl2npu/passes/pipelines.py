@@ -11,7 +11,7 @@ from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import ALL, COMBINE, CV_SYNC, SINGLE_CORE, read_configs
 from tl2npu.kernel.handover import traffic
-from tl2npu.kernel.model import Kernel, Memory, Op, Opaque, ScopeBlock, Side, Sync, children
+from tl2npu.kernel.model import Copy, Kernel, Memory, Op, Opaque, ScopeBlock, Side, Sync, children
 from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.rows import Rows
 from tl2npu.passes import (
@@ -31,6 +31,25 @@ from tl2npu.passes import (
     sync,
     tidy,
     unused,
+)
+from tl2npu.passes.gpu import allocations as gpu_allocations
+from tl2npu.passes.gpu import (
+    atomics,
+    element_copies,
+    elementwise,
+    fills,
+    grid,
+    hints,
+    homes,
+    jit,
+    local_memory,
+    loops,
+    macros,
+    pipelined,
+    reductions,
+    symbolic_sizes,
+    types,
+    unsupported,
 )
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in
@@ -157,3 +176,35 @@ def fallback_form(job: Job, kind: Traits) -> None:
         scratch.rename(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
+
+
+def gpu_form(job: Job, threads: int) -> None:
+    """A GPU kernel in Developer mode."""
+    before: Counter[str] = unused.name_counts(job)
+    unsupported.refuse(job)
+    macros.inline(job)
+    hints.drop(job)
+    types.to_strings(job)
+    symbolic_sizes.rename(job)
+    loops.normalise(job)
+    refuse_unreadable(job)
+    local_memory.to_buffers(job)
+    element_copies.to_copies(job)
+    atomics.to_tile(job)
+    homes.assign(job)
+    fills.rewrite(job)
+    reductions.rewrite(job)
+    elementwise.rewrite(job)
+    pipelined.limit(job)
+    grid.fold(job, threads)
+    gpu_allocations.finish(job)
+    jit.retarget(job)
+    pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
+    unused.drop_unused_names(job, before)
+    tidy.join_lines(job)
+
+
+def is_mixed(kernel: Kernel) -> bool:
+    """Both the cube core and the vector cores have work."""
+    sides = {side_of(stmt) for stmt in kernel.walk() if not children(stmt)}
+    return Side.BOTH in {side_of(s) for s in kernel.walk() if isinstance(s, Copy)} or {Side.CUBE, Side.VECTOR} <= sides

@@ -1,0 +1,1 @@
+"""TL10x: eager kernels become a factory with a prim_func."""

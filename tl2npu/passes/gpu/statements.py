@@ -1,0 +1,56 @@
+"""New statements from text, spelled as the file spells TileLang."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from tl2npu.passes.imports import spelling
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import names_in, walk
+
+_OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
+
+
+def spelled(job: Job, text: str, at: cst.CSTNode) -> str:
+    """The text with every ``T.name`` written as the file can name it at a node (``tl.name``, ``name``)."""
+    return _OPERATOR.sub(lambda found: spelling(job, found.group(1), at), text)
+
+
+def parse(job: Job, text: str, at: cst.CSTNode) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
+    """The statements of a text that uses ``T.``, for the place of the node ``at`` of the tree as it stands now."""
+    module = cst.parse_module(spelled(job, text, at), job.module.config_for_parsing)
+    return list(module.body)
+
+
+def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
+    """The expression of a text that uses ``T.``."""
+    return cst.parse_expression(spelled(job, text, at), job.module.config_for_parsing)
+
+
+class Names:
+    """Names that are free in a kernel; each one that is handed out is taken from then on."""
+
+    def __init__(self, job: Job) -> None:
+        around = job.located.factory.node if job.located.factory else job.located.node
+        self._taken = {name.value for name in names_in(around)}
+        self._taken |= {name.value for name in walk(job.module) if isinstance(name, cst.Name)}
+
+    def fresh(self, *wishes: str) -> str:
+        """The first wish that is free, else the last one with a number."""
+        found = next(self._candidates(wishes))
+        self._taken.add(found)
+        return found
+
+    def _candidates(self, wishes: Iterable[str]) -> Iterator[str]:
+        last = ""
+        for last in wishes:
+            if last not in self._taken:
+                yield last
+        number = 2
+        while True:
+            if f"{last}_{number}" not in self._taken:
+                yield f"{last}_{number}"
+            number += 1
