@@ -32,6 +32,33 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "GPU kernels are left as they are in this version; keep the file for a later one"),
     # TL102 to TL109: eager kernels, several launches
     # TL110 to TL129: names, types, macros, loops, jit, host
+    ("TL110", "dtype-object", "info", "safe",
+     "write the dtype as a string: `\"float16\"`"),
+    ("TL111", "subscripted-tensor-type", "info", "safe",
+     "call it: `T.Tensor((M, N), dtype)`"),
+    ("TL112", "type-without-counterpart", "error", "display-only",
+     "use a contiguous tensor of a type that the cores of the NPU compute with"),
+    ("TL113", "dynamic-size", "info", "safe",
+     "declare each size by itself: `m = T.symbolic(\"m\")`"),
+    ("TL114", "dynamic-tile", "error", "display-only",
+     "give tiles a fixed size; copies stop at the end of a tensor by themselves"),
+    ("TL115", "gpu-hint", "info", "safe", "remove it; it means nothing on an NPU"),
+    ("TL116", "global-layout", "error", "display-only",
+     "store the tensor row by row, and remove the layout from every kernel that uses it"),
+    ("TL117", "macro-call", "info", "safe", "write the body of the macro where it is called"),
+    ("TL118", "uninlinable-macro", "error", "display-only",
+     "write the body of the macro where it is called"),
+    ("TL119", "gpu-loop-form", "info", "safe", "use `T.serial`, `T.unroll` or a 2-D `T.Parallel`"),
+    ("TL120", "gpu-control-flow", "error", "display-only",
+     "write the loop with fixed bounds, and what must not run under an `if`"),
+    ("TL121", "nested-parallel", "info", "safe",
+     "put the serial loop outside and the parallel one inside"),
+    ("TL122", "gpu-jit-argument", "info", "safe", "remove it; it is an argument of the GPU compiler"),
+    ("TL123", "unknown-jit-argument", "error", "display-only",
+     "remove the argument, or say what it is for in terms of the NPU"),
+    ("TL124", "gpu-host-code", "info", "safe", "use the device `npu` and `torch_npu`"),
+    ("TL125", "remaining-gpu-host-code", "warning", "display-only",
+     "migrate the remaining kernels of the file, then its host code"),
     # TL130 to TL139: memories, products, launch
     # TL140 to TL159: element-wise code
     # TL160 to TL179: data movement, reductions, local storage

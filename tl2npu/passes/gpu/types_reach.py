@@ -1,0 +1,86 @@
+"""The text that belongs to one kernel: its factory, and what of the module the factory uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.factory import inner_names
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import children, names_in, walk
+
+
+def parts(job: Job) -> list[cst.CSTNode]:
+    """The statements of the module that make the kernel: its factory, the constants and helpers that it uses."""
+    top = top_statement(job)
+    found: list[cst.CSTNode] = [top]
+    seen = {id(top)}
+    wanted = _free_names(top)
+    grown = True
+    while grown:
+        grown = False
+        for statement in job.module.body:
+            if id(statement) in seen or _is_import(statement) or not assigned_names(statement) & wanted:
+                continue
+            if isinstance(statement, (cst.For, cst.While, cst.If, cst.With, cst.Try)):
+                continue  # host code that binds a name by chance
+            seen.add(id(statement))
+            found.append(statement)
+            wanted |= _free_names(statement)
+            grown = True
+    return found
+
+
+def top_statement(job: Job) -> cst.CSTNode:
+    """The statement of the module that the kernel stands in."""
+    *_, top, _module = (job.located.node, *job.file.index.ancestors(job.located.node))
+    return top
+
+
+def nodes(job: Job) -> Iterator[cst.CSTNode]:
+    """Every node of :func:`parts` without the bodies of other prim_funcs, then of the arguments of its callers."""
+    others = {id(item.node) for item in job.file.located if item.key != job.key}
+    own = parts(job)
+    stack = list(reversed(own))
+    while stack:
+        node = stack.pop()
+        yield node
+        below = [child for child in children(node) if id(child) not in others]
+        stack += reversed(below)
+    top = top_statement(job)
+    if isinstance(top, cst.FunctionDef):
+        for statement in job.module.body:
+            if all(statement is not part for part in own):
+                yield from _arguments(statement, top.name.value)
+
+
+def _arguments(node: cst.CSTNode, callee: str) -> Iterator[cst.CSTNode]:
+    """What stands in the calls ``callee(...)``, ``callee.compile(...)``, ``tilelang.compile(callee(...))``."""
+    for call in walk(node):
+        if isinstance(call, cst.Call):
+            func = call.func
+            while isinstance(func, (cst.Attribute, cst.Call)):
+                func = func.value if isinstance(func, cst.Attribute) else func.func
+            if isinstance(func, cst.Name) and func.value == callee:
+                for arg in call.args:
+                    yield from walk(arg)
+
+
+def _free_names(node: cst.CSTNode) -> set[str]:
+    """Names that a statement uses and does not bind itself."""
+    used = {name.value for name in names_in(node)}
+    if not isinstance(node, cst.FunctionDef):
+        return used
+    params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
+    bound = {param.name.value for param in params} | inner_names(node)
+    for statement in node.body.body:
+        bound |= assigned_names(statement)
+    return used - bound
+
+
+def _is_import(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(small, (cst.Import, cst.ImportFrom)) for small in statement.body
+    )
