@@ -1,9 +1,33 @@
-"""TL13x: how the tiles are allocated."""
+"""TL130: ``T.alloc_ub`` where the compiler would not infer UB from ``T.alloc_shared``.
+
+The inference looks at copies, reductions and tile operations; a tile that only element-wise loops touch would end in
+L1 (measured: g3b_ubpar).
+"""
 
 from __future__ import annotations
 
+import libcst as cst
+
+from tl2npu.kernel.memory import Use, inferred, uses
+from tl2npu.kernel.model import Memory
+from tl2npu.passes import imports
 from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
 
 
 def finish(job: Job) -> None:
-    """``T.alloc_ub`` where ``T.alloc_shared`` would not be inferred as UB."""
+    """Name the memory of tiles that are not inferred as UB although the vector cores use them."""
+    found = uses(job.kernel)
+    edits = Edits(job.file.index)
+    bare = set()
+    for buffer in job.kernel.buffers.values():
+        use = found.get(buffer, Use())
+        if buffer.alloc != "alloc_shared" or use.cube or use.to_l0 or inferred(use) is not Memory.L1:
+            continue
+        assert isinstance(buffer.node, cst.Call)
+        spelled = imports.spelling(job, "alloc_ub", buffer.node.func)
+        bare |= {spelled} & {"alloc_ub"}
+        edits.replace(buffer.node.func, cst.parse_expression(spelled))
+        job.change("TL130", buffer.node, f"`{buffer.name}` is used element by element only: alloc_ub")
+    job.apply(edits)
+    imports.complete(job, bare, set())

@@ -1,0 +1,134 @@
+"""What becomes of the statements of a kernel body, collected first and carried out together.
+
+Edits of a tree cannot nest; a plan can put statements beside a loop and change statements inside of it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+@dataclass(eq=False)
+class _Entry:
+    before: list[Line] = field(default_factory=list)
+    after: list[Line] = field(default_factory=list)
+    instead: list[Line] | None = None
+
+
+class Plan:
+    """Statements before, after and instead of statements of the kernel; each is named by its node in the model."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._entries: dict[int, _Entry] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def before(self, node: cst.CSTNode, lines: Sequence[Line]) -> None:
+        """Put lines above a statement, below its comments and below what was put there before."""
+        self._entry(node).before += lines
+
+    def after(self, node: cst.CSTNode, lines: Sequence[Line]) -> None:
+        """Put lines below a statement and below what was put there before."""
+        self._entry(node).after += lines
+
+    def replace(self, node: cst.CSTNode, lines: Sequence[Line]) -> None:
+        """Put lines in the place of a statement; the first takes over the comments above it."""
+        self._entry(node).instead = list(lines)
+
+    def remove(self, node: cst.CSTNode) -> None:
+        """Take a statement away; comments above it stay."""
+        self.replace(node, [])
+
+    def apply(self) -> None:
+        """Carry everything out."""
+        if not self._entries:
+            return
+        launch = self._job.kernel.launch
+        assert launch is not None
+        body = launch.node.body
+        edits = Edits(self._job.file.index)
+        edits.replace(body, self._suite(body))
+        self._job.apply(edits)
+
+    def _entry(self, node: cst.CSTNode) -> _Entry:
+        return self._entries.setdefault(id(node), _Entry())
+
+    def _suite(self, suite: cst.BaseSuite) -> cst.BaseSuite:
+        if not isinstance(suite, cst.IndentedBlock):
+            if any(id(small) in self._entries for small in suite.body):
+                lines = [cst.SimpleStatementLine([small]) for small in suite.body]  # type: ignore[list-item]
+                return self._suite(cst.IndentedBlock(lines))
+            return suite
+        result: list[cst.BaseStatement] = []
+        comments: list[cst.EmptyLine] = []
+        for line in suite.body:
+            new = self._line(line)
+            if not new:
+                comments += [item for item in getattr(line, "leading_lines", ()) if item.comment is not None]
+                continue
+            if comments:
+                first = new[0]
+                new[0] = first.with_changes(leading_lines=[*comments, *first.leading_lines])
+                comments = []
+            result += new
+        if not result:
+            return suite.with_changes(body=[cst.SimpleStatementLine([cst.Pass()], leading_lines=comments)])
+        return suite.with_changes(body=result, footer=[*comments, *suite.footer])
+
+    def _line(self, line: cst.BaseStatement) -> list[Line]:
+        assert isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        if isinstance(line, cst.SimpleStatementLine):
+            entries = [self._entries.get(id(small)) for small in line.body]
+            if len(line.body) == 1:
+                return _around(line, line, entries[0])
+            if not any(entries):
+                return [line]
+            result: list[Line] = []
+            for small, entry in zip(line.body, entries, strict=True):
+                own = cst.SimpleStatementLine([small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+                result += _around(own, own, entry)
+            return _with_lines(result, line.leading_lines)
+        return _around(line, self._inside(line), self._entries.get(id(line)))
+
+    def _inside(self, node: cst.BaseCompoundStatement) -> cst.BaseCompoundStatement:
+        changes: dict[str, cst.CSTNode] = {}
+        body = self._suite(node.body)
+        if body is not node.body:
+            changes["body"] = body
+        orelse = getattr(node, "orelse", None)
+        if isinstance(orelse, cst.If):
+            changes["orelse"] = self._inside(orelse)
+        elif isinstance(orelse, cst.Else):
+            changes["orelse"] = orelse.with_changes(body=self._suite(orelse.body))
+        return node.with_changes(**changes) if changes else node
+
+
+def _around(old: Line, new: Line, entry: _Entry | None) -> list[Line]:
+    if entry is None:
+        return [new]
+    middle = [new] if entry.instead is None else entry.instead
+    found = [*entry.before, *middle, *entry.after]
+    return _with_lines(found, old.leading_lines) if found and found[0] is not new else found
+
+
+def _with_lines(lines: list[Line], above: Sequence[cst.EmptyLine]) -> list[Line]:
+    """The lines with those above the old statement above the first of them."""
+    if not lines:
+        return lines
+    first, *rest = lines
+    rest = [line.with_changes(leading_lines=_without(line.leading_lines, above)) for line in rest]
+    return [first.with_changes(leading_lines=[*above, *_without(first.leading_lines, above)]), *rest]
+
+
+def _without(lines: Sequence[cst.EmptyLine], gone: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    return [line for line in lines if not any(line is other for other in gone)]
