@@ -74,7 +74,16 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL139", "gpu-pipeline", "info", "safe", "use `T.serial` where the vector cores work in the loop"),
     # TL130 to TL139: memories, products, launch
     # TL140 to TL159: element-wise code
-    # TL160 to TL179: data movement, reductions, local storage
+    ("TL160", "gpu-fill", "info", "safe", "fill a vector tile with `T.tile.fill(tile, value)`"),
+    ("TL161", "unfillable-buffer", "error", "display-only",
+     "fill a whole vector tile, or a stretch of its rows, and copy it to where it is needed"),
+    ("TL162", "accumulating-reduction", "info", "safe",
+     "reduce into a tile of its own and join the two with `T.tile.max`, `min` or `add`"),
+    ("TL163", "gpu-reduction", "info", "safe",
+     "use `T.reduce_max`, `reduce_min` or `reduce_sum`, after `T.tile.abs` for absolute values"),
+    ("TL164", "unsupported-reduction", "error", "display-only",
+     "reduce a float tile of at most two axes, with rows of a multiple of 32 bytes, by max, min or sum"),
+    ("TL165", "gpu-scan", "info", "safe", "write the scan as a loop over rows or elements"),
     # TL180 to TL199: no equivalent, sizes
     ("TL180", "tensor-memory", "error", "display-only",
      "write the product as `T.gemm` on shared tiles with a fragment as its result"),

@@ -1,9 +1,71 @@
-"""TL13x: ``T.clear`` and ``T.fill`` become ``T.tile.fill``."""
+"""TL160, TL161: ``T.clear`` and ``T.fill`` become ``T.tile.fill``."""
 
 from __future__ import annotations
 
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import CUBE_MEMORY, Memory, Op, Operand, Scalar
+from tl2npu.passes.gpu.fills_values import literal
+from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+_NAMES = ("clear", "fill")
 
 
 def rewrite(job: Job) -> None:
     """Fills of vector tiles."""
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL and stmt.op.name in _NAMES:
+            _one(job, stmt, edits)
+    job.apply(edits)
+
+
+def _one(job: Job, stmt: Op, edits: Edits) -> None:
+    target = stmt.args["buffer"]
+    if not isinstance(target, Operand):
+        raise Blocked("TL161", stmt.node, f"`T.{stmt.op.name}` of something that is no buffer")
+    value = stmt.args.get("value")
+    if value is None:
+        text = literal(job, target.buffer, cst.Integer("0"))
+    else:
+        text = literal(job, target.buffer, value.node)
+    if target.buffer.memory is Memory.VAR or (target.dims is not None and all(dim.is_point for dim in target.dims)):
+        element = code(target.node) if target.dims is not None else f"{code(target.node)}[0]"
+        new = cst.Assign([cst.AssignTarget(cst.parse_expression(element))], expression(job, text, stmt.node))
+        edits.replace(stmt.node, new)
+        job.change("TL160", stmt.node, f"one element of `{target.buffer.name}` is stored")
+        return
+    _check(stmt, target, value)
+    edits.replace(stmt.call, expression(job, f"T.tile.fill({code(target.node)}, {text})", stmt.node))
+    job.change("TL160", stmt.node, f"`{target.buffer.name}` is filled with `T.tile.fill`")
+
+
+def _check(stmt: Op, target: Operand, value: Operand | Scalar | None) -> None:
+    """Raise :class:`Blocked` for what ``T.tile.fill`` would not fill, or would fill beside the region."""
+    buffer = target.buffer
+    if buffer.memory is Memory.GM:
+        raise Blocked("TL161", stmt.node, f"`{buffer.name}` is a global tensor; fill a tile and copy it there")
+    if buffer.memory in CUBE_MEMORY:
+        raise Blocked("TL161", stmt.node, f"`{buffer.name}` belongs to the cube core, which fills nothing")
+    if isinstance(value, Operand) and not (value.dims and all(dim.is_point for dim in value.dims)):
+        raise Blocked("TL161", stmt.node, f"`{code(value.node)}` is no number")
+    if not contiguous(target):
+        text = f"`{code(target.node)}` is no contiguous part of `{buffer.name}`, and `T.tile.fill` fills one stretch"
+        raise Blocked("TL161", stmt.node, text)
+
+
+def contiguous(target: Operand) -> bool:
+    """True for a region whose elements lie behind each other: points, then at most one part, then whole axes."""
+    if target.dims is None or target.is_whole:
+        return True
+    dims = list(target.dims)
+    while dims and dims[0].is_point:
+        dims.pop(0)
+    whole = target.buffer.shape[len(target.dims) - len(dims) :]
+    rest = list(zip(dims, whole, strict=False))[1:]
+    return all(not dim.is_point and dim.lo.is_zero and dim.extent == size for dim, size in rest)

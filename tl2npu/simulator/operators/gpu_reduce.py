@@ -96,7 +96,7 @@ def reduce(
     _reduce(A, reduce_type, buffer, out, dim, clear, nan_propagate)
 
 
-@semantics("cumsum", reads="src", writes="dst", gpu=True)
+@semantics("cumsum", reads="src", writes="src dst", gpu=True)
 def cumsum(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Any = None) -> None:
     """Running sums; without ``dst`` in place."""
     target = src if dst is None else dst
@@ -105,7 +105,7 @@ def cumsum(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False
     target[...] = np.flip(value, dim) if reverse else value
 
 
-@semantics("cummax", reads="src", writes="dst", gpu=True)
+@semantics("cummax", reads="src", writes="src dst", gpu=True)
 def cummax(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Any = None) -> None:
     """Running maxima; without ``dst`` in place."""
     target = src if dst is None else dst

@@ -1,0 +1,212 @@
+"""Reductions and scans in the NPU's form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.stage import after, blocked, same
+from tests.passes.gpu.support import gpu_file
+from tests.passes.simulated import run
+from tl2npu.passes.gpu import fills, reductions
+
+M, N = 8, 16
+PARAMS = 'A: T.Tensor((16, 16), "float32"), R: T.Tensor((16,), "float32")'
+RNG = np.random.default_rng(4)
+INPUT = {"A": RNG.standard_normal((16, 16)).astype(np.float32)}
+
+
+def row_kernel(body: str, params: str = PARAMS, tile: str = '"float32"') -> str:
+    """Rows of ``A`` into ``R``; ``body`` works on ``a`` and ``r``."""
+    tiles = f'a = T.alloc_shared((8, 16), {tile})\nr = T.alloc_shared((8,), "float32")'
+    return gpu_file(params, f"{tiles}\nT.copy(A[bx * 8, 0], a)\n{body}\nT.copy(r, R[bx * 8])")
+
+
+@pytest.mark.parametrize("name", ["max", "min", "sum"])
+@pytest.mark.parametrize("form", ["dim=1", "dim=-1", "1", "dim=1, clear=True", "-1, True"])
+def test_plain_reductions_stay(name: str, form: str) -> None:
+    text = row_kernel(f"T.reduce_{name}(a, r, {form})")
+    assert same(text, INPUT, reductions.rewrite) == text
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("T.reduce_absmax(a, r, dim=1)", np.abs(INPUT["A"]).max(1)),
+        ("T.reduce_abssum(a, r)", np.abs(INPUT["A"]).sum(1)),
+        ("T.reduce(a, r, 'max', 1, True)", INPUT["A"].max(1)),
+        ("T.reduce_max(a, r, dim=1, nan_propagate=False, batch=1)", INPUT["A"].max(1)),
+        ("T.reduce_sum(a, r, 1, True, 1)", INPUT["A"].sum(1)),
+    ],
+)
+def test_other_forms(call: str, expected: np.ndarray) -> None:
+    text = row_kernel(call)
+    new = same(text, INPUT, reductions.rewrite)
+    assert "batch" not in new
+    assert "T.reduce(" not in new
+    assert "T.copy(r" in new
+    np.testing.assert_allclose(run(new.replace("threads=128", "threads=1, is_npu=True"), INPUT)["R"], expected, 1e-5)
+
+
+def test_a_filled_result_needs_no_merge() -> None:
+    text = row_kernel(
+        'T.fill(r, -T.infinity("float32"))\nT.copy(A[bx * 8, 0], a)\nT.reduce_max(a, r, dim=1, clear=False)'
+    )
+    new = same(text, INPUT, fills.rewrite, reductions.rewrite)
+    assert "T.reduce_max(a, r, dim=1)\n" in new
+    assert "fill" not in new
+
+
+def test_a_clear_before_a_sum_goes() -> None:
+    new = same(row_kernel("T.clear(r)\nT.reduce_sum(a, r, dim=1, clear=False)"), INPUT, reductions.rewrite)
+    assert "T.clear" not in new
+    assert "T.reduce_sum(a, r, dim=1)\n" in new
+
+
+def test_a_fill_that_something_reads_stays() -> None:
+    body = "T.clear(r)\nT.copy(r, R[bx * 8])\nT.reduce_sum(a, r, dim=1, clear=False)"
+    new = same(row_kernel(body), INPUT, fills.rewrite, reductions.rewrite)
+    assert "T.tile.fill(r, 0.0)" in new
+    assert "T.reduce_sum(a, r, dim=1)\n" in new
+
+
+def test_a_number_is_joined() -> None:
+    new = same(row_kernel("T.fill(r, 1)\nT.reduce_max(a, r, dim=1, clear=False)"), INPUT, reductions.rewrite)
+    assert "T.tile.max(r, r, 1.0)" in new
+    assert "T.fill" not in new
+
+
+@pytest.mark.parametrize(("name", "join"), [("max", "max"), ("min", "min"), ("sum", "add")])
+def test_loops_join_with_the_old_result(name: str, join: str) -> None:
+    body = f"""T.fill(r, 0.25)
+for k in T.serial(3):
+    T.copy(A[bx * 8, 0], a)
+    T.reduce_{name}(a, r, dim=1, clear=False)"""
+    new = same(row_kernel(body), INPUT, fills.rewrite, reductions.rewrite)
+    assert f"T.tile.{join}(r, r, r_part)" in new
+    assert 'r_part = T.alloc_shared((8,), "float32")' in new
+
+
+def test_a_kept_copy_is_joined() -> None:
+    body = """previous = T.alloc_shared((8,), "float32")
+T.fill(r, 0.25)
+for k in T.serial(3):
+    T.copy(r, previous)
+    T.copy(A[bx * 8, 0], a)
+    T.reduce_max(a, r, dim=1, clear=False)"""
+    new = same(row_kernel(body), INPUT, fills.rewrite, reductions.rewrite)
+    assert "T.tile.max(r, r, previous)" in new
+    assert "r_part" not in new
+
+
+def test_a_copy_that_was_overwritten_is_not() -> None:
+    body = """previous = T.alloc_shared((8,), "float32")
+T.fill(r, 0.25)
+for k in T.serial(3):
+    T.copy(r, previous)
+    T.clear(previous)
+    T.reduce_max(a, r, dim=1, clear=False)"""
+    assert "T.tile.max(r, r, r_part)" in same(row_kernel(body), INPUT, fills.rewrite, reductions.rewrite)
+
+
+def test_columns() -> None:
+    text = gpu_file(
+        'A: T.Tensor((16, 16), "float32"), R: T.Tensor((2, 16), "float32")',
+        """
+        a = T.alloc_shared((8, 16), "float32")
+        r = T.alloc_shared((16,), "float32")
+        T.copy(A[bx * 8, 0], a)
+        T.reduce_absmax(a, r, dim=0)
+        T.copy(r, R[bx, 0])
+        """,
+    )
+    assert "T.reduce_max(a_abs, r, dim=0)" in same(text, INPUT, reductions.rewrite)
+
+
+def test_sums_of_half_floats_are_made_in_float32() -> None:
+    params = 'A: T.Tensor((16, 16), "float16"), R: T.Tensor((16,), "float32")'
+    new = same(
+        row_kernel("T.reduce_sum(a, r, dim=1)", params, '"float16"'),
+        {"A": INPUT["A"].astype(np.float16)},
+        reductions.rewrite,
+        rtol=1e-2,
+    )
+    assert "T.copy(a, a_f32)" in new
+    assert "T.reduce_sum(a_f32, r, dim=1)" in new
+
+
+def test_three_axes() -> None:
+    text = gpu_file(
+        'A: T.Tensor((2, 4, 8, 16), "float32"), R: T.Tensor((2, 4, 8), "float32")',
+        """
+        a = T.alloc_shared((4, 8, 16), "float32")
+        r = T.alloc_shared((4, 8), "float32")
+        T.copy(A[bx, 0, 0, 0], a)
+        T.reduce_sum(a, r, dim=-1)
+        T.copy(r, R[bx, 0, 0])
+        """,
+    )
+    new = after(text, reductions.rewrite)
+    assert "for i in T.serial(4):" in new
+    assert "T.reduce_sum(a[i, :, :], r[i, :])" in new
+
+
+SCANS = {
+    "T.cumsum(a, dim=0)": np.cumsum(INPUT["A"].reshape(2, 8, 16), 1),
+    "T.cumsum(a, a, 0, True)": np.cumsum(INPUT["A"].reshape(2, 8, 16)[:, ::-1], 1)[:, ::-1],
+    "T.cumsum(a, dim=1)": np.cumsum(INPUT["A"].reshape(2, 8, 16), 2),
+    "T.cumsum(a, dim=-1, reverse=True)": np.cumsum(INPUT["A"].reshape(2, 8, 16)[:, :, ::-1], 2)[:, :, ::-1],
+    "T.cummax(a, dim=0)": np.maximum.accumulate(INPUT["A"].reshape(2, 8, 16), 1),
+    "T.cummax(a, dim=1)": np.maximum.accumulate(INPUT["A"].reshape(2, 8, 16), 2),
+}
+
+
+@pytest.mark.parametrize("call", SCANS)
+def test_scans(call: str) -> None:
+    text = gpu_file(
+        'A: T.Tensor((16, 16), "float32"), B: T.Tensor((16, 16), "float32")',
+        f"""
+        a = T.alloc_shared((8, 16), "float32")
+        T.copy(A[bx * 8, 0], a)
+        {call}
+        T.copy(a, B[bx * 8, 0])
+        """,
+    )
+    new = same(text, INPUT, reductions.rewrite)
+    assert "T.cum" not in new
+    found = run(new.replace("threads=128", "threads=1, is_npu=True"), INPUT)["B"]
+    np.testing.assert_allclose(found, SCANS[call].reshape(16, 16), 1e-5, 1e-5)
+
+
+def test_a_scan_of_a_vector_into_another() -> None:
+    text = gpu_file(
+        'A: T.Tensor((32,), "float32"), B: T.Tensor((32,), "float32")',
+        """
+        a = T.alloc_shared((16,), "float32")
+        b = T.alloc_shared((16,), "float32")
+        T.copy(A[bx * 16], a)
+        T.cumsum(a, b)
+        T.copy(b, B[bx * 16])
+        """,
+    )
+    assert "T.copy(a, b)" in same(text, {"A": INPUT["A"].reshape(-1)[:32]}, reductions.rewrite)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "T.reduce_bitand(a, r, dim=1)",
+        "T.reduce(a, r, 'bitor', 1, True)",
+        "T.reduce_max(a, r, dim=bx)",
+        "T.cumsum(a, dim=bx)",
+        "T.reduce_max(a[0:8, 0:8], r, dim=1)",
+        "T.reduce_max(A, r, dim=1)",
+    ],
+)
+def test_refusals(call: str) -> None:
+    assert blocked(row_kernel(call), reductions.rewrite) == ("TL164", 13)
+
+
+def test_rows_must_be_whole_blocks() -> None:
+    text = row_kernel("T.reduce_max(a, r, dim=1)").replace("16), ", "20), ")
+    assert blocked(text, reductions.rewrite)[0] == "TL164"
