@@ -1,9 +1,120 @@
-"""TL11x: the arguments of ``tilelang.jit``."""
+"""TL122, TL123: the arguments of ``tilelang.jit`` and ``tilelang.compile``.
+
+What only the GPU compiler knows goes; :mod:`tl2npu.passes.pass_configs` then adds what the NPU needs. A negative
+``out_idx`` becomes positive where on-chip hand-overs append tensors behind the parameters (TL213).
+"""
 
 from __future__ import annotations
 
+import libcst as cst
+
+from tl2npu.kernel.access import side_of
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factory import Compilation
+from tl2npu.kernel.model import Copy, Kernel, Side
+from tl2npu.kernel.positions import compilations, indices, parameter_count
+from tl2npu.passes.gpu.jit_configs import drop_gpu_keys
 from tl2npu.passes.job import Job
+from tl2npu.passes.signature import refuse_shared_arguments
+from tl2npu.source.edits import Edits
+
+_KEPT = frozenset({"out_idx", "workspace_idx", "target_host", "platform", "verbose", "debug_root_path", "pass_configs"})
+_GPU_ONLY = frozenset({"compile_flags", "execution_backend", "target", "mode"})
+_COMPILED = ("func", "out_idx")
+"""The positional arguments of ``tilelang.compile`` that mean the same in both languages."""
 
 
 def retarget(job: Job) -> None:
     """Targets, flags and pass_configs of the GPU go."""
+    _name_positional(job)
+    for place in range(len(compilations(job.located))):
+        _drop_arguments(job, place)
+        drop_gpu_keys(job, place)
+    if _hands_over(job.kernel):
+        _count_from_the_front(job)
+
+
+def _name_positional(job: Job) -> None:
+    """``tilelang.compile(main, [2])``: the second argument gets its name, by which everything else finds it."""
+    edits = Edits(job.file.index)
+    for found in compilations(job.located):
+        if found.call is None or _applied(job, found):
+            continue
+        positional = [arg for arg in found.call.args if arg.keyword is None and not arg.star]
+        if len(positional) > len(_COMPILED):
+            arg = positional[len(_COMPILED)]
+            raise Blocked("TL123", arg, f"`{code(arg.value)}` is an argument by position that the GPU compiler takes")
+        if len(positional) == len(_COMPILED):
+            named = positional[1].with_changes(
+                keyword=cst.Name("out_idx"),
+                equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+            )
+            edits.replace(positional[1], named)
+            job.change("TL122", positional[1], "the argument gets its name")
+    job.apply(edits)
+
+
+def _applied(job: Job, found: Compilation) -> bool:
+    """True for a decorator, which takes no positional arguments."""
+    return isinstance(job.file.index.parent(found.node), cst.Decorator)
+
+
+def _drop_arguments(job: Job, place: int) -> None:
+    found = compilations(job.located)[place]
+    if found.unread is not None:
+        raise Blocked("TL123", found.unread, "the arguments of tilelang.jit come from elsewhere")
+    edits = Edits(job.file.index)
+    for name, value in found.kwargs.items():
+        if name in _GPU_ONLY and not _is_npu_target(name, value):
+            refuse_shared_arguments(job, found)
+            edits.remove(_holder(job, value))
+            job.change("TL122", value, f"`{name}` is an argument of the GPU compiler")
+        elif name not in _KEPT and name not in _GPU_ONLY:
+            raise Blocked("TL123", value, f"`{name}` is no argument of tilelang.jit on the NPU")
+    job.apply(edits)
+
+
+def _is_npu_target(name: str, value: cst.BaseExpression) -> bool:
+    return name == "target" and isinstance(value, cst.SimpleString) and value.evaluated_value in ("ascendc", "pto")
+
+
+def _holder(job: Job, value: cst.BaseExpression) -> cst.CSTNode:
+    holder = job.file.index.parent(value)
+    assert isinstance(holder, (cst.Arg, cst.DictElement))
+    return holder
+
+
+def _hands_over(kernel: Kernel) -> bool:
+    """Some copy goes from one core to the other."""
+    return any(isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH for stmt in kernel.walk())
+
+
+def _count_from_the_front(job: Job) -> None:
+    count = parameter_count(job.located)
+    factory = job.located.factory
+    counts = {parameter_count(item) for item in job.file.located if factory and item.factory is factory}
+    edits = Edits(job.file.index)
+    for found in compilations(job.located):
+        outputs = indices(job.file, job.located, found, "out_idx")
+        if outputs is None or min(outputs.given, default=0) >= 0:
+            continue
+        refuse_shared_arguments(job, found)
+        if isinstance(outputs.arg, cst.Name):
+            text = f"`out_idx` is the name `{outputs.arg.value}`, which other code may use"
+            raise Blocked("TL123", outputs.arg, text)
+        if counts != {count}:
+            text = "two kernels of one factory count `out_idx` from the end, and have not the same parameters"
+            raise Blocked("TL123", outputs.arg, text)
+        edits.replace(outputs.arg, _positions(outputs.positions, outputs.arg))
+        job.change("TL213", outputs.arg, f"`out_idx`: {list(outputs.given)} -> {list(outputs.positions)}")
+    job.apply(edits)
+
+
+def _positions(values: tuple[int, ...], like: cst.BaseExpression) -> cst.BaseExpression:
+    inner = ", ".join(map(str, values))
+    if isinstance(like, cst.List):
+        return cst.parse_expression(f"[{inner}]")
+    if isinstance(like, cst.Tuple):
+        return cst.parse_expression(f"({inner},)" if len(values) == 1 else f"({inner})")
+    return cst.parse_expression(inner)
