@@ -17,6 +17,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
+from tl2npu.passes.gpu import unsupported
 from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
@@ -111,7 +112,9 @@ def _best_form(
             raise Blocked("TL902", start.located.node, "a prim_func without a kernel launch")
         if kind.style == "developer":
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
-        if kind.style != "gpu":
+        if kind.style == "gpu":
+            unsupported.refuse(start)
+        else:
             refuse_unreadable(start)
     except Blocked as blocked:
         start.note(blocked.code, blocked.node, blocked.message, "error")
@@ -125,9 +128,10 @@ def _best_form(
     reached = attempts[-1] if attempts[-1].reached else None
     missed = [attempt for attempt in attempts if attempt is not reached]
     if reached is None:
-        for attempt in missed:
-            if attempt.blocked is not None and attempt.blocked not in start.notes:
-                start.notes.append(replace(attempt.blocked, severity="error"))
+        for attempt in missed[-1:] if kind.style == "gpu" else missed:
+            found = replace(attempt.blocked, severity="error") if attempt.blocked is not None else None
+            if found is not None and found not in start.notes:
+                start.notes.append(found)
         why = missed[-1].blocked.message if missed and missed[-1].blocked else "no form could be proved"
         return _refused(start, line, kind.style, why), start
     job = reached.job
@@ -181,7 +185,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) ->
         )
         if suppressions.covers(found.line, found.code):
             continue
-        if finding.code in _AUTHORS_OWN and finding.node in start.original:
+        if kind.style != "gpu" and finding.code in _AUTHORS_OWN and finding.node in start.original:
             found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
         if job.module is start.module and found.severity == "error":
             found = replace(found, severity="warning")  # the author's own form: nothing is written

@@ -232,7 +232,7 @@ class _Assignment:
                 f"    {buffer.name}[{index}] += {part}[{index}]\n",
                 at,
             )
-            self.job.change("TL134", at, f"`{buffer.name}` is added to by the vector cores")
+            self.job.change("TL133", at, f"`{buffer.name}` is added to by the vector cores")
         self.plan.after(at, lines)
 
     def _copy_to_l1(self, item: ToL1, name: str) -> None:

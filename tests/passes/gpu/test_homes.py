@@ -1,0 +1,190 @@
+"""Memories of GPU kernels: gemm operands, products, vector tiles, and the hand-overs between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, refused
+
+RNG = np.random.default_rng(7)
+A = RNG.standard_normal((64, 96)).astype(np.float16)
+B = RNG.standard_normal((96, 64)).astype(np.float16)
+BIAS = RNG.standard_normal((64, 64)).astype(np.float32)
+GEMM = 'A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((64, 64), "float32")'
+TILES = """
+a = T.alloc_shared((32, 32), "float16")
+b = T.alloc_shared((32, 64), "float16")
+acc = T.alloc_fragment((32, 64), "float32")
+"""
+LOAD = "    T.copy(A[bx * 32, k * 32], a)\n    T.copy(B[k * 32, 0], b)\n"
+INPUTS = {"A": A, "B": B}
+
+
+def body(*parts: str) -> str:
+    return TILES + "".join(parts)
+
+
+def test_plain_product() -> None:
+    text = body(
+        "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=3):\n",
+        LOAD,
+        "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(GEMM, text), INPUTS)
+    assert "T.gemm_v0(a, b, acc, init=(k == 0))" in new
+    assert "T.clear" not in new
+    assert "T.Pipelined(3, num_stages=3)" in new
+    assert "T.Kernel(2, is_npu=True) as (bx, _)" in new
+
+
+@pytest.mark.parametrize("fill", ["T.fill(acc, 0)", "T.fill(acc, 0.0)", "T.clear(acc)", "T.fill(value=0, buffer=acc)"])
+def test_spellings_of_zero(fill: str) -> None:
+    text = body(f"{fill}\nfor k in T.serial(1, 3):\n", LOAD, "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n")
+    assert "init=(k == 1)" in agree(gpu_file(GEMM, text), INPUTS)
+
+
+def test_first_step_clears() -> None:
+    text = body(
+        "for k in range(3):\n    if k == 0:\n        T.clear(acc)\n",
+        LOAD,
+        "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(GEMM, text), INPUTS)
+    assert "init=k == 0)" in new
+    assert "if k" not in new
+
+
+@pytest.mark.parametrize("flag", ["clear_accum=(k == 0)", "clear_accum=k == 0"])
+def test_clear_accum_of_the_first_step(flag: str) -> None:
+    text = body("for k in range(3):\n", LOAD, f"    T.gemm(a, b, acc, {flag})\nT.copy(acc, C[bx * 32, 0])\n")
+    agree(gpu_file(GEMM, text), INPUTS)
+
+
+def test_staged_store_goes_directly() -> None:
+    params = GEMM.replace('C: T.Tensor((64, 64), "float32")', 'C: T.Tensor((64, 64), "float16")')
+    text = body(
+        'staged = T.alloc_shared((32, 64), "float16")\nT.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n',
+        LOAD,
+        "    T.gemm(a, b, acc)\nT.copy(acc, staged)\nT.copy(staged, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(params, text), INPUTS, atol=2e-2)
+    assert "staged" not in new
+
+
+def test_epilogue_takes_one_copy_behind_the_loop() -> None:
+    params = GEMM.replace("C:", 'D: T.Tensor((64, 64), "float32"), C:')
+    text = body(
+        'd = T.alloc_shared((32, 64), "float32")\nT.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n',
+        LOAD,
+        "    T.gemm(a, b, acc)\nT.copy(D[bx * 32, 0], d)\n",
+        "for i, j in T.Parallel(32, 64):\n    acc[i, j] = acc[i, j] + d[i, j]\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(params, text), {**INPUTS, "D": BIAS})
+    assert new.count("T.copy(acc_l0c, ") == 1
+    assert "T.Pipelined(3, num_stages=2)" in new
+
+
+def test_product_added_to_what_was_loaded() -> None:
+    params = GEMM.replace("C:", 'D: T.Tensor((64, 64), "float32"), C:')
+    text = body(
+        "T.copy(D[bx * 32, 0], acc)\nfor k in T.Pipelined(3):\n",
+        LOAD,
+        "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(params, text), {**INPUTS, "D": BIAS})
+    assert "acc[i, j] += acc_part[i, j]" in new
+
+
+def test_sum_rescaled_in_every_step_is_closed_through_an_operand() -> None:
+    text = body(
+        "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n",
+        LOAD,
+        "    for i, j in T.Parallel(32, 64):\n        acc[i, j] = acc[i, j] * 0.5\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(GEMM, text), INPUTS)
+    assert "T.copy(a, a_l1)" in new
+    assert "T.serial(3)" in new
+
+
+def test_operand_made_by_vector_code() -> None:
+    text = body(
+        'raw = T.alloc_shared((32, 64), "float16")\nT.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n',
+        "    T.copy(A[bx * 32, k * 32], a)\n    T.copy(B[k * 32, 0], raw)\n",
+        "    for i, j in T.Parallel(32, 64):\n        b[i, j] = raw[i, j] * 0.5\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(GEMM, text), INPUTS, atol=1e-2)
+    assert "T.copy(b, b_l1)" in new
+    assert "T.gemm_v0(a, b_l1, acc_l0c, init=True)" in new
+
+
+def test_tile_used_by_both_cores_is_loaded_twice() -> None:
+    params = GEMM.replace("C:", 'S: T.Tensor((64, 96), "float16"), C:')
+    text = body(
+        "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n",
+        LOAD,
+        "    for i, j in T.Parallel(32, 32):\n        s[i, j] = a[i, j] + a[i, j]\n"
+        "    T.copy(s, S[bx * 32, k * 32])\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    ).replace("acc =", 's = T.alloc_fragment((32, 32), "float16")\nacc =')
+    new = agree(gpu_file(params, text), INPUTS)
+    assert "T.copy(A[bx * 32, k * 32], a_l1)" in new
+    assert "T.copy(a, a_l1)" not in new
+
+
+def test_chained_products() -> None:
+    params = GEMM.replace("C:", 'V: T.Tensor((64, 64), "float16"), C:')
+    text = body(
+        'v = T.alloc_shared((64, 64), "float16")\nhalf = T.alloc_fragment((32, 64), "float16")\n'
+        'out = T.alloc_fragment((32, 64), "float32")\nT.copy(V, v)\nT.clear(out)\nfor k in T.serial(3):\n',
+        LOAD,
+        "    T.clear(acc)\n    T.gemm(a, b, acc)\n    T.copy(acc, half)\n    T.gemm(half, v, out)\nT.copy(out, C[bx * 32, 0])\n",
+    )
+    small = {"A": A, "B": B, "V": (RNG.standard_normal((64, 64)) / 8).astype(np.float16)}
+    agree(gpu_file(params, text), small, atol=5e-2)
+
+
+def test_two_products_into_one_sum() -> None:
+    text = body(
+        "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n",
+        LOAD,
+        "    T.gemm(a, b, acc)\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(GEMM, text), INPUTS)
+    assert new.count("init=") == 1
+
+
+def test_product_under_a_condition() -> None:
+    params = GEMM.replace("C:", 'M: T.Tensor((2, 3), "int32"), C:')
+    text = body(
+        "T.clear(acc)\nfor k in T.serial(3):\n    if M[bx, k] != 0:\n",
+        "        T.copy(A[bx * 32, k * 32], a)\n        T.copy(B[k * 32, 0], b)\n        T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+    )
+    mask = np.array([[0, 1, 1], [0, 0, 0]], np.int32)
+    agree(gpu_file(params, text), {**INPUTS, "M": mask})
+
+
+def test_sum_without_a_start_is_refused() -> None:
+    text = body("for k in T.serial(3):\n", LOAD, "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n")
+    assert [code for code, _ in refused(gpu_file(GEMM, text))] == ["TL134"]
+
+
+@pytest.mark.parametrize("names", ["(bx, by)", "(bx, _)", "(p, q)"])
+def test_grid_of_two_axes(names: str) -> None:
+    first, second = names.strip("()").split(", ")
+    row, col = first, second if second != "_" else "0"
+    params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
+    text = f'x = T.alloc_shared((32, 96), "float32")\nT.copy(A[{row} * 32, {col} * 0], x)\nT.copy(x, C[{row} * 32, {col} * 0])\n'
+    agree(gpu_file(params, text, launch=f"T.Kernel(2, 1, threads=64) as {names}"), {"A": A.astype(np.float32)})
+
+
+def test_grid_order_is_x_fastest() -> None:
+    params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
+    text = (
+        'x = T.alloc_shared((32, 32), "float32")\nT.copy(A[by * 32, bx * 32], x)\n'
+        "for i, j in T.Parallel(32, 32):\n    x[i, j] = x[i, j] * 2.0\nT.copy(x, C[by * 32, bx * 32])\n"
+    )
+    launch = "T.Kernel(T.ceildiv(n, 32), T.ceildiv(m, 32), threads=64) as (bx, by)"
+    new = agree(gpu_file(params, text, launch=launch, args="m=64, n=96"), {"A": A.astype(np.float32)})
+    assert "grid_x = T.ceildiv(n, 32)" in new
+    assert "bx = cid % grid_x" in new
+    assert "by = cid // grid_x" in new
