@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.checks.callers import runtime_names, values_of
+from tl2npu.checks.callers import values_of
 from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.runtime import runtime_names
 from tl2npu.source.index import Index
 
 HEAD = "import tilelang\nimport tilelang.language as T\nimport math\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tl2npu.checks.callers import Values, runtime_names, values_of
+from tl2npu.checks.callers import Values, values_of
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
@@ -32,6 +32,7 @@ from tl2npu.kernel.model import (
     walk_with_parents,
 )
 from tl2npu.kernel.positions import compilations
+from tl2npu.kernel.runtime import runtime_names
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.results import Severity
 

@@ -14,6 +14,7 @@ from tl2npu.kernel.handover import traffic
 from tl2npu.kernel.model import Copy, Kernel, Memory, Op, Opaque, ScopeBlock, Side, Sync, children
 from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.rows import Rows
+from tl2npu.kernel.style import is_gpu_kernel
 from tl2npu.passes import (
     allocations,
     coverage,
@@ -49,7 +50,6 @@ from tl2npu.passes.gpu import (
     reductions,
     symbolic_sizes,
     types,
-    unsupported,
 )
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in
@@ -98,10 +98,7 @@ def _style(job: Job, uses_vid: bool, exchanges: bool, cube_only: bool) -> Style:
     kernel = job.kernel
     if kernel.launch is None:
         return "unknown"
-    if not kernel.launch.is_npu and not any(
-        b.memory not in (Memory.GM,) and b.alloc not in ("alloc_shared", "alloc_fragment", "alloc_local", "alloc_var")
-        for b in kernel.buffers.values()
-    ):
+    if is_gpu_kernel(kernel.node, job.file.names):
         return "gpu"
     manual = any(isinstance(stmt, (Sync, ScopeBlock)) or sync.is_address(stmt) for stmt in kernel.walk())
     automatic = any(read_configs(job.file, found).values.get(key) for found in compilations(job.located) for key in ALL)
@@ -181,7 +178,6 @@ def fallback_form(job: Job, kind: Traits) -> None:
 def gpu_form(job: Job, threads: int) -> None:
     """A GPU kernel in Developer mode."""
     before: Counter[str] = unused.name_counts(job)
-    unsupported.refuse(job)
     macros.inline(job)
     hints.drop(job)
     types.to_strings(job)

@@ -1,9 +1,67 @@
-"""TL18x: what an Ascend NPU has no counterpart for."""
+"""TL180 to TL196: what an Ascend NPU has no counterpart for.
+
+A reader wants every reason at once, so one diagnostic stands for each kind of construct, at its first line.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.gpu.unsupported_names import Use, uses
+from tl2npu.passes.gpu.unsupported_sizes import symbolic_tiles
+from tl2npu.passes.gpu.unsupported_types import foreign_types
 from tl2npu.passes.job import Job
+
+_SHOWN = 4
+
+
+@dataclass
+class Reason:
+    """One kind of construct: the first place, what it is, how the kernel spells it."""
+
+    code: str
+    node: cst.CSTNode
+    what: str
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def message(self) -> str:
+        """One sentence without full stop."""
+        shown = ", ".join(self.names[:_SHOWN])
+        more = len(self.names) - _SHOWN
+        listed = f"{shown} and {more} more" if more > 0 else shown
+        return f"no counterpart for {self.what}: {listed}" if self.names else self.what
 
 
 def refuse(job: Job) -> None:
-    """Raise :class:`Blocked` for the first construct without an equivalent."""
+    """Raise :class:`Blocked` for the first construct without an equivalent; the others become notes of the job."""
+    found = reasons(job)
+    if not found:
+        return
+    first = min(found, key=lambda reason: job.line(reason.node))
+    for reason in found:
+        if reason is not first:
+            job.note(reason.code, reason.node, reason.message, "error")
+    raise Blocked(first.code, first.node, first.message)
+
+
+def reasons(job: Job) -> list[Reason]:
+    """Every kind of construct that has no equivalent, each once."""
+    found = {reason.code: reason for reason in _by_name(uses(job))}
+    for node, message in foreign_types(job):
+        found.setdefault("TL191", Reason("TL191", node, message))
+    for node, message in symbolic_tiles(job):
+        found.setdefault("TL195", Reason("TL195", node, message))
+    return list(found.values())
+
+
+def _by_name(found: list[Use]) -> list[Reason]:
+    kinds: dict[str, Reason] = {}
+    for use in found:
+        reason = kinds.setdefault(use.code, Reason(use.code, use.node, use.what))
+        if use.shown not in reason.names:
+            reason.names.append(use.shown)
+    return list(kinds.values())

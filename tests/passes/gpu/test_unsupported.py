@@ -1,0 +1,209 @@
+"""What has no counterpart on an NPU is refused by name, every reason in one run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import tl2npu.passes
+from tests.passes.gpu.support import IMPORTS, gpu_file, refused, result_of
+from tl2npu.codes import CODES
+from tl2npu.dialects.gpu import OPERATORS
+from tl2npu.dialects.gpu.missing import HANDLED, MISSING
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.options import Options
+from tl2npu.passes.gpu.unsupported import reasons
+from tl2npu.passes.job import Job
+from tl2npu.source.index import Index
+
+PARAMS = 'A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")'
+LAST = "T.copy(A[0, 0], B[0, 0])"
+
+
+def found(text: str) -> list[tuple[str, int]]:
+    """Code and line of every reason."""
+    index = Index.parse(text)
+    file = FileKernels(index)
+    (located,) = file.located
+    job = Job(index, file, located.key, Options())
+    return sorted(((reason.code, job.line(reason.node)) for reason in reasons(job)), key=lambda item: item[1])
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_every_name_of_the_language_is_handled_or_refused() -> None:
+    handled = [name for names in HANDLED.values() for name in names]
+    assert [name for name, count in Counter(handled).items() if count > 1] == []
+    assert set(handled) & set(MISSING) == set()
+    assert set(handled) | set(MISSING) == set(OPERATORS)
+    assert len(OPERATORS) == 703
+
+
+def test_every_refusal_has_a_code() -> None:
+    assert {code for code, _ in MISSING.values()} <= set(CODES)
+
+
+@pytest.mark.parametrize("module", HANDLED)
+def test_what_is_handled_is_handled_by_a_pass(module: str) -> None:
+    directory = Path(tl2npu.passes.__path__[0]) / "gpu"
+    assert (directory / f"{module}.py").is_file()
+
+
+CONSTRUCTS = [
+    ("TL180", "c = T.alloc_tmem((64, 64), 'float32')"),
+    ("TL181", "T.ptx_ldmatrix('float16', 4, '.b16', s.data, 0, s.data, 0)"),
+    ("TL182", "bar = T.alloc_barrier(128)"),
+    ("TL182", "T.tma_copy(A[0, 0], s, barrier=0)"),
+    ("TL183", "with T.ws(0):\n    T.copy(A[0, 0], s)"),
+    ("TL184", "tx = T.get_thread_binding()"),
+    ("TL184", "for tx in T.thread_binding(32, thread='threadIdx.x'):\n    s[0, tx] = 0"),
+    ("TL184", "v = T.shfl_xor(s[0, 0], 1)"),
+    ("TL185", "T.call_extern('handle', 'decode', s)"),
+    ("TL185", "T.import_source('__device__ int f();')"),
+    ("TL186", "r = T.block_rank_in_cluster()"),
+    ("TL187", "T.sync_grid()"),
+    ("TL187", "T.pdl_trigger()"),
+    ("TL188", "T.rng_init(5)"),
+    ("TL189", "T.gemm_sp(s, e, s, c)"),
+    ("TL190", "T.im2col(A, s, 0, 0, 3, 1, 1, 1)"),
+    ("TL191", "f = T.alloc_shared((64, 64), T.float8_e4m3fn)"),
+    ("TL191", "f = T.alloc_shared((64, 64), 'e4m3_float8')"),
+    ("TL191", "f = T.alloc_fragment((64, 64), 'float4_e2m1fn')"),
+    ("TL191", "f = T.alloc_local((1,), T.float32x4)"),
+    ("TL191", "f = T.alloc_local((1,), 'float32x4')"),
+    ("TL191", "s[0, 0] = T.cast(A[0, 0], T.tfloat32)"),
+    ("TL192", "T.atomic_max(B[0, 0], s[0, 0])"),
+    ("TL193", "p = T.address_of(s[0, 0])"),
+    ("TL193", "p = s.data + T.access_ptr(s, 'r')"),
+    ("TL194", "T.evaluate(0)"),
+    ("TL196", "T.dp4a(s, s, c)"),
+    ("TL196", "v = T.hypot(s[0, 0], s[0, 1])"),
+]
+
+
+@pytest.mark.parametrize(("code", "statement"), CONSTRUCTS, ids=[f"{c}-{i}" for i, (c, _) in enumerate(CONSTRUCTS)])
+def test_each_construct_is_refused_with_its_line(code: str, statement: str) -> None:
+    text = gpu_file(PARAMS, f"s = T.alloc_shared((64, 64), 'float16')\n{statement}\n{LAST}")
+    where = line_of(text, statement.splitlines()[0])
+    assert found(text) == [(code, where)]
+    assert refused(text) == [(code, where)]
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("import tilelang\nimport tilelang.language as tl\nimport tilelang.language as T\n\n", "tl.sync_grid"),
+        ("import tilelang\nimport tilelang.language as T\nfrom tilelang.language import sync_grid\n\n", "sync_grid"),
+        ("import tilelang\nimport tilelang.language as T\n\nbarrier = T.sync_grid\n\n", "barrier"),
+    ],
+)
+def test_spelling_does_not_matter(head: str, name: str) -> None:
+    assert [code for code, _ in found(gpu_file(PARAMS, f"{name}()", head=head))] == ["TL187"]
+
+
+def test_names_of_the_file_itself_are_left_alone() -> None:
+    head = "import tilelang\nimport tilelang.language as T\n\n\ndef sync_grid():\n    return 1\n\n\n"
+    assert found(gpu_file(PARAMS, f"n = sync_grid()\n{LAST}", head=head)) == []
+
+
+def test_macros_and_helpers_are_searched() -> None:
+    factory = """
+        @T.macro
+        def load(dst):
+            step(dst)
+
+        def step(dst):
+            T.copy(A, dst)
+            T.atomic_min(dst[0, 0], 1)
+        """
+    text = gpu_file(PARAMS, "s = T.alloc_shared((64, 64), 'float16')\nload(s)", factory=factory)
+    assert found(text) == [("TL192", line_of(text, "atomic_min"))]
+
+
+def test_helpers_that_the_kernel_does_not_call_are_not_searched() -> None:
+    factory = """
+        @T.macro
+        def unused(dst):
+            T.atomic_min(dst[0, 0], 1)
+        """
+    assert found(gpu_file(PARAMS, LAST, factory=factory)) == []
+
+
+def test_what_the_factory_makes_for_the_kernel_is_searched() -> None:
+    head = IMPORTS.strip() + "\nfrom tilelang.intrinsics import TensorCoreIntrinEmitter\n\n\n"
+    factory = "emitter = TensorCoreIntrinEmitter(a_dtype='float16', chunk=32)\nother = 3"
+    text = gpu_file(PARAMS, "emitter.mma(1, 2, 3)", factory=factory, head=head)
+    assert found(text) == [("TL181", line_of(text, "emitter = "))]
+
+
+def test_the_launch_is_searched() -> None:
+    text = gpu_file(PARAMS, LAST, launch="T.Kernel(2, threads=128, prelude='#include <x>') as bx")
+    assert found(text) == [("TL185", line_of(text, "prelude"))]
+    assert found(gpu_file(PARAMS, LAST, launch="T.Kernel(2, threads=128, prelude=None) as bx")) == []
+    text = gpu_file(PARAMS, LAST, launch="T.ClusterKernel(2, cluster_dims=(2, 1, 1), threads=128) as bx")
+    assert [code for code, _ in found(text)] == ["TL186"]
+
+
+def test_every_reason_is_told_once() -> None:
+    body = """
+        bar = T.alloc_barrier(128)
+        tx = T.get_thread_binding()
+        T.barrier_arrive(bar)
+        T.barrier_wait(bar, 0)
+        ty = T.get_thread_binding(1)
+        """
+    text = gpu_file(PARAMS, body)
+    result = result_of(text)
+    errors = [d for d in result.diagnostics if d.severity == "error"]
+    assert [(d.code, d.line) for d in errors] == [
+        ("TL182", line_of(text, "alloc_barrier")),
+        ("TL184", line_of(text, "tx =")),
+    ]
+    assert errors[0].message.endswith("T.alloc_barrier, T.barrier_arrive, T.barrier_wait")
+    assert errors[1].message.endswith("T.get_thread_binding")
+    assert "T.copy" in errors[0].help
+    assert [kernel.disposition for kernel in result.kernels] == ["refused"]
+
+
+def test_layout_hints_may_name_anything() -> None:
+    head = IMPORTS.strip() + "\nfrom tilelang.intrinsics import make_mma_swizzle_layout as swizzle\n\n\n"
+    body = f"s = T.alloc_shared((64, 64), 'float16')\nT.annotate_layout({{s: swizzle(s)}})\n{LAST}"
+    assert found(gpu_file(PARAMS, body, head=head)) == []
+
+
+def test_questions_about_types_are_no_use_of_them() -> None:
+    body = f"if dtype == T.float8_e4m3fn or dtype in (T.int4, T.float64):\n    pass\n{LAST}"
+    assert found(gpu_file(PARAMS, body, args='dtype="float16"')) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "call", "codes"),
+    [
+        ("dtype=T.float8_e4m3fn", "", ["TL191"]),
+        ('dtype="float8_e5m2"', "", ["TL191"]),
+        ("dtype='float16'", "", []),
+        ("dtype", "factory(T.float8_e4m3fn)", ["TL191"]),
+        ("dtype", "factory(dtype='float8_e4m3')", ["TL191"]),
+        ("dtype", "factory(T.float8_e4m3fn)\nfactory(T.float16)", []),
+        ("n, dtype", "factory(3, T.float4_e2m1fn)", ["TL191"]),
+        ("dtype", "", []),
+    ],
+)
+def test_types_that_callers_choose(args: str, call: str, codes: list[str]) -> None:
+    text = gpu_file("A: T.Tensor((64, 64), dtype)", "T.copy(A[0, 0], A[0, 0])", args=args) + f"\n\n{call}\n"
+    assert [code for code, _ in found(text)] == codes
+
+
+@pytest.mark.parametrize(
+    ("extent", "codes"),
+    [("M", ["TL195"]), ("M // 2", ["TL195"]), ("n", ["TL195"]), ("bx + 1", ["TL195"]), ("block", []), ("64", [])],
+)
+def test_tiles_with_late_extents(extent: str, codes: list[str]) -> None:
+    body = f"s = T.alloc_shared(({extent}, 64), 'float16')\nT.copy(A[0, 0], s)"
+    params = 'A: T.Tensor((M, 64), "float16"), n: T.int32'
+    assert [c for c, _ in found(gpu_file(params, body, args="block", factory='M = T.dynamic("m")'))] == codes
+    assert [c for c, _ in found(gpu_file(params, body, args="block", factory='M, K = T.dynamic("m, k")'))] == codes

@@ -1,0 +1,162 @@
+"""What of GPU TileLang has no counterpart on an NPU, by rule code; and which pass takes care of everything else.
+
+Together the two tables name every operator of the catalogue exactly once; a test holds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tl2npu.dialects.gpu.build import LANES, VECTOR_BASES
+
+_MISSING = {
+    ("TL180", "tensor memory and tcgen05 instructions"): """
+        TCGEN05DescriptorParams TCGEN05TensorCoreIntrinEmitter alloc_tcgen05_instr_desc alloc_tcgen05_instruction_desc
+        alloc_tcgen05_smem_desc alloc_tmem compute_umma_descriptor deallocate_tmem initialize_tcgen05_descriptor
+        ptx_tcgen05_mma_ss ptx_tcgen05_mma_ts tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4
+        tcgen05_gemm tcgen05_mma tcgen05_mma_arrive tcgen05_sf_warp_transpose
+        """,
+    ("TL181", "instructions of GPU tensor cores"): """
+        TensorCoreIntrinEmitter TensorCoreIntrinEmitterSM120 TensorCoreIntrinEmitterWithLadderTransform
+        WGMMADescriptorParams WGMMATensorCoreIntrinEmitter alloc_descriptor alloc_wgmma_desc compute_gmma_descriptor
+        get_ldmatrix_offset get_mma_micro_size get_swizzle_layout increase_descriptor_offset
+        initialize_wgmma_descriptor make_mma_swizzle_layout mma_fill mma_store mma_store_index_map ptx_ldmatrix
+        ptx_mma ptx_mma_sm70 ptx_wgmma_rs ptx_wgmma_ss tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync
+        tvm_mma_sync tvm_store_matrix_sync wait_wgmma warpgroup_arrive warpgroup_commit_batch warpgroup_fence_operand
+        warpgroup_wait wgmma_gemm wgmma_mma
+        """,
+    ("TL182", "a pipeline of asynchronous copies and barriers, made by hand"): """
+        alloc_barrier alloc_cluster_barrier async_copy barrier_arrive barrier_wait cp_async_barrier_noinc
+        create_barriers create_tma_descriptor mbarrier_arrive mbarrier_arrive_expect_tx mbarrier_expect_tx
+        mbarrier_wait_parity named_barrier_arrive ptx_arrive_barrier ptx_arrive_barrier_expect_tx
+        ptx_commit_group ptx_cp_async ptx_cp_async_barrier ptx_cp_async_bulk ptx_fence_barrier_init
+        ptx_init_barrier_thread_count ptx_wait_barrier ptx_wait_group tma_copy tma_gather4 tma_gather4_bytes tma_load
+        tma_load_2sm tma_scatter4 tma_store_arrive tma_store_wait
+        """,
+    ("TL183", "warps with different work"): """
+        WSID WSInstr WSOpRef WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind WarpSpecialize WarpSpecializeFrame
+        annotate_ws_schedule ws ws_op
+        """,
+    ("TL184", "code for single threads or warps"): """
+        activemask all_sync any_sync ballot ballot_sync env_thread get_lane_idx get_thread_binding
+        get_thread_bindings get_thread_extent get_thread_extents get_warp_group_idx get_warp_idx get_warp_idx_sync
+        launch_thread match_all_sync match_any_sync shfl_down shfl_sync shfl_up shfl_xor shuffle_elect
+        syncthreads_and syncthreads_count syncthreads_or thread_binding thread_return tvm_storage_sync
+        tvm_thread_allreduce tvm_thread_invariant tvm_warp_activemask tvm_warp_shuffle tvm_warp_shuffle_down
+        tvm_warp_shuffle_up warp_reduce_bitand warp_reduce_bitor warp_reduce_max warp_reduce_min warp_reduce_sum
+        """,
+    ("TL185", "code in another language"): """
+        CUDASourceCodeKernel __ldg call_cpacked call_cpacked_lowered call_extern call_intrin call_kernel
+        call_llvm_intrin call_llvm_pure_intrin call_packed call_packed_lowered call_pure_extern import_source
+        llvm_lookup_intrinsic_id tvm_call_cpacked tvm_call_cpacked_lowered tvm_call_packed tvm_call_packed_lowered
+        """,
+    ("TL186", "clusters of thread blocks"): """
+        BaseTileScheduler ClusterKernel PersistentTileScheduler block_rank_in_cluster clc_get_first_ctaid_x
+        clc_get_first_ctaid_y clc_get_first_ctaid_z clc_is_canceled clc_try_cancel clc_try_cancel_multicast
+        cluster_arrive cluster_arrive_relaxed cluster_sync cluster_wait copy_cluster ptx_arrive_cluster_barrier
+        """,
+    ("TL187", "waiting for other blocks or other kernels"): """
+        pdl_sync pdl_trigger sync_global sync_grid
+        """,
+    ("TL188", "random numbers drawn on the device"): "rng_init rng_rand rng_rand_float",
+    ("TL189", "sparse or block-scaled products"): """
+        SparseTensorCoreIntrinEmitter WGSparseTensorCoreIntrinEmitter gemm_sp make_blockscaled_gemm_layout
+        mma_gemm_blockscaled ptx_mma_block_scale ptx_mma_sp ptx_tcgen05_mma_blockscaled_ss ptx_wgmma_sp_rs
+        ptx_wgmma_sp_ss tcgen05_gemm_blockscaled tcgen05_gemm_sp tcgen05_mma_blockscaled wgmma_gemm_sp
+        """,
+    ("TL190", "copies that unfold an image for a convolution"): "c2d_im2col im2col",
+    ("TL191", "an element type that the NPU does not compute with"): """
+        float4_e2m1_unpacked float4_e2m1fn float6_e2m3fn float6_e3m2fn float64 float8_e3m4 float8_e4m3
+        float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu double int4
+        is_f8f6f4_family is_float4 is_float4_e2m1_unpacked is_float4_e2m1fn tfloat32 validate_gemm_ab_dtypes
+        """,
+    ("TL192", "an atomic operation other than addition"): """
+        atomic_load atomic_max atomic_min atomic_or atomic_store
+        """,
+    ("TL193", "addresses"): """
+        Ptr StridedTensor access_ptr address_of handle handle_add_byte_offset isnullptr ldg128 ldg256 ldg32 ldg64
+        lds128 lds32 lds64 make_tensor make_tensor_from_addr ptr stg128 stg256 stg32 stg64 sts128 sts32 sts64
+        tvm_access_ptr
+        """,
+    ("TL194", "a building block of the compiler"): """
+        Assert Call CallEffectKind CommReducer IterVar JITFunc KernelLaunchFrame Let PrimFunc ProducerLoad Range
+        Reduce TVMBackendAllocWorkspace TVMBackendFreeWorkspace While alloc_buffer allocate anylist_getitem
+        anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed arg attr axis bind block_name_suffix_context
+        buffer buffer_decl buffer_store buffer_var comm_reducer decl_buffer end_profile_intrinsic evaluate
+        func_attr func_name func_ret
+        get_active_lane_mask get_let_value get_tvm_dtype has_let_value ignore_loop_partition index_map
+        index_to_coordinates init inline iter_var let lookup_param match_buffer meta_class meta_var q_multiply_shift
+        q_multiply_shift_per_axis reads ret sblock sblock_alloc_buffer sblock_attr start_profile_intrinsic target
+        tvm_stack_alloca tvm_stack_make_array tvm_stack_make_shape tvm_struct_get tvm_struct_set
+        tvm_throw_last_error tvm_tuple type_annotation undef var void vscale where writes
+        """,
+    ("TL196", "an operation that the NPU's compiler does not have"): """
+        Broadcast Ramp Shuffle abs2 add2 atomic_addx2 atomic_addx4 broadcast continue_loop dp4a extract_lane fma2
+        hypot ldexp max2 min2 mul2 nextafter ramp reduce_bitand reduce_bitor reduce_bitxor sub2 vectorcombine
+        vectorhigh vectorlow
+        """,
+}
+
+HANDLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        module: tuple(names.split())
+        for module, names in {
+            "eager": "const empty",
+            "launches": "Kernel",
+            "macros": "Ref macro",
+            "hints": """
+                GemmWarpPolicy annotate_compile_flags annotate_consumer_reg_alloc annotate_l2_hit_ratio
+                annotate_layout annotate_min_blocks_per_sm annotate_pass_configs annotate_producer_reg_dealloc
+                annotate_restrict_buffers annotate_safe_value assume dec_max_nreg device_assert
+                disable_warp_group_reg_alloc fence_proxy_async inc_max_nreg no_set_max_nreg print set_max_nreg
+                sync_threads sync_warp use_swizzle Fragment Layout
+                """,
+            "types": """
+                Any AnyDType Buffer FragmentBuffer LocalBuffer PrimExpr SharedBuffer Tensor bfloat16 bool boolean
+                dtype float float16 float32 half int int16 int32 int64 int8 long short uint uint16 uint32 uint64 uint8
+                prim_func
+                """,
+            "symbolic_sizes": "dynamic symbolic",
+            "loops": """
+                Else If Parallel Persistent Select Serial Then Unroll Vectorized break_loop grid loop_break
+                parallel serial unroll vectorized
+                """,
+            "local_memory": """
+                alloc_global alloc_local alloc_reducer alloc_var finalize_reducer reducer_init
+                reducer_update reshape view
+                """,
+            "element_copies": "copy transpose",
+            "atomics": "atomic_add",
+            "homes": "alloc_fragment alloc_shared gemm",
+            "fills": "clear fill",
+            "reductions": """
+                cummax cumsum reduce reduce_abssum reduce_absmax reduce_max reduce_min reduce_sum
+                """,
+            "elementwise": """
+                __cos __exp __exp10 __ffs __fns __log __log10 __log2 __sin __tan Add And BufferLoad Cast Div EQ
+                FloatImm FloorDiv FloorMod GE GT IntImm LE LT Max Min Mod Mul NE Not Or SizeVar StringImm Sub Var abs
+                acos acosh align_up all_of any_of asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or
+                bitwise_xor cast cdiv ceil ceildiv clamp clz copysign cos cosh erf exp exp10 exp2 fabs
+                fast_rcp floor floordiv floormod fmod ieee_add ieee_fdiv ieee_fmaf ieee_frcp ieee_frsqrt ieee_fsqrt
+                ieee_mul ieee_sub if_then_else infinity isfinite isinf isnan likely log log10 log1p log2 max
+                max_value min min_value nearbyint popcount pow reinterpret round rsqrt shift_left shift_right sigmoid
+                sin sinh sqrt tan tanh trunc truncdiv truncmod
+                """,
+            "pipelined": "Pipelined",
+            "grid": "get_block_binding get_block_bindings get_block_extent get_block_extents",
+        }.items()
+    }
+)
+"""Module of ``tl2npu.passes.gpu`` -> names that it rewrites, keeps where the NPU has the same, or refuses itself."""
+
+_VECTORS = tuple(f"{base}x{lanes}" for base in VECTOR_BASES for lanes in LANES)
+
+
+def _missing() -> dict[str, tuple[str, str]]:
+    found = {name: group for group, names in _MISSING.items() for name in names.split()}
+    return found | dict.fromkeys(_VECTORS, ("TL191", "vectors of elements"))
+
+
+MISSING: Mapping[str, tuple[str, str]] = MappingProxyType(_missing())
+"""Operator name -> the rule code that refuses it, and what it is an instance of."""

@@ -1,0 +1,133 @@
+"""Operators without an equivalent: in the kernel, in its launch, in the macros and helpers that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.gpu import OPERATORS
+from tl2npu.dialects.gpu.missing import HANDLED, MISSING
+from tl2npu.kernel.expressions import Helper
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import children, names_in
+
+_LANGUAGE = "tilelang.language."
+_PACKAGES = ("tilelang.intrinsics.", "tilelang.cuda.", "tilelang.tileop.", "tvm.tir.", "tvm.script.")
+"""Other places that export the same building blocks."""
+_LAUNCH_KEYWORDS = {
+    "prelude": ("TL185", "code in another language"),
+    "cluster_dims": ("TL186", "clusters of thread blocks"),
+}
+_HINTS = frozenset(name for name in HANDLED["hints"] if name.startswith("annotate_"))
+
+
+@dataclass(frozen=True)
+class Use:
+    """A place where something without an equivalent is used."""
+
+    code: str
+    what: str
+    shown: str
+    node: cst.CSTNode
+
+
+def uses(job: Job) -> list[Use]:
+    """Every use of an operator that is missing on an NPU, in the order in which the kernel reaches it."""
+    found: list[Use] = []
+    for node in _reached(job):
+        found += _in_launch(job, node)
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            name = _operator(job, node)
+            if name in MISSING:
+                found.append(Use(*MISSING[name], f"T.{name}", node))
+    return found
+
+
+def _operator(job: Job, node: cst.BaseExpression) -> str:
+    resolved = job.file.names.resolve(node) or ""
+    if resolved.startswith(_LANGUAGE):
+        return resolved.removeprefix(_LANGUAGE)
+    return resolved.rsplit(".", 1)[-1] if resolved.startswith(_PACKAGES) else ""
+
+
+def _in_launch(job: Job, node: cst.CSTNode) -> Iterator[Use]:
+    """``T.Kernel(..., prelude=...)``."""
+    if not isinstance(node, cst.Call) or _operator(job, node.func) not in ("Kernel", "ClusterKernel"):
+        return
+    for arg in node.args:
+        name = arg.keyword.value if arg.keyword is not None else ""
+        if name in _LAUNCH_KEYWORDS and not (isinstance(arg.value, cst.Name) and arg.value.value == "None"):
+            yield Use(*_LAUNCH_KEYWORDS[name], f"`{name}=`", arg)
+
+
+def _reached(job: Job) -> Iterator[cst.CSTNode]:
+    """Every node of the kernel, of the helpers that it calls, and of what its factory binds for them.
+
+    What only hints for the GPU compiler need (layouts) is left out, and so are the types that a comparison asks about.
+    """
+    kernel = job.located.node
+    roots: list[cst.CSTNode] = [kernel.params, kernel.body]
+    seen: set[int] = {id(kernel)}
+    while roots:
+        root = roots.pop(0)
+        names: dict[str, None] = {}
+        for node in _relevant(job, root):
+            yield node
+            if isinstance(node, cst.Name):
+                names.setdefault(node.value)
+        for found in _bound(job, names):
+            if id(found) not in seen:
+                seen.add(id(found))
+                roots.append(found.body if isinstance(found, cst.FunctionDef) else found)
+
+
+def _relevant(job: Job, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.Call) and _operator(job, node.func) in _HINTS:
+            continue
+        if isinstance(node, cst.Comparison) and _asks_for_type(job, node):
+            continue
+        yield node
+        if isinstance(node, cst.Attribute) and job.file.names.resolve(node) is not None:
+            continue
+        stack += reversed(children(node))
+
+
+def _asks_for_type(job: Job, node: cst.Comparison) -> bool:
+    sides = (node.left, *(target.comparator for target in node.comparisons))
+    rows = [OPERATORS.get(_operator(job, name)) for side in sides for name in _dotted(side)]
+    return any(row is not None and row.kind is Kind.TYPE for row in rows)
+
+
+def _dotted(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(node, (cst.Tuple, cst.List, cst.Set)):
+        for element in node.elements:
+            yield from _dotted(element.value)
+    elif isinstance(node, (cst.Name, cst.Attribute)):
+        yield node
+
+
+def _bound(job: Job, names: Iterable[str]) -> Iterator[cst.CSTNode]:
+    """Functions and assigned values behind names that the kernel does not bind itself."""
+    factory = job.located.factory
+    bodies = [factory.node.body.body] if factory is not None else []
+    for name in names:
+        value = job.located.env.lookup(name)
+        if isinstance(value, Helper):
+            yield value.node
+            continue
+        for body in (*bodies, job.module.body):
+            for line in body:
+                if isinstance(line, cst.SimpleStatementLine):
+                    yield from (small.value for small in line.body if _binds(small, name))  # type: ignore[attr-defined]
+
+
+def _binds(small: cst.BaseSmallStatement, name: str) -> bool:
+    if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
+        return any(found.value == name for item in small.targets for found in names_in(item.target))
+    return False

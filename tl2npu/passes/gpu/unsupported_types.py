@@ -1,0 +1,69 @@
+"""TL191: element types that the NPU does not compute with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factory import Factory, calls
+from tl2npu.kernel.model import Buffer, Memory
+from tl2npu.passes.job import Job
+
+_FP8 = re.compile(r"(torch\.)?(float8|fp8|e4m3|e5m2)")
+_NARROW = re.compile(r"(torch\.)?(float[46]_|tfloat32|tf32|int4\b|uint4\b|float8_e8m0|\w+x(2|4|8|16|32|64)$)")
+
+
+def foreign_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
+    """Buffers of such a type, each with a message; a type that the callers choose counts if all of them choose one."""
+    for buffer in job.kernel.buffers.values():
+        found = _types_of(job, buffer)
+        wrong = [name for name in found if is_foreign(name)]
+        if wrong and len(wrong) == len(found):
+            where = "an argument" if buffer.memory is Memory.GM else "a tile"
+            yield buffer.node, f"`{buffer.name}`, {where}, has elements of type {wrong[0]}"
+
+
+def is_foreign(dtype: str) -> bool:
+    """True for a type that neither the vector cores nor the cube core of A2 and A3 have."""
+    return bool(_FP8.match(dtype) or _NARROW.match(dtype))
+
+
+def _types_of(job: Job, buffer: Buffer) -> list[str]:
+    """The dtype of a buffer; where its factory takes it as a parameter, what the default and the callers give."""
+    factory = job.located.factory
+    if factory is None or not buffer.dtype.isidentifier():
+        return [buffer.dtype]
+    params = (*factory.node.params.posonly_params, *factory.node.params.params, *factory.node.params.kwonly_params)
+    param = next((item for item in params if item.name.value == buffer.dtype), None)
+    if param is None:
+        return [buffer.dtype]
+    given = list(_given(job, factory, param))
+    if param.default is not None:
+        given.append(param.default)
+    return [_text(job, value) for value in given]
+
+
+def _given(job: Job, factory: Factory, param: cst.Param) -> Iterator[cst.BaseExpression]:
+    names = [item.name.value for item in (*factory.node.params.posonly_params, *factory.node.params.params)]
+    for call in calls(job.module):
+        if not (isinstance(call.func, cst.Name) and call.func.value == factory.node.name.value):
+            continue
+        position = 0
+        for arg in call.args:
+            if arg.keyword is not None:
+                if arg.keyword.value == param.name.value:
+                    yield arg.value
+            elif not arg.star:
+                if position < len(names) and names[position] == param.name.value:
+                    yield arg.value
+                position += 1
+
+
+def _text(job: Job, node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.SimpleString):
+        return str(node.evaluated_value)
+    resolved = job.file.names.resolve(node)
+    return resolved.rsplit(".", 1)[-1] if resolved else code(node)
