@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import libcst as cst
@@ -18,7 +18,8 @@ from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
 from tl2npu.passes.gpu import unsupported
-from tl2npu.passes.job import Job, diagnostic
+from tl2npu.passes.gpu.eager import Eager, to_lazy
+from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
 from tl2npu.source.index import Index
@@ -60,28 +61,21 @@ def migrate_text(
         original = Index.parse(text)
     except SourceError as error:
         return _unparsable(text, path, error)
-    file = FileKernels(original)
     suppressions = Suppressions.of(text)
-    kernels: list[KernelResult] = []
-    diagnostics: list[Diagnostic] = []
-    changes: list[Change] = []
-    around = Surroundings(original.module)
-    for factory in factories(file):
-        view = around.focus(factory)
-        current = view.file
-        for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
-            outcome, job = _best_form(Job(original, current, key, options, view.elsewhere), suppressions, leave)
-            current = job.file
-            kernels.append(outcome)
-            diagnostics += job.notes
-            changes += job.changes
-        if current is not view.file:
-            view.restore(current)
+    eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
+    while True:
+        done = _migrated(original, options, suppressions, leave, eager)
+        refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
+        if not refused:
+            break
+        eager |= refused  # and once more, with their text and their calls as they were
+    kernels = sorted([*done.kernels, *(kernel for kernel, _ in eager.values())], key=lambda kernel: kernel.line)
+    diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes)]
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += _unused(suppressions)
     new = text
-    if around.module is not original.module:
-        new = relayout(text, around.module.code, path)
+    if done.module is not original.module:
+        new = relayout(text, done.module.code, path)
         ast.parse(new)
     return FileResult(
         path,
@@ -90,8 +84,70 @@ def migrate_text(
         None,
         tuple(kernels),
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
-        tuple(changes),
+        tuple(done.changes),
     )
+
+
+@dataclass(eq=False)
+class _Done:
+    """One pass over a file. ``refused_eager``: line -> an eager kernel whose factory was refused, and why."""
+
+    module: cst.Module
+    kernels: list[KernelResult] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    refused_eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = field(default_factory=dict)
+
+
+def _migrated(
+    original: Index,
+    options: Options,
+    suppressions: Suppressions,
+    leave: Mapping[int, Sequence[Diagnostic]],
+    eager: Mapping[int, object],
+) -> _Done:
+    """Every kernel of a file in its best form. ``eager``: lines of eager kernels that stay as they are."""
+    lazy = to_lazy(original, {*leave, *eager})
+    done = _Done(lazy.module)
+    for kept, blocked in lazy.left:
+        done.refused_eager[kept.line] = _refused_eager(original, kept, blocked, leave)
+    around = Surroundings(lazy.module)
+    for factory in factories(FileKernels(original if lazy.module is original.module else Index.of(lazy.module))):
+        view = around.focus(factory)
+        current = view.file
+        for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
+            job = Job(original, current, key, options, view.elsewhere)
+            source = lazy.origin(job.located.factory.node) if job.located.factory is not None else None
+            if source is not None:
+                job.origin = source.name, source.line
+            outcome, job = _best_form(job, suppressions, leave)
+            current = job.file
+            if source is not None and outcome.disposition == "refused":
+                done.refused_eager[source.line] = outcome, job.notes
+                continue
+            done.kernels.append(outcome)
+            done.diagnostics += job.notes
+            done.changes += job.changes
+        if current is not view.file:
+            view.restore(current)
+    done.changes += [
+        Change(code, line_of(original, node) or kept.line, message, kept.name, CODES[code].safety)
+        for kept, code, node, message in lazy.changes
+    ]
+    done.module = around.module
+    return done
+
+
+def _refused_eager(
+    original: Index, kept: Eager, blocked: Blocked | None, leave: Mapping[int, Sequence[Diagnostic]]
+) -> tuple[KernelResult, list[Diagnostic]]:
+    """An eager kernel that is not even made lazy."""
+    notes = list(leave.get(kept.line, ()))
+    if blocked is not None:
+        notes = [diagnostic(original, blocked.code, blocked.node, blocked.message, kept.name, "error")]
+    codes = tuple(sorted({note.code for note in notes}))
+    why = notes[0].message if notes else ""
+    return KernelResult(kept.name, kept.line, "gpu", "none", "refused", why, codes), notes
 
 
 def _inside(index: Index, node: cst.CSTNode, factory: cst.CSTNode) -> bool:
@@ -102,7 +158,7 @@ def _best_form(
     start: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, Job]:
     options = start.options
-    line = start.line(start.located.node)
+    line = start.def_line
     try:
         kind = traits(start)
         if line in leave:
@@ -159,7 +215,7 @@ def _forms(kind: Traits, options: Options) -> list[str]:
 
 def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) -> Attempt:
     """Build a form and check it. The original job stays as it is."""
-    job = Job(start.original, start.file, start.key, start.options, start.elsewhere)
+    job = Job(start.original, start.file, start.key, start.options, start.elsewhere, origin=start.origin)
     try:
         if kind.style == "gpu":
             gpu_form(job, 1 if form == "developer-threads1" else 2)

@@ -29,6 +29,7 @@ class Job:
     the buffers whose rows the old kernel split itself, ``known_even`` the extents that must be even for it to be right,
     ``must_be_even`` those that it did not need to be even,
     ``overlapping`` those that it rounds up in one place and down in another.
+    ``origin``: name and line in the input of a kernel that has been given another form before (eager kernels).
     """
 
     original: Index
@@ -40,6 +41,7 @@ class Job:
     known_even: set[str] = field(default_factory=set)
     must_be_even: set[str] = field(default_factory=set)
     overlapping: set[str] = field(default_factory=set)
+    origin: tuple[str, int] | None = None
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     _kernel: Kernel | None = None
@@ -108,7 +110,12 @@ class Job:
     @property
     def kernel_name(self) -> str:
         """The name that reports use."""
-        return self.key[0]
+        return self.key[0] if self.origin is None else self.origin[0]
+
+    @property
+    def def_line(self) -> int:
+        """The line of the input's ``def`` of the kernel."""
+        return self.line(self.located.node) if self.origin is None else self.origin[1]
 
     def note(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> None:
         """Record a finding."""
