@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from tl2npu.kernel.access import side_of
@@ -61,6 +63,22 @@ def _launch(job: Job) -> Launch:
     launch = job.kernel.launch
     assert launch is not None
     return launch
+
+
+def one_thread(job: Job) -> Job:
+    """A job like this one, launched with ``threads=1``; findings about two threads are left behind."""
+    other = replace(job, edited=list(job.edited), notes=[note for note in job.notes if note.severity == "info"])
+    launch = _launch(other)
+    if launch.threads is None:
+        return other
+    edits = Edits(other.file.index)
+    edits.replace(launch.threads.node, cst.Integer("1"))
+    other.edited = [
+        (code_, node, said.replace("threads=2", "threads=1")) if code_ == "TL138" else (code_, node, said)
+        for code_, node, said in other.edited
+    ]
+    other.apply(edits)
+    return other
 
 
 def has_vector_work(kernel: Kernel) -> bool:
