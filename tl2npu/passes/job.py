@@ -71,6 +71,10 @@ class Job:
             self.file = FileKernels(Index.of(edits.apply(self.module)))
             self._kernel = None
 
+    def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
+        """Go back to an earlier state of the text."""
+        self.file, self.edited, self._kernel = file, edited, None
+
     def _check_helpers(self, edits: Edits) -> None:
         """A macro or helper that other code uses too must stay as it is; raises :class:`Blocked`."""
         index, kernel = self.file.index, self.located.node

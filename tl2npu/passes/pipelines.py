@@ -48,6 +48,7 @@ from tl2npu.passes.gpu import (
     macros,
     pipelined,
     reductions,
+    scalar_tables,
     symbolic_sizes,
     types,
 )
@@ -184,6 +185,7 @@ def gpu_form(job: Job, threads: int) -> None:
     symbolic_sizes.rename(job)
     loops.normalise(job)
     refuse_unreadable(job)
+    scalar_tables.to_global(job)
     local_memory.to_buffers(job)
     element_copies.to_copies(job)
     atomics.to_tile(job)

@@ -188,3 +188,52 @@ def test_grid_order_is_x_fastest() -> None:
     assert "grid_x = T.ceildiv(n, 32)" in new
     assert "bx = cid % grid_x" in new
     assert "by = cid // grid_x" in new
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "for v in T.serial(3):\n    flags[v] = M[bx, v]\n",
+        "for v in T.Parallel(3):\n    flags[v] = M[bx, v]\n",
+        "T.copy(M[bx, 0], flags)\n",
+        "T.copy(M[bx, :], flags)\n",
+    ],
+)
+@pytest.mark.parametrize("alloc", ["alloc_local", "alloc_shared", "alloc_fragment"])
+def test_table_of_conditions_is_read_from_global_memory(load: str, alloc: str) -> None:
+    params = GEMM.replace("C:", 'M: T.Tensor((2, 3), "int32"), C:')
+    text = body(
+        f'flags = T.{alloc}((3,), "int32")\n',
+        load,
+        "T.clear(acc)\nfor k in T.serial(3):\n    if flags[k] != 0:\n",
+        "        T.copy(A[bx * 32, k * 32], a)\n        T.copy(B[k * 32, 0], b)\n        T.gemm(a, b, acc)\n",
+        "T.copy(acc, C[bx * 32, 0])\n",
+    )
+    mask = np.array([[0, 1, 1], [1, 0, 0]], np.int32)
+    new = agree(gpu_file(params, text), {**INPUTS, "M": mask})
+    assert "flags" not in new
+    assert "if M[bx, k] != 0:" in new
+
+
+def test_product_stored_from_a_loop_keeps_its_way_through_ub() -> None:
+    params = 'A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((3, 64, 64), "float16")'
+    text = body(
+        'raw = T.alloc_shared((32, 64), "float16")\nout = T.alloc_shared((32, 64), "float16")\nfor k in T.Pipelined(3):\n',
+        "    T.copy(A[bx * 32, k * 32], a)\n    T.copy(B[k * 32, 0], raw)\n",
+        "    for i, j in T.Parallel(32, 64):\n        b[i, j] = raw[i, j] * 0.5\n",
+        "    T.gemm(a, b, acc, clear_accum=True)\n    T.copy(acc, out)\n    T.copy(out, C[k, bx * 32, 0])\n",
+    )
+    new = agree(gpu_file(params, text), INPUTS, atol=2e-2)
+    assert "T.copy(acc, out)" in new
+
+
+def test_tile_changed_between_two_products() -> None:
+    params = 'A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((2, 64, 64), "float32")'
+    text = body(
+        'acc2 = T.alloc_fragment((32, 64), "float32")\nT.copy(A[bx * 32, 0], a)\nT.copy(B[0, 0], b)\n',
+        "for i, j in T.Parallel(32, 32):\n    a[i, j] = a[i, j] * 2.0\n",
+        "T.gemm(a, b, acc, clear_accum=True)\n",
+        "for i, j in T.Parallel(32, 32):\n    a[i, j] = a[i, j] + 1.0\n",
+        "T.gemm(a, b, acc2, clear_accum=True)\nT.copy(acc, C[0, bx * 32, 0])\nT.copy(acc2, C[1, bx * 32, 0])\n",
+    )
+    agree(gpu_file(params, text), INPUTS, atol=5e-2)

@@ -31,8 +31,16 @@ _ROUNDS = 8
 
 def assign(job: Job) -> None:
     """Give every tile its homes; raises :class:`Blocked` where the flow between the cores cannot be made right."""
-    staging.collapse(job)
-    _Assignment(job, _settle(job)).write()
+    before = job.file, job.edited[:]
+    collapsed = staging.collapse(job)
+    try:
+        layout = _settle(job)
+    except Blocked:
+        if not collapsed:
+            raise
+        job.restore(*before)  # the way through UB may be what orders a loop
+        layout = _settle(job)
+    _Assignment(job, layout).write()
 
 
 @dataclass(eq=False)
@@ -131,7 +139,7 @@ def _copies_to_l1(layout: Layout, buffer: Buffer, stay: Stmt | None) -> list[ToL
     for gemm in layout.uses[buffer].operand:
         anchor: Stmt = gemm
         for parent in reversed(layout.places[id(gemm)].parents):
-            if isinstance(parent, Branch) or parent is stay or _changes(parent, buffer):
+            if isinstance(parent, Branch) or parent is stay or _at_run_time(parent) or _changes(parent, buffer):
                 break
             anchor = parent
         earlier = next(
@@ -139,6 +147,11 @@ def _copies_to_l1(layout: Layout, buffer: Buffer, stay: Stmt | None) -> list[ToL
         )
         anchors.setdefault(id(earlier or anchor), (earlier or anchor, []))[1].append(gemm)
     return [ToL1(buffer, anchor, tuple(gemms)) for anchor, gemms in anchors.values()]
+
+
+def _at_run_time(stmt: Stmt) -> bool:
+    """The compiler does not know how often the loop runs; a hand-over into it from outside has no order (TL867)."""
+    return isinstance(stmt, Loop) and any("@" in name for item in stmt.ranges for name in item.extent.variables())
 
 
 def _changes(stmt: Stmt, buffer: Buffer) -> bool:
@@ -173,12 +186,14 @@ class _Assignment:
             self._chain(chain)
         for buffer in self.layout.loaded_twice:
             self._load_twice(buffer)
+        handed: set[Buffer] = set()
         for item in self.layout.to_l1:
             name = self.names.fresh(f"{item.buffer.name}_l1")
             self._allocate(item.buffer, "shared", name)
             for gemm in item.gemms:
                 self.operand_names[id(gemm), item.buffer] = name
-            self._copy_to_l1(item, name)
+            self._copy_to_l1(item, name, first=item.buffer not in handed)
+            handed.add(item.buffer)
         for use in self.layout.uses.values():
             for gemm in use.product:
                 self._gemm(gemm)
@@ -235,11 +250,17 @@ class _Assignment:
             self.job.change("TL133", at, f"`{buffer.name}` is added to by the vector cores")
         self.plan.after(at, lines)
 
-    def _copy_to_l1(self, item: ToL1, name: str) -> None:
-        """Right behind the statement that makes the tile, else before the gemm."""
+    def _copy_to_l1(self, item: ToL1, name: str, *, first: bool) -> None:
+        """Right behind the statement that makes the tile, else before the gemm; a tile is handed over once only."""
         site = self.layout.places[id(item.anchor)]
         made = next((s for s in reversed(site.body[: site.position]) if _changes(s, item.buffer)), None)
-        lines = self._lines(f"T.copy({item.buffer.name}, {name})", item.anchor.node)
+        source = item.buffer.name
+        text = ""
+        if not first:
+            source = self.names.fresh(f"{item.buffer.name}_again")
+            self._allocate(item.buffer, "shared", source)
+            text = f"T.copy({item.buffer.name}, {source})\n"
+        lines = self._lines(f"{text}T.copy({source}, {name})", item.anchor.node)
         chains = [chain for chain in self.layout.chains if chain.buffer is item.buffer]
         if made is None or any(touches(made, chain.buffer) for chain in chains):
             self.plan.before(item.anchor.node, lines)

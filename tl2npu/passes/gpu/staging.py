@@ -14,8 +14,8 @@ from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
 
 
-def collapse(job: Job) -> None:
-    """``T.copy(acc, staged); T.copy(staged, C[...])`` becomes ``T.copy(acc, C[...])``."""
+def collapse(job: Job) -> bool:
+    """``T.copy(acc, staged); T.copy(staged, C[...])`` becomes ``T.copy(acc, C[...])``; True if there was one."""
     plan = Plan(job)
     kernel = job.kernel
     found = uses(kernel)
@@ -32,7 +32,9 @@ def collapse(job: Job) -> None:
             job.change("TL137", store.node, f"`{source.name}` is stored without the way through `{staged.name}`")
         if staged.statement is not None and _mentions(kernel, staged) == 0:
             plan.remove(staged.statement)
+    found_any = bool(plan)
     plan.apply()
+    return found_any
 
 
 def _source(staged: Buffer, use: Uses) -> Buffer | None:
