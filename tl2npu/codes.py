@@ -80,7 +80,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL137", "staged-product", "info", "safe", "store the product to global memory directly"),
     ("TL138", "gpu-launch", "info", "safe", "launch one grid axis with `is_npu=True`"),
     ("TL139", "gpu-pipeline", "info", "safe", "use `T.serial` where the vector cores work in the loop"),
-    # TL130 to TL139: memories, products, launch
+    ("TL159", "table-on-chip", "info", "safe",
+     "read a table of conditions or indices from global memory, where both cores see it"),
     # TL140 to TL159: element-wise code
     ("TL160", "gpu-fill", "info", "safe", "fill a vector tile with `T.tile.fill(tile, value)`"),
     ("TL161", "unfillable-buffer", "error", "display-only",
@@ -127,6 +128,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give the tile a constant extent; copies clamp to what the tensor has left"),
     ("TL196", "missing-operation", "error", "display-only",
      "write it with additions, products, shifts and comparisons of whole tiles"),
+    ("TL197", "oversized-tile", "info", "unsafe",
+     "choose tiles that fit into the memories of the NPU"),
     ("TL201", "manual-vid-axis", "info", "safe",
      "launch with `threads=2` and bind one name: `as (cid)`"),
     ("TL202", "half-tile-extent", "info", "safe",

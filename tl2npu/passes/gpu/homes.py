@@ -16,7 +16,7 @@ from tl2npu.dialects.catalogue import Role
 from tl2npu.kernel.access import accesses, reads
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Copy, Kernel, Loop, Memory, Op, Operand, Scalar, Stmt, walk
+from tl2npu.kernel.model import Branch, Buffer, Copy, Kernel, Loop, Memory, Op, Operand, Scalar, Stmt, Store, walk
 from tl2npu.passes.gpu import staging
 from tl2npu.passes.gpu.chains import Chain, Chains, touches
 from tl2npu.passes.gpu.closing import Closing, Transfer, open_loop
@@ -25,6 +25,7 @@ from tl2npu.passes.gpu.roles import Homes, Site, Uses, homes, sites, uses
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.gpu.trip_count import TripCounts
 from tl2npu.passes.job import Job
+from tl2npu.source.tree import walk as nodes
 
 _ROUNDS = 8
 
@@ -381,4 +382,18 @@ def _read_whole(layout: Layout, chain: Chain) -> bool:
         return after.src.buffer is buffer and after.src.is_whole and after.dst.buffer.memory is not Memory.GM
     if isinstance(after, Op):
         return after.op.name.startswith("reduce_") and all(operand.is_whole for _, operand in after.operands)
-    return False
+    return isinstance(after, Loop) and after.kind == "parallel" and _tiles_only(after)
+
+
+def _tiles_only(loop: Loop) -> bool:
+    """Whole tiles and scalars, element by element: no row vectors and no conditions, which become loops over rows."""
+    variables = [item.var for item in loop.ranges]
+    for stmt in loop.body:
+        if not isinstance(stmt, Store):
+            return False
+        for operand in (stmt.target, *stmt.value.loads):
+            if operand.dims is None or [dim.lo for dim in operand.dims] != variables:
+                return False
+        if any(isinstance(node, (cst.IfExp, cst.Call)) for node in nodes(stmt.value.node)):
+            return False
+    return True

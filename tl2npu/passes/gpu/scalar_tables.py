@@ -1,4 +1,4 @@
-"""TL137: a small table that is loaded only to be read element by element is read from global memory.
+"""TL159: a small table that is loaded only to be read element by element is read from global memory.
 
 A block mask or a list of indices decides for both cores what they do; a copy of it on chip would belong to one of them
 (measured: condgm right, a condition in UB around cube statements refused as TL865).
@@ -44,7 +44,7 @@ def _replace(job: Job, buffer: Buffer) -> None:
     for operand in reads:
         assert operand.dims is not None
         edits.replace(operand.node, cst.parse_expression(source.element([code(dim.node) for dim in operand.dims])))
-        job.change("TL137", operand.node, f"`{buffer.name}` is read from `{source.tensor.name}`")
+        job.change("TL159", operand.node, f"`{buffer.name}` is read from `{source.tensor.name}`")
     statement = buffer.statement
     job.apply(edits)
     plan = Plan(job)
