@@ -59,6 +59,7 @@ def cli() -> None:
     type=click.Choice(["needed", "four", "keep"]),
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",
 )
+@click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")
 @click.option("--explain", is_flag=True, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")
 @click.option(

@@ -85,6 +85,12 @@ def _seconds(value: Any, where: str) -> float:
     return float(value)
 
 
+def _switch(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{where}: must be true or false, not {value!r}")
+    return value
+
+
 def _codes(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
         raise ConfigError(f"{where}: must be a list of codes, not {value!r}")
@@ -105,6 +111,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "device": _one_of(*DEVICES),
     "ascend_version": _one_of(*COMPILERS),
     "threads": _one_of(*get_args(Threads)),
+    "unsafe": _switch,
     "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),
     "select": _codes,
     "ignore": _codes,

@@ -14,14 +14,16 @@ from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
-from tl2npu.passes.gpu import unsupported
-from tl2npu.passes.gpu.eager import Eager, to_lazy
+from tl2npu.passes.gpu import grid, unsupported
+from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
+from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
@@ -37,11 +39,12 @@ _ROW_SPLIT = ("TL82", "TL83")
 
 @dataclass(frozen=True)
 class Attempt:
-    """One form, tried: the file with it, or why it cannot be."""
+    """One form, tried: the file with it, or why it cannot be (``built`` False: it has no text at all)."""
 
     target: str
     job: Job
     blocked: Diagnostic | None = None
+    built: bool = True
 
     @property
     def reached(self) -> bool:
@@ -178,7 +181,8 @@ def _best_form(
         return _refused(start, line, style, blocked.message), start
     attempts: list[Attempt] = []
     for form in _forms(kind, options):
-        attempts.append(_attempt(start, kind, form, suppressions))
+        before = attempts[-1] if attempts and kind.style == "gpu" else None
+        attempts.append(_attempt(start, kind, form, suppressions, before))
         if attempts[-1].reached:
             break
     reached = attempts[-1] if attempts[-1].reached else None
@@ -213,11 +217,20 @@ def _forms(kind: Traits, options: Options) -> list[str]:
     return ["developer", "fallback"]
 
 
-def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) -> Attempt:
-    """Build a form and check it. The original job stays as it is."""
+def _attempt(
+    start: Job, kind: Traits, form: str, suppressions: Suppressions, before: Attempt | None = None
+) -> Attempt:
+    """Build a form and check it. The original job stays as it is.
+
+    ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
+    """
     job = Job(start.original, start.file, start.key, start.options, start.elsewhere, origin=start.origin)
     try:
-        if kind.style == "gpu":
+        if before is not None and before.built:
+            job = grid.one_thread(before.job)
+        elif before is not None:
+            return replace(before, target=form)
+        elif kind.style == "gpu":
             gpu_form(job, 1 if form == "developer-threads1" else 2)
         elif form == "fallback":
             fallback_form(job, kind)
@@ -228,10 +241,10 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) ->
                 )
             developer_form(job, kind, 1 if form == "developer-threads1" else 2)
     except Blocked as blocked:
-        return Attempt(
-            form, job, diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
-        )
+        found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
+        return Attempt(form, job, found, built=False)
     subject = Subject(job.kernel, job.file, job.located, job.options)
+    repairs: list[tuple[cst.CSTNode, str | None]] = []
     for finding in (
         *check_kernel(subject),
         *unproved_evenness(subject, job.split, job.known_even, job.must_be_even, job.overlapping),
@@ -243,13 +256,31 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions) ->
             continue
         if kind.style != "gpu" and finding.code in _AUTHORS_OWN and finding.node in start.original:
             found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
+        if kind.style != "gpu" and finding.code == "TL801":
+            found = replace(found, severity="error")  # another form may need less
         if job.module is start.module and found.severity == "error":
             found = replace(found, severity="warning")  # the author's own form: nothing is written
         if found.severity == "error":
             return Attempt(form, job, found)
-        if found.severity == "warning":
+        if found.severity == "warning" and finding.repair and start.options.unsafe:
+            repairs += finding.repair
+        elif found.severity == "warning":
             job.notes.append(found)
+    _repair(job, repairs)
     return Attempt(form, job)
+
+
+def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:
+    """The unsafe edits: sizes of tiles, where the callers give them."""
+    edits = Edits(job.file.index)
+    for node, new in repairs:
+        if new is None:
+            edits.remove(node)
+            job.change("TL197", node, f"`{code(node).strip(' ,')}` does not fit")
+        else:
+            edits.replace(node, cst.parse_expression(new))
+            job.change("TL197", node, f"`{code(node)}` does not fit, `{new}` does")
+    job.apply(edits)
 
 
 def _offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
@@ -319,6 +350,13 @@ def check_text(text: str, path: str, options: Options) -> FileResult:
         errors = sum(d.severity == "error" for d in found)
         reason = f"{errors} errors" if errors else "no errors"
         kernels.append(KernelResult(located.key[0], line, "checked", "none", "unchanged", reason, codes))
+    for kept in find_eager(original):
+        why = "an eager kernel; the Ascend compiler takes only prim_funcs"
+        found = [diagnostic(original, "TL103", kept.node, why, kept.name)]
+        found = [item for item in found if not suppressions.covers(item.line, item.code)]
+        diagnostics += found
+        kernels.append(KernelResult(kept.name, kept.line, "checked", "none", "unchanged", "eager", ("TL103",)))
+    kernels.sort(key=lambda kernel: kernel.line)
     diagnostics += _unused(suppressions)
     return FileResult(
         path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))

@@ -21,6 +21,7 @@ class Options:
 
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
+    ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
     ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed.
@@ -30,6 +31,7 @@ class Options:
     device: str = DEFAULT_DEVICE.name
     ascend_version: str = DEFAULT_COMPILER.version
     threads: Threads = "auto"
+    unsafe: bool = False
     pass_config_policy: PassConfigPolicy = "needed"
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.checks.callers import values_of
+from tl2npu.checks.callers import callers_of
 from tl2npu.kernel.factory import FileKernels
 from tl2npu.kernel.runtime import runtime_names
 from tl2npu.source.index import Index
@@ -29,7 +29,7 @@ def file(args: str, body: str = "", module: str = "", calls: str = "") -> FileKe
 
 def values(args: str, body: str = "", module: str = "", calls: str = "") -> list[dict[str, int]]:
     kernels = file(args, body, module, calls)
-    return list(values_of(kernels, kernels.located[0]))
+    return [caller.values for caller in callers_of(kernels, kernels.located[0])]
 
 
 def test_defaults_without_a_call() -> None:

@@ -23,6 +23,7 @@ EXECUTED = {
 }
 # What needs an option that the command line sets.
 OPTIONS = {
+    "TL197": Options(unsafe=True),
     "TL234": Options(threads="1"),
 }
 EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]

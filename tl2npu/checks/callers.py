@@ -1,34 +1,78 @@
-"""Concrete sizes: the factory run on what its callers in the file, or its defaults, give."""
+"""Concrete sizes: the factory run on what its callers in the file, its autotune configs, or its defaults give."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.checks.concrete import Known, Unknown, evaluate, run
+from tl2npu.checks.configs import Config, configs_of
 from tl2npu.kernel.factory import FileKernels, Located, calls
 from tl2npu.source.names import Names
 
 Values = dict[str, int]
 
-_LIMIT = 16
+_LIMIT = 256
 
 
-def values_of(file: FileKernels, located: Located) -> tuple[Values, ...]:
-    """What each readable call of the factory makes of its names; what the defaults make of them if there is none."""
+@dataclass(frozen=True, eq=False)
+class Caller:
+    """One way in which the factory is called: ``bound`` are its parameters, ``node`` the call, the configuration, or
+    the factory where its defaults are taken. ``values`` are the integers that come of it, ``words`` the strings.
+    """
+
+    node: cst.CSTNode
+    bound: Known
+    values: Values
+    words: Mapping[str, str]
+    module: Known = field(repr=False)
+    names: Names = field(repr=False)
+
+    def changed(self, factory: cst.FunctionDef, changes: Mapping[str, int]) -> Values:
+        """The integers with other values for some parameters."""
+        return _integers(_in_factory(factory, {**self.bound, **changes}, self.module, self.names))
+
+
+def callers_of(file: FileKernels, located: Located) -> tuple[Caller, ...]:
+    """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none."""
     module: Known = {}
     run(file.index.module.body, module, file.names)
     if located.factory is None:
-        return (_integers(module),)
+        return (Caller(located.node, {}, _integers(module), _words(module), module, file.names),)
     node = located.factory.node
-    found: list[Values] = []
+    found: list[Caller] = []
+    for place, bound in _bindings(file, node, module):
+        known = _in_factory(node, bound, module, file.names)
+        made = Caller(place, bound, _integers(known), _words(known), module, file.names)
+        if all((made.values, made.words) != (other.values, other.words) for other in found) and len(found) < _LIMIT:
+            found.append(made)
+    return tuple(found)
+
+
+def _bindings(file: FileKernels, node: cst.FunctionDef, module: Known) -> Iterator[tuple[cst.CSTNode, Known]]:
+    """Places with what they give the parameters; a configuration fills what a call leaves open."""
+    defaults = _bind_defaults(node, module, file.names)
+    given: list[tuple[cst.CSTNode, Known]] = []
     for call in calls(file.index.module):
-        if isinstance(call.func, cst.Name) and call.func.value == node.name.value and len(found) < _LIMIT:
+        if isinstance(call.func, cst.Name) and call.func.value == node.name.value:
             bound = _bind(node, call, module, file.names)
             if bound is not None:
-                values = _in_factory(node, bound, module, file.names)
-                if values not in found:
-                    found.append(values)
-    return tuple(found) or (_in_factory(node, _bind_defaults(node, module, file.names), module, file.names),)
+                given.append((call, bound))
+    configs = configs_of(file, node, module)
+    for place, bound in given or [(node, {})]:
+        yield from _configured(place, defaults, bound, configs)
+
+
+def _configured(
+    place: cst.CSTNode, defaults: Known, bound: Known, configs: list[Config]
+) -> Iterator[tuple[cst.CSTNode, Known]]:
+    for config in configs:
+        if not set(bound) & set(config.values):
+            yield config.node, {**defaults, **config.values, **bound}
+    if not configs or any(set(bound) & set(config.values) for config in configs):
+        yield place, {**defaults, **bound}
 
 
 def _params(node: cst.FunctionDef) -> list[cst.Param]:
@@ -47,12 +91,16 @@ def _try(name: str, node: cst.BaseExpression, into: Known, known: Known, names: 
     try:
         into[name] = evaluate(node, known, names)
     except Unknown:
-        into.pop(name, None)
+        into[name] = UNKNOWN
+
+
+UNKNOWN = object()
+"""Given by the call, but not to be told."""
 
 
 def _bind(node: cst.FunctionDef, call: cst.Call, module: Known, names: Names) -> Known | None:
-    """The parameters that a call gives known values; None for a call with stars."""
-    bound = _bind_defaults(node, module, names)
+    """The parameters that a call gives values; None for a call with stars."""
+    bound: Known = {}
     order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
     position = 0
     for arg in call.args:
@@ -68,12 +116,17 @@ def _bind(node: cst.FunctionDef, call: cst.Call, module: Known, names: Names) ->
     return bound
 
 
-def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names) -> Values:
+def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names) -> Known:
     params = {param.name.value for param in _params(node)}
-    known = {name: value for name, value in module.items() if name not in params} | bound
+    known = {name: value for name, value in module.items() if name not in params}
+    known |= {name: value for name, value in bound.items() if value is not UNKNOWN}
     run(node.body.body, known, names)
-    return _integers(known)
+    return known
 
 
 def _integers(known: Known) -> Values:
     return {name: int(value) for name, value in known.items() if isinstance(value, int)}
+
+
+def _words(known: Known) -> dict[str, str]:
+    return {name: value for name, value in known.items() if isinstance(value, str)}

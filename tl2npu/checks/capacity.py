@@ -1,4 +1,4 @@
-"""TL801: does everything fit into the on-chip memories?
+"""What a kernel needs of the on-chip memories.
 
 The compiler gives no error text: with memory planning it crashes, without it the addresses run over. So the planner is
 repeated here (``src/transform/ascend_memory_planning.cc``: intervals from first to last use, new memory first, then
@@ -9,15 +9,17 @@ of long expressions) is not counted. Evidence: facts 4 (g8_l0a, l0a2) and 8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import libcst as cst
 
 from tl2npu.checks.callers import Values
 from tl2npu.checks.channels import is_on_chip
 from tl2npu.checks.gemm import depth_of
 from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.split import split_of
-from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.checks.subject import Placed, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
@@ -38,27 +40,92 @@ class Interval:
     size: int
 
 
-def check(subject: Subject) -> Iterator[Finding]:
-    """One finding for each memory that overflows."""
-    launch = subject.kernel.launch
-    assert launch is not None
-    device = DEVICES.get(subject.options.device, DEFAULT_DEVICE)
-    spans = _spans(subject)
-    by_hand = any(isinstance(p.stmt, Op) and p.stmt.op.name == "annotate_address" for p in subject.statements)
-    # buffers that share addresses on purpose need less than the sum of them
-    for memory in () if by_hand else (Memory.L1, Memory.UB, Memory.L0C):
-        limit = device.capacity.of(memory.value.lower())
-        for known in subject.values:
-            found = _intervals(subject, spans, memory, known)
-            need = _need(found, limit or 0, subject.is_on(PLANNING) is not False)
-            if limit is not None and need > limit:
+@dataclass(frozen=True)
+class Overflow:
+    """A memory that holds ``limit`` bytes where ``need`` are wanted, ``size`` of them by one buffer."""
+
+    memory: str
+    limit: int
+    need: int
+    buffer: str
+    size: int
+    node: cst.CSTNode
+
+    def __str__(self) -> str:
+        if self.need == self.size:
+            return f"{self.memory} holds {self.limit} bytes, `{self.buffer}` needs {self.need}"
+        return f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need} (`{self.buffer}`: {self.size})"
+
+
+class Needs:
+    """What a kernel needs of each memory, for given sizes."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.capacity = DEVICES.get(subject.options.device, DEFAULT_DEVICE).capacity
+        self._spans = _spans(subject)
+        by_hand = any(isinstance(p.stmt, Op) and p.stmt.op.name == "annotate_address" for p in subject.statements)
+        # buffers that share addresses on purpose need less than the sum of them
+        self._memories = () if by_hand else (Memory.L1, Memory.UB, Memory.L0C)
+        self._halved = split_of(subject).halved if subject.is_split else set()
+
+    def overflows(self, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
+        """Every memory that these sizes and types overflow."""
+        launch = self.subject.kernel.launch
+        assert launch is not None
+        for memory in self._memories:
+            limit = self.capacity.of(memory.value.lower())
+            if limit is None:
+                continue
+            found = self._intervals(memory, known, words)
+            need = _need(found, limit, self.subject.is_on(PLANNING) is not False)
+            if need > limit:
                 biggest = max(found, key=lambda interval: interval.size)
-                text = f"{memory.value} holds {limit} bytes, the kernel needs {need} (`{biggest.name}`: {biggest.size})"
-                yield Finding("TL801", launch.call, text)
-                break
-    for placed in subject.statements:
-        if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
-            yield from _check_operands(subject, placed.stmt)
+                yield Overflow(memory.value, limit, need, biggest.name, biggest.size, launch.call)
+        for placed in self.subject.statements:
+            if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
+                yield from self._operands(placed.stmt, known, words)
+
+    def _intervals(self, memory: Memory, known: Values, words: Mapping[str, str]) -> list[Interval]:
+        halved = self._halved if memory is Memory.UB else set()
+        found: list[Interval] = []
+        for buffer in self.subject.allocated(memory):
+            size = _item_size(buffer, words)
+            extents = [extent.evaluate(known) for extent in buffer.shape]
+            sizes = [extent for extent in extents if extent is not None]
+            if size is None or buffer not in self._spans or len(sizes) != len(extents) or not sizes:
+                continue
+            if buffer in halved:
+                sizes[0] = max(1, sizes[0] // 2)
+            need = -(-math.prod(sizes) * size // _ALIGN) * _ALIGN
+            found.append(Interval(buffer.name, *self._spans[buffer], need))
+        return found
+
+    def _operands(self, stmt: Op, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
+        """L0A and L0B: the whole operand, or two slots of 128 in K where K is longer."""
+        depth = depth_of(stmt)
+        for name, memory in (("A", "l0a"), ("B", "l0b")):
+            operand = stmt.args.get(name)
+            limit = self.capacity.of(memory)
+            if not isinstance(operand, Operand) or depth is None or limit is None or len(operand.buffer.shape) < 2:
+                continue
+            size = _item_size(operand.buffer, words)
+            count = operand.buffer.shape[-2] * operand.buffer.shape[-1]
+            total, deep = count.evaluate(known), depth.evaluate(known)
+            if size is None or total is None or not deep:
+                continue
+            need = total * size
+            if deep > _K_STEP:
+                if self.subject.target == "pto":
+                    continue
+                need = 2 * (total // deep) * _K_STEP * size
+            if need > limit:
+                yield Overflow(memory.upper(), limit, need, operand.buffer.name, need, stmt.node)
+                return
+
+
+def _item_size(buffer: Buffer, words: Mapping[str, str]) -> int | None:
+    return ITEM_SIZE.get(words.get(buffer.dtype, buffer.dtype))
 
 
 def _spans(subject: Subject) -> dict[Buffer, tuple[int, int]]:
@@ -83,22 +150,6 @@ def _spans(subject: Subject) -> dict[Buffer, tuple[int, int]]:
         outside = next((loop for loop in end.loops if loop not in begin.loops), None)
         result[buffer] = (begin.order, ends[outside] if outside is not None else end.order)
     return result
-
-
-def _intervals(subject: Subject, spans: dict[Buffer, tuple[int, int]], memory: Memory, known: Values) -> list[Interval]:
-    halved = split_of(subject).halved if subject.is_split and memory is Memory.UB else set()
-    found: list[Interval] = []
-    for buffer in subject.allocated(memory):
-        size = ITEM_SIZE.get(buffer.dtype)
-        extents = [extent.evaluate(known) for extent in buffer.shape]
-        sizes = [extent for extent in extents if extent is not None]
-        if size is None or buffer not in spans or len(sizes) != len(extents) or not sizes:
-            continue
-        if buffer in halved:
-            sizes[0] = max(1, sizes[0] // 2)
-        need = -(-math.prod(sizes) * size // _ALIGN) * _ALIGN
-        found.append(Interval(buffer.name, *spans[buffer], need))
-    return found
 
 
 def _need(intervals: Sequence[Interval], limit: int, planned: bool) -> int:
@@ -144,29 +195,3 @@ def _merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             result.append((offset, size))
     return result
-
-
-def _check_operands(subject: Subject, stmt: Op) -> Iterator[Finding]:
-    """L0A and L0B: the whole operand, or two slots of 128 in K where K is longer."""
-    device = DEVICES.get(subject.options.device, DEFAULT_DEVICE)
-    depth = depth_of(stmt)
-    for name, memory in (("A", "l0a"), ("B", "l0b")):
-        operand = stmt.args.get(name)
-        limit = device.capacity.of(memory)
-        if not isinstance(operand, Operand) or depth is None or limit is None or len(operand.buffer.shape) < 2:
-            continue
-        size = ITEM_SIZE.get(operand.buffer.dtype)
-        count = operand.buffer.shape[-2] * operand.buffer.shape[-1]
-        for known in subject.values:
-            total, deep = count.evaluate(known), depth.evaluate(known)
-            if size is None or total is None or not deep:
-                continue
-            need = total * size
-            if deep > _K_STEP:
-                if subject.target == "pto":
-                    continue
-                need = 2 * (total // deep) * _K_STEP * size
-            if need > limit:
-                text = f"{memory.upper()} holds {limit} bytes, `{operand.buffer.name}` needs {need}"
-                yield Finding("TL801", stmt.node, text)
-                return

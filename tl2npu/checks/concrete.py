@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
+from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.source.names import Names
 
@@ -45,6 +46,8 @@ def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
         return node.evaluated_value
     if isinstance(node, cst.Name):
         return _name(node.value, known)
+    if isinstance(node, cst.Attribute):
+        return _dtype(node, names)
     if isinstance(node, cst.UnaryOperation):
         return _unary(node, known, names)
     if isinstance(node, cst.BinaryOperation):
@@ -69,6 +72,14 @@ def _name(name: str, known: Known) -> object:
     if name not in known:
         raise Unknown
     return known[name]
+
+
+def _dtype(node: cst.Attribute, names: Names) -> str:
+    """``T.float16``, the element type, by its name."""
+    module, _, name = (names.resolve(node) or "").rpartition(".")
+    if module != "tilelang.language" or name not in ITEM_SIZE:
+        raise Unknown
+    return name
 
 
 def _unary(node: cst.UnaryOperation, known: Known, names: Names) -> object:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tl2npu.checks import (
-    capacity,
     copies,
     cores,
+    fitting,
     gather,
     gemm,
     hand_overs,
@@ -41,7 +41,7 @@ CHECKS: tuple[Check, ...] = (
     host.check,
     gemm.check,
     leftovers.check,
-    capacity.check,
+    fitting.check,
 )
 """Every family; the order does not matter."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tl2npu.checks.callers import Values, values_of
+from tl2npu.checks.callers import Caller, Values, callers_of
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
@@ -40,16 +40,22 @@ if TYPE_CHECKING:
     from tl2npu.options import Options
 
 DEFAULT_TARGET = "ascendc"
+_VALUES = 16
+"""So many of the known ways to call a factory are looked at everywhere; the capacity check looks at all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One thing that is wrong; ``severity`` None means the severity of the code."""
+    """One thing that is wrong; ``severity`` None means the severity of the code.
+
+    ``repair``: expressions with the text that should stand in their place, an unsafe edit; None removes an element.
+    """
 
     code: str
     node: cst.CSTNode
     message: str
     severity: Severity | None = None
+    repair: tuple[tuple[cst.CSTNode, str | None], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +196,16 @@ class Subject:
     @cached_property
     def values(self) -> tuple[Values, ...]:
         """What is known of the factory's integers: one mapping for each known way to call it, at least one."""
-        return values_of(self.file, self.located)
+        found: list[Values] = []
+        for caller in self.callers:
+            if caller.values not in found:
+                found.append(caller.values)
+        return tuple(found[:: -(-len(found) // _VALUES)])
+
+    @cached_property
+    def callers(self) -> tuple[Caller, ...]:
+        """Every known way to call the factory, those of an autotuner among them; at least one."""
+        return callers_of(self.file, self.located)
 
     @cached_property
     def runtime(self) -> frozenset[str]:

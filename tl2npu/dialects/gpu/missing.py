@@ -82,9 +82,9 @@ _MISSING = {
     ("TL194", "a building block of the compiler"): """
         Assert Call CallEffectKind CommReducer IterVar JITFunc KernelLaunchFrame Let PrimFunc ProducerLoad Range
         Reduce TVMBackendAllocWorkspace TVMBackendFreeWorkspace While alloc_buffer allocate anylist_getitem
-        anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed arg attr axis bind block_name_suffix_context
-        buffer buffer_decl buffer_store buffer_var comm_reducer decl_buffer end_profile_intrinsic evaluate
-        func_attr func_name func_ret
+        anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed arg attr axis bind
+        block_name_suffix_context buffer buffer_decl buffer_store buffer_var comm_reducer decl_buffer
+        end_profile_intrinsic evaluate func_attr func_name func_ret
         get_active_lane_mask get_let_value get_tvm_dtype has_let_value ignore_loop_partition index_map
         index_to_coordinates init inline iter_var let lookup_param match_buffer meta_class meta_var q_multiply_shift
         q_multiply_shift_per_axis reads ret sblock sblock_alloc_buffer sblock_attr start_profile_intrinsic target

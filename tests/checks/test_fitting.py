@@ -1,0 +1,152 @@
+"""Tiles that do not fit: who asks for them, and which ones would."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.support import KEYS, ONE, errors, findings, kernel, source
+from tl2npu.checks.subject import Finding
+from tl2npu.kernel.expressions import code
+
+UNPLANNED = KEYS[:3]
+CUBE = "T.Kernel(8, is_npu=True) as (cid, _)"
+PARAMS = 'A: T.Tensor((M, K), dtype), B: T.Tensor((K, M), dtype), O: T.Tensor((M, M), "float32")'
+BODY = """
+l = T.alloc_shared((bm, bk), dtype)
+r = T.alloc_shared((bk, bn), dtype)
+c = T.alloc_fragment((bm, bn), "float32")
+for k in T.serial(K // bk):
+    T.copy(A[0, k * bk], l)
+    T.copy(B[k * bk, 0], r)
+    T.gemm_v0(l, r, c, init=(k == 0))
+T.copy(c, O[0, 0])
+"""
+"""L0C: bm x bn float32; L0A and L0B: bm x bk and bk x bn, 64 KB each."""
+
+
+def text(args: str, tail: str = "", head: str = "", body: str = BODY, params: str = PARAMS) -> str:
+    made = source(body, params=params, launch=CUBE, args=args, tail=tail)
+    if head:
+        before, _, after = made.partition("@tilelang.jit")
+        return before + "from tilelang.autotuner import autotune\n" + head + "\n@tilelang.jit" + after
+    return made
+
+
+def sizes(found: str) -> list[Finding]:
+    return [finding for finding in findings(found) if finding.code == "TL801"]
+
+
+def repaired(finding: Finding) -> list[tuple[str, str | None]]:
+    return [(code(node).strip(" ,"), new) for node, new in finding.repair]
+
+
+def test_a_call_whose_tiles_do_not_fit_is_a_warning_with_a_proposal() -> None:
+    (found,) = sizes(text("M, K, bm, bn, bk, dtype='float16'", "factory(1024, 1024, 256, bn=256, bk=64)"))
+    assert found.severity == "warning"
+    assert code(found.node) == "factory(1024, 1024, 256, bn=256, bk=64)"
+    assert found.message == (
+        "L0C holds 131072 bytes, `c` needs 262144 with bm=256, bn=256, bk=64;"
+        " bm=256, bn=128, bk=64 is the largest that fits"
+    )
+    assert repaired(found) == [("256", "128")]
+
+
+@pytest.mark.parametrize("call", ["factory(1024, 1024, 128, 128, 64)", "factory(1024, 1024, bm, bn, bk)", ""])
+def test_what_fits_or_is_not_known_is_no_finding(call: str) -> None:
+    assert sizes(text("M, K, bm, bn, bk, dtype='float16'", call)) == []
+
+
+def test_one_call_of_two() -> None:
+    calls = "factory(1024, 1024, 128, 128, 64)\nbig = factory(1024, 1024, 512, 128, 64)"
+    (found,) = sizes(text("M, K, bm, bn, bk, dtype='float16'", calls))
+    assert code(found.node) == "factory(1024, 1024, 512, 128, 64)"
+    assert "bm=256, bn=128, bk=64 is the largest" in found.message
+
+
+def test_defaults_count_where_nobody_calls() -> None:
+    (found,) = sizes(text("M=1024, K=1024, bm=256, bn=256, bk=64, dtype='float16'"))
+    assert repaired(found) == [("256", "128")]
+    assert found.severity == "warning"
+
+
+def test_the_element_type_counts() -> None:
+    """128 x 256 elements of A take 64 KB in float16 and twice that in float32."""
+    args = "M, K, bm, bn, bk, dtype"
+    assert sizes(text(args, "factory(1024, 1024, 128, 128, 256, 'float16')")) == []
+    (found,) = sizes(text(args, "factory(1024, 1024, 128, 128, 256, dtype=T.float32)"))
+    assert "L0A holds 65536 bytes" in found.message
+    assert "bm=128, bn=128, bk=128 is the largest that fits" in found.message
+
+
+def test_sizes_of_tensors_are_not_changed() -> None:
+    """The tile is as wide as the tensor: only its rows may shrink."""
+    body = 't = T.alloc_shared((rows, N), "float32")\nT.copy(A[0, 0], t)\nT.tile.exp(t, t)\nT.copy(t, O[0, 0])'
+    params = 'A: T.Tensor((512, N), "float32"), O: T.Tensor((512, N), "float32")'
+    made = source(body, params=params, launch=ONE, args="N, rows=64", tail="factory(N=1024)")
+    (found,) = sizes(made)
+    assert found.message.endswith("with rows=64; rows=32 is the largest that fits")
+    assert repaired(found) == [("64", "32")]  # the default
+
+
+def test_fixed_sizes_are_an_error() -> None:
+    body = 't = T.alloc_ub((512, 128), "float32")\nT.copy(A[0, 0], t)\nT.copy(t, O[0, 0])'
+    assert errors(body, launch=ONE, args="bm", tail="factory(32)") == ["TL801"]
+
+
+def test_no_tile_is_small_enough() -> None:
+    body = 't = T.alloc_shared((rows, N), "float32")\nT.copy(A[0, 0], t)\nT.tile.exp(t, t)\nT.copy(t, O[0, 0])'
+    params = 'A: T.Tensor((512, N), "float32"), O: T.Tensor((512, N), "float32")'
+    assert errors(body, params=params, launch=ONE, args="N, rows", tail="factory(65536, 64)") == ["TL801"]
+    both = "factory(65536, 64)\nfactory(1024, 32)"
+    assert errors(body, params=params, launch=ONE, args="N, rows", tail=both) == []  # right for one of the two
+
+
+def test_derived_sizes_follow_their_parameter() -> None:
+    body = kernel('t = T.alloc_ub((rows, 512), "float32")', "T.copy(A[0, 0], t)\nT.copy(t, O[0, 0])")
+    made = source(body, launch=ONE, args="block", factory="rows = block * 2 if block > 8 else 1", tail="factory(64)")
+    (found,) = sizes(made)
+    assert "with block=64; block=32 is the largest that fits" in found.message
+
+
+CONFIGS = {
+    "written out": '[{"bm": 128, "bn": 128, "bk": 64}, dict(bm=256, bn=256, bk=64)]',
+    "lists": "configs()",
+    "function itself": "configs",
+    "a name": "made",
+}
+HEAD = """
+import itertools
+
+made = [{"bm": 128, "bn": 128, "bk": 64}, {"bm": 256, "bn": 256, "bk": 64}]
+
+def configs():
+    iter_params = dict(bm=[128, 256], bn=[128, 256], bk=[64], num_stages=[1, 2])
+    return [dict(zip(iter_params, values)) for values in itertools.product(*iter_params.values())]
+
+"""
+
+
+@pytest.mark.parametrize("configs", CONFIGS.values(), ids=CONFIGS)
+def test_configurations_of_the_autotuner(configs: str) -> None:
+    head = HEAD + f"@autotune(configs={configs}, warmup=3)"
+    made = text("M, K, bm=None, bn=None, bk=None, num_stages=1, dtype='float16'", "factory(1024, 1024)", head)
+    (found,) = sizes(made)
+    assert found.severity == "warning"
+    assert "bm=256, bn=256, bk=64" in found.message
+    if "configs" in configs:
+        assert found.message.startswith("2 of 8 configurations do not fit: ")
+        assert repaired(found) == [("256", None)]
+    else:
+        assert repaired(found)[0] == ("256", "128")
+
+
+def test_a_call_that_chooses_itself_is_not_tuned() -> None:
+    head = HEAD + "@autotune(configs=configs(), warmup=3)"
+    made = text("M, K, bm=None, bn=None, bk=None, dtype='float16'", "factory(1024, 1024, bm=64, bn=64, bk=64)", head)
+    assert sizes(made) == []
+
+
+def test_numbers_that_are_not_written_out_are_not_edited() -> None:
+    (found,) = sizes(text("M, K, bm, bn, bk, dtype='float16'", "b = 256\nfactory(1024, 1024, b, b, 64)"))
+    assert "is the largest that fits" in found.message
+    assert found.repair == ()

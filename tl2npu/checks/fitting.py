@@ -1,0 +1,124 @@
+"""TL801: do the tiles fit, for every known way to call the factory; and which tiles would.
+
+The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a call whose tiles do not
+fit is a warning that names the largest tiles that do, and an error only where no argument would help.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tl2npu.checks.callers import Caller, Values
+from tl2npu.checks.capacity import Needs, Overflow
+from tl2npu.checks.repair import repair
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.model import Memory
+
+_SMALLEST = 16
+_PARAMETERS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """A caller whose tiles do not fit, and the largest sizes that would (None: no size does)."""
+
+    caller: Caller
+    overflow: Overflow
+    fit: Values | None
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """One finding for each caller, or each memory, that asks for too much."""
+    needs = Needs(subject)
+    found: list[tuple[Caller, list[Overflow]]] = []
+    for caller in subject.callers:
+        overflows = list(needs.overflows(caller.values, caller.words))
+        if overflows:
+            found.append((caller, overflows))
+    if not found:
+        return
+    excesses = [Excess(caller, list_[0], None) for caller, list_ in found]
+    first = {id(e.caller.node): e for e in reversed(excesses)}
+    excesses = [
+        Excess(e.caller, e.overflow, largest(subject, needs, e.caller)) if first[id(e.caller.node)] is e else e
+        for e in excesses
+    ]
+    if len(found) == len(subject.callers) and all(e.fit is None for e in excesses):
+        for overflow in {(o.memory, id(o.node)): o for _, list_ in reversed(found) for o in reversed(list_)}.values():
+            yield Finding("TL801", overflow.node, str(overflow))
+        return
+    for place in dict.fromkeys(id(e.caller.node) for e in excesses):
+        yield _warning(subject, needs, [e for e in excesses if id(e.caller.node) == place])
+
+
+def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Finding:
+    """What is said about one call, or one set of configurations."""
+    caller, fit = excesses[0].caller, excesses[0].fit
+    tiles = tile_parameters(subject, caller)
+    same = [other for other in subject.callers if other.node is caller.node]
+    text = str(excesses[0].overflow)
+    if tiles:
+        text += f" with {_listed(caller.values, tiles)}"
+    if fit is not None:
+        text += f"; {_listed(fit, tiles)} is the largest that fits"
+    if len(same) > 1:
+        text = f"{len(excesses)} of {len(same)} configurations do not fit: {text}"
+    edits = repair(subject, needs, same, fit, tiles) if fit is not None else ()
+    return Finding("TL801", caller.node, text, "warning", edits)
+
+
+def _listed(values: Values, names: Sequence[str]) -> str:
+    return ", ".join(f"{name}={values[name]}" for name in names)
+
+
+def tile_parameters(subject: Subject, caller: Caller) -> tuple[str, ...]:
+    """Parameters of the factory that size tiles, and no tensor: those that may be chosen."""
+    factory = subject.located.factory
+    if factory is None:
+        return ()
+    params = (*factory.node.params.posonly_params, *factory.node.params.params, *factory.node.params.kwonly_params)
+    found: list[str] = []
+    for name in (param.name.value for param in params):
+        value = caller.values.get(name)
+        if value is None or isinstance(caller.bound.get(name), bool) or value < 2 * _SMALLEST:
+            continue
+        changed = caller.changed(factory.node, {name: value // 2})
+        if _extents(subject, caller.values, True) != _extents(subject, changed, True):
+            tensors = {variable for b in subject.kernel.params for e in b.shape for variable in e.variables()}
+            if name not in tensors and _extents(subject, caller.values, False) == _extents(subject, changed, False):
+                found.append(name)
+    return tuple(found[:_PARAMETERS])
+
+
+def _extents(subject: Subject, known: Values, on_chip: bool) -> list[int | None]:
+    buffers = (b for b in subject.kernel.buffers.values() if (b.memory not in (Memory.GM, Memory.VAR)) == on_chip)
+    return [extent.evaluate(known) for buffer in buffers for extent in buffer.shape]
+
+
+def largest(subject: Subject, needs: Needs, caller: Caller) -> Values | None:
+    """The largest tiles, each at most what it is and halved some times, that fit; with all integers that follow."""
+    factory = subject.located.factory
+    tiles = tile_parameters(subject, caller)
+    if factory is None or not tiles:
+        return None
+    sizes = [_halvings(caller.values[name]) for name in tiles]
+    for chosen in sorted(itertools.product(*sizes), key=_preference):
+        values = caller.changed(factory.node, dict(zip(tiles, chosen, strict=True)))
+        if next(needs.overflows(values, caller.words), None) is None:
+            return values
+    return None
+
+
+def _preference(sizes: Sequence[int]) -> tuple[int, int]:
+    """Large tiles first, and square ones before long ones."""
+    return -math.prod(sizes), max(sizes) - min(sizes)
+
+
+def _halvings(value: int) -> list[int]:
+    found = [value]
+    while found[-1] % 2 == 0 and found[-1] // 2 >= _SMALLEST and found[-1] // 2 % _SMALLEST == 0:
+        found.append(found[-1] // 2)
+    return found
