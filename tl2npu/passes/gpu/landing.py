@@ -1,7 +1,7 @@
 """Whether a product may be copied from L0C straight into the tile that the vector cores use.
 
-The compiler puts the read-back in front of the first reader of the destination in the text; that must be an operation on
-the whole tile, or it is repeated for every row (compiler-facts, rule 7; g2_rowvec, g2_rowloop_inpl).
+The compiler puts the read-back in front of the first reader of the destination in the text; that must be an operation
+on the whole tile, or it is repeated for every row (compiler-facts, rule 7; g2_rowvec, g2_rowloop_inpl).
 """
 
 from __future__ import annotations
