@@ -13,6 +13,7 @@ from tests.passes.simulated import run
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels
 from tl2npu.options import Options
+from tl2npu.passes.gpu import allocations
 from tl2npu.passes.job import Job
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 from tl2npu.source.index import Index
@@ -62,9 +63,10 @@ def same(
 ) -> str:
     """The text after the passes, which must compute what the GPU kernel computed, in both readings."""
     new = after(text, *passes)
+    ready = as_ascend(after(new, allocations.finish))
     old = run(text, inputs, "factory", args)
     for reading in (IDEAL, ACTUAL):
-        found = run(as_ascend(new), inputs, "factory", args, reading)
+        found = run(ready, inputs, "factory", args, reading)
         for name, expected in old.items():
             np.testing.assert_allclose(
                 np.asarray(found[name], np.float64), np.asarray(expected, np.float64), rtol, atol, err_msg=name

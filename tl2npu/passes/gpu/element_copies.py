@@ -1,9 +1,49 @@
-"""TL16x: element loops that only move data become copies."""
+"""TL166 to TL171: element loops that move data become copies, and global operands are loaded before they are used."""
 
 from __future__ import annotations
 
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import reads, writes
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Loop, Memory, Op, Stmt, walk, walk_with_parents
+from tl2npu.passes.gpu.element_copies_calls import plain_copies
+from tl2npu.passes.gpu.element_copies_loops import LoopWork
 from tl2npu.passes.job import Job
+
+_ROUNDS = 400
 
 
 def to_copies(job: Job) -> None:
     """``T.Parallel`` loops between global memory and tiles; global operands inside arithmetic are loaded first."""
+    plain_copies(job)
+    for _ in range(_ROUNDS):
+        found = _next(job)
+        if found is None:
+            return
+        loop, parents = found
+        if not LoopWork(job, loop, parents).carry_out():
+            text = "this loop touches global memory in a way that no copy can stand for"
+            raise Blocked("TL170", loop.node, text)
+    raise Blocked("TL170", job.located.node, "the element accesses of global memory do not come to an end")
+
+
+def _next(job: Job) -> tuple[Loop, tuple[Stmt, ...]] | None:
+    """The first outermost ``T.Parallel`` with an operand in global memory that is no atomic's."""
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if not isinstance(stmt, Loop) or stmt.kind != "parallel":
+            continue
+        if any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
+            continue
+        if touches_global(stmt):
+            return stmt, parents
+    return None
+
+
+def touches_global(loop: Loop) -> bool:
+    """True if an element of a tensor is read or written in the loop; atomic additions are another pass's."""
+    for stmt in walk([loop]):
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
+            continue
+        if any(operand.buffer.memory is Memory.GM for operand in (*reads(stmt), *writes(stmt))):
+            return True
+    return False

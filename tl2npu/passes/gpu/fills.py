@@ -9,7 +9,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.fills_values import literal
-from tl2npu.passes.gpu.statements import expression
+from tl2npu.passes.gpu.statements import expression, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
@@ -36,8 +36,7 @@ def _one(job: Job, stmt: Op, edits: Edits) -> None:
         text = literal(job, target.buffer, value.node)
     if target.buffer.memory is Memory.VAR or (target.dims is not None and all(dim.is_point for dim in target.dims)):
         element = code(target.node) if target.dims is not None else f"{code(target.node)}[0]"
-        new = cst.Assign([cst.AssignTarget(cst.parse_expression(element))], expression(job, text, stmt.node))
-        edits.replace(stmt.node, new)
+        edits.replace_many(stmt.node, parse(job, f"{element} = {text}\n", stmt.node))
         job.change("TL160", stmt.node, f"one element of `{target.buffer.name}` is stored")
         return
     _check(stmt, target, value)

@@ -1,0 +1,97 @@
+"""Conditions around element accesses, and whether a copy needs them: copies clamp at the end of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.model import Range
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.passes.gpu.element_copies_regions import Lets, Region
+from tl2npu.source.tree import walk
+
+_CONJUNCTIONS = ("tilelang.language.And",)
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """``index < bound``, or something else (both None)."""
+
+    node: cst.BaseExpression
+    index: Sym | None = None
+    bound: Sym | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """A condition as the conjunction of its terms."""
+
+    node: cst.BaseExpression
+    terms: tuple[Term, ...]
+
+    def is_tail(self, region: Region) -> bool:
+        """True if the condition says no more than that the elements of a region are inside of the tensor."""
+        return all(_always(term, region.ranges) or _inside(term, region) for term in self.terms)
+
+    def names(self, lets: Lets) -> set[str]:
+        """Names that the condition reads, those of the loop body replaced by their values."""
+        return {name.value for name in walk(lets.expand(self.node)) if isinstance(name, cst.Name)}
+
+
+def guard(node: cst.BaseExpression, lets: Lets, evaluator: Evaluator, env: Env) -> Guard:
+    """Take a condition apart."""
+    return Guard(node, tuple(_term(part, lets, evaluator, env) for part in _parts(lets.expand(node), evaluator)))
+
+
+def _parts(node: cst.BaseExpression, evaluator: Evaluator) -> Iterator[cst.BaseExpression]:
+    both = isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And)
+    if isinstance(node, (cst.BooleanOperation, cst.BinaryOperation)) and (
+        both or isinstance(node.operator, cst.BitAnd)
+    ):
+        yield from _parts(node.left, evaluator)
+        yield from _parts(node.right, evaluator)
+    elif isinstance(node, cst.Call) and evaluator.names.resolve(node.func) in _CONJUNCTIONS:
+        for arg in node.args:
+            yield from _parts(arg.value, evaluator)
+    else:
+        yield node
+
+
+def _term(node: cst.BaseExpression, lets: Lets, evaluator: Evaluator, env: Env) -> Term:
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+        return Term(node)
+    left, right = evaluator.sym(node.left, env), evaluator.sym(node.comparisons[0].comparator, env)
+    operator = node.comparisons[0].operator
+    if isinstance(operator, cst.LessThan):
+        return Term(node, left, right)
+    if isinstance(operator, cst.LessThanEqual):
+        return Term(node, left, right + 1)
+    if isinstance(operator, cst.GreaterThan):
+        return Term(node, right, left)
+    if isinstance(operator, cst.GreaterThanEqual):
+        return Term(node, right, left + 1)
+    return Term(node)
+
+
+def _always(term: Term, ranges: Sequence[Range]) -> bool:
+    """``i < extent`` of the loop itself, or ``i >= 0`` in one of its spellings."""
+    if term.index is None or term.bound is None:
+        return False
+    if any(term.index == item.var and term.bound == item.extent for item in ranges):
+        return True
+    return any(term.bound - term.index == item.var + 1 for item in ranges)
+
+
+def _inside(term: Term, region: Region) -> bool:
+    if term.index is None or term.bound is None:
+        return False
+    gap = term.index - term.bound
+    return any(gap == axis.index - size for axis, size in zip(region.axes, region.buffer.shape, strict=True))
+
+
+def written(node: cst.BaseExpression) -> str:
+    """The text of a condition as it can stand behind ``if``."""
+    return code(node.with_changes(lpar=(), rpar=()))

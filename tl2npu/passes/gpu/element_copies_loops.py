@@ -1,0 +1,583 @@
+"""One element-wise loop with operands in global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses, reads, writes
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.model import (
+    Alloc,
+    Branch,
+    Buffer,
+    Copy,
+    Kernel,
+    Let,
+    Loop,
+    Memory,
+    Op,
+    Opaque,
+    Operand,
+    Stmt,
+    Store,
+    walk,
+)
+from tl2npu.passes.gpu.element_copies_gathers import column, row_loop
+from tl2npu.passes.gpu.element_copies_guards import Guard, guard, written
+from tl2npu.passes.gpu.element_copies_regions import Lets, Region, axis_of, extent_text, region, substitute
+from tl2npu.passes.gpu.element_copies_tiles import dtype_text
+from tl2npu.passes.gpu.element_copies_values import Choice, choice, load_of
+from tl2npu.passes.gpu.fills_values import element_type, literal
+from tl2npu.passes.gpu.plan import Line, Plan
+from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import walk as nodes
+
+
+@dataclass(frozen=True, eq=False)
+class _Item:
+    """A statement of the loop body under the conditions around it inside the loop."""
+
+    stmt: Stmt
+    branches: tuple[tuple[Branch, bool], ...]
+
+
+class LoopWork:
+    """Takes the operands in global memory out of one loop."""
+
+    def __init__(self, job: Job, loop: Loop, parents: tuple[Stmt, ...]) -> None:
+        self.job, self.loop, self.parents = job, loop, parents
+        self.kernel: Kernel = job.kernel
+        self.evaluator = job.file.evaluator
+        self.plan = Plan(job)
+        self.names = Names(job)
+        self.ranges = loop.ranges
+        self.lets = Lets({stmt.name: stmt.value.node for stmt in walk(loop.body) if isinstance(stmt, Let)})
+        self.tiles: dict[tuple[object, ...], str] = {}
+        self.new: dict[int, cst.CSTNode] = {}
+        self.gone: set[int] = set()
+        self.allocations: list[str] = []
+        self.loads: list[tuple[Stmt, str]] = []
+        self.slices = any(
+            isinstance(stmt, Copy)
+            and any(
+                o.buffer.memory is Memory.GM and o.dims and not all(d.is_point for d in o.dims)
+                for o in (stmt.src, stmt.dst)
+            )
+            for stmt in self.kernel.walk()
+        )
+
+    def carry_out(self) -> bool:
+        """Rewrite the loop; False if nothing could be done."""
+        self._refuse()
+        items = list(self._items(self.loop.body, ()))
+        for number, item in enumerate(items):
+            if isinstance(item.stmt, Store):
+                self._store(item, items[:number], items[number + 1 :])
+            elif not isinstance(item.stmt, Let):
+                self._loads(item.stmt.node, item)
+        for item in items:
+            if isinstance(item.stmt, Let) and self._still_read(item.stmt.name, items):
+                self._loads(item.stmt.value.node, item)
+        for item in items:
+            for branch, _ in item.branches:
+                self._loads(branch.cond.node, item)
+        self._write(items)
+        return bool(self.plan)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def _refuse(self) -> None:
+        seen: set[str] = set()
+        for stmt in walk(self.loop.body):
+            nested = isinstance(stmt, (Loop, Opaque)) or (isinstance(stmt, Op) and stmt.op.kind is not Kind.ATOMIC)
+            operands = (*reads(stmt, deep=True), *writes(stmt, deep=True)) if nested else ()
+            if any(operand.buffer.memory is Memory.GM for operand in operands):
+                raise Blocked("TL170", stmt.node, "global memory inside of a nested statement of `T.Parallel`")
+            if isinstance(stmt, Let):
+                if stmt.name in seen or not isinstance(stmt.node, (cst.Assign, cst.AnnAssign)):
+                    raise Blocked("TL170", stmt.node, f"`{stmt.name}` changes inside of the loop")
+                seen.add(stmt.name)
+
+    def _items(self, body: Sequence[Stmt], branches: tuple[tuple[Branch, bool], ...]) -> list[_Item]:
+        found: list[_Item] = []
+        for stmt in body:
+            if isinstance(stmt, Branch):
+                found += self._items(stmt.then, (*branches, (stmt, True)))
+                found += self._items(stmt.orelse, (*branches, (stmt, False)))
+            else:
+                found.append(_Item(stmt, branches))
+        return found
+
+    def _region(self, operand: Operand, env: Env) -> Region | None:
+        return region(operand, self.ranges, self.lets, self.evaluator, env)
+
+    def _guard(self, node: cst.BaseExpression, env: Env) -> Guard:
+        return guard(node, self.lets, self.evaluator, env)
+
+    def _guards(self, item: _Item) -> list[Guard] | None:
+        """The conditions of a statement; None if it stands in an ``else``."""
+        if not all(then for _, then in item.branches):
+            return None
+        env = _env(item.stmt)
+        return [self._guard(branch.cond.node, env) for branch, _ in item.branches]
+
+    # -- statements -------------------------------------------------------------------------------------------------
+
+    def _store(self, item: _Item, earlier: Sequence[_Item], later: Sequence[_Item]) -> None:
+        stmt = item.stmt
+        assert isinstance(stmt, Store)
+        if stmt.target.buffer.memory is Memory.GM:
+            self._store_to_global(item, stmt, later)
+        elif not (self._pure_load(item, stmt, earlier, later) or self._row_loads(item, stmt, earlier)):
+            self._loads(stmt.value.node, item)
+            self._loads(stmt.target.node, item)
+
+    def _pure_load(self, item: _Item, stmt: Store, earlier: Sequence[_Item], later: Sequence[_Item]) -> bool:
+        """``tile[i, j] = A[start + i, ...]``, perhaps guarded, becomes a copy."""
+        chosen = choice(stmt, self.evaluator)
+        found = self._load_region(chosen, stmt)
+        if stmt.augmented or found is None or not self._whole(stmt.target, found.ranges):
+            return False
+        if any(_touches(other.stmt, stmt.target.buffer) for other in earlier):
+            return False
+        if not found.in_rows:
+            return self._pure_column(item, stmt, chosen, found)
+        pad = "0"
+        others = self._alternative(item, chosen, later, found)
+        if others is None:
+            return False
+        value, twins = others
+        if value is not None:
+            pad = literal(self.job, stmt.target.buffer, value)
+        tile = stmt.target.buffer
+        if self._copy_types(found.buffer, tile):
+            self._before(f"T.copy({self._text(found)}, {tile.name}{_padding(pad)})")
+        else:
+            if pad.strip("-0.") != "":
+                return False
+            name = self._tile_for(found)
+            self._before(f"T.copy({name}, {tile.name})")
+        self.gone |= {id(stmt), *(id(twin.stmt) for twin in twins)}
+        self.say("TL166", stmt.node, f"`{tile.name}` is loaded from `{found.buffer.name}` by a copy")
+        if item.branches or chosen.cond is not None:
+            self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
+        return True
+
+    def _pure_column(self, item: _Item, stmt: Store, chosen: Choice, found: Region) -> bool:
+        if item.branches or chosen.cond is not None or len(found.ranges) != 1:
+            return False
+        self._before("\n".join(column(self, found, stmt.target.buffer.name)))
+        self.gone.add(id(stmt))
+        text = f"a column of `{found.buffer.name}` is read element by element, which is slow"
+        self.say("TL169", stmt.node, text)
+        return True
+
+    def _load_region(self, chosen: Choice, stmt: Store) -> Region | None:
+        load = load_of(chosen.value, stmt, self.evaluator)
+        if load is None or load.buffer.memory is not Memory.GM:
+            return None
+        found = self._region(load, _env(stmt))
+        if found is None or not found.ranges:
+            return None
+        self._check_start(stmt, found)
+        return found
+
+    def _alternative(
+        self, item: _Item, chosen: Choice, later: Sequence[_Item], found: Region
+    ) -> tuple[cst.BaseExpression | None, list[_Item]] | None:
+        """What the tile holds where the tensor ends, and the statements that say so; None if a copy cannot do it."""
+        stmt = item.stmt
+        assert isinstance(stmt, Store)
+        guards = self._guards(item)
+        if guards is None:
+            return None
+        if chosen.cond is not None:
+            if item.branches or chosen.other is None or not self._constant(chosen.other, stmt):
+                return None
+            tail = self._guard(chosen.cond, _env(stmt)).is_tail(found)
+            return (chosen.other, []) if tail and (_is_zero(chosen.other) or len(found.ranges) == 1) else None
+        if not guards:
+            return None, []
+        if len(guards) != 1 or not guards[0].is_tail(found):
+            return None
+        branch = item.branches[0][0]
+        twins = [
+            other
+            for other in later
+            if other.branches == ((branch, False),)
+            and isinstance(other.stmt, Store)
+            and other.stmt.target.buffer is stmt.target.buffer
+        ]
+        if len(twins) == 1 and isinstance(twins[0].stmt, Store):
+            value = twins[0].stmt.value.node
+            same = code(twins[0].stmt.target.node) == code(stmt.target.node) and not twins[0].stmt.augmented
+            if same and self._constant(value, twins[0].stmt) and (_is_zero(value) or len(found.ranges) == 1):
+                return value, twins
+            return None
+        return (None, []) if not twins and self._only_writer(stmt) else None
+
+    def _constant(self, node: cst.BaseExpression, stmt: Stmt) -> bool:
+        env = _env(stmt)
+        if self.evaluator.loads(node, env) or any(
+            isinstance(name, cst.Name) and name.value in {item.name for item in self.ranges} for name in nodes(node)
+        ):
+            return False
+        return isinstance(self.lets.expand(node), (cst.Integer, cst.Float, cst.UnaryOperation, cst.Call, cst.Name))
+
+    def _only_writer(self, stmt: Store) -> bool:
+        """Nothing else writes the tile: behind the end of the tensor it held nothing that was ever put there."""
+        return not any(
+            operand.buffer is stmt.target.buffer
+            for other in self.kernel.walk()
+            if other is not stmt
+            for operand in writes(other)
+        )
+
+    def _row_loads(self, item: _Item, stmt: Store, earlier: Sequence[_Item]) -> bool:
+        """Rows that an index picks, and columns of a tensor, one after another."""
+        if stmt.augmented or not all(then for _, then in item.branches):
+            return False
+        if any(_touches(other.stmt, stmt.target.buffer) for other in earlier):
+            return False
+        lines = row_loop(self, item.branches, stmt)
+        if lines is None:
+            return False
+        self._before("\n".join(lines))
+        self.gone.add(id(stmt))
+        return True
+
+    def _store_to_global(self, item: _Item, stmt: Store, later: Sequence[_Item]) -> None:
+        env = _env(stmt)
+        found = self._region(stmt.target, env)
+        if found is None or not found.ranges:
+            raise Blocked("TL170", stmt.node, f"`{code(stmt.target.node)}` is stored at scattered places")
+        if not found.in_rows:
+            text = f"`{code(stmt.target.node)}` stores a column of `{found.buffer.name}`, element by element"
+            raise Blocked("TL170", stmt.node, text)
+        if {item.name for item in found.ranges} != {item.name for item in self.ranges}:
+            raise Blocked("TL170", stmt.node, f"`{code(stmt.target.node)}` is written by several iterations")
+        self._check_start(stmt, found)
+        guards = self._guards(item)
+        if guards is None:
+            raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored under an `else`")
+        tails = all(condition.is_tail(found) for condition in guards)
+        tile = self._stored_tile(stmt, found, later)
+        source = tile
+        if tile is None:
+            if found.ranges != self.ranges:
+                raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored transposed")
+            if stmt.augmented:
+                self._loads(stmt.target.node, item, written=True)
+                source = code(self._new(stmt.target.node)).split("[")[0]
+            else:
+                source = self.tile(found)
+                index = ", ".join(item.name for item in found.ranges)
+                self.new[id(stmt.target.node)] = cst.parse_expression(f"{source}[{index}]")
+            self._loads(stmt.value.node, item)
+            self.say("TL167", stmt.node, f"`{source}` is computed first and copied to `{found.buffer.name}`")
+        else:
+            self.gone.add(id(stmt))
+            self.say("TL166", stmt.node, f"`{tile}` is stored to `{found.buffer.name}` by a copy")
+        assert source is not None
+        if tails:
+            self._after(f"T.copy({source}, {self._text(found)})")
+            if guards:
+                self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
+            return
+        self._guarded_rows(stmt, found, source, guards)
+
+    def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
+        """Rows under a condition of their own."""
+        row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
+        if len(found.ranges) != 2 or found.ranges[1].name in names:
+            text = f"`{found.buffer.name}` is stored under a condition that no copy has"
+            raise Blocked("TL170", stmt.node, text)
+        conditions = " and ".join(written(self.lets.expand(item.node)) for item in guards)
+        one = Region(
+            found.buffer,
+            tuple(
+                axis
+                if axis.range is not row
+                else type(axis)(axis.index, f"{axis.start} + {row.name}" if not axis.lo.is_zero else row.name, None)
+                for axis in found.axes
+            ),
+        )
+        lines = [
+            f"for {row.name} in T.serial({extent_text(row)}):",
+            f"    if {conditions}:",
+            f"        T.copy({source}[{row.name}, :], {one.text(slices=True)})",
+        ]
+        self._after("\n".join(lines))
+        self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
+
+    def _stored_tile(self, stmt: Store, found: Region, later: Sequence[_Item]) -> str | None:
+        """The tile that is stored as it is, None if the value has to be computed."""
+        load = load_of(stmt.value.node, stmt, self.evaluator)
+        if stmt.augmented or load is None or load.buffer.memory in (Memory.GM, Memory.VAR):
+            return None
+        if not self._whole(load, found.ranges) or not self._copy_types(load.buffer, found.buffer, any_gemm=True):
+            return None
+        changed = any(operand.buffer is load.buffer for other in later for operand in writes(other.stmt))
+        return None if changed else load.buffer.name
+
+    # -- operands in expressions ------------------------------------------------------------------------------------
+
+    def _loads(self, node: cst.CSTNode, item: _Item, *, written: bool = False) -> None:
+        """Put a tile, or a name, in the place of every element of a tensor that an expression reads."""
+        env = _env(item.stmt)
+        stack: list[cst.CSTNode] = [node]
+        while stack:
+            current = stack.pop()
+            if id(current) in self.new:
+                continue
+            operand = self.evaluator.operand(current, env) if isinstance(current, cst.Subscript) else None
+            if operand is None or operand.buffer.memory is not Memory.GM:
+                stack += children(current)
+                continue
+            found = self._region(operand, env)
+            if found is None:
+                text = f"`{code(current)}` reads scattered elements of `{operand.buffer.name}`"
+                raise Blocked("TL170", item.stmt.node, text)
+            self._check_start(item.stmt, found)
+            if not found.ranges:
+                self.new[id(current)] = cst.Name(self._scalar(found))
+                continue
+            name = self._tile_for(found, fresh=written)
+            index = ", ".join(part.name for part in found.ranges)
+            self.new[id(current)] = cst.parse_expression(f"{name}[{index}]")
+
+    def _check_start(self, stmt: Stmt, found: Region) -> None:
+        """A GPU reads zeros before the beginning of a tensor; a copy must not start there."""
+        if found.ranges and any(factor < 0 for axis in found.axes for _, factor in axis.lo.terms):
+            text = f"`{found.buffer.name}` may be accessed before its beginning, where no copy may start"
+            raise Blocked("TL170", stmt.node, text)
+
+    def _scalar(self, found: Region) -> str:
+        key = ("scalar", *found.key())
+        if key not in self.tiles:
+            name = self.names.fresh(f"{found.buffer.name.lower()}_value")
+            self.tiles[key] = name
+            self._hoisted(found, f"{name} = {found.text(slices=False)}")
+            self.say("TL167", self.loop.node, f"an element of `{found.buffer.name}` is read once, before the loop")
+        return self.tiles[key]
+
+    def _tile_for(self, found: Region, *, fresh: bool = False) -> str:
+        """The tile that holds a region, loaded before the loop."""
+        key = found.key()
+        if key in self.tiles and not fresh:
+            return self.tiles[key]
+        if len(found.ranges) > 2:
+            raise Blocked("TL170", self.loop.node, f"a part of `{found.buffer.name}` with more than two axes")
+        name = self.tile(found)
+        self.tiles[key] = name
+        if found.in_rows:
+            self._hoisted(found, f"T.copy({self._text(found)}, {name})")
+            self.say("TL167", self.loop.node, f"`{found.buffer.name}` is loaded into `{name}` first")
+            return name
+        self._hoisted(found, "\n".join(column(self, found, name)))
+        self.say(
+            "TL169", self.loop.node, f"a column of `{found.buffer.name}` is read element by element, which is slow"
+        )
+        return name
+
+    def tile(self, found: Region) -> str:
+        shared = any(buffer.name.endswith("_shared") for buffer in self.kernel.buffers.values())
+        base = found.buffer.name
+        name = self.names.fresh(*([f"{base}_shared"] if shared else []), f"{base.lower()}_tile")
+        shape = ", ".join(extent_text(part).strip("()") if part.stop_node else "" for part in found.ranges)
+        self.allocations.append(f"{name} = T.alloc_shared([{shape}], {dtype_text(found.buffer)})")
+        return name
+
+    def from_tiles(self, node: cst.BaseExpression, stmt: Stmt) -> cst.BaseExpression:
+        """The expression without names that the loop body binds, elements of tensors read from tiles."""
+        full = self.lets.expand(node)
+        self._loads(full, _Item(stmt, ()))
+        found = self._new(full)
+        assert isinstance(found, cst.BaseExpression)
+        return found
+
+    def whole(self, operand: Operand) -> bool:
+        """True if the loop runs over every element of a tile in the order of its axes."""
+        return self._whole(operand, self.ranges)
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _new(self, node: cst.CSTNode) -> cst.CSTNode:
+        return substitute(node, self.new)
+
+    def _whole(self, operand: Operand, order: Sequence[object]) -> bool:
+        """True if the loop runs over every element of a tile, its axes in the order of the tensor's."""
+        if operand.dims is None or len(operand.dims) != len(order) or len(order) != len(self.ranges):
+            return False
+        for dim, part, size in zip(operand.dims, order, operand.buffer.shape, strict=True):
+            if not isinstance(dim.node, cst.BaseExpression) or part not in self.ranges:
+                return False
+            axis = axis_of(dim.node, self.ranges, self.lets, self.evaluator, _env(self.loop.body[0]))
+            if axis is None or axis.range is not part or not axis.lo.is_zero or axis.range.extent != size:
+                return False
+        return len(operand.dims) == len(operand.buffer.shape)
+
+    def _copy_types(self, source: Buffer, target: Buffer, *, any_gemm: bool = False) -> bool:
+        """True if a copy between the two moves the elements as they are (or a product, which converts on the way)."""
+        if any_gemm and self._is_product(source):
+            return True
+        return element_type(self.job, source) == element_type(self.job, target)
+
+    def _is_product(self, buffer: Buffer) -> bool:
+        used = [
+            stmt
+            for stmt in self.kernel.walk()
+            if not isinstance(stmt, Store) and any(a.operand.buffer is buffer for a in accesses(stmt))
+        ]
+        kinds = {stmt.op.kind for stmt in used if isinstance(stmt, Op)}
+        return Kind.GEMM in kinds and kinds <= {Kind.GEMM, Kind.FILL}
+
+    def _still_read(self, name: str, items: Sequence[_Item]) -> bool:
+        """True if a statement or a condition that stays reads a scalar of the loop body."""
+        for item in items:
+            if id(item.stmt) in self.gone or (isinstance(item.stmt, Let) and item.stmt.name == name):
+                continue
+            conditions = [branch.cond.node for branch, _ in item.branches if not self._dropped(branch)]
+            for part in (item.stmt.node, *conditions):
+                if any(found.value == name for found in names_in(self._new(part))):
+                    return True
+        return False
+
+    def _left(self, branch: Branch) -> list[Stmt]:
+        """What a condition still guards."""
+        left = [inner for inner in walk([*branch.then, *branch.orelse]) if id(inner) not in self.gone]
+        return [inner for inner in left if not isinstance(inner, (Let, Branch))]
+
+    def _dropped(self, branch: Branch) -> bool:
+        """A condition goes when it guards nothing any more, or nothing but tiles that are stored by a clamped copy."""
+        left = self._left(branch)
+        stored = all(isinstance(inner, Store) and inner.target.buffer.memory is Memory.GM for inner in left)
+        return not left or (stored and not branch.orelse)
+
+    def _text(self, found: Region) -> str:
+        return found.text(slices=self.slices)
+
+    def _before(self, text: str) -> None:
+        self.loads.append((self.loop, text))
+
+    def _after(self, text: str) -> None:
+        self.plan.after(self.loop.node, self._lines(text))
+
+    def _lines(self, text: str) -> list[Line]:
+        return list(parse(self.job, text + "\n", self.loop.node))
+
+    def _hoisted(self, found: Region, text: str) -> None:
+        """Write a load of what the kernel does not change before the outermost loop that it does not depend on."""
+        anchor: Stmt = self.loop
+        read_only = not any(operand.buffer is found.buffer for stmt in self.kernel.walk() for operand in writes(stmt))
+        for parent in reversed(self.parents):
+            if not read_only or not isinstance(parent, Loop) or parent.kind in ("while", "parallel"):
+                break
+            if not self._same_outside(found, parent):
+                break
+            anchor = parent
+        self.loads.append((anchor, text))
+
+    def _same_outside(self, found: Region, parent: Loop) -> bool:
+        env = _env(parent)
+        for axis in found.axes:
+            node = cst.parse_expression(axis.start)
+            if self.evaluator.sym(node, env) != axis.lo or self.evaluator.loads(node, env):
+                return False
+        return all(
+            part.stop_node is None or self.evaluator.sym(part.stop_node, env) == part.extent for part in found.ranges
+        )
+
+    def say(self, rule: str, node: cst.CSTNode, message: str) -> None:
+        self.job.change(rule, node, message)
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def _write(self, items: Sequence[_Item]) -> None:
+        for item in items:
+            if isinstance(item.stmt, Let) and not self._still_read(item.stmt.name, items):
+                self.gone.add(id(item.stmt))
+        if all(id(item.stmt) in self.gone for item in items):
+            self.plan.remove(self.loop.node)
+        else:
+            self._body(self.loop.body)
+        self._allocate()
+        for anchor, text in self.loads:
+            self.plan.before(anchor.node, self._lines(text))
+        self.plan.apply()
+
+    def _allocate(self) -> None:
+        """Behind the last allocation above the loop, else first of all."""
+        if not self.allocations:
+            return
+        top = self.parents[0] if self.parents else self.loop
+        above = self.kernel.body[: next(n for n, stmt in enumerate(self.kernel.body) if stmt is top)]
+        known = [stmt for stmt in above if isinstance(stmt, Alloc)]
+        lines = self._lines("\n".join(self.allocations))
+        if known:
+            self.plan.after(known[-1].node, lines)
+        else:
+            self.plan.before(top.node, lines)
+
+    def _body(self, body: Sequence[Stmt]) -> None:
+        for stmt in body:
+            if isinstance(stmt, Branch):
+                self._branch(stmt)
+            elif id(stmt) in self.gone:
+                self.plan.remove(stmt.node)
+            else:
+                self._statement(stmt)
+
+    def _branch(self, stmt: Branch) -> None:
+        if not self._left(stmt):
+            self.plan.remove(stmt.node)
+            return
+        inside = list(walk([*stmt.then, *stmt.orelse]))
+        if self._dropped(stmt):
+            lines = [line for inner in stmt.then if id(inner) not in self.gone for line in self._rendered(inner)]
+            self.plan.replace(stmt.node, lines)
+        elif self._new(stmt.node) is not stmt.node:
+            if any(id(inner) in self.gone for inner in inside):
+                raise Blocked("TL170", stmt.node, "part of this condition moves data, part of it computes")
+            self.plan.replace(stmt.node, self._rendered(stmt))
+        else:
+            self._body(stmt.then)
+            self._body(stmt.orelse)
+
+    def _statement(self, stmt: Stmt) -> None:
+        if self._new(stmt.node) is not stmt.node:
+            self.plan.replace(stmt.node, self._rendered(stmt))
+
+    def _rendered(self, stmt: Stmt) -> list[Line]:
+        node = self._new(stmt.node)
+        if isinstance(node, cst.BaseCompoundStatement):
+            return [node]
+        line = self.job.file.index.parent(stmt.node)
+        assert isinstance(node, cst.BaseSmallStatement)
+        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+            return [line.with_changes(body=[node])]
+        return [cst.SimpleStatementLine([node.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])]
+
+
+def _env(stmt: Stmt) -> Env:
+    assert stmt.env is not None
+    return stmt.env
+
+
+def _touches(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(a.operand.buffer is buffer for a in accesses(stmt))
+
+
+def _is_zero(node: cst.BaseExpression) -> bool:
+    return code(node).strip("()") in ("0", "0.0", "0.")
+
+
+def _padding(value: str) -> str:
+    return "" if value in ("0", "0.0") else f", pad_value={value}"
