@@ -1,0 +1,278 @@
+"""Macros and helpers are written where the kernel calls them."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.one_pass import after, job_of
+from tests.passes.gpu.support import IMPORTS, gpu_file
+from tests.passes.simulated import run
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Inlined
+from tl2npu.passes.gpu.macros import inline
+
+PARAMS = "A: T.Tensor((64, 32), 'float32'), B: T.Tensor((64, 32), 'float32')"
+START = "a = T.alloc_fragment((32, 32), 'float32')\nT.copy(A[bx * 32, 0], a)\n"
+END = "\nT.copy(a, B[bx * 32, 0])"
+
+
+def kernel(body: str, *, macros: str = "", inside: str = "", nested: str = "", args: str = "") -> str:
+    """A kernel with macros of the module, of the factory or of the kernel itself."""
+    head = IMPORTS.rstrip("\n") + "\n\n\n" + (textwrap.dedent(macros).strip("\n") + "\n\n\n" if macros else "")
+    body = textwrap.dedent(nested) + START + textwrap.dedent(body).strip("\n") + END
+    return gpu_file(PARAMS, body, head=head, factory=inside, args=args)
+
+
+def same(old: str, expected: str) -> None:
+    """The text comes out as expected, means the same, and holds no more calls."""
+    new = after(inline, old)
+    assert new == expected
+    assert not any(isinstance(stmt, Inlined) for stmt in job_of(new).kernel.walk())
+    inputs = {"A": np.arange(64 * 32, dtype=np.float32).reshape(64, 32) / 7}
+    before, found = run(old, inputs), run(new, inputs)
+    np.testing.assert_array_equal(found["B"], before["B"])
+    assert not np.array_equal(found["B"], inputs["A"])
+
+
+SCALE = """
+@T.macro
+def scale(x, by):
+    for i, j in T.Parallel(32, 32):
+        x[i, j] = x[i, j] * by
+"""
+SCALED = """
+for i, j in T.Parallel(32, 32):
+    a[i, j] = a[i, j] * 2.0
+"""
+
+
+def test_macro_of_the_module() -> None:
+    same(kernel("scale(a, 2.0)", macros=SCALE), kernel(SCALED))
+
+
+def test_macro_of_the_factory() -> None:
+    same(kernel("scale(a, 2.0)", inside=SCALE), kernel(SCALED))
+
+
+def test_macro_in_the_kernel() -> None:
+    same(kernel("scale(a, 2.0)", nested=SCALE.strip("\n") + "\n\n"), kernel(SCALED))
+
+
+def test_keywords_defaults_and_the_decorator_with_parentheses() -> None:
+    macro = SCALE.replace("x, by", "x, by=2.0").replace("@T.macro", "@T.macro()")
+    same(kernel("scale(x=a)", macros=macro), kernel(SCALED))
+
+
+def test_plain_function_that_makes_a_buffer() -> None:
+    macro = "def tile_like(x, n):\n    return T.alloc_fragment((n, 32), x.dtype)\n"
+    body = "b = tile_like(a, 32)\nT.fill(b, 3.0)\nT.copy(b, a)"
+    expected = "b = T.alloc_fragment((32, 32), a.dtype)\nT.fill(b, 3.0)\nT.copy(b, a)"
+    same(kernel(body, macros=macro), kernel(expected))
+
+
+def test_called_twice_and_still_used_by_host_code() -> None:
+    old = kernel("scale(a, 2.0)\nscale(a, 3.0)", macros=SCALE) + "\nprint(scale)\n"
+    second = SCALED.replace("2.0", "3.0")
+    same(old, kernel(SCALED.strip("\n") + second, macros=SCALE) + "\nprint(scale)\n")
+
+
+def test_operands_are_put_in_parentheses_where_they_need_it() -> None:
+    old = kernel("scale(a, bx + 1)", macros=SCALE)
+    same(old, kernel(SCALED.replace("2.0", "(bx + 1)")))
+
+
+def test_comments_survive() -> None:
+    macro = """
+    @T.macro
+    def twice(x):
+        \"\"\"Doubles.\"\"\"
+        # the loop
+        for i, j in T.Parallel(32, 32):
+            x[i, j] += x[i, j]  # the sum
+        # the end
+    """
+    expected = """
+    # at the call
+    # the loop
+    # the end
+    for i, j in T.Parallel(32, 32):
+        a[i, j] += a[i, j]  # the sum
+    """
+    same(kernel("twice(a)  # at the call", macros=macro), kernel(expected))
+
+
+def test_locals_that_clash_are_renamed() -> None:
+    macro = """
+    @T.macro
+    def add_row(x, k):
+        row = k + 1
+        for i, j in T.Parallel(32, 32):
+            x[i, j] = x[i, j] + row
+    """
+    body = "row = bx * 2\nadd_row(a, row)\nfor i, j in T.Parallel(32, 32):\n    a[i, j] += row"
+    expected = """
+    row = bx * 2
+    row_2 = row + 1
+    for i, j in T.Parallel(32, 32):
+        a[i, j] = a[i, j] + row_2
+    for i, j in T.Parallel(32, 32):
+        a[i, j] += row
+    """
+    same(kernel(body, macros=macro), kernel(expected))
+
+
+def test_variables_of_loops_around_the_call_are_not_taken() -> None:
+    macro = """
+    @T.macro
+    def bump(x, n):
+        for i in T.serial(32):
+            x[n, i] = x[n, i] + n
+    """
+    expected = """
+    for i in T.serial(32):
+        for i_2 in T.serial(32):
+            a[i, i_2] = a[i, i_2] + i
+    """
+    same(kernel("for i in T.serial(32):\n    bump(a, i)", macros=macro), kernel(expected))
+
+
+def test_nested_macros() -> None:
+    macros = SCALE.strip("\n") + "\n\n\n@T.macro\ndef outer(x):\n    scale(x, 2.0)\n"
+    same(kernel("outer(a)", macros=macros), kernel(SCALED))
+
+
+def test_value_of_a_macro() -> None:
+    macro = """
+    @T.macro
+    def shifted(x, n):
+        t = T.alloc_fragment((32, 32), 'float32')
+        for i, j in T.Parallel(32, 32):
+            t[i, j] = x[i, j] + n
+        return t
+    """
+    body = "b = shifted(a, bx)\nT.copy(b, a)"
+    expected = """
+    b = T.alloc_fragment((32, 32), 'float32')
+    for i, j in T.Parallel(32, 32):
+        b[i, j] = a[i, j] + bx
+    T.copy(b, a)
+    """
+    same(kernel(body, macros=macro), kernel(expected))
+
+
+def test_value_inside_an_expression() -> None:
+    macro = """
+    def next_of(x):
+        y = x + 1
+        return y * 2
+    """
+    body = "for i, j in T.Parallel(32, 32):\n    a[i, j] = next_of(a[i, j]) - 1"
+    expected = """
+    for i, j in T.Parallel(32, 32):
+        y = a[i, j] + 1
+        a[i, j] = y * 2 - 1
+    """
+    same(kernel(body, macros=macro), kernel(expected))
+
+
+def test_value_of_one_expression() -> None:
+    macro = "def mean(x, y):\n    return (x + y) / 2\n"
+    body = "for i, j in T.Parallel(32, 32):\n    a[i, j] = mean(a[i, j], a[j, i] * 2) + 1"
+    expected = "for i, j in T.Parallel(32, 32):\n    a[i, j] = (a[i, j] + a[j, i] * 2) / 2 + 1"
+    same(kernel(body, macros=macro), kernel(expected))
+
+
+def test_several_values() -> None:
+    macro = """
+    @T.macro
+    def bounds(n):
+        lo = n * 32
+        return lo, lo + 32
+    """
+    body = "first, last = bounds(bx)\nfor i, j in T.Parallel(32, 32):\n    a[i, j] += last - first"
+    expected = """
+    lo = bx * 32
+    first, last = lo, lo + 32
+    for i, j in T.Parallel(32, 32):
+        a[i, j] += last - first
+    """
+    same(kernel(body, macros=macro), kernel(expected))
+
+
+BUMP = """
+@T.macro
+def bump(place: T.Ref, n):
+    place = place + n
+"""
+
+
+def test_reference_to_a_variable() -> None:
+    body = "v = T.alloc_var('int32')\nv = 1\nfor i in T.serial(3):\n    bump(v, 3)\na[0, 0] = v"
+    same(kernel(body, macros=BUMP), kernel(body.replace("bump(v, 3)", "v = v + 3")))
+
+
+def test_reference_to_an_element() -> None:
+    body = "for i in T.serial(32):\n    bump(a[i, 0], 3)"
+    assert after(inline, kernel(body, macros=BUMP)) == kernel(body.replace("bump(a[i, 0], 3)", "a[i, 0] = a[i, 0] + 3"))
+
+
+def test_value_of_an_element_is_taken_at_the_call() -> None:
+    """``first`` is the old element also after the macro has changed it."""
+    macro = """
+    @T.macro
+    def spread(x, first):
+        for j in T.serial(32):
+            x[0, j] = x[0, j] + first
+    """
+    expected = """
+    first = a[0, 0]
+    for j in T.serial(32):
+        a[0, j] = a[0, j] + first
+    """
+    same(kernel("spread(a, a[0, 0])", macros=macro), kernel(expected))
+
+
+def test_part_of_a_buffer_as_argument() -> None:
+    macro = "@T.macro\ndef load(source, part):\n    T.copy(source, part)\n    T.copy(part, part)\n"
+    body = "load(A[0:16, :], a[16:32, :])"
+    same(kernel(body, macros=macro), kernel("T.copy(A[0:16, :], a[16:32, :])\nT.copy(a[16:32, :], a[16:32, :])"))
+
+
+def test_host_arithmetic_stays() -> None:
+    macro = "def double(n):\n    return n * 2\n"
+    text = kernel("scale(a, 2.0)", macros=macro, args="n=4").replace("scale(a, 2.0)", "T.copy(a, a)")
+    text = text.replace("args", "args").replace("T.Kernel(2,", "T.Kernel(double(1),")
+    assert after(inline, text) == text
+
+
+def test_definition_stays_for_another_kernel() -> None:
+    text = kernel("scale(a, 2.0)", inside=SCALE)
+    other = text[text.index("    @T.prim_func") : text.index("    return main")].replace("def main", "def other")
+    text = text.replace("    return main", other + "    return main")
+    new = after(inline, text)
+    assert "def scale" in new
+    assert new.count("scale(a, 2.0)") == 1
+    assert "def scale" not in after(inline, new, kernel=1)
+
+
+@pytest.mark.parametrize(
+    ("macro", "call"),
+    [
+        ("@T.macro\ndef f(x):\n    f(x)\n", "f(a)"),
+        ("@T.macro\ndef f(x):\n    if bx > 0:\n        return 1\n    return 2\n", "v = f(a)"),
+        ("@T.macro\ndef f(*x):\n    T.clear(x[0])\n", "f(a)"),
+        ("@T.macro\ndef f(x, y):\n    T.clear(x)\n", "f(a)"),
+        ("@T.macro\ndef f(x):\n    T.clear(x)\n", "v = f(a)"),
+        ("@T.macro\ndef f(x):\n    T.clear(x)\n    return 1\n", "if f(a) > 0:\n    T.clear(a)"),
+        ("@T.macro\ndef f(x):\n    x[0] = 1\n", "f(a[3, :])"),
+        ("def f(x):\n    T.fill(x, 1)\n", "f(a)"),
+        ("SIZE = 3\n\n\n@T.macro\ndef f(x):\n    T.fill(x, SIZE)\n", "SIZE = bx\nf(a)"),
+    ],
+)
+def test_refused(macro: str, call: str) -> None:
+    with pytest.raises(Blocked) as caught:
+        after(inline, kernel(call, macros=macro))
+    assert caught.value.code == "TL118"
