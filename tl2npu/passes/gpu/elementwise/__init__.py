@@ -1,0 +1,54 @@
+"""Element-wise code in the form that the vector core has instructions for.
+
+Every ``T.Parallel`` over tiles on the chip comes out as statements that the Ascend vectoriser takes (facts 3):
+functions stand alone on an element, row vectors and numbers stand on the right, every statement has one element type,
+loops run over whole rows, conditions are compare and select on tiles. What has none of these forms runs element by
+element where that is right, and is refused where it is not.
+"""
+
+from __future__ import annotations
+
+from tl2npu.passes.gpu.elementwise import scales
+from tl2npu.passes.gpu.elementwise.algebra import Algebra
+from tl2npu.passes.gpu.elementwise.body import items
+from tl2npu.passes.gpu.elementwise.lowering import Lowering
+from tl2npu.passes.gpu.elementwise.nest import Nest, nests
+from tl2npu.passes.gpu.elementwise.places import Temporaries
+from tl2npu.passes.gpu.elementwise.reading import Reading
+from tl2npu.passes.gpu.elementwise.writing import Writer
+from tl2npu.passes.job import Job
+
+_MESSAGES = {
+    "TL140": "a function of an expression is two statements",
+    "TL141": "row vectors and numbers stand on the right",
+    "TL142": "base two becomes base e",
+    "TL143": "a limit by a number or a vector is an operator on tiles",
+    "TL144": "the element type is changed by a copy",
+    "TL145": "a condition on elements is compare and select",
+    "TL146": "computed element by element: there is no vector form of it",
+    "TL147": "names inside of T.Parallel are put where they are used, or become tiles",
+    "TL148": "a part of the columns is copied into a tile of its own",
+    "TL149": "a constant is filled in, a tile is copied",
+    "TL152": "a function becomes an operator on tiles",
+}
+
+
+def rewrite(job: Job) -> None:
+    """Rewrite all nests of a kernel; raises :class:`Blocked` for what has no form on the vector core."""
+    kernel = job.kernel
+    found = list(nests(kernel))
+    folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest))])
+    temporaries, writer = Temporaries(job), Writer(job)
+    first: Nest | None = None
+    for nest in found:
+        reading = Reading(job, nest)
+        lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded)))
+        lowering.lower(items(nest, reading))
+        if writer.nest(nest, lowering.steps):
+            first = first or nest
+            for rule, node in sorted(lowering.codes.items()):
+                job.change(rule, node, _MESSAGES[rule])
+    if first is not None:
+        writer.allocate(temporaries, kernel, first)
+        scales.fold(job, writer.edits, folded)
+        job.apply(writer.edits)

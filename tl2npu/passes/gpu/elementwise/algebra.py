@@ -1,0 +1,219 @@
+"""Expressions in the form that vector instructions have: what is equal, written with other operations.
+
+Numbers and row vectors to the right, base two as base e with the factor put into a number, functions without an
+instruction by others.
+"""
+
+from __future__ import annotations
+
+import math
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.gpu.elementwise.reading import rebuilt
+from tl2npu.passes.gpu.elementwise.tree import (
+    Expr,
+    binary,
+    call,
+    literal,
+    negative,
+    number,
+    same,
+    show,
+    sign_of,
+)
+
+LN_2 = math.log(2.0)
+_LOG2_E = 1.0 / LN_2
+_LN_10 = math.log(10.0)
+_CLOSE = 1e-6
+
+
+class Algebra:
+    """Rewrites expressions; ``folded`` are the names whose definition loses its factor log2(e).
+
+    ``scaled`` collects the names that a factor was put to, ``bare`` those that stayed as they were in an exponent.
+    ``seen`` holds the codes of what was rewritten.
+    """
+
+    def __init__(self, folded: frozenset[str] = frozenset()) -> None:
+        self.folded = folded
+        self.seen: set[str] = set()
+
+    def simplify(self, expr: Expr) -> Expr:
+        """The expression with everything below it rewritten; the same object if nothing was."""
+        if not expr.args:
+            return expr
+        found = rebuilt(expr, *(self.simplify(arg) for arg in expr.args))
+        if found.kind == "call":
+            return self._call(found)
+        if found.kind == "binary":
+            return self._binary(found)
+        return found
+
+    # -- functions --------------------------------------------------------------------------------------------------
+
+    def _call(self, expr: Expr) -> Expr:
+        name, args = expr.name, expr.args
+        first = args[0]
+        if name in ("exp2", "exp10"):
+            self.seen.add("TL142")
+            return call("exp", self.simplify(self.times(first, LN_2 if name == "exp2" else _LN_10)))
+        if name in ("log2", "log10"):
+            self.seen.add("TL142")
+            return binary("*", call("log", first), number(_LOG2_E if name == "log2" else 1.0 / _LN_10))
+        if name == "log1p":
+            return call("log", self.simplify(binary("+", first, number("1.0"))))
+        if name == "clamp" and len(args) == 3:
+            return self._call(call("min", self._call(call("max", first, args[1])), args[2]))
+        if name == "tanh":
+            self.seen.add("TL152")
+            half = call("sigmoid", self.simplify(binary("*", first, number("2.0"))))
+            return binary("-", binary("*", half, number("2.0")), number("1.0"))
+        if name == "tan":
+            self.seen.add("TL152")
+            return binary("/", call("sin", first), call("cos", first))
+        if name == "pow" and len(args) == 2:
+            return self._power(expr)
+        if name in ("max", "min") and len(args) == 2 and not args[0].axes and args[1].axes:
+            return call(name, args[1], args[0])
+        return expr
+
+    def _power(self, expr: Expr) -> Expr:
+        base, exponent = expr.args
+        value = exponent.value
+        if value == 1.0:
+            return base
+        if value in (2.0, 3.0) and base.kind == "load":
+            self.seen.add("TL152")
+            square = binary("*", base, base)
+            return square if value == 2.0 else binary("*", square, base)
+        if value in (0.5, -0.5):
+            self.seen.add("TL152")
+            return call("sqrt" if value == 0.5 else "rsqrt", base)
+        if value == -1.0:
+            self.seen.add("TL152")
+            return binary("/", number("1.0"), base)
+        return expr
+
+    # -- arithmetic -------------------------------------------------------------------------------------------------
+
+    def _binary(self, expr: Expr) -> Expr:
+        left, right = expr.args
+        sign = expr.name
+        if sign in ("+", "-") and "c" not in right.axes and right.kind not in ("load", "number"):
+            together = self.factored(expr)
+            if together is not None:
+                self.seen.add("TL141")
+                return self._binary(together)
+        if sign in ("+", "-") and right.kind == "negative" and "c" not in right.axes:
+            self.seen.add("TL141")
+            return self._binary(binary("-" if sign == "+" else "+", left, right.args[0]))
+        if "c" in left.axes or "c" not in right.axes:
+            return expr
+        if sign in ("+", "*"):
+            self.seen.add("TL141")
+            return binary(sign, right, left)
+        if sign == "-":
+            self.seen.add("TL141")
+            if left.value == 0.0:
+                return negative(right)
+            return binary("+", self.times(right, -1.0), left)
+        return expr
+
+    def factored(self, expr: Expr) -> Expr | None:
+        """``a * f - b * f`` as ``(a - b) * f``; None if there is no common number."""
+        left, right = expr.args
+        for a, f in _products(left):
+            for b, g in _products(right):
+                if same(f, g):
+                    return binary("*", self._binary(binary(expr.name, a, b)), f)
+        return None
+
+    def times(self, expr: Expr, factor: float) -> Expr:
+        """``expr * factor``, the factor put into a number that is there already where possible."""
+        found = self._absorbed(expr, factor)
+        if found is not None:
+            return found
+        return binary("*", expr, number(_short(factor)))
+
+    def _absorbed(self, expr: Expr, factor: float) -> Expr | None:
+        if expr.kind == "number":
+            return self._scaled(expr, factor)
+        if expr.kind == "negative":
+            inner = self._absorbed(expr.args[0], factor)
+            return None if inner is None else negative(inner)
+        if expr.kind != "binary":
+            return None
+        left, right = expr.args
+        if expr.name == "*":
+            for value, other in ((right, left), (left, right)):
+                if value.is_number:
+                    scaled = self._scaled(value, factor)
+                    return other if scaled.value == 1.0 else binary("*", other, scaled)
+            for value, other in ((right, left), (left, right)):
+                inner = self._absorbed(value, factor)
+                if inner is not None:
+                    return binary("*", other, inner) if value is right else binary("*", inner, other)
+        if expr.name == "/" and (inner := self._absorbed(left, factor)) is not None:
+            return binary("/", inner, right)
+        if expr.name in ("+", "-"):
+            together = self.factored(expr)
+            if together is not None:
+                return self._absorbed(together, factor)
+            parts = [self._absorbed(arg, factor) for arg in expr.args]
+            if parts[0] is not None and parts[1] is not None:
+                return binary(expr.name, parts[0], parts[1])
+        return None
+
+    def _scaled(self, value: Expr, factor: float) -> Expr:
+        if value.value is not None:
+            product = value.value * factor
+            whole = round(product)
+            return number(float(whole) if abs(product - whole) < _CLOSE * abs(product) else _short(product))
+        if value.text in self.folded and factor == LN_2:
+            return value
+        rest = without_factor(value.text, 1.0 / factor) if factor > 0 else None
+        if rest is not None:
+            return number(rest, dynamic=value.dynamic)
+        return number(f"{show(value, 20)} * {_short(factor)}", dynamic=value.dynamic)
+
+
+def _products(expr: Expr) -> list[tuple[Expr, Expr]]:
+    """``(rest, number)`` for ``rest * number`` and ``number * rest``, also below a minus sign."""
+    if expr.kind == "negative":
+        return [(negative(rest), factor) for rest, factor in _products(expr.args[0])]
+    if expr.kind != "binary" or expr.name != "*":
+        return []
+    left, right = expr.args
+    found = [(left, right)] if right.is_number else []
+    found += [(right, left)] if left.is_number else []
+    for rest, factor in _products(left) if left.kind in ("negative", "binary") else []:
+        found.append((binary("*", rest, right), factor))
+    return found
+
+
+def _short(value: float) -> str:
+    return repr(float(value))
+
+
+def factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The factors of a product, left to right."""
+    if isinstance(node, cst.BinaryOperation) and sign_of(node.operator) == "*":
+        return [*factors(node.left), *factors(node.right)]
+    return [node]
+
+
+def without_factor(text: str, factor: float) -> str | None:
+    """The text of a product without its literal factor of that value; None if it has none or is nothing else."""
+    try:
+        parts = factors(cst.parse_expression(text))
+    except cst.ParserSyntaxError:
+        return None
+    for position, part in enumerate(parts):
+        value = literal(code(part))
+        if value is not None and len(parts) > 1 and abs(value - factor) < _CLOSE * abs(factor):
+            rest = parts[:position] + parts[position + 1 :]
+            return " * ".join(code(one) for one in rest)
+    return None

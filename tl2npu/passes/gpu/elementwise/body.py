@@ -1,0 +1,219 @@
+"""The statements of a ``T.Parallel`` body as stores: local names put in, conditions pulled to the stores.
+
+What a local name stands for is put where it is used; a value that is used more than once, or whose operands change
+before its use, becomes a store into a tile of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.model import Alloc, Branch, Let, Loop, Memory, Opaque, Stmt, Store, walk
+from tl2npu.passes.gpu.elementwise.element_types import promoted
+from tl2npu.passes.gpu.elementwise.nest import Nest
+from tl2npu.passes.gpu.elementwise.reading import Reading
+from tl2npu.passes.gpu.elementwise.tree import Expr, joined, sign_of
+from tl2npu.source.tree import names_in
+
+
+@dataclass(frozen=True, eq=False)
+class Put:
+    """``target = value``. ``local``: the name of a new tile; then there is no target. ``stmt``: where it stands."""
+
+    stmt: Stmt
+    target: Expr | None
+    value: Expr
+    sign: str = ""
+    local: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class When:
+    """Stores under a condition that is the same for all elements."""
+
+    stmt: Stmt
+    condition: Expr
+    then: tuple[Item, ...]
+    orelse: tuple[Item, ...]
+
+
+Item = Put | When
+
+
+def items(nest: Nest, reading: Reading) -> Iterator[Item]:
+    """The stores of a nest, read as they are asked for; raises :class:`Blocked` for what is no store."""
+    return _Body(nest, reading).read(nest.body, None)
+
+
+class _Body:
+    def __init__(self, nest: Nest, reading: Reading) -> None:
+        self.nest = nest
+        self.reading = reading
+        self.registers: set[str] = set()
+
+    def read(self, body: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
+        for position, stmt in enumerate(body):
+            rest = body[position + 1 :]
+            if isinstance(stmt, Store):
+                yield from self.store(stmt, condition)
+            elif isinstance(stmt, Let):
+                yield from self.local(stmt, rest, condition)
+            elif isinstance(stmt, Branch):
+                yield from self.branch(stmt, rest, condition)
+            elif isinstance(stmt, Alloc) and stmt.buffer.memory is Memory.VAR:
+                self.registers.add(stmt.buffer.name)
+            elif isinstance(stmt, Opaque) and self.pair(stmt):
+                continue
+            else:
+                what = "a loop" if isinstance(stmt, Loop) else f"`{_first_line(stmt.node)}`"
+                raise Blocked("TL153", stmt.node, f"{what} in T.Parallel has no vector form")
+
+    def pair(self, stmt: Opaque) -> bool:
+        return isinstance(stmt.node, cst.Pass)
+
+    def store(self, stmt: Store, condition: Expr | None) -> Iterator[Item]:
+        env = stmt.env or Env()
+        if stmt.target.buffer.memory is Memory.VAR:
+            yield from self.register(stmt, stmt.target.buffer.name, condition)
+            return
+        target = self.reading.load(stmt.target, stmt.target.node)
+        value = self.reading.expression(stmt.value.node, env)
+        sign = ""
+        if stmt.augmented and isinstance(stmt.node, cst.AugAssign):
+            sign = _augmented(stmt.node.operator)
+            value = _combined(sign, target, value)
+        if condition is not None:
+            value, sign = _choice(condition, value, target), ""
+        yield Put(stmt, target, value, sign)
+
+    def register(self, stmt: Store, name: str, condition: Expr | None) -> Iterator[Item]:
+        value = self.reading.expression(stmt.value.node, stmt.env or Env())
+        if stmt.augmented or name not in self.registers:
+            raise Blocked("TL153", stmt.node, f"`{name}` carries a value from one element to the next")
+        yield from self.bind(stmt, name, value, (), condition)
+
+    def local(self, stmt: Let, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
+        if not isinstance(stmt.node, (cst.Assign, cst.AnnAssign)):
+            raise Blocked("TL153", stmt.node, f"`{stmt.name}` carries a value from one element to the next")
+        value = self.reading.expression(stmt.value.node, stmt.env or Env())
+        yield from self.bind(stmt, stmt.name, value, rest, condition)
+
+    def bind(self, stmt: Stmt, name: str, value: Expr, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
+        before = self.reading.local.get(name)
+        if condition is not None:
+            if before is None and name not in self.registers:
+                self.reading.local[name] = value  # used in this branch only
+                return
+            value = _choice(condition, value, before) if before is not None else value
+        elif (_is_worth_a_tile(value) and _uses(rest, name) > 1) or self.changes(value, rest, name):
+            self.reading.local.pop(name, None)
+            yield Put(stmt, None, value, local=name)  # whoever takes it says which tile the name stands for
+            self.reading.local.setdefault(name, Expr("unknown", text=name))
+            return
+        self.reading.local[name] = value
+
+    def changes(self, value: Expr, rest: Sequence[Stmt], name: str) -> bool:
+        """Whether a tile that the value reads is stored to before the last use of the name."""
+        read = {load.load.buffer for load in value.loads if load.load is not None}
+        if not read:
+            return False
+        written = False
+        for stmt in rest:
+            if written and _uses([stmt], name):
+                return True
+            if any(isinstance(s, Store) and s.target.buffer in read for s in walk([stmt])):
+                written = True
+        return False
+
+    def branch(self, stmt: Branch, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
+        found = self.reading.expression(stmt.cond.node, stmt.env or Env())
+        if not found.axes:
+            then, orelse = (tuple(self.read(part, condition)) for part in (stmt.then, stmt.orelse))
+            yield When(stmt, found, then, orelse)
+            return
+        pair = choice_of(stmt)
+        if pair is not None:
+            yes, no = (self.reading.expression(one.value.node, one.env or Env()) for one in pair)
+            target = self.reading.load(pair[0].target, pair[0].target.node)
+            value = _choice(found, yes, no)
+            yield Put(stmt, target, value if condition is None else _choice(condition, value, target))
+            return
+        self.check_condition(stmt, found)
+        yield from self.read(stmt.then, _both(condition, found))
+        if stmt.orelse:
+            opposite = Expr("logic", "not", (found,), "bool", axes=found.axes)
+            yield from self.read(stmt.orelse, _both(condition, opposite))
+
+    def check_condition(self, stmt: Branch, condition: Expr) -> None:
+        """The stores of the branches must not change what the condition reads, but for the last one."""
+        stores = [s for s in walk([*stmt.then, *stmt.orelse]) if isinstance(s, Store)]
+        read = {load.load.buffer for load in condition.loads if load.load is not None}
+        one_each = len([s for s in walk(stmt.then) if isinstance(s, Store)]) <= 1 and len(stores) <= 1
+        if any(s.target.buffer in read for s in stores) and not one_each:
+            raise Blocked("TL153", stmt.node, "the branches change what their condition reads")
+
+
+def choice_of(stmt: Branch) -> tuple[Store, Store] | None:
+    """The two stores of ``if c: x[i] = a`` with ``else: x[i] = b``, to the same element."""
+    if len(stmt.then) != 1 or len(stmt.orelse) != 1:
+        return None
+    left, right = stmt.then[0], stmt.orelse[0]
+    if not isinstance(left, Store) or not isinstance(right, Store) or left.augmented or right.augmented:
+        return None
+    return (left, right) if code(left.target.node) == code(right.target.node) else None
+
+
+def _is_choice(stmt: Branch) -> bool:
+    return choice_of(stmt) is not None
+
+
+def _choice(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    return Expr("select", "", (condition, yes, no), yes.dtype or no.dtype, axes=joined(condition, yes, no))
+
+
+def _both(first: Expr | None, second: Expr) -> Expr:
+    if first is None:
+        return second
+    return Expr("logic", "and", (first, second), "bool", axes=joined(first, second))
+
+
+def _combined(sign: str, target: Expr, value: Expr) -> Expr:
+    dtype = promoted(target.dtype, value.dtype)
+    return Expr("binary", sign, (target, value), dtype, axes=joined(target, value))
+
+
+_AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
+    cst.AddAssign: cst.Add(),
+    cst.SubtractAssign: cst.Subtract(),
+    cst.MultiplyAssign: cst.Multiply(),
+    cst.DivideAssign: cst.Divide(),
+    cst.FloorDivideAssign: cst.FloorDivide(),
+    cst.ModuloAssign: cst.Modulo(),
+    cst.BitAndAssign: cst.BitAnd(),
+    cst.BitOrAssign: cst.BitOr(),
+}
+
+
+def _augmented(operator: cst.BaseAugOp) -> str:
+    found = _AUGMENTED.get(type(operator))
+    return sign_of(found) if found is not None else "?"
+
+
+def _uses(body: Sequence[Stmt], name: str) -> int:
+    return sum(found.value == name for stmt in body for found in names_in(stmt.node))
+
+
+def _is_worth_a_tile(value: Expr) -> bool:
+    """More than an element, a number or an index: computed once."""
+    return any(part.kind in ("call", "cast", "select", "binary") and part.axes for part in value.walk()) and any(
+        True for _ in value.loads
+    )
+
+
+def _first_line(node: cst.CSTNode) -> str:
+    return code(node).strip().splitlines()[0]

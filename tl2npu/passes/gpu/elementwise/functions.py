@@ -1,0 +1,61 @@
+"""The functions of ``T.Parallel`` expressions under one name each, however the source calls them."""
+
+from __future__ import annotations
+
+MATH = frozenset(
+    """
+    exp exp2 exp10 log log2 log10 log1p sqrt rsqrt abs sigmoid tanh erf sin cos tan floor ceil trunc round pow max min
+    clamp silu sinh cosh
+    """.split()
+)
+"""Functions whose value is computed element by element."""
+
+SYNONYMS = {
+    "__exp": "exp",
+    "__exp10": "exp10",
+    "__log": "log",
+    "__log2": "log2",
+    "__log10": "log10",
+    "__sin": "sin",
+    "__cos": "cos",
+    "__tan": "tan",
+    "fabs": "abs",
+    "nearbyint": "round",
+    "ieee_fsqrt": "sqrt",
+    "ieee_frsqrt": "rsqrt",
+    "ln": "log",
+    "Max": "max",
+    "Min": "min",
+    "power": "pow",
+}
+
+SIGNS = {
+    "ieee_add": "+",
+    "ieee_sub": "-",
+    "ieee_mul": "*",
+    "ieee_fdiv": "/",
+    "Add": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "Div": "/",
+    "floordiv": "//",
+    "floormod": "%",
+    "FloorDiv": "//",
+    "FloorMod": "%",
+}
+"""Functions that are an operator."""
+
+RECIPROCALS = frozenset({"ieee_frcp", "fast_rcp"})
+FUSED = frozenset({"ieee_fmaf", "fma"})
+SELECTS = frozenset({"if_then_else", "Select"})
+COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+CONNECTIVES = {"And": "and", "Or": "or", "all_of": "and", "any_of": "or"}
+
+VECTOR = frozenset({"exp", "log", "sqrt", "rsqrt", "abs"})
+"""Functions of one element that the vectoriser of ``T.Parallel`` takes (facts 3)."""
+
+TILE = {"sigmoid": "sigmoid", "silu": "silu", "sin": "sin", "cos": "cos"}
+"""Functions that are an operator on whole tiles only; source and destination must not overlap."""
+
+ROUNDING = {"floor": "CAST_FLOOR", "ceil": "CAST_CEIL", "trunc": "CAST_TRUNC", "round": "CAST_RINT"}
+"""Functions that are a cast to an integer and back."""

@@ -1,0 +1,58 @@
+"""Loop variables as data: vectors and tiles of indices, made once at the start of the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.elementwise.places import Temporaries
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span
+
+if TYPE_CHECKING:
+    from tl2npu.passes.gpu.elementwise.lowering import Lowering
+
+
+def vector(temporaries: Temporaries, extent: str, dtype: str) -> str:
+    """The name of a tile ``0, 1, 2, ...`` of an element type."""
+    key = ("index", extent, dtype)
+    if key in temporaries.shared:
+        return temporaries.shared[key]
+    if dtype == "int32":
+        name = temporaries.tile((extent,), dtype, "index_int", keep=True)
+        temporaries.prelude.append(f"T.tile.createvecindex({name}, 0)")
+    else:
+        path = element_types.conversions("int32", dtype) or [dtype]
+        before = vector(temporaries, extent, "int32" if len(path) < 2 else path[-2])
+        name = temporaries.tile((extent,), dtype, "index", keep=True)
+        temporaries.prelude.append(f"T.copy({before}, {name})")
+    temporaries.shared[key] = name
+    return name
+
+
+def index_vector(lowering: Lowering, value: Expr, dtype: str) -> Expr:
+    """The element of an index vector that a loop variable stands for."""
+    nest = lowering.nest
+    axis = nest.columns if "c" in value.axes or nest.rows is None else nest.rows
+    lowering.note("TL147")
+    name = vector(lowering.temporaries, axis.text, dtype)
+    span = Span.TILE if nest.rows is None else Span.COLUMN if axis is nest.columns else Span.ROW
+    return Expr("load", name, (), dtype, text=f"{name}[{axis.name}]", span=span, axes=value.axes)
+
+
+def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
+    """The name of a tile of index numbers; ``sign``: ``-`` column - row, ``+`` column + row, ``c`` column, ``r`` row."""
+    rows, columns = extents
+    key = ("tile", rows, columns, sign)
+    if key in temporaries.shared:
+        return temporaries.shared[key]
+    row = vector(temporaries, rows, "float32") if sign != "c" else ""
+    column = vector(temporaries, columns, "float32") if sign != "r" else ""
+    wish = {"-": "column_minus_row", "+": "column_plus_row", "c": "column_index", "r": "row_index"}[sign]
+    name = temporaries.tile(extents, "float32", wish, keep=True)
+    header = f"for i, j in T.Parallel({rows}, {columns}):"
+    first = f"{row}[i]" if sign == "r" else f"{column}[j]"
+    temporaries.prelude.append(f"{header}\n    {name}[i, j] = {first}")
+    if sign in ("+", "-"):
+        temporaries.prelude.append(f"{header}\n    {name}[i, j] = {name}[i, j] {sign} {row}[i]")
+    temporaries.shared[key] = name
+    return name

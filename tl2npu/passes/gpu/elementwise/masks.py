@@ -1,0 +1,268 @@
+"""Conditions on elements: compare and select on whole tiles (facts 3: gy_cmpsel, gy_cmpcausal).
+
+A condition on indices compares a tile of index differences, made once, with a number: ``bx * M + i >= k * N + j``
+becomes ``column_minus_row <= bx * M - k * N``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tl2npu.passes.gpu.elementwise import element_types, indices
+from tl2npu.passes.gpu.elementwise.places import Place
+from tl2npu.passes.gpu.elementwise.steps import Under
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show
+
+if TYPE_CHECKING:
+    from tl2npu.passes.gpu.elementwise.lowering import Lowering
+
+_MODES = {"==": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+class _NoTile(Exception):
+    """A condition that is no comparison of tiles."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """One comparison; ``tile`` is compared with ``bound``. ``total``: its opposite is the opposite comparison."""
+
+    tile: str
+    sign: str
+    bound: str
+    total: bool
+
+
+def select(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) -> None:
+    """``place = yes if condition else no`` for every element."""
+    condition, yes, no = value.args
+    if not condition.axes and all(load.span is Span.POINT for load in condition.loads):
+        _under(lowering, value, place, rest)
+        return
+    if lowering.nest.rows is None:
+        _by_elements(lowering, value, place, rest)
+        return
+    if not place.whole:
+        lowering.through_tile(value, place, rest)
+        return
+    start, taken = len(lowering.steps), len(lowering.temporaries.allocations)
+    try:
+        _Select(lowering, place, rest).all(condition, yes, no)
+        lowering.note("TL145")
+    except _NoTile:
+        del lowering.steps[start:], lowering.temporaries.allocations[taken:]
+        _by_elements(lowering, value, place, rest)
+
+
+def _under(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) -> None:
+    condition, yes, no = value.args
+    before, parts = lowering.steps, []
+    for arm in (yes, no):
+        lowering.steps = []
+        lowering.materialise(arm, place, rest)
+        parts.append(tuple(lowering.steps))
+    lowering.steps = before
+    lowering.note("TL147")
+    if parts[0]:
+        lowering.steps.append(Under(show(condition), parts[0], parts[1], lowering.stmt))
+    elif parts[1]:
+        lowering.steps.append(Under(f"not ({show(condition)})", parts[1], (), lowering.stmt))
+
+
+def _by_elements(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) -> None:
+    """An ``if`` statement for every element: slow, but right with one vector core for each block."""
+    condition, *arms = value.args
+    if not lowering.usable(place) or not place.on_chip:
+        lowering.through_tile(value, place, rest)
+        return
+    lowering.plain_condition(condition)
+    kept = rest | condition.buffers
+    shown = []
+    for position, arm in enumerate(arms):
+        others = kept | (arms[1 - position].buffers if position == 0 else frozenset())
+        simple = arm.kind in ("load", "number") and (arm.span is not Span.OTHER or arm.kind == "number")
+        found = arm if simple else lowering.hoist(arm, None, others)
+        shown.append(show(found))
+    target = show(place.load)
+    if shown[0] == target:
+        text = f"if {show(_not(condition))}:\n    {target} = {shown[1]}"
+    else:
+        text = f"if {show(condition)}:\n    {target} = {shown[0]}"
+        if shown[1] != target:
+            text += f"\nelse:\n    {target} = {shown[1]}"
+    lowering.note("TL146")
+    lowering.loop_statement(text, "scalar")
+
+
+def _not(condition: Expr) -> Expr:
+    if condition.kind == "logic" and condition.name == "not":
+        return condition.args[0]
+    if condition.kind == "compare" and not any(True for _ in condition.loads):
+        left, right = condition.args
+        return Expr("compare", _OPPOSITE[condition.name], (left, right), "bool", axes=condition.axes)
+    return Expr("logic", "not", (condition,), "bool", axes=condition.axes)
+
+
+class _Select:
+    """Builds compare and select statements."""
+
+    def __init__(self, lowering: Lowering, place: Place, rest: frozenset[str]) -> None:
+        self.lowering = lowering
+        self.place = place
+        self.rest = rest
+
+    def all(self, condition: Expr, yes: Expr, no: Expr) -> None:
+        """Select into the place."""
+        read = condition.buffers
+        first = self.operand(yes, self.rest | no.buffers | read)
+        held = frozenset() if isinstance(first, Expr) else frozenset({first})
+        second = self.operand(no, self.rest | held | read)
+        self.choose(condition, first, second, self.place.name)
+
+    def operand(self, value: Expr, rest: frozenset[str]) -> Expr | str:
+        """A number, or the name of a tile."""
+        if value.kind == "number":
+            return self.lowering.legal_number(value)
+        return self.lowering.tile_operand(value, self.place, rest)
+
+    def choose(self, condition: Expr, yes: Expr | str, no: Expr | str, out: str, opposite: bool = False) -> None:
+        """``out = yes where the condition holds, else no``; with ``opposite``: where it does not."""
+        if condition.kind == "logic" and condition.name == "not":
+            self.choose(condition.args[0], yes, no, out, not opposite)
+            return
+        if condition.kind == "logic":
+            self.several(condition, yes, no, out, opposite)
+            return
+        if condition.kind != "compare":
+            raise _NoTile
+        leaf = self.leaf(condition)
+        self.one(leaf, yes, no, out, opposite, self.mask(leaf, opposite, yes, no))
+
+    def several(self, condition: Expr, yes: Expr | str, no: Expr | str, out: str, opposite: bool) -> None:
+        """and, or: one after the other."""
+        first, rest = condition.args[0], condition.args[1:]
+        second = rest[0] if len(rest) == 1 else Expr("logic", condition.name, rest, "bool", axes=condition.axes)
+        both = (condition.name == "and") != opposite
+        kept = no if both else yes
+        inner = out if out not in (kept, *self.reads(first)) else self.take()
+        self.choose(second, yes, no, inner, opposite)
+        if both:
+            self.choose(first, inner, no, out, opposite)
+        else:
+            self.choose(first, yes, inner, out, opposite)
+
+    def reads(self, condition: Expr) -> frozenset[str]:
+        return condition.buffers
+
+    def take(self) -> str:
+        return self.lowering.take(self.place.dtype, self.place.name)
+
+    def mask(self, leaf: _Leaf, opposite: bool, yes: Expr | str, no: Expr | str) -> tuple[str, bool]:
+        """The comparison; whether its sense is that of the opposite arms."""
+        turned = opposite
+        swap = isinstance(yes, Expr) and not isinstance(no, Expr)
+        sign, swapped = leaf.sign, False
+        if turned and leaf.total:
+            sign, turned = _OPPOSITE[sign], False
+        if turned:
+            swapped = True
+        if swap and leaf.total and not swapped:
+            sign, swapped = _OPPOSITE[sign], True
+        extents = self.lowering.nest.extents
+        size = " * ".join(_bracketed(extent) for extent in extents)
+        name = self.lowering.temporaries.tile((f"{size} // 8",), "uint8", "mask", bare=True)
+        self.lowering.line(f'T.tile.compare({name}, {leaf.tile}, {leaf.bound}, "{_MODES[sign]}")')
+        return name, swapped
+
+    def one(
+        self, leaf: _Leaf, yes: Expr | str, no: Expr | str, out: str, opposite: bool, mask: tuple[str, bool]
+    ) -> None:
+        """One select; its first operand has to be a tile."""
+        name, swapped = mask
+        if swapped:
+            yes, no = no, yes
+        dtype = self.place.dtype
+        if isinstance(yes, Expr):
+            where = out if out != no else self.take()
+            self.lowering.line(f"T.tile.fill({where}, {self.lowering.scalar(yes, dtype)})")
+            yes = where
+        if isinstance(no, Expr):
+            bound = self.lowering.scalar(no, dtype)
+            mode = "VSEL_TENSOR_SCALAR_MODE"
+        else:
+            bound, mode = no, "VSEL_TENSOR_TENSOR_MODE"
+        self.lowering.line(f'T.tile.select({out}, {name}, {yes}, {bound}, "{mode}")')
+
+    # -- comparisons ------------------------------------------------------------------------------------------------
+
+    def leaf(self, condition: Expr) -> _Leaf:
+        """A comparison as one of a tile with a number or with another tile."""
+        left, right = condition.args
+        if any("c" in load.axes for load in condition.loads) or any(
+            part.kind in ("call", "cast", "select") for part in condition.walk()
+        ):
+            return self.of_data(condition.name, left, right)
+        return self.of_indices(condition.name, left, right)
+
+    def of_data(self, sign: str, left: Expr, right: Expr) -> _Leaf:
+        if not left.axes:
+            left, right, sign = right, left, _FLIPPED[sign]
+        dtype = element_types.promoted(left.dtype, right.dtype)
+        if element_types.is_integer(dtype):
+            left, right = (self.lowering.unified(side, "float32") for side in (left, right))
+            dtype = "float32"
+        kept = self.rest | {self.place.name} | right.buffers
+        tile = self.lowering.tile_operand(left, None, kept)
+        if right.kind == "number":
+            return _Leaf(tile, sign, self.lowering.scalar(right, dtype), False)
+        return _Leaf(tile, sign, self.lowering.tile_operand(right, None, kept | {tile}), False)
+
+    def of_indices(self, sign: str, left: Expr, right: Expr) -> _Leaf:
+        terms = [*_terms(left, 1), *_terms(right, -1)]
+        parts: dict[str, list[tuple[int, Expr]]] = {"c": [], "r": [], "": []}
+        for side, term in terms:
+            if len(term.axes) > 1 or term.kind == "unknown":
+                raise _NoTile
+            parts[next(iter(term.axes), "")].append((side, term))
+        for axis in ("c", "r"):
+            if len(parts[axis]) > 1 or any(term.kind != "index" for _, term in parts[axis]):
+                raise _NoTile
+        columns, rows, fixed = parts["c"], parts["r"], parts[""]
+        if (columns or rows)[0][0] < 0:
+            columns, rows, fixed = ([(-side, term) for side, term in part] for part in (columns, rows, fixed))
+            sign = _FLIPPED[sign]
+        kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
+        extents = self.lowering.nest.extents
+        assert len(extents) == 2
+        tile = indices.tile(self.lowering.temporaries, extents, kind)
+        return _Leaf(tile, sign, _bound(fixed), True)
+
+
+def _bound(fixed: list[tuple[int, Expr]]) -> str:
+    """The text of minus the sum of the terms, the positive ones first."""
+    total: Expr | None = None
+    for side, term in sorted(fixed, key=lambda pair: pair[0]):
+        if total is None:
+            total = term if side < 0 else number(f"-{show(term, 30)}")
+        else:
+            total = binary("+" if side < 0 else "-", total, term)
+    if total is None:
+        return "0.0"
+    return f"{total.value:.1f}" if total.value is not None else f"T.float32({show(total)})"
+
+
+def _terms(expr: Expr, side: int) -> list[tuple[int, Expr]]:
+    """The terms of a sum with their signs."""
+    if expr.kind == "binary" and expr.name in ("+", "-"):
+        left, right = expr.args
+        return [*_terms(left, side), *_terms(right, side if expr.name == "+" else -side)]
+    if expr.kind == "negative":
+        return _terms(expr.args[0], -side)
+    return [(side, expr)]
+
+
+def _bracketed(text: str) -> str:
+    return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"

@@ -1,0 +1,150 @@
+"""Where values are put: the tile that a statement stores to, and temporary tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Memory
+from tl2npu.passes.fold import put_numbers
+from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.elementwise.nest import Nest
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span
+from tl2npu.passes.gpu.statements import Names
+from tl2npu.passes.job import Job
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A tile, or the part of one that a loop runs over. ``region``: that part as ``T.copy`` takes it."""
+
+    name: str
+    dtype: str
+    load: Expr
+    whole: bool
+    region: str
+    on_chip: bool = True
+
+
+def place_of(load: Expr, nest: Nest) -> Place:
+    """The place that a loop stores to."""
+    assert load.load is not None
+    buffer = load.load.buffer
+    whole = is_whole(load, nest)
+    on_chip = buffer.memory is not Memory.GM
+    region = buffer.name if whole else region_of(load, nest)
+    name = code(load.load.node.value) if isinstance(load.load.node, cst.Subscript) else buffer.name
+    return Place(name, load.dtype, load, whole, region, on_chip)
+
+
+def is_whole(load: Expr, nest: Nest) -> bool:
+    """True if the loop runs over every element of the buffer, in the buffer's own order."""
+    if load.span is not Span.TILE or load.load is None or load.load.buffer.memory is Memory.GM:
+        return False
+    dims = load.load.dims or ()
+    starts = [dim.lo.substitute(dict.fromkeys(_vars(nest), 0)) for dim in dims]
+    return load.load.buffer.shape == nest.shape and all(start.is_zero for start in starts)
+
+
+def _vars(nest: Nest) -> list[str]:
+    return [axis.var for axis in (nest.rows, nest.columns) if axis is not None]
+
+
+def region_of(load: Expr, nest: Nest) -> str:
+    """The elements that a loop goes over as a region with slices: ``x[0:16, :]``, ``x[h, :]``."""
+    assert load.load is not None
+    assert isinstance(load.load.node, cst.Subscript)
+    buffer = load.load.buffer
+    parts: list[str] = []
+    for position, dim in enumerate(load.load.dims or ()):
+        axis = next((a for a in (nest.rows, nest.columns) if a is not None and dim.lo.depends_on(a.var)), None)
+        if axis is None:
+            parts.append(code(dim.node))
+            continue
+        start = dim.lo.substitute({axis.var: 0})
+        if start.is_zero and position < len(buffer.shape) and buffer.shape[position] == axis.extent:
+            parts.append(":")
+            continue
+        assert isinstance(dim.node, cst.BaseExpression)
+        lower = code(put_numbers(dim.node, {axis.name: 0}))
+        if lower == "0":
+            parts.append(f"0:{axis.text}")
+        else:
+            parts.append(f"{lower}:{lower} + {axis.text}")
+    return f"{code(load.load.node.value)}[{', '.join(parts)}]"
+
+
+class Temporaries:
+    """Temporary tiles of one kernel: allocated once for each shape and type that is needed at a time, used again."""
+
+    def __init__(self, job: Job) -> None:
+        self._names = Names(job)
+        self._job = job
+        self._free: dict[tuple[tuple[str, ...], str], list[str]] = {}
+        self._taken: list[tuple[tuple[tuple[str, ...], str], str]] = []
+        self._own: set[str] = set()
+        self.allocations: list[str] = []
+        self.prelude: list[str] = []
+        self.shared: dict[tuple[str, ...], str] = {}
+
+    def fresh(self, *wishes: str) -> str:
+        """A new name."""
+        return self._names.fresh(*wishes)
+
+    def tile(
+        self,
+        extents: tuple[str, ...],
+        dtype: str,
+        wish: str,
+        *,
+        keep: bool = False,
+        own: bool = False,
+        bare: bool = False,
+    ) -> str:
+        """The name of a tile that is free until :meth:`release`; with ``keep``: for good.
+
+        ``own``: it may have the name that is wished for though the source has it; ``bare``: it is called just so.
+        """
+        key = (extents, dtype)
+        free = self._free.get(key, [])
+        if free and not keep:
+            name = free.pop(0)
+        else:
+            if own and wish not in self._own:
+                name = wish
+                self._own.add(wish)
+            else:
+                name = self._names.fresh(wish if keep or bare else f"{wish}_tmp")
+            shape = ", ".join(extents)
+            self.allocations.append(f"{name} = T.alloc_shared([{shape}], {self.dtype_text(dtype)})")
+        if not keep:
+            self._taken.append((key, name))
+        return name
+
+    def release(self) -> None:
+        """All tiles that were handed out may be handed out again."""
+        for key, name in self._taken:
+            self._free.setdefault(key, []).append(name)
+        self._taken.clear()
+
+    def dtype_text(self, dtype: str) -> str:
+        """How the kernel writes an element type."""
+        for buffer in self._job.kernel.buffers.values():
+            if element_types.plain(buffer.dtype) == dtype:
+                text = _dtype_argument(buffer)
+                if text is not None and not text.startswith(("T.", "tl.")):
+                    return text
+        return f'"{dtype}"' if element_types.is_known(dtype) else dtype
+
+
+def _dtype_argument(buffer: Buffer) -> str | None:
+    call = buffer.node
+    if not isinstance(call, cst.Call):
+        return None
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == "dtype":
+            return code(arg.value)
+    positional = [arg.value for arg in call.args if arg.keyword is None]
+    return code(positional[1]) if len(positional) > 1 else None

@@ -1,0 +1,273 @@
+"""Reads the expressions of a ``T.Parallel`` body out of the syntax tree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.model import Memory, Operand
+from tl2npu.kernel.symbolic import Sym, var
+from tl2npu.passes.gpu.elementwise import element_types, functions
+from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, sign_of, with_args
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import names_in
+
+_COMPARES: dict[type[cst.BaseCompOp], str] = {
+    cst.Equal: "==",
+    cst.NotEqual: "!=",
+    cst.LessThan: "<",
+    cst.LessThanEqual: "<=",
+    cst.GreaterThan: ">",
+    cst.GreaterThanEqual: ">=",
+}
+_ROW, _COLUMN = frozenset("r"), frozenset("c")
+_NONE: frozenset[str] = frozenset()
+
+
+class Reading:
+    """Expressions of one nest; ``local`` holds what names that are bound inside of it stand for."""
+
+    def __init__(self, job: Job, nest: Nest) -> None:
+        self.evaluator = job.located.evaluator
+        self.nest = nest
+        self.local: dict[str, Expr] = {}
+        kernel = job.kernel
+        self._scalars = frozenset(kernel.scalars)
+        self._kernel = kernel
+
+    def only_here(self, name: str) -> bool:
+        """Whether a name occurs in the nest only."""
+        inside = sum(found.value == name for found in names_in(self.nest.node))
+        return inside == sum(found.value == name for found in names_in(self._kernel.node))
+
+    def expression(self, node: cst.BaseExpression, env: Env) -> Expr:
+        """The meaning of a source expression."""
+        if isinstance(node, cst.Name) and node.value in self.local:
+            return self.local[node.value]
+        found = self._read(node, env)
+        if found.node is not None and any(name.value in self.local for name in names_in(node)):
+            return replace(found, node=None)
+        return found
+
+    def _read(self, node: cst.BaseExpression, env: Env) -> Expr:
+        operand = self.evaluator.operand(node, env)
+        if operand is not None:
+            return self.load(operand, node)
+        if isinstance(node, cst.Name):
+            return self._leaf(node, env)
+        if isinstance(node, cst.BinaryOperation):
+            return self._binary(node, env)
+        if isinstance(node, cst.UnaryOperation):
+            return self._unary(node, env)
+        if isinstance(node, cst.Comparison):
+            return self._comparison(node, env)
+        if isinstance(node, cst.BooleanOperation):
+            sign = "and" if isinstance(node.operator, cst.And) else "or"
+            return self._logic(node, sign, self.expression(node.left, env), self.expression(node.right, env))
+        if isinstance(node, cst.IfExp):
+            parts = tuple(self.expression(part, env) for part in (node.test, node.body, node.orelse))
+            return self._select(node, *parts)
+        if isinstance(node, cst.Call):
+            return self._call(node, env)
+        return self._leaf(node, env)
+
+    def load(self, operand: Operand, node: cst.BaseExpression) -> Expr:
+        """A buffer element; a scalar register and an element of global memory that stays are numbers."""
+        buffer = operand.buffer
+        dims = operand.dims or ()
+        axes = frozenset().union(*(self._axes(dim.lo) for dim in dims)) if dims else _NONE
+        text = code(node.with_changes(lpar=(), rpar=()) if node.lpar else node)
+        dtype = element_types.plain(buffer.dtype)
+        if buffer.memory is Memory.VAR or (buffer.memory is Memory.GM and not axes):
+            return Expr("number", text=text, node=node, dynamic=True)
+        if operand.dims is None:
+            return Expr("unknown", text=text, node=node)
+        span = Span.OTHER if buffer.memory is Memory.GM else self.span(operand)
+        return Expr("load", buffer.name, (), dtype, node, text, operand, span, axes)
+
+    def span(self, operand: Operand) -> Span:
+        """Which elements a load takes in this nest."""
+        lows = [dim.lo for dim in operand.dims or ()]
+        moving = [(position, axes) for position, low in enumerate(lows) if (axes := self._axes(low))]
+        if not moving:
+            return Span.POINT
+        if any(dim.loads for dim in operand.dims or ()) or any(len(axes) > 1 for _, axes in moving):
+            return Span.OTHER
+        rows, columns = self.nest.rows, self.nest.columns
+        last = len(lows) - 1
+        which = {next(iter(axes)): position for position, axes in moving}
+        if len(which) != len(moving):
+            return Span.OTHER
+        if "c" in which:
+            offset = _offset(lows[which["c"]], columns)
+            if which["c"] != last or offset is None:
+                return Span.OTHER
+            if rows is None:
+                return Span.TILE
+            if "r" not in which:
+                return Span.COLUMN
+            if which["r"] != last - 1 or _offset(lows[which["r"]], rows) is None:
+                return Span.OTHER
+            whole = offset.is_zero and operand.buffer.shape[-1] == columns.extent
+            return Span.TILE if whole else Span.PART
+        assert rows is not None
+        return Span.ROW
+
+    def _axes(self, value: Sym) -> frozenset[str]:
+        rows = self.nest.rows
+        row = _ROW if rows is not None and value.depends_on(rows.var) else _NONE
+        return row | (_COLUMN if value.depends_on(self.nest.columns.var) else _NONE)
+
+    def _leaf(self, node: cst.BaseExpression, env: Env) -> Expr:
+        sym = self.evaluator.sym(node, env)
+        axes = self._axes(sym)
+        if axes:
+            kind = "index" if isinstance(node, cst.Name) else "unknown"
+            return Expr(kind, node=node, text=code(node), axes=axes, sym=sym)  # type: ignore[arg-type]
+        return Expr("number", text=code(node), node=node, sym=sym, dynamic=self._is_dynamic(node, sym, env))
+
+    def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
+        names = sym.variables()
+        if any("@" in name and name.rsplit("@", 1)[1].isdigit() for name in names) or names & self._scalars:
+            return True
+        return bool(self.evaluator.loads(node, env))
+
+    def _binary(self, node: cst.BinaryOperation, env: Env) -> Expr:
+        sign = sign_of(node.operator)
+        left, right = self.expression(node.left, env), self.expression(node.right, env)
+        if left.kind in ("compare", "logic") and right.kind in ("compare", "logic") and sign in ("&", "|"):
+            return self._logic(node, "and" if sign == "&" else "or", left, right)
+        if left.is_number and right.is_number:
+            return self._leaf(node, env) if not self._uses_local(node) else self._number(node, sign, left, right)
+        if sign == "**":
+            return replace(call("pow", left, right), node=node)
+        dtype = element_types.promoted(left.dtype, right.dtype)
+        return Expr("binary", sign, (left, right), dtype, node, axes=joined(left, right))
+
+    def _number(self, node: cst.BinaryOperation, sign: str, left: Expr, right: Expr) -> Expr:
+        if sign in ("+", "-", "*", "/", "//", "%"):
+            return binary(sign, left, right)
+        return Expr("unknown", text=code(node), node=node)
+
+    def _uses_local(self, node: cst.CSTNode) -> bool:
+        return any(name.value in self.local for name in names_in(node))
+
+    def _unary(self, node: cst.UnaryOperation, env: Env) -> Expr:
+        arg = self.expression(node.expression, env)
+        if isinstance(node.operator, cst.Not):
+            return Expr("logic", "not", (arg,), "bool", node, axes=arg.axes, dynamic=arg.dynamic)
+        if arg.is_number and not self._uses_local(node):
+            return self._leaf(node, env)
+        if isinstance(node.operator, cst.Plus):
+            return arg
+        if isinstance(node.operator, cst.Minus):
+            return Expr("negative", "-", (arg,), arg.dtype, node, code(node), axes=arg.axes)
+        return Expr("unknown", "~", (arg,), arg.dtype, node, code(node), axes=arg.axes)
+
+    def _comparison(self, node: cst.Comparison, env: Env) -> Expr:
+        parts = [self.expression(node.left, env)]
+        signs = []
+        for item in node.comparisons:
+            sign = _COMPARES.get(type(item.operator))
+            if sign is None:
+                return self._leaf(node, env)
+            signs.append(sign)
+            parts.append(self.expression(item.comparator, env))
+        found = [
+            _compare(sign, parts[n], parts[n + 1], node if len(signs) == 1 else None) for n, sign in enumerate(signs)
+        ]
+        return found[0] if len(found) == 1 else self._logic(node, "and", *found)
+
+    def _logic(self, node: cst.BaseExpression, sign: str, *parts: Expr) -> Expr:
+        plain = node if isinstance(node, (cst.BooleanOperation, cst.Comparison)) else None
+        dynamic = any(part.dynamic for part in parts)
+        return Expr("logic", sign, parts, "bool", plain, axes=joined(*parts), dynamic=dynamic)
+
+    def _select(self, node: cst.BaseExpression, condition: Expr, yes: Expr, no: Expr) -> Expr:
+        dtype = element_types.promoted(yes.dtype, no.dtype)
+        return Expr("select", "", (condition, yes, no), dtype, node, axes=joined(condition, yes, no))
+
+    def _call(self, node: cst.Call, env: Env) -> Expr:
+        values = [arg.value for arg in node.args if arg.keyword is None]
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "astype" and len(values) == 1:
+            return self._cast(node, node.func.value, values[0], env)
+        resolved = self.evaluator.names.resolve(node.func) or ""
+        short = resolved.rsplit(".", 1)[-1] if resolved.startswith("tilelang.language.") else ""
+        if isinstance(node.func, cst.Name) and node.func.value in ("abs", "max", "min", "round", "pow") and not short:
+            short = node.func.value
+        short = functions.SYNONYMS.get(short, short)
+        if short == "cast" and len(values) == 2:
+            return self._cast(node, values[0], values[1], env)
+        if short == "Cast" and len(values) == 2:
+            return self._cast(node, values[1], values[0], env)
+        if element_types.is_known(element_types.plain(short)) and len(values) == 1:
+            return self._cast_to(node, values[0], element_types.plain(short), f'"{short}"', env)
+        args = [self.expression(value, env) for value in values]
+        return self._function(node, short, args, env)
+
+    def _function(self, node: cst.Call, short: str, args: list[Expr], env: Env) -> Expr:
+        if short in functions.SELECTS and len(args) == 3:
+            return self._select(node, args[0], args[1], args[2])
+        if short in functions.COMPARISONS and len(args) == 2:
+            return _compare(functions.COMPARISONS[short], args[0], args[1], None)
+        if short in functions.CONNECTIVES and len(args) > 1:
+            return Expr("logic", functions.CONNECTIVES[short], tuple(args), "bool", axes=joined(*args))
+        if short == "Not" and len(args) == 1:
+            return Expr("logic", "not", tuple(args), "bool", axes=args[0].axes)
+        everything_stays = all(arg.is_number for arg in args)
+        if everything_stays and not (short in functions.MATH and any(arg.dynamic for arg in args)):
+            return self._leaf(node, env)
+        if short in functions.SIGNS and len(args) >= 2:
+            found = binary(functions.SIGNS[short], args[0], args[1])
+            return replace(found, dtype=element_types.promoted(args[0].dtype, args[1].dtype))
+        if short in functions.FUSED and len(args) >= 3:
+            return binary("+", binary("*", args[0], args[1]), args[2])
+        if short in functions.RECIPROCALS:
+            return binary("/", number("1.0"), args[0])
+        if short in functions.MATH:
+            dtype = ""
+            for arg in args:
+                dtype = element_types.promoted(dtype, arg.dtype)
+            return Expr("call", short, tuple(args), dtype, node, axes=joined(*args))
+        return Expr("unknown", short, tuple(args), node=node, text=code(node), axes=joined(*args))
+
+    def _cast(self, node: cst.Call, value: cst.BaseExpression, dtype: cst.BaseExpression, env: Env) -> Expr:
+        buffer = None
+        if isinstance(dtype, cst.Attribute) and dtype.attr.value == "dtype":
+            buffer = self.evaluator.buffer(dtype.value, env)
+        found = buffer.dtype if buffer is not None else self.evaluator.dtype(dtype, env)
+        plain = element_types.plain(found)
+        text = f'"{plain}"' if buffer is not None and element_types.is_known(plain) else code(dtype)
+        return self._cast_to(node, value, plain, text, env)
+
+    def _cast_to(self, node: cst.Call, value: cst.BaseExpression, dtype: str, text: str, env: Env) -> Expr:
+        arg = self.expression(value, env)
+        if arg.is_number:
+            return self._leaf(node, env)
+        return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)
+
+
+def _compare(sign: str, left: Expr, right: Expr, node: cst.BaseExpression | None) -> Expr:
+    dynamic = left.dynamic or right.dynamic
+    return Expr("compare", sign, (left, right), "bool", node, axes=joined(left, right), dynamic=dynamic)
+
+
+def _offset(low: Sym, axis: Axis) -> Sym | None:
+    """What is added to the loop variable; None if the index is something else."""
+    shift = low.substitute({axis.var: 0})
+    moved = low - shift
+    return shift if moved == var(axis.var) else None
+
+
+def rebuilt(expr: Expr, *args: Expr) -> Expr:
+    """:func:`with_args` with the type of the operands worked out again."""
+    found = with_args(expr, *args)
+    if found is expr or found.kind in ("cast", "compare", "logic"):
+        return found
+    dtype = ""
+    for arg in found.args[1:] if found.kind == "select" else found.args:
+        dtype = element_types.promoted(dtype, arg.dtype)
+    return replace(found, dtype=dtype)

@@ -1,0 +1,108 @@
+"""Which scale constants lose their factor log2(e): those that are used in exponents of base two only.
+
+``scale = (1.0 / dim) ** 0.5 * 1.44269504`` with ``exp2(x * scale)`` becomes ``scale = (1.0 / dim) ** 0.5`` with
+``exp(x * scale)``. A constant that is used for anything else keeps its value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.gpu.elementwise.algebra import Algebra, without_factor
+from tl2npu.passes.gpu.elementwise.body import Item, Put
+from tl2npu.passes.gpu.elementwise.tree import Expr
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in, walk
+
+_LOG2_E = 1.0 / math.log(2.0)
+_SAYS_LOG2 = re.compile(r"log_?2", re.IGNORECASE)
+
+
+def foldable(job: Job, items: Iterable[Item]) -> dict[str, cst.Assign]:
+    """The names whose definition can lose its factor, with the assignment."""
+    defined = dict(_definitions(job))
+    if not defined:
+        return {}
+    used: Counter[str] = Counter()
+    spoilt: set[str] = set()
+    for exponent in _exponents(items):
+        used.update(_names(exponent))
+        result = Algebra(frozenset(defined)).times(exponent, math.log(2.0))
+        spoilt |= _unscaled(exponent, result)
+    around = job.located.factory.node if job.located.factory is not None else job.located.node
+    total = Counter(name.value for name in names_in(around))
+    return {
+        name: node
+        for name, node in defined.items()
+        if used[name] and name not in spoilt and total[name] == used[name] + 1
+    }
+
+
+def fold(job: Job, edits: Edits, chosen: dict[str, cst.Assign]) -> None:
+    """Take the factor out of the definitions."""
+    for node in chosen.values():
+        text = without_factor(code(node.value), _LOG2_E)
+        assert text is not None
+        new = node.with_changes(value=cst.parse_expression(text))
+        line = job.file.index.parent(node)
+        comment = line.trailing_whitespace.comment if isinstance(line, cst.SimpleStatementLine) else None
+        if isinstance(line, cst.SimpleStatementLine) and comment is not None and _SAYS_LOG2.search(comment.value):
+            edits.replace(line, line.with_changes(body=[new], trailing_whitespace=cst.TrailingWhitespace()))
+        else:
+            edits.replace(node, new)
+
+
+def _definitions(job: Job) -> Iterator[tuple[str, cst.Assign]]:
+    around = job.located.factory.node if job.located.factory is not None else job.located.node
+    found: dict[str, list[cst.Assign]] = {}
+    for node in walk(around):
+        if isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
+            found.setdefault(node.targets[0].target.value, []).append(node)
+    for name, nodes in found.items():
+        if len(nodes) == 1 and without_factor(code(nodes[0].value), _LOG2_E) is not None:
+            yield name, nodes[0]
+
+
+def _exponents(items: Iterable[Item]) -> Iterator[Expr]:
+    """The arguments of exp2, the outermost ones."""
+    for item in items:
+        if isinstance(item, Put):
+            yield from _inside(item.value)
+        else:
+            yield from _exponents((*item.then, *item.orelse))
+
+
+def _inside(expr: Expr) -> Iterator[Expr]:
+    if expr.kind == "call" and expr.name == "exp2":
+        yield expr.args[0]
+        return
+    for arg in expr.args:
+        yield from _inside(arg)
+
+
+def _names(expr: Expr) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for part in expr.walk():
+        if part.kind == "number":
+            found.update(name.value for name in names_in(cst.parse_expression(part.text)))
+    return found
+
+
+def _unscaled(before: Expr, after: Expr) -> set[str]:
+    """Names that do not stand as factors of their own, or that the factor missed."""
+    if any(part.kind == "call" for part in before.walk()):
+        return set(_names(before))
+    bad: set[str] = set()
+    for part in before.walk():
+        if part.kind == "number" and not part.text.isidentifier():
+            bad |= set(_names(part))
+    # the factor went into the name itself, everywhere: nothing of ln 2 is left, and there is one name for each term
+    text = " ".join(part.text for part in after.walk() if part.kind == "number")
+    return bad | (set(_names(before)) if "0.6931" in text else set())
