@@ -35,7 +35,7 @@ from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Comparison
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.drawing import draw
-from tl2npu.verify.launching import CannotBuild, allocate, build, named
+from tl2npu.verify.launching import CannotBuild, allocate, build, factory_of, named
 from tl2npu.verify.loading import Source, execute, torch_importable
 from tl2npu.verify.naming import call_of, line_of, name_of
 from tl2npu.verify.recording import Arrays, Recorder, Recording, TooLarge
@@ -190,7 +190,7 @@ def _replay(job: Job, emit: Emit) -> int:
         for recording in recordings.load(Path(job.folder)) if module is not None else ():
             if recording.number in job.done:
                 continue
-            function = getattr(module, recording.factory, None)
+            function = factory_of(module, recording.factory)
             eager = isinstance(function, Factory) and function.eager and not job.settings.calls
             if function is None or eager or recording.arguments is None:
                 text = f"{job.source.shown} has no factory {recording.factory!r} that could be called again"

@@ -24,7 +24,7 @@ class CannotBuild(Exception):
 
 def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: Session) -> JITKernel:
     """The kernel that a factory of the module gives. Raises CannotBuild, and what the factory raises."""
-    function = getattr(module, factory, None)
+    function = factory_of(module, factory)
     if function is None or not callable(function):
         raise CannotBuild(f"there is no factory {factory!r}")
     signature = function.signature if isinstance(function, Factory) else inspect.signature(function)
@@ -35,6 +35,20 @@ def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: 
     if not isinstance(result, JITKernel):
         raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
     return result
+
+
+def factory_of(module: ModuleType, name: str) -> Any:
+    """What makes kernels under a name; None if there is nothing of that name.
+
+    Beside a function of the name that calls a factory and what it gives (all that is left of an eager kernel), the
+    factory counts.
+    """
+    function = getattr(module, name, None)
+    if function is not None and not isinstance(function, Factory):
+        for beside in (f"{name.rstrip('_')}_kernel", f"{name}_factory"):
+            if isinstance(found := getattr(module, beside, None), Factory):
+                return found
+    return function
 
 
 def _split(arguments: dict[str, Any], signature: inspect.Signature, factory: str) -> tuple[list[Any], dict[str, Any]]:

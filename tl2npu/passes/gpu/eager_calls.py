@@ -13,7 +13,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.definitions import visible_uses
-from tl2npu.passes.gpu.eager_extents import Hosts, axes_of
+from tl2npu.passes.gpu.eager_extents import Axis, Hosts, axes_of, choice, is_told
 from tl2npu.passes.gpu.eager_kernel import Plan
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
@@ -93,8 +93,8 @@ class Callers:
         if self.wrapped:
             for call in direct:
                 self._check_kept(call)
-            if any(self.axes.get(name) is None for name in plan.consts) and not plan.configs:
-                missing = next(name for name in plan.consts if self.axes.get(name) is None)
+            if any(not is_told(self.axes.get(name)) for name in plan.consts) and not plan.configs:
+                missing = next(name for name in plan.consts if not is_told(self.axes.get(name)))
                 raise self._blocked(plan.node, f"no argument tells the extent `{missing}`")
         else:
             self.calls += direct
@@ -120,7 +120,7 @@ class Callers:
         """A call that stays as it is must be able to tell every extent."""
         given = {arg.keyword.value for arg in call.call.args if arg.keyword is not None}
         for name, known in self.plan.consts.items():
-            if self.axes.get(name) is None and known not in given and not any(arg.star for arg in call.call.args):
+            if not is_told(self.axes.get(name)) and known not in given and not any(arg.star for arg in call.call.args):
                 raise self._blocked(call.call, f"no argument tells the extent `{name}`")
 
     # -- one call ---------------------------------------------------------------------------------------------------
@@ -178,16 +178,46 @@ class Callers:
 
     def _extent(self, name: str, given: dict[str, cst.BaseExpression], at: cst.Call) -> cst.BaseExpression:
         """What the host code calls an extent, else ``a.shape[0]``."""
-        axes = [(given[tensor], axis) for tensor, axis in self.axes.get(name) or () if tensor in given]
-        for tensor, axis in axes:
-            known = self.hosts.extent(tensor, axis, at)
+        axes = [axis for axis in self.axes.get(name) or () if axis.tensor in given]
+        sure = [axis for axis in axes if axis.when is None or self._stated(axis.when, at) == axis.holds]
+        for axis in sure:
+            known = self.hosts.extent(given[axis.tensor], axis.axis, at)
             if known is not None:
                 return known
-        for tensor, axis in axes:
-            shape = self.hosts.shape(tensor, axis)
+        for axis in sure:
+            shape = self.hosts.shape(given[axis.tensor], axis.axis)
             if shape is not None:
                 return shape
-        raise _Unclear(f"no argument tells the extent `{name}` without being computed twice")
+        either = choice(axes)
+        if either is not None:
+            return self._either(name, *either, given, at)
+        raise _Unclear(f"no argument tells the extent `{name}`")
+
+    def _either(
+        self, name: str, true: Axis, false: Axis, given: dict[str, cst.BaseExpression], at: cst.Call
+    ) -> cst.BaseExpression:
+        """``a.shape[1] if transposed else a.shape[0]``, with the call's own condition."""
+        test = self._argument(true.when or "", at)
+        first, second = (self.hosts.shape(given[axis.tensor], axis.axis) for axis in (true, false))
+        if not isinstance(test, (cst.Name, cst.Attribute)) or first is None or second is None:
+            raise _Unclear(f"the extent `{name}` would be computed twice")
+        return cst.IfExp(test=test.deep_clone(), body=first, orelse=second)
+
+    def _stated(self, param: str, at: cst.Call) -> bool | None:
+        """The truth of a parameter where a call gives it as a literal."""
+        value = self._argument(param, at)
+        literal = value.value if isinstance(value, cst.Name) else ""
+        return {"True": True, "False": False}.get(literal)
+
+    def _argument(self, param: str, at: cst.Call) -> cst.BaseExpression | None:
+        """What a call gives a parameter, or its default."""
+        params = self.plan.params
+        position = next(n for n, p in enumerate(params) if p.name.value == param)
+        if any(arg.star for arg in at.args):
+            return None
+        by_name = [arg.value for arg in at.args if arg.keyword is not None and arg.keyword.value == param]
+        plain = [arg.value for arg in at.args if arg.keyword is None]
+        return by_name[0] if by_name else plain[position] if position < len(plain) else params[position].default
 
     # -- editing ----------------------------------------------------------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.bindings import assigned_names, element_pairs
 from tl2npu.passes.gpu.eager_kernel import Plan
 from tl2npu.source.index import Index
 from tl2npu.source.tree import children
@@ -18,43 +19,92 @@ _SAME_SHAPE = frozenset(
 )
 
 
-def axes_of(plan: Plan) -> dict[str, list[tuple[str, int]]]:
+@dataclass(frozen=True)
+class Axis:
+    """An axis of an input tensor that is an extent: always, or where the parameter ``when`` is true or false."""
+
+    tensor: str
+    axis: int
+    when: str | None = None
+    holds: bool = True
+
+
+def axes_of(plan: Plan) -> dict[str, list[Axis]]:
     """Extent -> the axes of input tensors that are exactly it, in the order of the signature."""
-    shapes = _literal_shapes(plan)
-    found: dict[str, list[tuple[str, int]]] = {}
+    bound = _bound_once(plan)
+    found: dict[str, list[Axis]] = {}
     for item in plan.inputs:
-        for axis, size in enumerate(_shape(item.annotation, shapes)):
-            if isinstance(size, cst.Name) and size.value in plan.consts:
-                found.setdefault(size.value, []).append((item.name, axis))
+        for when, holds, sizes in _shapes(_shape(item.annotation), bound, plan):
+            for axis, size in enumerate(sizes):
+                name = size.value if isinstance(size, cst.Name) else ""
+                other = bound.get(name)
+                name = other.value if isinstance(other, cst.Name) else name  # `KH, KW = K, K`
+                if name in plan.consts:
+                    found.setdefault(name, []).append(Axis(item.name, axis, when, holds))
     return found
 
 
-def _literal_shapes(plan: Plan) -> dict[str, Sequence[cst.BaseElement]]:
-    """``q_shape = [batch, seq_len, heads, dim]``: names of the factory that are bound once, to a literal."""
-    found: dict[str, Sequence[cst.BaseElement]] = {}
-    lines = plan.factory_lines
-    bound = [name for line in lines for name in assigned_names(line)]
-    for line in lines:
+def choice(axes: Sequence[Axis]) -> tuple[Axis, Axis] | None:
+    """Two axes of one tensor of which a parameter says which it is: where it holds, where not."""
+    for first in axes:
+        for second in axes:
+            same = (first.tensor, first.when) == (second.tensor, second.when)
+            if first.when is not None and same and first.holds and not second.holds:
+                return first, second
+    return None
+
+
+def is_told(axes: Sequence[Axis] | None) -> bool:
+    """True if the tensors tell an extent whatever the other arguments are."""
+    return bool(axes) and (any(axis.when is None for axis in axes) or choice(axes) is not None)
+
+
+def _bound_once(plan: Plan) -> dict[str, cst.BaseExpression]:
+    """What the factory's names stand for, where they are bound once: ``q_shape = [batch, seq_len, heads, dim]``."""
+    found: dict[str, cst.BaseExpression] = {}
+    bound = [name for line in plan.factory_lines for name in assigned_names(line)]
+    for line in plan.factory_lines:
         small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
-        if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.value, (cst.List, cst.Tuple)):
-            target = small.targets[0].target
-            if isinstance(target, cst.Name) and bound.count(target.value) == 1:
-                found[target.value] = small.value.elements
+        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+            continue
+        target = small.targets[0].target
+        for name, value in element_pairs(target, small.value) or [(target, small.value)]:
+            if isinstance(name, cst.Name) and bound.count(name.value) == 1:
+                found[name.value] = value
     return found
 
 
-def _shape(
-    annotation: cst.BaseExpression, shapes: dict[str, Sequence[cst.BaseElement]]
-) -> Sequence[cst.BaseExpression]:
-    first: cst.BaseExpression | None = None
+def _shape(annotation: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The shape that a declaration gives."""
     if isinstance(annotation, cst.Call) and annotation.args:
         named = [arg.value for arg in annotation.args if arg.keyword is not None and arg.keyword.value == "shape"]
-        first = named[0] if named else annotation.args[0].value
-    elif isinstance(annotation, cst.Subscript) and isinstance(annotation.slice[0].slice, cst.Index):
-        first = annotation.slice[0].slice.value
-    if isinstance(first, cst.Name):
-        return [e.value for e in shapes[first.value]] if first.value in shapes else [first]
-    return [e.value for e in first.elements] if isinstance(first, (cst.List, cst.Tuple)) else []
+        return named[0] if named else annotation.args[0].value
+    if isinstance(annotation, cst.Subscript) and isinstance(annotation.slice[0].slice, cst.Index):
+        return annotation.slice[0].slice.value
+    return None
+
+
+def _shapes(
+    shape: cst.BaseExpression | None, bound: Mapping[str, cst.BaseExpression], plan: Plan
+) -> Iterator[tuple[str | None, bool, list[cst.BaseExpression]]]:
+    """The extents of a shape, with the condition under which it has them: ``[N, K] if transposed else [K, N]``."""
+    if isinstance(shape, cst.Name) and isinstance(
+        known := bound.get(shape.value), (cst.List, cst.Tuple, cst.IfExp, cst.BinaryOperation)
+    ):
+        shape = known
+    if isinstance(shape, cst.Name):
+        yield None, True, [shape]
+    elif isinstance(shape, (cst.List, cst.Tuple)):
+        yield None, True, [element.value for element in shape.elements]
+    elif isinstance(shape, cst.IfExp):
+        test, holds = shape.test, True
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test, holds = test.expression, False
+        configs = {param.name.value for param in plan.configs}
+        if isinstance(test, cst.Name) and test.value in configs:
+            for side, branch in ((holds, shape.body), (not holds, shape.orelse)):
+                if isinstance(branch, (cst.List, cst.Tuple)):
+                    yield test.value, side, [element.value for element in branch.elements]
 
 
 class Hosts:
@@ -75,7 +125,7 @@ class Hosts:
         if not isinstance(plain, cst.Name):
             return None
         return cst.Subscript(
-            cst.Attribute(tensor.with_changes(lpar=(), rpar=()), cst.Name("shape")),
+            cst.Attribute(tensor.deep_clone().with_changes(lpar=(), rpar=()), cst.Name("shape")),
             [cst.SubscriptElement(cst.Index(cst.Integer(str(axis))))],
         )
 

@@ -275,7 +275,7 @@ class Plan:
             raise self.blocked(self.node, f"the tensor `{missing[0]}` of `T.empty` is not returned")
         factory = set().union(*(assigned_names(line) for line in self.factory_lines)) | set(self.consts)
         for name in (*self.declared, *self.outputs):
-            if name in factory:
+            if name in factory | self._inner_names:
                 raise self.blocked(self.node, f"`{name}` names a tensor and something else too")
         clash = self.consts.keys() & {param.name.value for param in self.configs}
         if clash:

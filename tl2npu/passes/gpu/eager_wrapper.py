@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from tl2npu.passes.gpu.eager_extents import Axis, choice
 from tl2npu.passes.gpu.eager_kernel import Plan
 
 if TYPE_CHECKING:
@@ -19,12 +21,11 @@ def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
     """
     tensors = [item.name for item in plan.inputs]
     names = [param.name.value for param in plan.node.params.params]
-    told = [(name, axes[0]) for name in plan.consts if (axes := callers.axes.get(name))]
+    told = [(name, text) for name in plan.consts if (text := _text(callers.axes.get(name) or [])) is not None]
     in_order = len(told) == len(plan.consts)
-    extents = [f"{tensor}.shape[{axis}]" for _, (tensor, axis) in told]
-    if not in_order:
-        extents = [f"{name}={tensor}.shape[{axis}]" for name, (tensor, axis) in told]
-    first = names[: len(tensors)] == tensors and not plan.node.params.kwonly_params
+    extents = [text if in_order else f"{name}={text}" for name, text in told]
+    conditional = any(" if " in text for _, text in told)
+    first = names[: len(tensors)] == tensors and not plan.node.params.kwonly_params and not conditional
     config = plan.configs
     params = list(tensors)
     passed = extents
@@ -32,13 +33,25 @@ def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
         params += ["*args", "**kwargs"]
         passed = [*extents, "*args", "**kwargs"]
     elif config:
-        module = plan.index.module
-        written = module.code_for_node(plan.node.params.with_changes(star_arg=plan.node.params.star_arg))
-        params = [written.strip().rstrip(",")] + ([] if in_order else ["**extents"])
         passed = [*extents, *(f"{p.name.value}={p.name.value}" for p in config)] + ([] if in_order else ["**extents"])
     text = f"def {plan.name}({', '.join(params)}):\n    return {callers.factory_name}({', '.join(passed)})"
     text += f"({', '.join(tensors)})\n"
     made = cst.parse_statement(text, plan.index.module.config_for_parsing)
     assert isinstance(made, cst.FunctionDef)
+    if config and "*args" not in params:
+        rest = cst.Param(cst.Name("extents"), star="**") if not in_order else None
+        made = made.with_changes(params=plan.node.params.deep_clone().with_changes(star_kwarg=rest))
     top = isinstance(plan.index.parent(plan.node), cst.Module)
     return made.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * (2 if top else 1))
+
+
+def _text(axes: Sequence[Axis]) -> str | None:
+    """An extent in terms of the parameters; None where no tensor tells it."""
+    always = next((axis for axis in axes if axis.when is None), None)
+    if always is not None:
+        return f"{always.tensor}.shape[{always.axis}]"
+    either = choice(axes)
+    if either is None:
+        return None
+    true, false = either
+    return f"{true.tensor}.shape[{true.axis}] if {true.when} else {false.tensor}.shape[{false.axis}]"

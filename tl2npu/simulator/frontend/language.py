@@ -63,9 +63,9 @@ def symbolic(name: Any, dtype: Any = "int32") -> Any:
 
 
 def const(names: str, dtype: Any = "int32") -> Any:
-    """``T.const("M, N")`` (eager style): extents that are constants of the compiled kernel."""
+    """``T.const("M, N")``, ``T.const("M N")`` (eager style): extents that are constants of the compiled kernel."""
     builder = Builder.current()
-    found = tuple(builder.constants.get(n.strip(), Var(n.strip())) for n in names.split(","))
+    found = tuple(builder.constants.get(n, Var(n)) for n in names.replace(",", " ").split())
     return found[0] if len(found) == 1 else found
 
 

@@ -235,8 +235,9 @@ class Factory:
         plain = {n: v for n, v in eager.given(self.function, args, kwargs).items() if not tensors.is_tensor(v)}
         key = repr((sorted(shapes.items()), sorted((k, repr(v)) for k, v in plain.items())))
         if key not in self.cache:
-            func, _ = eager.trace(self.function, args, kwargs, shapes)
-            self.cache[key] = self._kernel(func, plain)
+            func, constants = eager.trace(self.function, args, kwargs, shapes)
+            passed = {p.name for p in func.params}  # scalars of the launch are no arguments of the compilation
+            self.cache[key] = self._kernel(func, {n: v for n, v in (plain | constants).items() if n not in passed})
         kernel = self.cache[key]
         everything = eager.given(self.function, args, kwargs)
         return kernel(*(everything[p.name] for n, p in enumerate(kernel.params) if n not in kernel.out_idx))
