@@ -60,6 +60,9 @@ def cli() -> None:
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",
 )
 @click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")
+@click.option(
+    "--partial", is_flag=True, default=None, help="Mark in refused kernels, by comments, where a person must go on."
+)
 @click.option("--explain", is_flag=True, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")
 @click.option(
@@ -87,9 +90,9 @@ def migrate(
 
     --select and --ignore choose which diagnostics are reported. They do not choose what is migrated.
 
-    Exit codes: 0 clean, 1 a kernel was refused (or, with --check, a file would change; or, with --verify, a kernel
-    that was migrated could not be executed), 2 a file or an option could not be used. Without --verify the code of the
-    files is never executed.
+    Exit codes: 0 clean, 1 a kernel was refused, marked or not (or, with --check, a file would change; or, with
+    --verify, a kernel that was migrated could not be executed), 2 a file or an option could not be used. Without
+    --verify the code of the files is never executed.
     """
     from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
 

@@ -28,6 +28,7 @@ from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
 from tl2npu.suppress import Suppressions
+from tl2npu.todo import with_comments, without_comments
 
 _AUTHORS_OWN = frozenset({"TL890", "TL891", "TL892", "TL893", "TL894", "TL896", "TL898", "TL899"})
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
@@ -60,6 +61,8 @@ def migrate_text(
     ``leave``: line of a kernel's ``def`` -> why its text stays as it is. Never raises for bad input: a file that cannot
     be parsed comes back with ``error`` set and no new text. The new text equals the old one where nothing changed.
     """
+    if options.partial:
+        return _partial(text, path, replace(options, partial=False), leave)
     try:
         original = Index.parse(text)
     except SourceError as error:
@@ -88,6 +91,41 @@ def migrate_text(
         tuple(kernels),
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
+    )
+
+
+def _partial(text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
+    """Migrate what can be migrated, and mark in the others where a person must go on.
+
+    Lines of the result are lines of ``text``. Marks of an earlier run are taken out first, so none is ever doubled.
+    """
+    bare = without_comments(text)
+    first = migrate_text(bare.text, path, options, {bare.place(line): found for line, found in leave.items()})
+    if first.error is not None:
+        return migrate_text(text, path, options, leave)
+    refused = {kernel.name for kernel in first.kernels if kernel.disposition == "refused"}
+    wanted = [d for d in first.diagnostics if d.severity == "error" and d.kernel in refused]
+    marked = with_comments(bare.text, [(d.line, d.code, d.message) for d in wanted])
+    again = {marked.place(bare.place(line)): found for line, found in leave.items()}
+    done = migrate_text(marked.text, path, options, again) if wanted else first
+
+    def back(line: int) -> int:
+        return bare.origin(marked.origin(line) if wanted else line)
+
+    open_ends = {d.kernel for d in wanted}
+    return replace(
+        done,
+        old_text=text,
+        kernels=tuple(
+            replace(
+                k,
+                line=back(k.line),
+                disposition="partial" if k.disposition == "refused" and k.name in open_ends else k.disposition,
+            )
+            for k in done.kernels
+        ),
+        diagnostics=tuple(replace(d, line=back(d.line)) for d in done.diagnostics),
+        changes=tuple(replace(c, line=back(c.line)) for c in done.changes),
     )
 
 
@@ -217,9 +255,7 @@ def _forms(kind: Traits, options: Options) -> list[str]:
     return ["developer", "fallback"]
 
 
-def _attempt(
-    start: Job, kind: Traits, form: str, suppressions: Suppressions, before: Attempt | None = None
-) -> Attempt:
+def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, before: Attempt | None = None) -> Attempt:
     """Build a form and check it. The original job stays as it is.
 
     ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.

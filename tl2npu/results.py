@@ -71,6 +71,16 @@ class KernelResult:
     codes: tuple[str, ...] = ()
     verified: Verified | None = None
 
+    @property
+    def rewritten(self) -> bool:
+        """True if the kernel was written in another form; False for one that only got comments."""
+        return self.disposition in ("migrated", "partial") and self.target != "none"
+
+    @property
+    def unfinished(self) -> bool:
+        """True if the kernel is left to a person: refused, or refused and marked (``--partial``)."""
+        return self.disposition == "refused" or (self.disposition == "partial" and self.target == "none")
+
 
 @dataclass(frozen=True)
 class FileResult:

@@ -58,8 +58,8 @@ def exit_code(finished: Finished, task: Task, would_change_counts: bool) -> int:
     if task == "check":
         return int(any(item.severity == "error" for file in finished.files for item in file.diagnostics))
     kernels = [kernel for file in finished.files for kernel in file.kernels]
-    refused = any(kernel.disposition == "refused" for kernel in kernels)
-    if task == "verify" and any(k.verified is None and k.disposition in ("migrated", "partial") for k in kernels):
+    refused = any(kernel.unfinished for kernel in kernels)
+    if task == "verify" and any(k.verified is None and k.rewritten for k in kernels):
         return 1
     return int(refused or (would_change_counts and any(file.changed for file in finished.files)))
 

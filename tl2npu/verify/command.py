@@ -35,10 +35,10 @@ def verify_files(
     migrated = migrate_text(before.text, before.path, options)
     if migrated.error is not None or migrated.new_text is None:
         return replace(result, error=migrated.error or "it could not be migrated")
-    changed = [k.name for k in migrated.kernels if k.disposition in ("migrated", "partial")]
+    changed = [k.name for k in migrated.kernels if k.rewritten]
     shown = f"{before.shown} (migrated)" if changed else before.shown
     found = verify(before, Source(migrated.new_text, before.path, shown), settings, runner, changed or None)
-    left = [k for k in migrated.kernels if k.disposition == "refused"]
+    left = [k for k in migrated.kernels if k.unfinished]
     notes = [f"{k.name} was not migrated ({k.reason}): its old text is compared with itself" for k in left]
     if not changed and not left:
         notes.append("nothing was migrated: the text is compared with itself")

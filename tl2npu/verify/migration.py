@@ -39,7 +39,7 @@ def migrate_verified(
         unused = [d for d in result.diagnostics if d.code == _UNUSED] if unused is None else unused
         found = [d for d in result.diagnostics if d.code != _UNUSED or d in unused]
         result = replace(result, diagnostics=tuple(found))
-        changed = [k for k in result.kernels if k.disposition in ("migrated", "partial")]
+        changed = [k for k in result.kernels if k.rewritten]
         if result.error is not None or result.new_text is None or not changed:
             return result
         sources = Source(text, path, path), Source(result.new_text, path, f"{path} (migrated)")
