@@ -1,9 +1,128 @@
-"""TL16x: ``T.atomic_add`` becomes ``T.tile.atomic_add``."""
+"""TL172, TL173: ``T.atomic_add`` becomes ``T.tile.atomic_add``, which the compiler does not drop."""
 
 from __future__ import annotations
 
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import (
+    Alloc,
+    Buffer,
+    Copy,
+    Loop,
+    Memory,
+    Op,
+    Operand,
+    Stmt,
+    children,
+    walk,
+    walk_with_parents,
+)
+from tl2npu.passes.gpu.atomics_forms import refuse_atomic
+from tl2npu.passes.gpu.element_copies_loops import LoopWork
+from tl2npu.passes.gpu.element_copies_tiles import Tiles, dtype_text
+from tl2npu.passes.gpu.fills_values import element_type
+from tl2npu.passes.gpu.plan import Plan
+from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+_ROUNDS = 100
 
 
 def to_tile(job: Job) -> None:
     """Element loops and tiles of atomic additions."""
+    for _ in range(_ROUNDS):
+        found = _loop(job)
+        if found is None:
+            break
+        if not LoopWork(job, *found).carry_out():
+            raise Blocked("TL173", found[0].node, "these elements are added in a way that no tile can stand for")
+    for stmt in job.kernel.walk():
+        if _is_gpu_atomic(stmt):
+            assert isinstance(stmt, Op)
+            _tile(job, stmt)
+    _skip_staging(job)
+
+
+def _is_gpu_atomic(stmt: Stmt) -> bool:
+    return isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC and not stmt.op.name.startswith("tile.")
+
+
+def _loop(job: Job) -> tuple[Loop, tuple[Stmt, ...]] | None:
+    """The first outermost ``T.Parallel`` with an atomic addition of elements."""
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if isinstance(stmt, Loop) and stmt.kind == "parallel" and any(_is_gpu_atomic(s) for s in walk(stmt.body)):
+            return stmt, parents
+    return None
+
+
+def _tile(job: Job, stmt: Op) -> None:
+    """``T.atomic_add(C[start], tile)``."""
+    refuse_atomic(stmt)
+    target, value = stmt.args["dst"], stmt.args["value"]
+    assert isinstance(target, Operand)
+    elements = isinstance(value, Operand) and value.dims is not None and all(dim.is_point for dim in value.dims)
+    if not isinstance(value, Operand) or elements or value.buffer.memory in (Memory.GM, Memory.VAR):
+        raise Blocked("TL173", stmt.node, "a single number is added; the NPU adds tiles")
+    edits = Edits(job.file.index)
+    source = code(value.node)
+    lines: list[str] = []
+    tiles = Tiles(job, Names(job))
+    if element_type(job, value.buffer) != element_type(job, target.buffer):
+        if not value.is_whole:
+            raise Blocked("TL173", stmt.node, f"`{source}` and `{target.buffer.name}` differ in type")
+        name = tiles.like(value.buffer, f"{value.buffer.name}_cast", dtype=dtype_text(target.buffer))
+        lines.append(f"T.copy({source}, {name})")
+        source = name
+    lines.append(f"T.tile.atomic_add({code(target.node)}, {source})")
+    edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
+    tiles.commit(edits)
+    job.change("TL172", stmt.node, f"`{source}` is added to `{target.buffer.name}` by `T.tile.atomic_add`")
+    job.apply(edits)
+
+
+def _skip_staging(job: Job) -> None:
+    """Add a product itself where a tile does nothing but hold a copy of it."""
+    kernel = job.kernel
+    plan = Plan(job)
+    for stmt in kernel.walk():
+        if not isinstance(stmt, Op) or stmt.op.name != "tile.atomic_add":
+            continue
+        target, staged = stmt.args["dst"], stmt.args["src"]
+        if not isinstance(staged, Operand) or not staged.is_whole or not isinstance(target, Operand):
+            continue
+        users = [s for s in kernel.walk() if any(a.operand.buffer is staged.buffer for a in accesses(s))]
+        copies = [s for s in users if isinstance(s, Copy)]
+        if len(users) != 2 or len(copies) != 1 or not copies[0].dst.is_whole or not copies[0].src.is_whole:
+            continue
+        source = copies[0].src.buffer
+        same = element_type(job, source) == element_type(job, target.buffer) and source.shape == staged.buffer.shape
+        if not same or not _is_product(job, source) or not _adjacent(kernel.body, copies[0], stmt):
+            continue
+        plan.remove(copies[0].node)
+        text = f"T.tile.atomic_add({code(target.node)}, {source.name})"
+        plan.replace(stmt.node, parse(job, text + "\n", stmt.node))
+        allocation = staged.buffer.statement
+        if allocation is not None and sum(isinstance(s, Alloc) and s.node is allocation for s in kernel.walk()) == 1:
+            plan.remove(allocation)
+        job.change("TL172", stmt.node, f"the product `{source.name}` is added without the way through a tile")
+    plan.apply()
+
+
+def _is_product(job: Job, buffer: Buffer) -> bool:
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM:
+            target = stmt.args.get("C")
+            if isinstance(target, Operand) and target.buffer is buffer:
+                return True
+    return False
+
+
+def _adjacent(body: list[Stmt], first: Stmt, second: Stmt) -> bool:
+    """Both stand in one block, the second right behind the first."""
+    for one, two in zip(body, body[1:], strict=False):
+        if one is first and two is second:
+            return True
+    return any(_adjacent(inner, first, second) for stmt in body for inner in children(stmt))

@@ -23,10 +23,13 @@ from tl2npu.kernel.model import (
     Op,
     Opaque,
     Operand,
+    Scalar,
     Stmt,
     Store,
     walk,
 )
+from tl2npu.kernel.symbolic import const
+from tl2npu.passes.gpu.atomics_forms import refuse_atomic
 from tl2npu.passes.gpu.element_copies_gathers import column, row_loop
 from tl2npu.passes.gpu.element_copies_guards import Guard, guard, written
 from tl2npu.passes.gpu.element_copies_regions import Lets, Region, axis_of, extent_text, region, substitute
@@ -80,6 +83,8 @@ class LoopWork:
         for number, item in enumerate(items):
             if isinstance(item.stmt, Store):
                 self._store(item, items[:number], items[number + 1 :])
+            elif isinstance(item.stmt, Op) and item.stmt.op.kind is Kind.ATOMIC:
+                self._add(item, item.stmt, items[number + 1 :])
             elif not isinstance(item.stmt, Let):
                 self._loads(item.stmt.node, item)
         for item in items:
@@ -253,45 +258,72 @@ class LoopWork:
         self.gone.add(id(stmt))
         return True
 
-    def _store_to_global(self, item: _Item, stmt: Store, later: Sequence[_Item]) -> None:
+    def _add(self, item: _Item, stmt: Op, later: Sequence[_Item]) -> None:
+        """``T.atomic_add(C[start + i, ...], value)``."""
+        target, value = stmt.args["dst"], stmt.args["value"]
+        refuse_atomic(stmt)
+        assert isinstance(target, Operand)
+        scalar = value if isinstance(value, Scalar) else Scalar(value.node, const(0), (value,))
+        store = Store(stmt.node, target, scalar, False)
+        store.env = stmt.env
+        self._store_to_global(_Item(store, item.branches), store, later, add=True)
+        if id(store) in self.gone:
+            self.gone.add(id(stmt))
+        else:
+            index = self.new.pop(id(target.node))
+            assert isinstance(index, cst.BaseAssignTargetExpression)
+            new_value = self._new(scalar.node)
+            assert isinstance(new_value, cst.BaseExpression)
+            self.new[id(stmt.node)] = cst.Assign([cst.AssignTarget(index)], new_value)
+        self.say("TL172", stmt.node, f"the whole tile is added to `{target.buffer.name}` at once")
+
+    def _store_to_global(self, item: _Item, stmt: Store, later: Sequence[_Item], *, add: bool = False) -> None:
         env = _env(stmt)
+        rule = "TL173" if add else "TL170"
         found = self._region(stmt.target, env)
         if found is None or not found.ranges:
-            raise Blocked("TL170", stmt.node, f"`{code(stmt.target.node)}` is stored at scattered places")
+            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is stored at scattered places")
         if not found.in_rows:
             text = f"`{code(stmt.target.node)}` stores a column of `{found.buffer.name}`, element by element"
-            raise Blocked("TL170", stmt.node, text)
+            raise Blocked(rule, stmt.node, text)
         if {item.name for item in found.ranges} != {item.name for item in self.ranges}:
-            raise Blocked("TL170", stmt.node, f"`{code(stmt.target.node)}` is written by several iterations")
+            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is written by several iterations")
         self._check_start(stmt, found)
         guards = self._guards(item)
         if guards is None:
-            raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored under an `else`")
+            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is stored under an `else`")
         tails = all(condition.is_tail(found) for condition in guards)
-        tile = self._stored_tile(stmt, found, later)
-        source = tile
-        if tile is None:
-            if found.ranges != self.ranges:
-                raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored transposed")
-            if stmt.augmented:
-                self._loads(stmt.target.node, item, written=True)
-                source = code(self._new(stmt.target.node)).split("[")[0]
-            else:
-                source = self.tile(found)
-                index = ", ".join(item.name for item in found.ranges)
-                self.new[id(stmt.target.node)] = cst.parse_expression(f"{source}[{index}]")
-            self._loads(stmt.value.node, item)
-            self.say("TL167", stmt.node, f"`{source}` is computed first and copied to `{found.buffer.name}`")
+        if add and not tails:
+            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is added to under a condition of its own")
+        source = self._stored_tile(stmt, found, later, add)
+        if source is None:
+            source = self._computed(item, stmt, found)
         else:
             self.gone.add(id(stmt))
-            self.say("TL166", stmt.node, f"`{tile}` is stored to `{found.buffer.name}` by a copy")
-        assert source is not None
+            if not add:
+                self.say("TL166", stmt.node, f"`{source}` is stored to `{found.buffer.name}` by a copy")
         if tails:
-            self._after(f"T.copy({source}, {self._text(found)})")
+            text = self._text(found)
+            self._after(f"T.tile.atomic_add({text}, {source})" if add else f"T.copy({source}, {text})")
             if guards:
                 self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
             return
         self._guarded_rows(stmt, found, source, guards)
+
+    def _computed(self, item: _Item, stmt: Store, found: Region) -> str:
+        """Let the loop write a new tile; its name."""
+        if found.ranges != self.ranges:
+            raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored transposed")
+        if stmt.augmented:
+            self._loads(stmt.target.node, item, written=True)
+            source = code(self._new(stmt.target.node)).split("[")[0]
+        else:
+            source = self.tile(found)
+            index = ", ".join(item.name for item in found.ranges)
+            self.new[id(stmt.target.node)] = cst.parse_expression(f"{source}[{index}]")
+        self._loads(stmt.value.node, item)
+        self.say("TL167", stmt.node, f"`{source}` is computed first and then goes to `{found.buffer.name}`")
+        return source
 
     def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
         """Rows under a condition of their own."""
@@ -317,12 +349,12 @@ class LoopWork:
         self._after("\n".join(lines))
         self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
 
-    def _stored_tile(self, stmt: Store, found: Region, later: Sequence[_Item]) -> str | None:
+    def _stored_tile(self, stmt: Store, found: Region, later: Sequence[_Item], add: bool) -> str | None:
         """The tile that is stored as it is, None if the value has to be computed."""
         load = load_of(stmt.value.node, stmt, self.evaluator)
         if stmt.augmented or load is None or load.buffer.memory in (Memory.GM, Memory.VAR):
             return None
-        if not self._whole(load, found.ranges) or not self._copy_types(load.buffer, found.buffer, any_gemm=True):
+        if not self._whole(load, found.ranges) or not self._copy_types(load.buffer, found.buffer, any_gemm=not add):
             return None
         changed = any(operand.buffer is load.buffer for other in later for operand in writes(other.stmt))
         return None if changed else load.buffer.name
@@ -450,6 +482,12 @@ class LoopWork:
                     return True
         return False
 
+    def _goes_out(self, stmt: Stmt) -> bool:
+        """True for what is stored, or added, to global memory by whole tiles in the end."""
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
+            return True
+        return isinstance(stmt, Store) and stmt.target.buffer.memory is Memory.GM
+
     def _left(self, branch: Branch) -> list[Stmt]:
         """What a condition still guards."""
         left = [inner for inner in walk([*branch.then, *branch.orelse]) if id(inner) not in self.gone]
@@ -458,8 +496,7 @@ class LoopWork:
     def _dropped(self, branch: Branch) -> bool:
         """A condition goes when it guards nothing any more, or nothing but tiles that are stored by a clamped copy."""
         left = self._left(branch)
-        stored = all(isinstance(inner, Store) and inner.target.buffer.memory is Memory.GM for inner in left)
-        return not left or (stored and not branch.orelse)
+        return not left or (all(self._goes_out(inner) for inner in left) and not branch.orelse)
 
     def _text(self, found: Region) -> str:
         return found.text(slices=self.slices)

@@ -39,6 +39,7 @@ class Uses:
     stores: list[Copy] = field(default_factory=list)
     copied_in: list[Copy] = field(default_factory=list)
     copied_out: list[Copy] = field(default_factory=list)
+    added: list[Op] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -71,6 +72,11 @@ def uses(kernel: Kernel) -> dict[Buffer, Uses]:
                 if operand.buffer in found:
                     found[operand.buffer].zeroed.append(stmt)
                     taken.add(operand.buffer)
+        elif isinstance(stmt, Op) and stmt.op.name == "tile.atomic_add":
+            source = stmt.args["src"]  # L0C and UB are both added to global memory as they are
+            if isinstance(source, Operand) and source.buffer in found:
+                found[source.buffer].added.append(stmt)
+                taken.add(source.buffer)
         elif isinstance(stmt, Op) and stmt.op.kind is Kind.ANNOTATION:
             continue
         for access in accesses(stmt):
@@ -138,7 +144,7 @@ def _needs_ub(buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes]
     if own.l0c:
         # a product cannot be loaded, only the first copy of it to the vector cores is accepted, and none to L1
         return own.l1 or bool(use.loads or use.copied_in) or len(use.copied_out) > 1
-    if use.zeroed or use.stores or use.copied_out:
+    if use.zeroed or use.stores or use.copied_out or use.added:
         return True
     for copy in use.copied_in:
         source = result[copy.src.buffer]
