@@ -178,6 +178,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
 
 def gpu_form(job: Job, threads: int) -> None:
     """A GPU kernel in Developer mode."""
+    job.change("TL101", job.located.node, "a GPU kernel, rewritten for an NPU")
     before: Counter[str] = unused.name_counts(job)
     macros.inline(job)
     hints.drop(job)
