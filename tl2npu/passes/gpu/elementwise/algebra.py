@@ -69,7 +69,7 @@ class Algebra:
             return self._call(call("min", self._call(call("max", first, args[1])), args[2]))
         if name == "tanh":
             self.seen.add("TL152")
-            half = call("sigmoid", self.simplify(binary("*", first, number("2.0"))))
+            half = call("sigmoid", self.times(first, 2.0))
             return binary("-", binary("*", half, number("2.0")), number("1.0"))
         if name == "tan":
             self.seen.add("TL152")

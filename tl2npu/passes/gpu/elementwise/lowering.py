@@ -7,6 +7,8 @@ destination where it is not read any more, else into a temporary tile.
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -30,10 +32,6 @@ _ROWS, _COLUMNS = frozenset("r"), frozenset("c")
 _NOTHING: frozenset[str] = frozenset()
 
 
-class NoVectorForm(Exception):
-    """A value that can only be computed element by element."""
-
-
 class Lowering:
     """The work on one nest."""
 
@@ -45,6 +43,7 @@ class Lowering:
         self.steps: list[Step] = []
         self.codes: dict[str, cst.CSTNode] = {}
         self.stmt: Stmt = nest.loops[0]
+        self.stem = "value"
         self._casts: dict[tuple[str, str], Expr] = {}
 
     # -- statements -------------------------------------------------------------------------------------------------
@@ -77,18 +76,26 @@ class Lowering:
             self.local(item)
             return
         target = item.target
+        self.stem = target.name
         if target.span in (Span.OTHER, Span.ROW, Span.COLUMN, Span.POINT):
             self.irregular(item, target)
             return
         place = place_of(target, self.nest)
         value = self.prepared(item.value, place.dtype)
-        mark, start = len(self.temporaries.allocations), len(self.steps)
-        try:
-            self.materialise(value, place, _NOTHING, item)
-        except NoVectorForm:
-            del self.steps[start:], self.temporaries.allocations[mark:]
-            self.temporaries.release()
-            self.element_by_element(item, target)
+        self.materialise(self.shared_casts(value), place, _NOTHING, item)
+
+    def shared_casts(self, value: Expr) -> Expr:
+        """Elements that are converted more than once are converted before."""
+        texts = Counter(part.text for part in map(_converted, value.walk()) if part is not None)
+        found: dict[str, Expr] = {}
+        for part in value.walk():
+            load = _converted(part)
+            if load is None or texts[load.text] < 2 or load.text in found or not self.is_tile(load):
+                continue
+            tile = self.tile_place(self.take(part.dtype, load.name), part.dtype)
+            self.materialise(part, tile, _NOTHING)
+            found[load.text] = tile.load
+        return _with_tiles(value, found) if found else value
 
     def local(self, item: Put) -> None:
         """A local name becomes a tile."""
@@ -127,6 +134,10 @@ class Lowering:
             return self.condition(expr)
         if not expr.args:
             return expr
+        if expr.kind == "binary" and expr.name not in _SIGNS:  # integer arithmetic stays so
+            own = expr.dtype or "int32"
+            found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
+            return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         return rebuilt(expr, *(self.unified(arg, dtype) for arg in expr.args))
 
     def unified_cast(self, expr: Expr, dtype: str) -> Expr:
@@ -189,12 +200,31 @@ class Lowering:
     def arithmetic(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
         """Sums and products: one statement, after what it needs."""
         scratch = place if self.usable(place) else None
+        if value.kind == "binary" and (
+            value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype))
+        ):
+            self.integers(value, place, rest, item)
+            return
         found = self.spread_out(self.legal(value, scratch, rest), place, rest)
         if not self.usable(place):
             self.through_tile(found, place, rest)
             return
-        kept = item is not None and found is item.value
-        self.emit(place, found, kept, item)
+        self.emit(place, found, is_source(found, item), item)
+
+    def integers(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
+        """Integer division and the like: a loop over the elements (facts 3: g3_i32div)."""
+        for part in value.walk():
+            if part.kind in ("call", "select", "unknown") or part.span is Span.OTHER:
+                raise Blocked("TL151", self.stmt.node, f"`{show(part)}` in integer arithmetic has no vector form")
+            if part.kind == "binary" and part.name in ("&", "|", "^", "<<", ">>", "?"):
+                raise Blocked("TL151", self.stmt.node, f"`{show(part)}`: the compiler has no form of it")
+        if not self.usable(place) or not place.on_chip:
+            self.through_tile(value, place, rest)
+            return
+        self.note("TL146")
+        kept = is_source(value, item) and isinstance(self.stmt, Store)
+        text = code(self.stmt.node) if kept else f"{show(place.load)} = {show(value)}"
+        self.loop_statement(text, "scalar", kept)
 
     def usable(self, place: Place) -> bool:
         """Whether statements in the loop may store to the place: not to a part of the columns."""
@@ -210,6 +240,8 @@ class Lowering:
     def emit(self, place: Place, value: Expr, kept: bool = False, item: Put | None = None) -> None:
         """``place = value`` in the loop."""
         target = show(place.load)
+        if self.alone(place, value):
+            return
         if kept and isinstance(self.stmt, Store):
             text = code(self.stmt.node)
         elif item is not None and item.sign and value.kind == "binary" and self.is_update(item, value):
@@ -217,6 +249,25 @@ class Lowering:
         else:
             text = f"{target} = {show(value)}"
         self.loop_statement(text, self.form(value), kept)
+
+    def alone(self, place: Place, value: Expr) -> bool:
+        """A statement over one axis that is all that a serial loop does: the compiler would run it over the elements
+        of all iterations at once (ascend_lower_parallel_to_vector.cc, "serial -> parallel"). True if it was put
+        otherwise."""
+        if not self.nest.is_all_of_a_loop or self.nest.rows is not None or not is_flat(place.load):
+            return False
+        if not place.on_chip:
+            return False
+        names = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+        if place.whole and value.kind == "binary" and value.args[0].kind == "load" and value.args[1].kind == "load":
+            left, right = (self.region(arg) if arg.span is Span.TILE else "" for arg in value.args)
+            if left and right:
+                self.line(f"T.tile.{names[value.name]}({place.name}, {left}, {right})")
+                return True
+        tile = self.tile_place(self.take(place.dtype, place.name), place.dtype)
+        self.loop_statement(f"{show(tile.load)} = {show(value)}", self.form(value))
+        self.copy(tile.region, place.region)
+        return True
 
     def is_update(self, item: Put, value: Expr) -> bool:
         """Whether the value still is the target and something."""
@@ -252,7 +303,7 @@ class Lowering:
                 self.through_tile(value, place, _NOTHING)
                 return
             if is_flat(value):
-                self.emit(place, value, item is not None and value is item.value)
+                self.emit(place, value, is_source(value, item))
                 return
             self.fill(number("0.0" if element_types.is_float(place.dtype) else "0"), place, None)
             self.emit(place, binary("+", place.load, value))
@@ -262,12 +313,29 @@ class Lowering:
             self.emit(place, binary("+", place.load, value))
             return
         if value.span is Span.OTHER:
-            raise NoVectorForm
+            self.gather(value, place)
+            return
         if not place.on_chip:
-            self.emit(place, value, item is not None and value is item.value)
+            self.emit(place, value, is_source(value, item))
             return
         self.note("TL149" if value.span is Span.TILE else "TL148")
         self.copy(self.region(value), place.region)
+
+    def gather(self, value: Expr, place: Place) -> None:
+        """Elements in another order, one by one: as a ``T.Parallel`` they would be taken as they lie (facts 3)."""
+        if not place_of_tile(value):
+            raise Blocked("TL151", self.stmt.node, f"`{show(value)}` in global memory has no place in a copy")
+        if not self.usable(place):
+            self.through_tile(value, place, _NOTHING)
+            return
+        self.note("TL146")
+        self.one_by_one(f"{show(place.load)} = {show(value)}")
+
+    def one_by_one(self, text: str) -> None:
+        """A statement in serial loops over the elements."""
+        for name, extent in reversed(list(zip(self.nest.names, self.nest.extents, strict=True))):
+            text = f"for {name} in T.serial({extent}):\n" + textwrap.indent(text, "    ")
+        self.line(text)
 
     def region(self, value: Expr) -> str:
         """A load as a region for ``T.copy``."""
@@ -295,6 +363,9 @@ class Lowering:
     def convert(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
         """Another element type: whole tiles are copied (facts 1, g1_c_copycast)."""
         (arg,) = value.args
+        if arg.kind != "load" and arg.dtype in ("", place.dtype):
+            self.materialise(arg, place, rest)
+            return
         self.note("TL144")
         if not place.whole:
             self.through_tile(value, place, rest)
@@ -355,7 +426,7 @@ class Lowering:
                 self.note("TL140")
             self.materialise(arg, place, rest)
             value = with_args(value, place.load)
-        self.emit(place, value, item is not None and value is item.value)
+        self.emit(place, value, is_source(value, item))
 
     def is_element(self, value: Expr) -> bool:
         """A load that a function may stand on."""
@@ -369,7 +440,7 @@ class Lowering:
         if self.limits_in_loop(value) and self.usable(place) and place.on_chip:
             scratch = place
             found = self.legal(value, scratch, rest)
-            self.emit(place, found, item is not None and found is item.value)
+            self.emit(place, found, is_source(found, item))
             return
         if not place.whole:
             self.through_tile(value, place, rest)
@@ -469,10 +540,7 @@ class Lowering:
 
     def wish(self) -> str:
         """What temporaries of the statement are named after."""
-        stmt = self.stmt
-        if isinstance(stmt, Store) and isinstance(stmt.target.node, cst.Subscript):
-            return code(stmt.target.node.value)
-        return "value"
+        return self.stem
 
     def hoist(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         """Compute a part before, and take its place's element instead."""
@@ -509,23 +577,24 @@ class Lowering:
             self.note("TL148")
             return self.hoist(value, place, rest)
         if value.span is Span.OTHER:
-            raise NoVectorForm
+            return self.hoist(value, place, rest)
         return value
 
     def legal_number(self, value: Expr) -> Expr:
         """A number that the kernel computes needs a name (facts 3: g3b_gmscalar, gy_var)."""
-        if not value.dynamic or value.value is not None or value.text.isidentifier():
+        whole = value.name == "int"
+        if not value.dynamic or value.value is not None or (value.text.isidentifier() and not whole):
             return value
         key = ("number", value.text)
         if key not in self._casts:
             name = self.temporaries.fresh(_name_for(value.text))
-            self.line(f"{name} = {show(value)}")
+            self.line(f"{name} = T.float32({show(value)})" if whole else f"{name} = {show(value)}")
             self._casts[key] = number(name, dynamic=True)
         return self._casts[key]
 
     def legal_binary(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         if value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype)):
-            raise NoVectorForm
+            return self.hoist(value, None, rest)
         left, right = value.args
         if "c" not in left.axes:  # a number or a row vector on the left is misread (facts 3: g3_rowdiv, g3_sleft)
             self.note("TL141")
@@ -552,7 +621,7 @@ class Lowering:
     def along(self, nest: Nest, value: Expr, name: str, dtype: str) -> None:
         """Compute a value that changes along one axis only, in a loop over that axis."""
         inner = Lowering(nest, self.reading, self.temporaries, self.algebra)
-        inner.stmt, inner.steps, inner.codes = self.stmt, self.steps, self.codes
+        inner.stmt, inner.steps, inner.codes, inner.stem = self.stmt, self.steps, self.codes, self.stem
         place = inner.tile_place(name, dtype)
         inner.materialise(as_columns(value), place, _NOTHING)
 
@@ -561,7 +630,8 @@ class Lowering:
         leaf = next((part for part in value.walk() if part.kind == "load"), None)
         leaf = leaf or next((part for part in value.walk() if part.kind == "number"), None)
         if leaf is None or any(load.span is not Span.POINT for load in value.loads):
-            raise NoVectorForm
+            self.refuse(value)
+        assert leaf is not None
         others = frozenset(load.name for load in value.loads if load is not leaf)
         start = replace(leaf, dtype=leaf.dtype or value.dtype or (place.dtype if place is not None else "float32"))
         found = _with_leaf(value, leaf, self.hoist(start, place, rest | others))
@@ -589,32 +659,30 @@ class Lowering:
 
     # -- forms without a vector instruction -------------------------------------------------------------------------
 
-    def element_by_element(self, item: Put, target: Expr) -> None:
-        """A loop over single elements: slow, but right (facts 3: g3_ifbody, g3_i32div)."""
-        value = item.value
-        for part in value.walk():
-            if part.kind == "call" or (part.kind == "unknown" and part.name):
-                raise Blocked("TL151", self.stmt.node, f"`{show(part)}` beside an index that no vector instruction has")
-        if not place_of_tile(target):
-            raise Blocked("TL151", self.stmt.node, f"`{show(target)}` is no element of a tile on the chip")
-        self.note("TL146")
-        if value.kind == "select":
-            condition, yes, no = value.args
-            text = f"if {show(condition)}:\n    {show(target)} = {show(yes)}"
-            if no.text != target.text:
-                text += f"\nelse:\n    {show(target)} = {show(no)}"
-            self.loop_statement(text, "scalar")
-            return
-        if any(part.kind == "select" for part in value.walk()):
-            raise Blocked("TL151", self.stmt.node, "a condition inside an expression without a vector form")
-        if isinstance(self.stmt, Store) and value.node is not None:
-            self.loop_statement(code(self.stmt.node), "scalar", True)
-        else:
-            self.loop_statement(f"{show(target)} = {show(value)}", "scalar")
-
     def irregular(self, item: Put, target: Expr) -> None:
-        """A store to something else than ``x[i, j]``."""
-        self.element_by_element(item, target)
+        """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""
+        if not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
+            raise Blocked("TL151", self.stmt.node, f"a store to `{show(target)}` has no vector form")
+        tile = self.tile_place(self.take(target.dtype, self.wish()), target.dtype)
+        value = self.prepared(item.value, target.dtype)
+        if value.kind == "load" and value.dtype == target.dtype:
+            source = value
+        else:
+            self.materialise(self.shared_casts(value), tile, _NOTHING)
+            source = tile.load
+        self.note("TL146")
+        self.one_by_one(f"{show(target)} = {show(source)}")
+
+    def all_axes(self) -> frozenset[str]:
+        """The axes of the nest."""
+        return frozenset("rc") if self.nest.rows is not None else _COLUMNS
+
+
+def is_source(value: Expr, item: Put | None) -> bool:
+    """Whether a value is what the source says, in the source's words."""
+    if item is None or value is not item.value:
+        return False
+    return (value.args[1] if item.sign else value).node is not None
 
 
 def is_flat(value: Expr) -> bool:
@@ -645,6 +713,18 @@ def as_columns(value: Expr) -> Expr:
     span = {Span.ROW: Span.TILE}.get(value.span, value.span) if value.span is not None else None
     axes = _COLUMNS if value.axes else value.axes
     return replace(value, span=span, axes=axes, args=tuple(as_columns(arg) for arg in value.args))
+
+
+def _converted(value: Expr) -> Expr | None:
+    """The element that is converted."""
+    return value.args[0] if value.kind == "cast" and value.args[0].kind == "load" else None
+
+
+def _with_tiles(value: Expr, tiles: dict[str, Expr]) -> Expr:
+    load = _converted(value)
+    if load is not None and load.text in tiles:
+        return tiles[load.text]
+    return with_args(value, *(_with_tiles(arg, tiles) for arg in value.args)) if value.args else value
 
 
 def _with_leaf(value: Expr, leaf: Expr, new: Expr) -> Expr:

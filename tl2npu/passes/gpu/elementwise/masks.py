@@ -139,7 +139,9 @@ class _Select:
         if condition.kind != "compare":
             raise _NoTile
         leaf = self.leaf(condition)
-        self.one(leaf, yes, no, out, opposite, self.mask(leaf, opposite, yes, no))
+        mask = self.mask(leaf, opposite, yes, no)
+        self.one(yes, no, out, mask)
+        self.lowering.temporaries.give_back(mask[0])
 
     def several(self, condition: Expr, yes: Expr | str, no: Expr | str, out: str, opposite: bool) -> None:
         """and, or: one after the other."""
@@ -147,15 +149,12 @@ class _Select:
         second = rest[0] if len(rest) == 1 else Expr("logic", condition.name, rest, "bool", axes=condition.axes)
         both = (condition.name == "and") != opposite
         kept = no if both else yes
-        inner = out if out not in (kept, *self.reads(first)) else self.take()
+        inner = out if out not in (kept, *first.buffers) else self.take()
         self.choose(second, yes, no, inner, opposite)
         if both:
             self.choose(first, inner, no, out, opposite)
         else:
             self.choose(first, yes, inner, out, opposite)
-
-    def reads(self, condition: Expr) -> frozenset[str]:
-        return condition.buffers
 
     def take(self) -> str:
         return self.lowering.take(self.place.dtype, self.place.name)
@@ -177,9 +176,7 @@ class _Select:
         self.lowering.line(f'T.tile.compare({name}, {leaf.tile}, {leaf.bound}, "{_MODES[sign]}")')
         return name, swapped
 
-    def one(
-        self, leaf: _Leaf, yes: Expr | str, no: Expr | str, out: str, opposite: bool, mask: tuple[str, bool]
-    ) -> None:
+    def one(self, yes: Expr | str, no: Expr | str, out: str, mask: tuple[str, bool]) -> None:
         """One select; its first operand has to be a tile."""
         name, swapped = mask
         if swapped:
@@ -201,7 +198,7 @@ class _Select:
     def leaf(self, condition: Expr) -> _Leaf:
         """A comparison as one of a tile with a number or with another tile."""
         left, right = condition.args
-        if any("c" in load.axes for load in condition.loads) or any(
+        if any(load.axes for load in condition.loads) or any(
             part.kind in ("call", "cast", "select") for part in condition.walk()
         ):
             return self.of_data(condition.name, left, right)

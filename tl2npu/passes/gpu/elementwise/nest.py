@@ -25,12 +25,16 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """Loops directly inside each other; ``rows`` is None for a loop over one axis."""
+    """Loops directly inside each other; ``rows`` is None for a loop over one axis.
+
+    ``is_all_of_a_loop``: it is the only statement of a serial loop.
+    """
 
     loops: tuple[Loop, ...]
     rows: Axis | None
     columns: Axis
     body: list[Stmt]
+    is_all_of_a_loop: bool = False
 
     @property
     def node(self) -> cst.For:
@@ -57,19 +61,19 @@ class Nest:
 
 def nests(kernel: Kernel) -> Iterator[Nest]:
     """Every nest in text order; raises :class:`Blocked` for one with more than two axes."""
-    yield from _nests(kernel.body)
+    yield from _nests(kernel.body, False)
 
 
-def _nests(body: list[Stmt]) -> Iterator[Nest]:
+def _nests(body: list[Stmt], in_loop: bool) -> Iterator[Nest]:
     for stmt in body:
         if isinstance(stmt, Loop) and stmt.kind == "parallel":
-            yield _nest(stmt)
+            yield _nest(stmt, in_loop and len(body) == 1)
             continue
         for inner in children(stmt):
-            yield from _nests(inner)
+            yield from _nests(inner, isinstance(stmt, Loop))
 
 
-def _nest(loop: Loop) -> Nest:
+def _nest(loop: Loop, alone: bool) -> Nest:
     loops = [loop]
     while len(loops[-1].body) == 1:
         only = loops[-1].body[0]
@@ -86,4 +90,4 @@ def _nest(loop: Loop) -> Nest:
             axes.append(Axis(item.name, str(item.var), item.extent, text))
     if len(axes) > 2 or not axes:
         raise Blocked("TL153", loop.node, f"T.Parallel over {len(axes)} axes")
-    return Nest(tuple(loops), axes[0] if len(axes) == 2 else None, axes[-1], loops[-1].body)
+    return Nest(tuple(loops), axes[0] if len(axes) == 2 else None, axes[-1], loops[-1].body, alone)

@@ -72,7 +72,9 @@ def region_of(load: Expr, nest: Nest) -> str:
         if lower == "0":
             parts.append(f"0:{axis.text}")
         else:
-            parts.append(f"{lower}:{lower} + {axis.text}")
+            ends = (lower, axis.text)
+            upper = str(sum(map(int, ends))) if all(end.isdigit() for end in ends) else f"{lower} + {axis.text}"
+            parts.append(f"{lower}:{upper}")
     return f"{code(load.load.node.value)}[{', '.join(parts)}]"
 
 
@@ -116,12 +118,20 @@ class Temporaries:
                 name = wish
                 self._own.add(wish)
             else:
-                name = self._names.fresh(wish if keep or bare else f"{wish}_tmp")
+                name = self._names.fresh(wish if keep or bare else f"{wish.removesuffix('_tmp')}_tmp")
             shape = ", ".join(extents)
             self.allocations.append(f"{name} = T.alloc_shared([{shape}], {self.dtype_text(dtype)})")
         if not keep:
             self._taken.append((key, name))
         return name
+
+    def give_back(self, name: str) -> None:
+        """A tile may be handed out again already."""
+        for entry in self._taken:
+            if entry[1] == name:
+                self._taken.remove(entry)
+                self._free.setdefault(entry[0], []).append(name)
+                return
 
     def release(self) -> None:
         """All tiles that were handed out may be handed out again."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.kernel.expressions import Env, code
-from tl2npu.kernel.model import Memory, Operand
+from tl2npu.kernel.model import Loop, Memory, Operand
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import element_types, functions
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
@@ -37,6 +37,9 @@ class Reading:
         kernel = job.kernel
         self._scalars = frozenset(kernel.scalars)
         self._kernel = kernel
+        names = set(kernel.launch.names) if kernel.launch is not None else set()
+        ranges = {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
+        self._whole_names = names | ranges
 
     def only_here(self, name: str) -> bool:
         """Whether a name occurs in the nest only."""
@@ -48,7 +51,11 @@ class Reading:
         if isinstance(node, cst.Name) and node.value in self.local:
             return self.local[node.value]
         found = self._read(node, env)
-        if found.node is not None and any(name.value in self.local for name in names_in(node)):
+        if found.node is None:
+            return found
+        # the source text stays where every part of it means what it says
+        renamed = any(arg.node is None for arg in found.args) or (found.kind == "call" and not _says(node, found.name))
+        if renamed or any(name.value in self.local for name in names_in(node)):
             return replace(found, node=None)
         return found
 
@@ -127,7 +134,18 @@ class Reading:
         if axes:
             kind = "index" if isinstance(node, cst.Name) else "unknown"
             return Expr(kind, node=node, text=code(node), axes=axes, sym=sym)  # type: ignore[arg-type]
-        return Expr("number", text=code(node), node=node, sym=sym, dynamic=self._is_dynamic(node, sym, env))
+        dynamic = self._is_dynamic(node, sym, env)
+        whole = dynamic and self._is_whole(node, sym)
+        return Expr("number", "int" if whole else "", text=code(node), node=node, sym=sym, dynamic=dynamic)
+
+    def _is_whole(self, node: cst.BaseExpression, sym: Sym) -> bool:
+        """Whether a number is made of block indices and loop variables only."""
+        changing = {name for name in sym.variables() if "@" in name and name.rsplit("@", 1)[1].isdigit()}
+        return (
+            bool(changing)
+            and {name.rsplit("@", 1)[0] for name in changing} <= self._whole_names
+            and not any(c in code(node) for c in "./(")
+        )
 
     def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
         names = sym.variables()
@@ -245,9 +263,17 @@ class Reading:
 
     def _cast_to(self, node: cst.Call, value: cst.BaseExpression, dtype: str, text: str, env: Env) -> Expr:
         arg = self.expression(value, env)
+        if arg.is_number and not arg.dynamic:
+            return arg  # a number takes the type of what it meets
         if arg.is_number:
             return self._leaf(node, env)
         return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)
+
+
+def _says(node: cst.BaseExpression, name: str) -> bool:
+    """Whether a call is written with the name that the function has here."""
+    func = node.func if isinstance(node, cst.Call) else None
+    return func is not None and code(func).rsplit(".", 1)[-1] == name and len(node.args) <= 2  # type: ignore[attr-defined]
 
 
 def _compare(sign: str, left: Expr, right: Expr, node: cst.BaseExpression | None) -> Expr:
