@@ -37,7 +37,7 @@ def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: 
     return result
 
 
-def factory_of(module: ModuleType, name: str) -> Any:
+def factory_of(module: ModuleType | None, name: str) -> Any:
     """What makes kernels under a name; None if there is nothing of that name.
 
     Beside a function of the name that calls a factory and what it gives (all that is left of an eager kernel), the

@@ -56,7 +56,7 @@ def choice(axes: Sequence[Axis]) -> tuple[Axis, Axis] | None:
 
 def is_told(axes: Sequence[Axis] | None) -> bool:
     """True if the tensors tell an extent whatever the other arguments are."""
-    return bool(axes) and (any(axis.when is None for axis in axes) or choice(axes) is not None)
+    return axes is not None and (any(axis.when is None for axis in axes) or choice(axes) is not None)
 
 
 def _bound_once(plan: Plan) -> dict[str, cst.BaseExpression]:
