@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
@@ -122,7 +124,7 @@ def _is_product(job: Job, buffer: Buffer) -> bool:
 
 def _adjacent(body: list[Stmt], first: Stmt, second: Stmt) -> bool:
     """Both stand in one block, the second right behind the first."""
-    for one, two in zip(body, body[1:], strict=False):
+    for one, two in itertools.pairwise(body):
         if one is first and two is second:
             return True
     return any(_adjacent(inner, first, second) for stmt in body for inner in children(stmt))
