@@ -1,9 +1,219 @@
-"""TL11x: loops that the NPU's front end does not know."""
+"""TL119, TL120: loops and scalar statements that the NPU's front end does not know.
+
+Nests of parallel loops are the business of :mod:`tl2npu.passes.gpu.loops_nests`, ``continue`` that of
+:mod:`tl2npu.passes.gpu.loops_continue`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import Env, code, unparenthesised
+from tl2npu.kernel.model import Branch, Loop, Stmt
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.passes.gpu.loops_continue import drop_continues
+from tl2npu.passes.gpu.loops_nests import untangle
+from tl2npu.passes.gpu.statements import Names, expression
+from tl2npu.passes.gpu.types import STRINGS
 from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import walk
+
+_LANGUAGE = "tilelang.language."
+_CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
+_DROPPED = {"unroll": frozenset({"explicit", "unroll_factor"})}
+_ROUNDS = 40
 
 
 def normalise(job: Job) -> None:
     """``T.Serial``, steps, ``unroll_factor``, ``T.vectorized`` and so on become plain ``T.serial`` and ``T.unroll``."""
+    _refuse_jumps(job)
+    drop_continues(job)
+    _plain_calls(job)
+    _plain_assignments(job)
+    _conditional_values(job)
+    _steps(job)
+    untangle(job)
+
+
+def _refuse_jumps(job: Job) -> None:
+    for node in walk(job.located.node.body):
+        if isinstance(node, cst.While):
+            raise Blocked("TL120", node, "how often a `while` runs is not known beforehand")
+        if isinstance(node, cst.Break):
+            raise Blocked("TL120", node, "a loop that is left in the middle")
+
+
+def _plain_calls(job: Job) -> None:
+    """The spelling in lower case, without arguments that only unroll for a GPU, and without a step of 1."""
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Loop) or stmt.call is None or stmt.via:
+            continue
+        func = stmt.call.func
+        name = (job.file.names.resolve(func) or "").removeprefix(_LANGUAGE)
+        plain = _CAPITALS.get(name, name)
+        gone = [
+            arg
+            for arg in stmt.call.args
+            if arg.keyword is not None and arg.keyword.value in _DROPPED.get(plain, frozenset())
+        ]
+        step = _step_argument(stmt.call)
+        if step is not None and all(item.step == const(1) for item in stmt.ranges):
+            gone.append(step)
+        for arg in gone:
+            edits.remove(arg)
+        if plain != name:
+            edits.replace(func, expression(job, f"T.{plain}", func))
+        if gone or plain != name:
+            job.change("TL119", stmt.node, f"`{code(stmt.call)}`: `T.{plain}` without what only a GPU needs")
+    job.apply(edits)
+
+
+def _step_argument(call: cst.Call) -> cst.Arg | None:
+    positional = [arg for arg in call.args if arg.keyword is None]
+    named = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "step"]
+    return next(iter([*named, *positional[2:3]]), None)
+
+
+def _plain_assignments(job: Job) -> None:
+    """``x: T.bfloat16 = e``: types that are no functions on the NPU, and those of Python, cannot annotate there."""
+    edits = Edits(job.file.index)
+    for node in walk(job.located.node.body):
+        if not isinstance(node, cst.AnnAssign) or node.value is None:
+            continue
+        written = node.annotation.annotation
+        name = (job.file.names.resolve(written) or "").removeprefix(_LANGUAGE)
+        if STRINGS.get(name) == name and name != "bfloat16":
+            continue
+        value: cst.BaseExpression = node.value
+        if name in STRINGS:
+            value = expression(job, f'T.cast({code(value)}, "{STRINGS[name]}")', node)
+        elif code(written) not in ("int", "float", "bool"):
+            raise Blocked("TL120", node, f"an annotation `{code(written)}`")
+        edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], value))
+        job.change("TL119", node, f"the annotation `{code(written)}` goes")
+    job.apply(edits)
+
+
+def _conditional_values(job: Job) -> None:
+    """``a if c else b`` with a condition that only the device knows."""
+    for _ in range(_ROUNDS):
+        found = next(_run_time_choices(job), None)
+        if found is None:
+            return
+        edits = Edits(job.file.index)
+        parts = ", ".join(code(part) for part in (found.test, found.body, found.orelse))
+        edits.replace(found, expression(job, f"T.if_then_else({parts})", found))
+        job.change("TL119", found, "`T.if_then_else` for a choice at run time")
+        job.apply(edits)
+
+
+def _run_time_choices(job: Job) -> Iterator[cst.IfExp]:
+    for stmt in job.kernel.walk():
+        if stmt.via or stmt.env is None:
+            continue
+        for part in _own_parts(stmt):
+            for node in walk(part):
+                if isinstance(node, cst.IfExp) and _is_run_time(job, node.test, stmt.env):
+                    yield node
+
+
+def _own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:
+    """The code of a statement without the blocks in it."""
+    if isinstance(stmt.node, cst.For):
+        yield stmt.node.iter
+    elif isinstance(stmt, Branch):
+        yield stmt.cond.node
+    elif not isinstance(stmt.node, cst.BaseCompoundStatement):
+        yield stmt.node
+
+
+def _is_run_time(job: Job, test: cst.BaseExpression, env: Env) -> bool:
+    """The condition depends on a block, a loop variable, a scalar parameter, an element or a dynamic size."""
+    scalar = job.file.evaluator.scalar(test, env)
+    if scalar.loads:
+        return True
+    outside = job.located.env
+    for name in scalar.sym.variables():
+        plain, _, version = name.partition("@")
+        if (version and "." not in version) or plain in job.kernel.scalars or _is_dynamic(job, plain, outside):
+            return True
+    return False
+
+
+def _is_dynamic(job: Job, name: str, env: Env) -> bool:
+    """The name is assigned ``T.symbolic(...)`` somewhere."""
+    if env.lookup(name) is None:
+        return False
+    for statement in job.file.index.statements:
+        if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.Call):
+            resolved = job.file.names.resolve(statement.value.func)
+            targets = [code(target.target) for target in statement.targets]
+            if resolved in (f"{_LANGUAGE}symbolic", f"{_LANGUAGE}dynamic") and name in targets:
+                return True
+    return False
+
+
+def _steps(job: Job) -> None:
+    """``for k in range(a, b, c)`` counts from 0, and ``k`` is worked out from the count."""
+    for _ in range(_ROUNDS):
+        loop = next((s for s in job.kernel.walk() if isinstance(s, Loop) and not s.via and _has_step(s)), None)
+        if loop is None:
+            return
+        _count_from_zero(job, loop)
+
+
+def _has_step(loop: Loop) -> bool:
+    return len(loop.ranges) == 1 and loop.ranges[0].step is not None
+
+
+def _count_from_zero(job: Job, loop: Loop) -> None:
+    node, item = loop.node, loop.ranges[0]
+    assert isinstance(node, cst.For)
+    assert loop.call is not None
+    assert item.step is not None
+    step = _step_argument(loop.call)
+    if step is None or item.stop_node is None or not isinstance(node.body, cst.IndentedBlock):
+        raise Blocked("TL120", node, "the bounds of the loop cannot be read")
+    size = item.step.constant
+    if size == 0:
+        raise Blocked("TL120", node, "a loop whose step is 0")
+    backwards = size is not None and size < 0
+    amount = str(-size) if backwards and size is not None else _closed(step.value)
+    first = item.start_node if item.start_node is not None and not item.start.is_zero else None
+    start = "0" if first is None else code(first)
+    low, high = (code(item.stop_node), start) if backwards else (start, code(item.stop_node))
+    count = _count(item.extent, size, low, high, amount if backwards else unparenthesised(step.value))
+    counter = Names(job).fresh(f"{item.name}_step")
+    product = counter if amount == "1" else f"{counter} * {amount}"
+    value = product if start == "0" and not backwards else f"{start} {'-' if backwards else '+'} {product}"
+    line = cst.parse_statement(f"{item.name} = {value}")
+    others = [
+        arg for arg in loop.call.args if arg.keyword is not None and arg.keyword.value not in ("start", "stop", "step")
+    ]
+    call = loop.call.with_changes(args=[cst.Arg(expression(job, count, node)), *others])
+    body = node.body.with_changes(body=[line, *node.body.body])
+    edits = Edits(job.file.index)
+    edits.replace(node, node.with_changes(target=cst.Name(counter), iter=call, body=body))
+    job.change("TL119", node, f"`{item.name}` goes in steps: the loop counts them")
+    job.apply(edits)
+
+
+def _count(extent: Sym, step: int | None, low: str, high: str, amount: str) -> str:
+    """How many steps there are, as text."""
+    if extent.constant is not None and step is not None:
+        return str(max(0, -(-extent.constant // step)))
+    distance = high if low == "0" else f"{high} - {_operand(low)}"
+    return distance if amount == "1" else f"T.ceildiv({distance}, {amount})"
+
+
+def _operand(text: str) -> str:
+    return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"
+
+
+def _closed(node: cst.BaseExpression) -> str:
+    return code(node) if node.lpar else _operand(code(node))

@@ -1,0 +1,84 @@
+"""TL119, TL120: ``continue`` becomes the ``if`` that it means."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import walk
+
+_OPPOSITE: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
+    cst.Equal: cst.NotEqual,
+    cst.NotEqual: cst.Equal,
+    cst.LessThan: cst.GreaterThanEqual,
+    cst.GreaterThanEqual: cst.LessThan,
+    cst.GreaterThan: cst.LessThanEqual,
+    cst.LessThanEqual: cst.GreaterThan,
+}
+_ROUNDS = 40
+
+
+def drop_continues(job: Job) -> None:
+    """Put what a ``continue`` skips under the opposite condition; raises :class:`Blocked` for other forms."""
+    for _ in range(_ROUNDS):
+        found = next((node for node in walk(job.located.node.body) if isinstance(node, cst.Continue)), None)
+        if found is None:
+            return
+        _drop(job, found)
+
+
+def _drop(job: Job, node: cst.Continue) -> None:
+    index = job.file.index
+    line = index.parent(node)
+    block = index.parent(line) if line is not None else None
+    branch = index.parent(block) if block is not None else None
+    loop = index.parent(branch) if branch is not None else None
+    if (
+        not isinstance(branch, cst.If)
+        or branch.orelse is not None
+        or not isinstance(block, cst.IndentedBlock)
+        or block.body[-1] is not line
+        or not isinstance(line, cst.SimpleStatementLine)
+        or len(line.body) != 1
+        or not isinstance(loop, cst.IndentedBlock)
+        or not isinstance(index.parent(loop), cst.For)
+    ):
+        raise Blocked("TL120", node, "a `continue` that is not the end of an `if` of the loop itself")
+    place = next(i for i, statement in enumerate(loop.body) if statement is branch)
+    rest = loop.body[place + 1 :]
+    before = block.body[:-1]
+    if before and rest:
+        kept = cst.If(branch.test, block.with_changes(body=before), cst.Else(block.with_changes(body=rest)))
+    elif before:
+        kept = branch.with_changes(body=block.with_changes(body=before))
+    elif rest:
+        kept = branch.with_changes(test=negated(branch.test), body=block.with_changes(body=rest))
+    edits = Edits(index)
+    if before or rest:
+        edits.replace(branch, kept.with_changes(leading_lines=branch.leading_lines))
+    else:
+        edits.remove(branch)
+    for statement in rest:
+        edits.remove(statement)
+    job.change("TL119", node, "what `continue` skips stands under an `if`")
+    job.apply(edits)
+
+
+def negated(test: cst.BaseExpression) -> cst.BaseExpression:
+    """The opposite condition; a comparison is turned round."""
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        target = test.comparisons[0]
+        opposite = _OPPOSITE.get(type(target.operator))
+        if opposite is not None:
+            operator = opposite(
+                whitespace_before=target.operator.whitespace_before,  # type: ignore[attr-defined]
+                whitespace_after=target.operator.whitespace_after,  # type: ignore[attr-defined]
+            )
+            return test.with_changes(comparisons=[target.with_changes(operator=operator)])
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return test.expression
+    if not isinstance(test, (cst.Name, cst.Call, cst.Attribute, cst.Subscript)) and not test.lpar:
+        test = test.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.UnaryOperation(cst.Not(), test)
