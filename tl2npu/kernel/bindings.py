@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 import libcst as cst
 
@@ -12,8 +14,20 @@ from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.tree import children
 
 
-def assigned_names(node: cst.CSTNode) -> set[str]:
+def assigned_names(node: cst.CSTNode) -> AbstractSet[str]:
     """Names that a statement binds anywhere inside it (not inside nested functions)."""
+    if isinstance(node, (cst.BaseStatement, cst.BaseSuite)):
+        return _assigned_in_block(node)
+    return _assigned(node)
+
+
+@lru_cache(maxsize=8192)
+def _assigned_in_block(node: cst.CSTNode) -> frozenset[str]:
+    """Remembered by node: edits keep what they do not touch, and every reading of a file asks again."""
+    return frozenset(_assigned(node))
+
+
+def _assigned(node: cst.CSTNode) -> set[str]:
     if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
         return {node.name.value}
     if isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr)):

@@ -18,8 +18,9 @@ _NARROW = re.compile(r"(torch\.)?(float[46]_|tfloat32|tf32|int4\b|uint4\b|float8
 
 def foreign_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
     """Buffers of such a type, each with a message; a type that the callers choose counts if all of them choose one."""
+    made = _factory_calls(job)
     for buffer in job.kernel.buffers.values():
-        found = _types_of(job, buffer)
+        found = _types_of(job, buffer, made)
         wrong = [name for name in found if is_foreign(name)]
         if wrong and len(wrong) == len(found):
             where = "an argument" if buffer.memory is Memory.GM else "a tile"
@@ -31,7 +32,15 @@ def is_foreign(dtype: str) -> bool:
     return bool(_FP8.match(dtype) or _NARROW.match(dtype))
 
 
-def _types_of(job: Job, buffer: Buffer) -> list[str]:
+def _factory_calls(job: Job) -> list[cst.Call]:
+    factory = job.located.factory
+    if factory is None:
+        return []
+    name = factory.node.name.value
+    return [call for call in calls(job.module) if isinstance(call.func, cst.Name) and call.func.value == name]
+
+
+def _types_of(job: Job, buffer: Buffer, made: list[cst.Call]) -> list[str]:
     """The dtype of a buffer; where its factory takes it as a parameter, what the default and the callers give."""
     factory = job.located.factory
     if factory is None or not buffer.dtype.isidentifier():
@@ -40,17 +49,15 @@ def _types_of(job: Job, buffer: Buffer) -> list[str]:
     param = next((item for item in params if item.name.value == buffer.dtype), None)
     if param is None:
         return [buffer.dtype]
-    given = list(_given(job, factory, param))
+    given = list(_given(made, factory, param))
     if param.default is not None:
         given.append(param.default)
     return [_text(job, value) for value in given]
 
 
-def _given(job: Job, factory: Factory, param: cst.Param) -> Iterator[cst.BaseExpression]:
+def _given(made: list[cst.Call], factory: Factory, param: cst.Param) -> Iterator[cst.BaseExpression]:
     names = [item.name.value for item in (*factory.node.params.posonly_params, *factory.node.params.params)]
-    for call in calls(job.module):
-        if not (isinstance(call.func, cst.Name) and call.func.value == factory.node.name.value):
-            continue
+    for call in made:
         position = 0
         for arg in call.args:
             if arg.keyword is not None:
