@@ -18,11 +18,11 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
-from tl2npu.passes.gpu import grid, unsupported
+from tl2npu.passes.gpu import grid, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, refuse_unreadable, traits
-from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
+from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
@@ -72,16 +72,19 @@ def migrate_text(
     while True:
         done = _migrated(original, options, suppressions, leave, eager)
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
-        if not refused:
+        torn = _torn(original, done, leave)
+        if not refused and not torn:
             break
         eager |= refused  # and once more, with their text and their calls as they were
+        leave = {**leave, **torn}
     kernels = sorted([*done.kernels, *(kernel for kernel, _ in eager.values())], key=lambda kernel: kernel.line)
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes)]
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += _unused(suppressions)
     new = text
     if done.module is not original.module:
-        new = relayout(text, done.module.code, path)
+        module = tensor_layouts.without_unused(original, done.module)
+        new = relayout(text, module.code, path)
         ast.parse(new)
     return FileResult(
         path,
@@ -92,6 +95,21 @@ def migrate_text(
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
     )
+
+
+def _torn(
+    original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]
+) -> dict[int, Sequence[Diagnostic]]:
+    """Kernels that lost the layout of a tensor which another kernel keeps."""
+    by_disposition: dict[bool, set[int]] = {True: set(), False: set()}
+    for kernel in done.kernels:
+        by_disposition[kernel.disposition == "migrated"].add(kernel.line)
+    by_disposition[False] |= done.refused_eager.keys()
+    found = tensor_layouts.torn(original, by_disposition[True], by_disposition[False])
+    text = "the kernel that shares its tensor layout `{}` stays as it is"
+    return {
+        line: [_finding("TL116", line, text.format(name))] for line, name in found.items() if line not in leave
+    }
 
 
 def _partial(text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
@@ -236,7 +254,8 @@ def _best_form(
     better = missed[: attempts.index(reached)]
     for attempt in better:
         if attempt.blocked is not None:
-            job.notes.append(replace(attempt.blocked, severity="warning"))
+            level: Severity = "info" if kind.style == "gpu" else "warning"
+            job.notes.append(replace(attempt.blocked, severity=level))
     _offer_one_thread(start, kind, suppressions, job, reached)
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"
@@ -286,7 +305,13 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         *unproved_evenness(subject, job.split, job.known_even, job.must_be_even, job.overlapping),
     ):
         found = diagnostic(
-            start.original, finding.code, finding.node, finding.message, start.kernel_name, finding.severity
+            start.original,
+            finding.code,
+            finding.node,
+            finding.message,
+            start.kernel_name,
+            finding.severity,
+            job.file.index,
         )
         if suppressions.covers(found.line, found.code):
             continue

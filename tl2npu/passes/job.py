@@ -138,15 +138,24 @@ def line_of(index: Index, node: cst.CSTNode) -> int | None:
 
 
 def diagnostic(
-    index: Index, code: str, node: cst.CSTNode, message: str, kernel: str | None, severity: Severity | None = None
+    index: Index,
+    code: str,
+    node: cst.CSTNode,
+    message: str,
+    kernel: str | None,
+    severity: Severity | None = None,
+    now: Index | None = None,
 ) -> Diagnostic:
-    """A diagnostic of a rule at a node."""
+    """A diagnostic of a rule at a node; at a node that a pass made, of the tree ``now``, at what stands around it."""
     rule = CODES[code]
+    line = line_of(index, node)
+    if line is None and now is not None and node in now:
+        line = next((found for above in now.ancestors(node) if (found := line_of(index, above)) is not None), None)
     return Diagnostic(
         code=code,
         name=rule.name,
         severity=severity or rule.severity,
-        line=line_of(index, node) or 1,
+        line=line or 1,
         message=message,
         help=rule.remedy,
         kernel=kernel,

@@ -14,6 +14,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Copy, Loop, Memory, Op, Opaque, Stmt, Sync
 from tl2npu.passes.gpu.hints_leftovers import drop_leftovers, remove_statements
+from tl2npu.passes.gpu.tensor_layouts import is_shared
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
@@ -91,7 +92,11 @@ def _refuse_global_layout(job: Job, stmt: Op | Sync) -> None:
         buffer = None if stmt.env is None else job.file.evaluator.buffer(element.key, stmt.env)
         if buffer is None:
             raise Blocked("TL116", element, f"`{code(element.key)}` is no buffer of the kernel")
-        if buffer.memory is Memory.GM:
+        if buffer.memory is Memory.GM and is_shared(job.original, job.def_line):
+            text = f"the layout of `{buffer.name}` goes in every kernel of this file; host code must not look into it"
+            job.note("TL129", element, text, "warning")
+            job.change("TL129", element, f"the layout of `{buffer.name}` goes")
+        elif buffer.memory is Memory.GM:
             text = f"`{buffer.name}` is a global tensor: its layout is seen by host code and by other kernels"
             raise Blocked("TL116", element, text)
 

@@ -133,12 +133,14 @@ def homes(found: dict[Buffer, Uses], routed: frozenset[str]) -> dict[Buffer, Hom
         changed = False
         for buffer, use in found.items():
             own = result[buffer]
-            if not own.ub and _needs_ub(buffer, use, own, result):
+            if not own.ub and _needs_ub(buffer, use, own, result, found):
                 own.ub = changed = True
     return result
 
 
-def _needs_ub(buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes]) -> bool:
+def _needs_ub(
+    buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes], found: dict[Buffer, Uses]
+) -> bool:
     if not own.l1 and not own.l0c:
         return True
     if own.l0c:
@@ -150,6 +152,9 @@ def _needs_ub(buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes]
         source = result[copy.src.buffer]
         if (source.l0c and not source.ub) or copy.src.buffer.dtype != buffer.dtype:
             return True
+        to_l1 = [other for other in found[copy.src.buffer].copied_out if not result[other.dst.buffer].ub]
+        if source.l1 or len(to_l1) > 1:
+            return True  # a tile is handed over to the cube core once only
     return False
 
 
