@@ -38,11 +38,12 @@ def rewrite(job: Job) -> None:
     kernel = job.kernel
     found = list(nests(kernel))
     folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest))])
+    constants = scales.constants(job)
     temporaries, writer = Temporaries(job), Writer(job)
     first: Nest | None = None
     for nest in found:
         reading = Reading(job, nest)
-        lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded)))
+        lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
         lowering.lower(items(nest, reading))
         if writer.nest(nest, lowering.steps):
             first = first or nest

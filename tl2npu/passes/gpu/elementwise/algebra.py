@@ -7,6 +7,7 @@ instruction by others.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import libcst as cst
 
@@ -33,12 +34,12 @@ _CLOSE = 1e-6
 class Algebra:
     """Rewrites expressions; ``folded`` are the names whose definition loses its factor log2(e).
 
-    ``scaled`` collects the names that a factor was put to, ``bare`` those that stayed as they were in an exponent.
-    ``seen`` holds the codes of what was rewritten.
+    ``constants`` are the values of names that stand for a plain number. ``seen`` holds the codes of what was rewritten.
     """
 
-    def __init__(self, folded: frozenset[str] = frozenset()) -> None:
+    def __init__(self, folded: frozenset[str] = frozenset(), constants: Mapping[str, float] | None = None) -> None:
         self.folded = folded
+        self.constants = constants or {}
         self.seen: set[str] = set()
 
     def simplify(self, expr: Expr) -> Expr:
@@ -163,8 +164,15 @@ class Algebra:
             if together is not None:
                 return self._absorbed(together, factor)
             parts = [self._absorbed(arg, factor) for arg in expr.args]
-            if parts[0] is not None and parts[1] is not None:
-                return binary(expr.name, parts[0], parts[1])
+            if parts[0] is None and parts[1] is None:
+                return None
+            whole = [
+                binary("*", arg, number(_short(factor))) if part is None else part
+                for part, arg in zip(parts, expr.args, strict=True)
+            ]
+            found = binary(expr.name, whole[0], whole[1])
+            if None not in parts or _size(found) <= _size(expr):
+                return found
         return None
 
     def _scaled(self, value: Expr, factor: float) -> Expr:
@@ -174,10 +182,16 @@ class Algebra:
             return number(float(whole) if abs(product - whole) < _CLOSE * abs(product) else _short(product))
         if value.text in self.folded and factor == LN_2:
             return value
+        if abs(self.constants.get(value.text, 0.0) * factor - 1.0) < _CLOSE:
+            return number("1.0")
         rest = without_factor(value.text, 1.0 / factor) if factor > 0 else None
         if rest is not None:
             return number(rest, dynamic=value.dynamic)
         return number(f"{show(value, 20)} * {_short(factor)}", dynamic=value.dynamic)
+
+
+def _size(expr: Expr) -> int:
+    return sum(part.kind == "binary" for part in expr.walk())
 
 
 def _products(expr: Expr) -> list[tuple[Expr, Expr]]:

@@ -40,7 +40,7 @@ def index_vector(lowering: Lowering, value: Expr, dtype: str) -> Expr:
 
 
 def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
-    """The name of a tile of numbers: column - row (``sign`` ``-``), column + row (``+``), column (``c``), row (``r``)."""
+    """The name of a tile of column - row (``sign`` ``-``), column + row (``+``), column (``c``) or row (``r``)."""
     rows, columns = extents
     key = ("tile", rows, columns, sign)
     if key in temporaries.shared:

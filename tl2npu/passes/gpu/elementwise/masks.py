@@ -113,6 +113,7 @@ class _Select:
         self.lowering = lowering
         self.place = place
         self.rest = rest
+        self.is_free = False
 
     def all(self, condition: Expr, yes: Expr, no: Expr) -> None:
         """Select into the place."""
@@ -120,6 +121,8 @@ class _Select:
         first = self.operand(yes, self.rest | no.buffers | read)
         held = frozenset() if isinstance(first, Expr) else frozenset({first})
         second = self.operand(no, self.rest | held | read)
+        numbers = isinstance(first, Expr) and isinstance(second, Expr)
+        self.is_free = numbers and condition.kind == "compare" and self.place.name not in self.rest
         self.choose(condition, first, second, self.place.name)
 
     def operand(self, value: Expr, rest: frozenset[str]) -> Expr | str:
@@ -234,6 +237,10 @@ class _Select:
         kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
         extents = self.lowering.nest.extents
         assert len(extents) == 2
+        if kind in ("c", "r") and self.is_free and self.place.dtype == "float32":
+            index = (columns or rows)[0][1]  # the vector is spread in the destination, which is written anyway
+            self.lowering.materialise(index, self.place, self.rest)
+            return _Leaf(self.place.name, sign, _bound(fixed), True)
         tile = indices.tile(self.lowering.temporaries, extents, kind)
         return _Leaf(tile, sign, _bound(fixed), True)
 

@@ -16,7 +16,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.gpu.elementwise.algebra import Algebra, without_factor
 from tl2npu.passes.gpu.elementwise.body import Item, Put
-from tl2npu.passes.gpu.elementwise.tree import Expr
+from tl2npu.passes.gpu.elementwise.tree import Expr, literal
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, walk
@@ -43,6 +43,32 @@ def foldable(job: Job, items: Iterable[Item]) -> dict[str, cst.Assign]:
         for name, node in defined.items()
         if used[name] and name not in spoilt and total[name] == used[name] + 1
     }
+
+
+def constants(job: Job) -> dict[str, float]:
+    """Names that stand for one plain number: ``log2e = 1.44269504``."""
+    found: dict[str, list[float | None]] = {}
+    for node in walk(job.module):
+        if isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
+            found.setdefault(node.targets[0].target.value, []).append(literal(code(node.value)))
+        elif isinstance(node, cst.Param):
+            found.setdefault(node.name.value, []).append(None)
+        elif isinstance(node, (cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.With, cst.NamedExpr)):
+            for name in _bound(node):
+                found.setdefault(name, []).append(None)
+    return {name: values[0] for name, values in found.items() if len(values) == 1 and values[0] is not None}
+
+
+def _bound(node: cst.CSTNode) -> Iterator[str]:
+    """Names that a statement binds to something else than one expression."""
+    targets: list[cst.CSTNode] = []
+    if isinstance(node, cst.Assign):
+        targets += [target.target for target in node.targets]
+    elif isinstance(node, cst.With):
+        targets += [item.asname.name for item in node.items if item.asname is not None]
+    else:
+        targets.append(node.target)  # type: ignore[attr-defined]
+    return (name.value for target in targets for name in names_in(target))
 
 
 def fold(job: Job, edits: Edits, chosen: dict[str, cst.Assign]) -> None:
