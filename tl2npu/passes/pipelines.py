@@ -36,6 +36,7 @@ from tl2npu.passes import (
 from tl2npu.passes.gpu import allocations as gpu_allocations
 from tl2npu.passes.gpu import (
     atomics,
+    conversions,
     element_copies,
     elementwise,
     fills,
@@ -191,11 +192,13 @@ def gpu_form(job: Job, threads: int) -> None:
     element_copies.to_copies(job)
     atomics.to_tile(job)
     homes.assign(job)
+    element_copies.convert_stores(job)
     fills.rewrite(job)
     reductions.rewrite(job)
     elementwise.rewrite(job)
     pipelined.limit(job)
     grid.fold(job, threads)
+    conversions.stage(job)
     gpu_allocations.finish(job)
     jit.retarget(job)
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
