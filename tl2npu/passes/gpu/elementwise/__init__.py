@@ -8,7 +8,7 @@ element where that is right, and is refused where it is not.
 
 from __future__ import annotations
 
-from tl2npu.passes.gpu.elementwise import scales
+from tl2npu.passes.gpu.elementwise import scales, truths
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import items
 from tl2npu.passes.gpu.elementwise.lowering import Lowering
@@ -35,6 +35,7 @@ _MESSAGES = {
 
 def rewrite(job: Job) -> None:
     """Rewrite all nests of a kernel; raises :class:`Blocked` for what has no form on the vector core."""
+    truths.retype(job)
     kernel = job.kernel
     found = list(nests(kernel))
     folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest))])

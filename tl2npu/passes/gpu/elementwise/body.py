@@ -18,6 +18,7 @@ from tl2npu.passes.gpu.elementwise.element_types import promoted
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined, sign_of
+from tl2npu.passes.gpu.elementwise.truths import as_numbers, as_truth
 from tl2npu.source.tree import names_in
 
 
@@ -87,6 +88,8 @@ class _Body:
         if stmt.augmented and isinstance(stmt.node, cst.AugAssign):
             sign = _augmented(stmt.node.operator)
             value = _combined(sign, target, value)
+        if value.kind in ("compare", "logic"):
+            value = as_numbers(value)
         if condition is not None:
             value, sign = _choice(condition, value, target), ""
         yield Put(stmt, target, value, sign)
@@ -131,7 +134,7 @@ class _Body:
         return False
 
     def branch(self, stmt: Branch, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
-        found = self.reading.expression(stmt.cond.node, stmt.env or Env())
+        found = as_truth(self.reading.expression(stmt.cond.node, stmt.env or Env()))
         if not found.axes:
             then, orelse = (tuple(self.read(part, condition)) for part in (stmt.then, stmt.orelse))
             yield When(stmt, found, then, orelse)

@@ -214,11 +214,12 @@ class _Select:
         if element_types.is_integer(dtype):
             left, right = (self.lowering.unified(side, "float32") for side in (left, right))
             dtype = "float32"
-        kept = self.rest | {self.place.name} | right.buffers
-        tile = self.lowering.tile_operand(left, None, kept)
+        free = self.is_free and self.place.dtype == dtype
+        kept = self.rest | right.buffers | (frozenset() if free else {self.place.name})
+        tile = self.lowering.tile_operand(left, self.place if free else None, kept)
         if right.kind == "number":
             return _Leaf(tile, sign, self.lowering.scalar(right, dtype), False)
-        return _Leaf(tile, sign, self.lowering.tile_operand(right, None, kept | {tile}), False)
+        return _Leaf(tile, sign, self.lowering.tile_operand(right, None, kept | {tile, self.place.name}), False)
 
     def of_indices(self, sign: str, left: Expr, right: Expr) -> _Leaf:
         terms = [*_terms(left, 1), *_terms(right, -1)]

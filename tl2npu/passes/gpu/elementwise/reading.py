@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Loop, Memory, Operand
 from tl2npu.kernel.symbolic import Sym, var
-from tl2npu.passes.gpu.elementwise import element_types, functions
+from tl2npu.passes.gpu.elementwise import element_types, functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, sign_of, with_args
 from tl2npu.passes.job import Job
@@ -156,7 +156,7 @@ class Reading:
     def _binary(self, node: cst.BinaryOperation, env: Env) -> Expr:
         sign = sign_of(node.operator)
         left, right = self.expression(node.left, env), self.expression(node.right, env)
-        if left.kind in ("compare", "logic") and right.kind in ("compare", "logic") and sign in ("&", "|"):
+        if sign in ("&", "|") and {left.kind, right.kind} & {"compare", "logic"}:
             return self._logic(node, "and" if sign == "&" else "or", left, right)
         if left.is_number and right.is_number:
             return self._leaf(node, env) if not self._uses_local(node) else self._number(node, sign, left, right)
@@ -176,7 +176,7 @@ class Reading:
     def _unary(self, node: cst.UnaryOperation, env: Env) -> Expr:
         arg = self.expression(node.expression, env)
         if isinstance(node.operator, cst.Not):
-            return Expr("logic", "not", (arg,), "bool", node, axes=arg.axes, dynamic=arg.dynamic)
+            return self._logic(node, "not", arg)
         if arg.is_number and not self._uses_local(node):
             return self._leaf(node, env)
         if isinstance(node.operator, cst.Plus):
@@ -200,11 +200,15 @@ class Reading:
         return found[0] if len(found) == 1 else self._logic(node, "and", *found)
 
     def _logic(self, node: cst.BaseExpression, sign: str, *parts: Expr) -> Expr:
-        plain = node if isinstance(node, (cst.BooleanOperation, cst.Comparison)) else None
+        plain = node if isinstance(node, (cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)) else None
+        if any(part.node is None for part in parts):
+            plain = None
+        parts = tuple(truths.as_truth(part) for part in parts)
         dynamic = any(part.dynamic for part in parts)
         return Expr("logic", sign, parts, "bool", plain, axes=joined(*parts), dynamic=dynamic)
 
     def _select(self, node: cst.BaseExpression, condition: Expr, yes: Expr, no: Expr) -> Expr:
+        condition = truths.as_truth(condition)
         dtype = element_types.promoted(yes.dtype, no.dtype)
         return Expr("select", "", (condition, yes, no), dtype, node, axes=joined(condition, yes, no))
 
@@ -232,9 +236,9 @@ class Reading:
         if short in functions.COMPARISONS and len(args) == 2:
             return _compare(functions.COMPARISONS[short], args[0], args[1], None)
         if short in functions.CONNECTIVES and len(args) > 1:
-            return Expr("logic", functions.CONNECTIVES[short], tuple(args), "bool", axes=joined(*args))
+            return self._logic(node, functions.CONNECTIVES[short], *args)
         if short == "Not" and len(args) == 1:
-            return Expr("logic", "not", tuple(args), "bool", axes=args[0].axes)
+            return self._logic(node, "not", args[0])
         everything_stays = all(arg.is_number for arg in args)
         if everything_stays and not (short in functions.MATH and any(arg.dynamic for arg in args)):
             return self._leaf(node, env)

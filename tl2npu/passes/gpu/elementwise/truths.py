@@ -1,0 +1,65 @@
+"""Tiles of truth values: the vector core has none, so they hold 1.0 and 0.0."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.model import Alloc, Buffer, Kernel, Loop, Memory, walk, walk_with_parents
+from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.elementwise.tree import Expr, number
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+DTYPE = "float32"
+
+
+def truth_tiles(kernel: Kernel) -> frozenset[Buffer]:
+    """The tiles of booleans that nothing but the elements of ``T.Parallel`` bodies touches."""
+    found = {
+        stmt.buffer
+        for stmt in walk(kernel.body)
+        if isinstance(stmt, Alloc) and stmt.buffer.memory is not Memory.VAR and _is_bool(stmt.buffer)
+    }
+    for stmt, parents in walk_with_parents(kernel.body):
+        inside = any(isinstance(parent, Loop) and parent.kind == "parallel" for parent in parents)
+        for access in accesses(stmt):
+            if not (access.element and inside):
+                found.discard(access.operand.buffer)
+    return frozenset(found)
+
+
+def _is_bool(buffer: Buffer) -> bool:
+    return element_types.plain(buffer.dtype) == "bool"
+
+
+def as_numbers(value: Expr) -> Expr:
+    """A truth value as 1.0 or 0.0."""
+    return Expr("select", "", (value, number("1.0"), number("0.0")), DTYPE, axes=value.axes)
+
+
+def as_truth(value: Expr) -> Expr:
+    """An element of a tile as a condition."""
+    if value.kind not in ("load", "cast", "binary"):
+        return value
+    return Expr("compare", "!=", (value, number("0.0" if value.dtype == DTYPE else "0")), "bool", axes=value.axes)
+
+
+def retype(job: Job) -> None:
+    """Allocate the tiles with the type of numbers."""
+    edits = Edits(job.file.index)
+    for buffer in truth_tiles(job.kernel):
+        node = _dtype_argument(buffer)
+        if node is not None:
+            edits.replace(node, cst.SimpleString(f'"{DTYPE}"'))
+            job.change("TL145", buffer.statement or buffer.node, "a tile of truth values holds 1.0 and 0.0")
+    job.apply(edits)
+
+
+def _dtype_argument(buffer: Buffer) -> cst.BaseExpression | None:
+    call = buffer.node
+    if not isinstance(call, cst.Call):
+        return None
+    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "dtype"]
+    positional = [arg.value for arg in call.args if arg.keyword is None]
+    return named[0] if named else positional[1] if len(positional) > 1 else None
