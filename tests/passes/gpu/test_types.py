@@ -101,6 +101,12 @@ def test_other_spellings() -> None:
     assert after(to_strings, text) == expected
 
 
+def test_star_import_of_another_module() -> None:
+    head = "import tilelang\nimport tilelang.language as T\nfrom tilelang.autotuner import *\n\n\n"
+    text = gpu_file("A: T.Tensor((64,), dtype)", "pass", factory="dtype = T.float16", head=head)
+    assert after(to_strings, text) == text.replace("dtype = T.float16", 'dtype = "float16"')
+
+
 def test_another_kernel_of_the_factory_stays() -> None:
     text = gpu_file("A: T.Tensor((64,), T.float16)", "pass")
     other = "    @T.prim_func\n    def other(B: T.Tensor((64,), T.float16)):\n        with T.Kernel(1) as bx:\n            pass\n\n"

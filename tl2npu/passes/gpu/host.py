@@ -1,9 +1,164 @@
-"""TL12x: host code of the same file."""
+"""TL124, TL125: host code of a file whose kernels all run on the NPU now."""
 
 from __future__ import annotations
 
-from tl2npu.passes.job import Job
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factory import is_prim_func
+from tl2npu.passes.gpu.host_imports import add_import, without_unused
+from tl2npu.passes.gpu.host_torch import SAME_IN_NPU, device_text, is_device, joined_device
+from tl2npu.passes.gpu.types import TypeNames, rewrite
+from tl2npu.source.edits import Edits
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import children
+
+_CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
+_BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
+_GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
 
 
-def retarget(job: Job) -> None:
-    """Devices, profilers and the like."""
+@dataclass(eq=False)
+class Host:
+    """The module with its host code for the NPU; ``changes`` and ``left`` hold nodes with what is said of them."""
+
+    module: cst.Module
+    changes: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+    left: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+
+
+def retarget(original: cst.Module, module: cst.Module) -> Host:
+    """Devices, profilers and the like; ``original`` tells which imports had a use before the migration."""
+    host = Host(module)
+    for step in (_types, _devices, _cores):
+        index = Index.of(host.module)
+        edits = Edits(index)
+        step(host, index, Names(index), edits)
+        host.module = edits.apply(host.module)
+    host.module, gone = without_unused(original, host.module)
+    host.changes += [(node, f"the import of `{name}` has no use any more") for node, name in gone]
+    _note_rest(host)
+    return host
+
+
+def uses_gpu(module: cst.Module) -> cst.CSTNode | None:
+    """The first thing in the host code that needs a GPU."""
+    host = Host(module)
+    index = Index.of(module)
+    _devices(host, index, Names(index), Edits(index))
+    return next((node for node, _ in host.changes), None)
+
+
+def host_nodes(index: Index, names: Names) -> Iterator[cst.CSTNode]:
+    """Every node outside of prim_funcs."""
+    stack: list[cst.CSTNode] = [index.module]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.FunctionDef) and is_prim_func(node, names):
+            continue
+        yield node
+        stack += reversed(children(node))
+
+
+def _types(host: Host, index: Index, names: Names, edits: Edits) -> None:
+    found = list(host_nodes(index, names))
+    dtypes = TypeNames(names, index, found)
+    for node, new in rewrite(edits, dtypes, found, refuse=False):
+        host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
+
+
+def _devices(host: Host, index: Index, names: Names, edits: Edits) -> None:
+    done: set[int] = set()
+
+    def replace(node: cst.CSTNode, new: cst.CSTNode) -> None:
+        edits.replace(node, new)
+        done.add(id(node))
+        host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
+
+    for node in host_nodes(index, names):
+        if any(id(above) in done for above in index.ancestors(node)):
+            continue
+        if isinstance(node, cst.Attribute):
+            _attribute(index, names, node, replace)
+        elif isinstance(node, cst.SimpleString) and is_device(index, node):
+            replace(node, device_text(node))
+        elif isinstance(node, cst.FormattedString) and is_device(index, node):
+            replace(node, joined_device(node))
+        elif isinstance(node, cst.Call):
+            for arg in _bench_arguments(node):
+                edits.remove(arg)
+                host.changes.append((arg, f"`{_short(arg.value)}` times with a tool of the GPU"))
+        elif isinstance(node, cst.Decorator) and _is_gpu_mark(names, node):
+            edits.remove(node)
+            host.changes.append((node, f"`{_short(node.decorator)}` asks for a GPU"))
+
+
+def _attribute(
+    index: Index, names: Names, node: cst.Attribute, replace: Callable[[cst.CSTNode, cst.CSTNode], None]
+) -> None:
+    parent = index.parent(node)
+    if node.attr.value == "cuda" and isinstance(parent, cst.Call) and parent.func is node:
+        if names.resolve(node) is None or not (names.resolve(node) or "").startswith("torch."):
+            replace(node.attr, cst.Name("npu"))
+        return
+    if names.resolve(node.value) == "torch.cuda" and node.attr.value in SAME_IN_NPU:
+        assert isinstance(node.value, cst.Attribute)
+        replace(node.value.attr, cst.Name("npu"))
+    if node.attr.value == "CUDAGraph" and names.resolve(node.value) == "torch.cuda":
+        assert isinstance(node.value, cst.Attribute)
+        replace(node.value.attr, cst.Name("npu"))
+        replace(node.attr, cst.Name("NPUGraph"))
+
+
+def _bench_arguments(call: cst.Call) -> Iterator[cst.Arg]:
+    func = call.func
+    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    if name == "do_bench":
+        yield from (arg for arg in call.args if arg.keyword is not None and arg.keyword.value in _BENCH_ARGUMENTS)
+
+
+def _is_gpu_mark(names: Names, node: cst.Decorator) -> bool:
+    func = node.decorator.func if isinstance(node.decorator, cst.Call) else node.decorator
+    resolved = names.resolve(func) or ""
+    return resolved.startswith("tilelang.testing.") and resolved.rsplit(".", 1)[-1].startswith(_GPU_MARKS)
+
+
+def _cores(host: Host, index: Index, names: Names, edits: Edits) -> None:
+    """As many blocks as there are cores: streaming multiprocessors become cube cores."""
+    for node in host_nodes(index, names):
+        if isinstance(node, cst.Call):
+            resolved = names.resolve(node.func) or ""
+            if resolved.startswith("tilelang.") and resolved.endswith(".get_num_sms"):
+                torch = names.spell("torch", at=node)
+                if torch is None:
+                    add_import(index, edits, "import torch")
+                edits.replace(node, cst.parse_expression(_CORES.replace("torch", torch or "torch")))
+                host.changes.append((node, f"`{_short(node)}`: the cube cores of the NPU"))
+        elif isinstance(node, cst.Attribute) and node.attr.value == "multi_processor_count":
+            edits.replace(node.attr, cst.Name("cube_core_num"))
+            host.changes.append((node, "`multi_processor_count`: the cube cores of the NPU"))
+
+
+def _note_rest(host: Host) -> None:
+    """What still names a GPU, one note for each place."""
+    index = Index.of(host.module)
+    names = Names(index)
+    seen: set[int] = set()
+    for node in host_nodes(index, names):
+        if not isinstance(node, cst.Attribute) or id(node) in seen:
+            continue
+        resolved = names.resolve(node) or ""
+        if resolved.startswith(("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA")):
+            inner: cst.BaseExpression = node
+            while isinstance(inner, cst.Attribute):
+                seen.add(id(inner))
+                inner = inner.value
+            host.left.append((node, f"`{_short(node)}` is about a GPU, and has no counterpart here"))
+
+
+def _short(node: cst.CSTNode) -> str:
+    return " ".join(code(node).split())

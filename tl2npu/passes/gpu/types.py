@@ -13,6 +13,7 @@ from types import MappingProxyType
 import libcst as cst
 
 from tl2npu.dialects import ascend
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel
@@ -109,6 +110,13 @@ class TypeNames:
     variables: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.imported = {
+            (alias.asname.name.value if alias.asname else alias.name.value)  # type: ignore[union-attr]
+            for item in self.index.statements
+            if isinstance(item, cst.ImportFrom) and not isinstance(item.names, cst.ImportStar)
+            for alias in item.names
+        }
+        self.assigned = {name for item in self.index.statements for name in assigned_names(item)}
         for node in self.around:
             if isinstance(node, cst.Param):
                 annotated = node.annotation is not None and self.is_type_class(node.annotation.annotation)
@@ -131,14 +139,9 @@ class TypeNames:
         return name if name in STRINGS or name.startswith(ELSEWHERE_ONLY) else None
 
     def _imported(self, name: str) -> bool:
-        if self.names.star:
+        if name in self.imported:
             return True
-        return any(
-            isinstance(item, cst.ImportFrom)
-            and not isinstance(item.names, cst.ImportStar)
-            and any(name == (a.asname.name.value if a.asname else a.name.value) for a in item.names)  # type: ignore[union-attr]
-            for item in self.index.statements
-        )
+        return self.names.star[-1:] == ("tilelang.language",) and name not in self.assigned
 
     def is_type(self, node: cst.BaseExpression) -> bool:
         """The expression is certainly a dtype object."""
@@ -160,16 +163,24 @@ def rewrite(
     dtypes: TypeNames,
     around: Iterable[cst.CSTNode],
     buffers: Mapping[str, cst.BaseExpression] = MappingProxyType({}),
+    *,
+    refuse: bool = True,
 ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
     """Edit every use of a dtype object among the nodes; (old, new) of each.
 
-    ``buffers``: buffer -> how its dtype is written, for ``acc.dtype``.
+    ``buffers``: buffer -> how its dtype is written, for ``acc.dtype``. With ``refuse`` a type that the NPU does not
+    have raises :class:`Blocked`; else its name becomes a string like any other.
     """
-    rewriter = _Rewriter(dtypes, buffers)
+    rewriter = _Rewriter(dtypes, buffers, refuse)
     for node in around:
         if not isinstance(node, cst.BaseExpression) or rewriter.covered(node):
             continue
-        new = rewriter.new(node)
+        try:
+            new = rewriter.new(node)
+        except Blocked:
+            if refuse:
+                raise
+            continue
         if new is None:
             continue
         rewriter.done.add(id(node))
@@ -182,8 +193,8 @@ def rewrite(
 
 
 class _Rewriter:
-    def __init__(self, dtypes: TypeNames, buffers: Mapping[str, cst.BaseExpression]) -> None:
-        self.dtypes, self.buffers = dtypes, buffers
+    def __init__(self, dtypes: TypeNames, buffers: Mapping[str, cst.BaseExpression], refuse: bool) -> None:
+        self.dtypes, self.buffers, self.refuse = dtypes, buffers, refuse
         self.index = dtypes.index
         self.done: set[int] = set()
 
@@ -213,7 +224,8 @@ class _Rewriter:
     def _string(self, name: str, node: cst.BaseExpression) -> cst.BaseExpression:
         if name in STRINGS:
             return cst.SimpleString(f'"{STRINGS[name]}"')
-        if any(isinstance(above, cst.Comparison) for above in self.index.ancestors(node)):
+        compared = any(isinstance(above, cst.Comparison) for above in self.index.ancestors(node))
+        if compared or not self.refuse:
             return cst.SimpleString(f'"{name}"')  # a question, not a use
         raise Blocked("TL112", node, f"`{code(node)}`: the cores of A2 and A3 have no such type")
 

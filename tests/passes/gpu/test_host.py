@@ -1,0 +1,153 @@
+"""Host code of a file whose kernels all run on the NPU now."""
+
+from __future__ import annotations
+
+import textwrap
+
+import libcst as cst
+import pytest
+
+from tests.passes.gpu.support import gpu_file, result_of
+from tl2npu.passes.gpu.host import retarget
+
+BODY = """
+a = T.alloc_shared((64, 64), "float32")
+T.copy(A, a)
+for i, j in T.Parallel(64, 64):
+    a[i, j] = a[i, j] + a[i, j]
+T.copy(a, B)
+"""
+KERNEL = gpu_file("A: T.Tensor((64, 64), 'float32'), B: T.Tensor((64, 64), 'float32')", BODY)
+REFUSED = KERNEL.replace("def factory", "def other").replace("T.copy(a, B)", "while bx < 0:\n                pass")
+
+
+def host(text: str) -> str:
+    """Host code alone, with the imports of a kernel file."""
+    module = cst.parse_module(textwrap.dedent(text))
+    return retarget(module, module).module.code
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x = x.cuda()", "x = x.npu()"),
+        ("x = torch.randn(4).cuda(1).half()", "x = torch.randn(4).npu(1).half()"),
+        ("x = torch.randn(4, device='cuda', dtype=d)", "x = torch.randn(4, device='npu', dtype=d)"),
+        ('x = torch.zeros(4, device="cuda:1")', 'x = torch.zeros(4, device="npu:1")'),
+        ('x = torch.zeros(4, device=f"cuda:{rank}")', 'x = torch.zeros(4, device=f"npu:{rank}")'),
+        ("x = x.to('cuda')", "x = x.to('npu')"),
+        ('d = torch.device("cuda:0")', 'd = torch.device("npu:0")'),
+        ('device = "cuda" if n else "cpu"', 'device = "npu" if n else "cpu"'),
+        ('def f(n, device="cuda"):\n    pass', 'def f(n, device="npu"):\n    pass'),
+        ('assert x.device.type == "cuda"', 'assert x.device.type == "npu"'),
+        ("torch.cuda.synchronize()", "torch.npu.synchronize()"),
+        ("e = torch.cuda.Event(enable_timing=True)", "e = torch.npu.Event(enable_timing=True)"),
+        ("g = torch.cuda.CUDAGraph()", "g = torch.npu.NPUGraph()"),
+        ('torch.set_default_device("cuda")', 'torch.set_default_device("npu")'),
+        ('p.add_argument("--device", default="cuda")', 'p.add_argument("--device", default="npu")'),
+        (
+            't = kernel.get_profiler().do_bench(warmup=5, backend="cupti")',
+            "t = kernel.get_profiler().do_bench(warmup=5)",
+        ),
+        ("f(64, T.float16, dtype=T.bfloat16)", 'f(64, "float16", dtype="bfloat16")'),
+        ("y = T.float16.as_torch()", "y = torch.float16"),
+        ("d = T.dtype(x.dtype)\nf(d)", 'd = str(x.dtype).removeprefix("torch.")\nf(d)'),
+        (
+            "n = torch.cuda.get_device_properties(0).multi_processor_count",
+            "n = torch.npu.get_device_properties(0).cube_core_num",
+        ),
+        ("backend = 'cuda'", "backend = 'cuda'"),
+        ("print('cuda')", "print('cuda')"),
+        (
+            "torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-2)",
+            "torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-2)",
+        ),
+    ],
+)
+def test_host_code(old: str, new: str) -> None:
+    head = "import torch\nimport tilelang\nimport tilelang.language as T\n\nprint(T)\n"
+    assert host(head + old + "\n") == head + new + "\n"
+
+
+def test_number_of_cores() -> None:
+    old = """\
+    import torch
+    import tilelang
+    from tilelang.carver.arch import driver
+
+    cores = driver.get_num_sms()
+    """
+    new = """\
+    import torch
+    import tilelang
+
+    cores = int(torch.npu.get_device_properties("npu").cube_core_num)
+    """
+    assert host(old) == textwrap.dedent(new)
+
+
+def test_number_of_cores_without_torch() -> None:
+    old = "import tilelang\nfrom tilelang.carver.arch.driver import get_num_sms\n\nn = get_num_sms(), get_num_sms()\n"
+    call = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
+    assert host(old) == f"import torch\nimport tilelang\n\nn = {call}, {call}\n"
+
+
+def test_decorators_that_ask_for_a_gpu() -> None:
+    old = """\
+    import tilelang.testing
+
+
+    @tilelang.testing.requires_cuda
+    @tilelang.testing.requires_cuda_compute_version_ge(9, 0)
+    def test_kernel():
+        tilelang.testing.set_random_seed(0)
+    """
+    new = """\
+    import tilelang.testing
+
+
+    def test_kernel():
+        tilelang.testing.set_random_seed(0)
+    """
+    assert host(old) == textwrap.dedent(new)
+
+
+def test_imports_without_a_use_go_only_if_they_had_one() -> None:
+    old = cst.parse_module("from tilelang.layout import make_swizzled_layout, Layout\nx = make_swizzled_layout\n")
+    new = cst.parse_module("from tilelang.layout import make_swizzled_layout, Layout\n")
+    assert retarget(old, new).module.code == "from tilelang.layout import Layout\n"
+
+
+def test_what_has_no_counterpart_is_said() -> None:
+    module = cst.parse_module("import torch\n\ntorch.cuda.nvtx.range_push('x')\nprint(torch.cuda.is_available())\n")
+    done = retarget(module, module)
+    assert [text for _, text in done.left] == [
+        "`torch.cuda.nvtx.range_push` is about a GPU, and has no counterpart here"
+    ]
+
+
+HOST = "\n\nimport torch\n\nx = torch.ones(64, 64).cuda()\nprint(factory()(x))\n"
+
+
+def test_whole_file() -> None:
+    result = result_of(KERNEL + HOST)
+    assert result.new_text is not None
+    assert result.new_text.endswith(HOST.replace("cuda", "npu"))
+    line = (KERNEL + HOST).splitlines().index("x = torch.ones(64, 64).cuda()") + 1
+    assert [change.line for change in result.changes if change.code == "TL124"] == [line]
+    assert result_of(result.new_text).new_text == result.new_text
+
+
+def test_host_code_waits_for_the_last_kernel() -> None:
+    text = KERNEL + "\n\n" + REFUSED[REFUSED.index("@tilelang") :] + HOST
+    result = result_of(text)
+    assert result.new_text is not None
+    assert result.new_text.endswith(HOST)
+    assert [(d.code, d.severity) for d in result.diagnostics if d.code == "TL125"] == [("TL125", "warning")]
+    assert "is_npu=True" in result.new_text
+
+
+def test_host_code_of_a_file_without_a_migrated_kernel_stays() -> None:
+    result = result_of(REFUSED + HOST.replace("factory", "other"))
+    assert result.new_text == result.old_text
+    assert not [d for d in result.diagnostics if d.code == "TL125"]
