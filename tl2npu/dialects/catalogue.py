@@ -150,6 +150,14 @@ class Operator:
         """
         return Binding(self, args).result()
 
+    def takes(self, args: Sequence[tuple[str | None, object]]) -> bool:
+        """True if ``bind`` accepts the arguments."""
+        try:
+            self.bind(args)
+        except TypeError:
+            return False
+        return True
+
 
 @dataclass
 class Binding:

@@ -64,12 +64,8 @@ _MEMORY = {
 _MAX_INLINE_DEPTH = 8
 
 
-def with_env(statements: list[Stmt], env: Env) -> list[Stmt]:
-    """Remember the names in scope before the statements."""
-    for stmt in statements:
-        if stmt.env is None:
-            stmt.env = env
-    return statements
+def _pairs(call: cst.Call) -> list[tuple[str | None, cst.BaseExpression]]:
+    return [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
 
 
 class Reader:
@@ -106,16 +102,15 @@ class Reader:
         """Read a list of statements."""
         result: list[Stmt] = []
         for statement in statements:
-            if isinstance(statement, cst.SimpleStatementLine):
-                for small in statement.body:
-                    before = env.snapshot()
-                    result += with_env(self.small(small, env, via), before)
-            elif isinstance(statement, cst.BaseSmallStatement):
+            for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]:
                 before = env.snapshot()
-                result += with_env(self.small(statement, env, via), before)
-            else:
-                before = env.snapshot()
-                result += with_env(self.compound(statement, env, via), before)
+                if isinstance(part, cst.BaseSmallStatement):
+                    found = self.small(part, env, via)
+                else:
+                    found = self.compound(part, env, via)
+                for stmt in found:
+                    stmt.env = stmt.env or before  # the names in scope before the statement
+                result += found
         return result
 
     def small(self, node: cst.BaseSmallStatement, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
@@ -230,9 +225,8 @@ class Reader:
     def _bind(self, op: Operator, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
         if any(arg.star for arg in call.args):
             return None
-        pairs = [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
         try:
-            bound = op.bind(pairs)
+            bound = op.bind(_pairs(call))
         except TypeError as error:
             self.problems.append((call, "TL902", f"{op.name}: {error}"))
             return None
@@ -249,6 +243,7 @@ class Reader:
         op = self.operator(call.func, env)
         if op is None:
             return self.inline(node, call, env, via)
+        op = gpu.half_rewritten(op, _pairs(call)) if self.is_gpu else op
         bound = self._bind(op, call)
         if bound is None:
             return [self.opaque(node, env, via, f"a call of T.{op.name} that does not match its signature")]

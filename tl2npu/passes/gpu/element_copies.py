@@ -6,7 +6,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Loop, Memory, Op, Stmt, walk, walk_with_parents
-from tl2npu.passes.gpu.element_copies_calls import plain_copies
+from tl2npu.passes.gpu.element_copies_calls import match_types, plain_copies
 from tl2npu.passes.gpu.element_copies_loops import LoopWork
 from tl2npu.passes.job import Job
 
@@ -25,6 +25,11 @@ def to_copies(job: Job) -> None:
             text = "this loop touches global memory in a way that no copy can stand for"
             raise Blocked("TL170", loop.node, text)
     raise Blocked("TL170", job.located.node, "the element accesses of global memory do not come to an end")
+
+
+def convert_stores(job: Job) -> None:
+    """Stores of vector tiles into tensors of another type; to be called when every tile has its memory."""
+    match_types(job)
 
 
 def _next(job: Job) -> tuple[Loop, tuple[Stmt, ...]] | None:

@@ -1,9 +1,151 @@
-"""TL171: copies in forms that the NPU's ``T.copy`` does not have."""
+"""TL171: copies in forms that the NPU's ``T.copy`` does not have.
+
+Between global memory and a tile the NPU moves elements as they are and fills whole rows of the tile; conversion, and
+columns of a tile, are copies between two tiles (compiler-facts 1: g1_g_cols, g1_c_copycast).
+"""
 
 from __future__ import annotations
 
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import reads
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Copy, Dim, Kernel, Memory, Op, Operand, Scalar
+from tl2npu.passes.gpu.element_copies_tiles import Tiles, dtype_text
+from tl2npu.passes.gpu.fills import contiguous
+from tl2npu.passes.gpu.fills_values import element_type
+from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+_SAME = {"float": "float32", "half": "float16", "int": "int32"}
+_SHORT = {"float16": "half", "bfloat16": "bf16", "float32": "f32", "int32": "i32", "int8": "i8", "uint8": "u8"}
 
 
 def plain_copies(job: Job) -> None:
-    """Options of the GPU go; what no single copy can do goes through a tile."""
+    """Loads that convert, and copies of parts of tiles that are no rows, go through a tile."""
+    _single_asynchronous(job)
+    edits = Edits(job.file.index)
+    tiles = Tiles(job, Names(job))
+    made: dict[tuple[Buffer, str], str] = {}
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Copy):
+            continue
+        source, target = stmt.src.buffer, stmt.dst.buffer
+        if source.memory is Memory.GM and target.memory is Memory.GM:
+            raise Blocked("TL170", stmt.node, "a copy from global memory to global memory needs a tile in between")
+        if source.memory is Memory.GM and _on_chip(target):
+            if not _in_rows(stmt.dst):
+                _through_part(job, stmt, stmt.dst, edits, tiles)
+            elif not same_type(job, source, target):
+                _convert(job, stmt, edits, tiles, made)
+        elif target.memory is Memory.GM and _on_chip(source) and not _in_rows(stmt.src):
+            _through_part(job, stmt, stmt.src, edits, tiles)
+    tiles.commit(edits)
+    job.apply(edits)
+
+
+def match_types(job: Job) -> None:
+    """Stores of vector tiles that convert; a product is converted on its way out of L0C."""
+    edits = Edits(job.file.index)
+    tiles = Tiles(job, Names(job))
+    made: dict[tuple[Buffer, str], str] = {}
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Copy) or same_type(job, stmt.src.buffer, stmt.dst.buffer):
+            continue
+        if stmt.src.buffer.memory is Memory.UB and stmt.dst.buffer.memory is Memory.GM:
+            _convert(job, stmt, edits, tiles, made)
+    tiles.commit(edits)
+    job.apply(edits)
+
+
+def same_type(job: Job, left: Buffer, right: Buffer) -> bool:
+    """True if two buffers have the same element type, or if nothing says that they have not."""
+    one, two = (element_type(job, buffer) for buffer in (left, right))
+    return _SAME.get(one, one) == _SAME.get(two, two)
+
+
+def _on_chip(buffer: Buffer) -> bool:
+    return buffer.memory not in (Memory.GM, Memory.VAR)
+
+
+def _in_rows(operand: Operand) -> bool:
+    """True for a whole tile, a start index, or whole rows of a tile."""
+    if operand.dims is None or all(dim.is_point for dim in operand.dims):
+        return True
+    return contiguous(operand)
+
+
+def _convert(job: Job, stmt: Copy, edits: Edits, tiles: Tiles, made: dict[tuple[Buffer, str], str]) -> None:
+    """A tile of the tensor's type between the tensor and the tile."""
+    load = stmt.src.buffer.memory is Memory.GM
+    tensor, tile = (stmt.src, stmt.dst) if load else (stmt.dst, stmt.src)
+    dtype = dtype_text(tensor.buffer)
+    key = (tile.buffer, dtype)
+    if key not in made:
+        short = _SHORT.get(element_type(job, tensor.buffer), "cast")
+        made[key] = tiles.like(tile.buffer, f"{tile.buffer.name}_{short}", dtype=dtype)
+    part = made[key] + code(tile.node)[len(tile.buffer.name) :]
+    first, second = (code(stmt.src.node), part), (part, code(stmt.dst.node))
+    options = "".join(f", {name}={code(value.node)}" for name, value in stmt.options.items() if load)
+    lines = f"T.copy({', '.join(first)}{options})\nT.copy({', '.join(second)})\n"
+    edits.replace_many(stmt.node, parse(job, lines, stmt.node))
+    job.change("TL171", stmt.node, f"the conversion of `{tensor.buffer.name}` is a copy between two tiles")
+
+
+def _through_part(job: Job, stmt: Copy, operand: Operand, edits: Edits, tiles: Tiles) -> None:
+    """A tile of the size of the part; a copy between two tiles keeps to the columns."""
+    buffer = operand.buffer
+    if _is_operand(job.kernel, buffer):
+        text = f"`{code(operand.node)}` is a part of a gemm operand"
+        raise Blocked("TL170", stmt.node, f"{text}; copies to and from global memory take whole rows of a tile")
+    load = stmt.dst is operand
+    tensor = stmt.src.buffer if load else stmt.dst.buffer
+    shape = [extent for extent in (_extent(dim) for dim in operand.dims or ()) if extent]
+    if None in [_extent(dim) for dim in operand.dims or ()] or buffer.statement is None:
+        raise Blocked("TL170", stmt.node, f"the size of `{code(operand.node)}` is not to be seen")
+    name = tiles.names.fresh(f"{buffer.name}_part")
+    tiles.add(buffer, f"{name} = T.alloc_shared([{', '.join(shape)}], {dtype_text(tensor)})")
+    other = code(stmt.src.node) if load else code(stmt.dst.node)
+    here = code(operand.node)
+    lines = (
+        f"T.copy({other}, {name})\nT.copy({name}, {here})\n"
+        if load
+        else f"T.copy({here}, {name})\nT.copy({name}, {other})\n"
+    )
+    edits.replace_many(stmt.node, parse(job, lines, stmt.node))
+    job.change("TL171", stmt.node, f"a part of `{buffer.name}` goes through a tile of its size")
+
+
+def _extent(dim: Dim) -> str | None:
+    """The extent of one index as text, empty for a point."""
+    if not isinstance(dim.node, cst.Slice):
+        return ""
+    assert dim.extent is not None
+    if dim.extent.constant is not None:
+        return str(dim.extent.constant)
+    return code(dim.node.upper) if dim.lo.is_zero and dim.node.upper is not None else None
+
+
+def _is_operand(kernel: Kernel, buffer: Buffer) -> bool:
+    return any(
+        isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and any(o.buffer is buffer for o in reads(stmt))
+        for stmt in kernel.walk()
+    )
+
+
+def _single_asynchronous(job: Job) -> None:
+    """``T.async_copy(src, dst)`` is a copy; the waits for it are hints, the NPU's compiler synchronises."""
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.COPY and stmt.op.name == "async_copy":
+            src, dst = (stmt.args[name] for name in ("src", "dst"))
+            if isinstance(src, Scalar) or isinstance(dst, Scalar):
+                raise Blocked("TL170", stmt.node, "an asynchronous copy of something that is no buffer")
+            edits.replace(stmt.call, expression(job, f"T.copy({code(src.node)}, {code(dst.node)})", stmt.node))
+            job.change("TL171", stmt.node, "an asynchronous copy is a copy")
+        elif isinstance(stmt, Op) and stmt.op.name == "transpose":
+            raise Blocked("TL170", stmt.node, "`T.transpose` of a tile; let the gemm transpose its operand instead")
+    job.apply(edits)

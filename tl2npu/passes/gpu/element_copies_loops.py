@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -12,11 +11,9 @@ from tl2npu.kernel.access import accesses, reads, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import (
-    Alloc,
     Branch,
     Buffer,
     Copy,
-    Kernel,
     Let,
     Loop,
     Memory,
@@ -32,49 +29,28 @@ from tl2npu.kernel.symbolic import const
 from tl2npu.passes.gpu.atomics_forms import refuse_atomic
 from tl2npu.passes.gpu.element_copies_gathers import column, row_loop
 from tl2npu.passes.gpu.element_copies_guards import Guard, guard, written
-from tl2npu.passes.gpu.element_copies_regions import Lets, Region, axis_of, extent_text, region, substitute
+from tl2npu.passes.gpu.element_copies_regions import Lets, Region, axis_of, extent_text, region
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text
 from tl2npu.passes.gpu.element_copies_values import Choice, choice, load_of
+from tl2npu.passes.gpu.element_copies_writing import Item, LoopWriter, env_of
 from tl2npu.passes.gpu.fills_values import element_type, literal
-from tl2npu.passes.gpu.plan import Line, Plan
-from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.gpu.statements import Names
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import children
 from tl2npu.source.tree import walk as nodes
 
 
-@dataclass(frozen=True, eq=False)
-class _Item:
-    """A statement of the loop body under the conditions around it inside the loop."""
-
-    stmt: Stmt
-    branches: tuple[tuple[Branch, bool], ...]
-
-
-class LoopWork:
+class LoopWork(LoopWriter):
     """Takes the operands in global memory out of one loop."""
 
     def __init__(self, job: Job, loop: Loop, parents: tuple[Stmt, ...]) -> None:
-        self.job, self.loop, self.parents = job, loop, parents
-        self.kernel: Kernel = job.kernel
+        super().__init__(job, loop, parents)
         self.evaluator = job.file.evaluator
-        self.plan = Plan(job)
         self.names = Names(job)
         self.ranges = loop.ranges
         self.lets = Lets({stmt.name: stmt.value.node for stmt in walk(loop.body) if isinstance(stmt, Let)})
         self.tiles: dict[tuple[object, ...], str] = {}
-        self.new: dict[int, cst.CSTNode] = {}
-        self.gone: set[int] = set()
-        self.allocations: list[str] = []
-        self.loads: list[tuple[Stmt, str]] = []
-        self.slices = any(
-            isinstance(stmt, Copy)
-            and any(
-                o.buffer.memory is Memory.GM and o.dims and not all(d.is_point for d in o.dims)
-                for o in (stmt.src, stmt.dst)
-            )
-            for stmt in self.kernel.walk()
-        )
+        self.slices = any(_has_slices(stmt) for stmt in self.kernel.walk() if isinstance(stmt, Copy))
 
     def carry_out(self) -> bool:
         """Rewrite the loop; False if nothing could be done."""
@@ -110,14 +86,14 @@ class LoopWork:
                     raise Blocked("TL170", stmt.node, f"`{stmt.name}` changes inside of the loop")
                 seen.add(stmt.name)
 
-    def _items(self, body: Sequence[Stmt], branches: tuple[tuple[Branch, bool], ...]) -> list[_Item]:
-        found: list[_Item] = []
+    def _items(self, body: Sequence[Stmt], branches: tuple[tuple[Branch, bool], ...]) -> list[Item]:
+        found: list[Item] = []
         for stmt in body:
             if isinstance(stmt, Branch):
                 found += self._items(stmt.then, (*branches, (stmt, True)))
                 found += self._items(stmt.orelse, (*branches, (stmt, False)))
             else:
-                found.append(_Item(stmt, branches))
+                found.append(Item(stmt, branches))
         return found
 
     def _region(self, operand: Operand, env: Env) -> Region | None:
@@ -126,16 +102,16 @@ class LoopWork:
     def _guard(self, node: cst.BaseExpression, env: Env) -> Guard:
         return guard(node, self.lets, self.evaluator, env)
 
-    def _guards(self, item: _Item) -> list[Guard] | None:
+    def _guards(self, item: Item) -> list[Guard] | None:
         """The conditions of a statement; None if it stands in an ``else``."""
         if not all(then for _, then in item.branches):
             return None
-        env = _env(item.stmt)
+        env = env_of(item.stmt)
         return [self._guard(branch.cond.node, env) for branch, _ in item.branches]
 
     # -- statements -------------------------------------------------------------------------------------------------
 
-    def _store(self, item: _Item, earlier: Sequence[_Item], later: Sequence[_Item]) -> None:
+    def _store(self, item: Item, earlier: Sequence[Item], later: Sequence[Item]) -> None:
         stmt = item.stmt
         assert isinstance(stmt, Store)
         if stmt.target.buffer.memory is Memory.GM:
@@ -144,7 +120,7 @@ class LoopWork:
             self._loads(stmt.value.node, item)
             self._loads(stmt.target.node, item)
 
-    def _pure_load(self, item: _Item, stmt: Store, earlier: Sequence[_Item], later: Sequence[_Item]) -> bool:
+    def _pure_load(self, item: Item, stmt: Store, earlier: Sequence[Item], later: Sequence[Item]) -> bool:
         """``tile[i, j] = A[start + i, ...]``, perhaps guarded, becomes a copy."""
         chosen = choice(stmt, self.evaluator)
         found = self._load_region(chosen, stmt)
@@ -175,7 +151,7 @@ class LoopWork:
             self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
         return True
 
-    def _pure_column(self, item: _Item, stmt: Store, chosen: Choice, found: Region) -> bool:
+    def _pure_column(self, item: Item, stmt: Store, chosen: Choice, found: Region) -> bool:
         if item.branches or chosen.cond is not None or len(found.ranges) != 1:
             return False
         self._before("\n".join(column(self, found, stmt.target.buffer.name)))
@@ -188,15 +164,15 @@ class LoopWork:
         load = load_of(chosen.value, stmt, self.evaluator)
         if load is None or load.buffer.memory is not Memory.GM:
             return None
-        found = self._region(load, _env(stmt))
+        found = self._region(load, env_of(stmt))
         if found is None or not found.ranges:
             return None
         self._check_start(stmt, found)
         return found
 
     def _alternative(
-        self, item: _Item, chosen: Choice, later: Sequence[_Item], found: Region
-    ) -> tuple[cst.BaseExpression | None, list[_Item]] | None:
+        self, item: Item, chosen: Choice, later: Sequence[Item], found: Region
+    ) -> tuple[cst.BaseExpression | None, list[Item]] | None:
         """What the tile holds where the tensor ends, and the statements that say so; None if a copy cannot do it."""
         stmt = item.stmt
         assert isinstance(stmt, Store)
@@ -206,7 +182,7 @@ class LoopWork:
         if chosen.cond is not None:
             if item.branches or chosen.other is None or not self._constant(chosen.other, stmt):
                 return None
-            tail = self._guard(chosen.cond, _env(stmt)).is_tail(found)
+            tail = self._guard(chosen.cond, env_of(stmt)).is_tail(found)
             return (chosen.other, []) if tail and (_is_zero(chosen.other) or len(found.ranges) == 1) else None
         if not guards:
             return None, []
@@ -229,7 +205,7 @@ class LoopWork:
         return (None, []) if not twins and self._only_writer(stmt) else None
 
     def _constant(self, node: cst.BaseExpression, stmt: Stmt) -> bool:
-        env = _env(stmt)
+        env = env_of(stmt)
         if self.evaluator.loads(node, env) or any(
             isinstance(name, cst.Name) and name.value in {item.name for item in self.ranges} for name in nodes(node)
         ):
@@ -245,7 +221,7 @@ class LoopWork:
             for operand in writes(other)
         )
 
-    def _row_loads(self, item: _Item, stmt: Store, earlier: Sequence[_Item]) -> bool:
+    def _row_loads(self, item: Item, stmt: Store, earlier: Sequence[Item]) -> bool:
         """Rows that an index picks, and columns of a tensor, one after another."""
         if stmt.augmented or not all(then for _, then in item.branches):
             return False
@@ -258,7 +234,7 @@ class LoopWork:
         self.gone.add(id(stmt))
         return True
 
-    def _add(self, item: _Item, stmt: Op, later: Sequence[_Item]) -> None:
+    def _add(self, item: Item, stmt: Op, later: Sequence[Item]) -> None:
         """``T.atomic_add(C[start + i, ...], value)``."""
         target, value = stmt.args["dst"], stmt.args["value"]
         refuse_atomic(stmt)
@@ -266,7 +242,7 @@ class LoopWork:
         scalar = value if isinstance(value, Scalar) else Scalar(value.node, const(0), (value,))
         store = Store(stmt.node, target, scalar, False)
         store.env = stmt.env
-        self._store_to_global(_Item(store, item.branches), store, later, add=True)
+        self._store_to_global(Item(store, item.branches), store, later, add=True)
         if id(store) in self.gone:
             self.gone.add(id(stmt))
         else:
@@ -277,8 +253,8 @@ class LoopWork:
             self.new[id(stmt.node)] = cst.Assign([cst.AssignTarget(index)], new_value)
         self.say("TL172", stmt.node, f"the whole tile is added to `{target.buffer.name}` at once")
 
-    def _store_to_global(self, item: _Item, stmt: Store, later: Sequence[_Item], *, add: bool = False) -> None:
-        env = _env(stmt)
+    def _store_to_global(self, item: Item, stmt: Store, later: Sequence[Item], *, add: bool = False) -> None:
+        env = env_of(stmt)
         rule = "TL173" if add else "TL170"
         found = self._region(stmt.target, env)
         if found is None or not found.ranges:
@@ -310,7 +286,7 @@ class LoopWork:
             return
         self._guarded_rows(stmt, found, source, guards)
 
-    def _computed(self, item: _Item, stmt: Store, found: Region) -> str:
+    def _computed(self, item: Item, stmt: Store, found: Region) -> str:
         """Let the loop write a new tile; its name."""
         if found.ranges != self.ranges:
             raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored transposed")
@@ -349,7 +325,7 @@ class LoopWork:
         self._after("\n".join(lines))
         self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
 
-    def _stored_tile(self, stmt: Store, found: Region, later: Sequence[_Item], add: bool) -> str | None:
+    def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
         """The tile that is stored as it is, None if the value has to be computed."""
         load = load_of(stmt.value.node, stmt, self.evaluator)
         if stmt.augmented or load is None or load.buffer.memory in (Memory.GM, Memory.VAR):
@@ -361,9 +337,9 @@ class LoopWork:
 
     # -- operands in expressions ------------------------------------------------------------------------------------
 
-    def _loads(self, node: cst.CSTNode, item: _Item, *, written: bool = False) -> None:
+    def _loads(self, node: cst.CSTNode, item: Item, *, written: bool = False) -> None:
         """Put a tile, or a name, in the place of every element of a tensor that an expression reads."""
-        env = _env(item.stmt)
+        env = env_of(item.stmt)
         stack: list[cst.CSTNode] = [node]
         while stack:
             current = stack.pop()
@@ -430,7 +406,7 @@ class LoopWork:
     def from_tiles(self, node: cst.BaseExpression, stmt: Stmt) -> cst.BaseExpression:
         """The expression without names that the loop body binds, elements of tensors read from tiles."""
         full = self.lets.expand(node)
-        self._loads(full, _Item(stmt, ()))
+        self._loads(full, Item(stmt, ()))
         found = self._new(full)
         assert isinstance(found, cst.BaseExpression)
         return found
@@ -441,9 +417,6 @@ class LoopWork:
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
-    def _new(self, node: cst.CSTNode) -> cst.CSTNode:
-        return substitute(node, self.new)
-
     def _whole(self, operand: Operand, order: Sequence[object]) -> bool:
         """True if the loop runs over every element of a tile, its axes in the order of the tensor's."""
         if operand.dims is None or len(operand.dims) != len(order) or len(order) != len(self.ranges):
@@ -451,7 +424,7 @@ class LoopWork:
         for dim, part, size in zip(operand.dims, order, operand.buffer.shape, strict=True):
             if not isinstance(dim.node, cst.BaseExpression) or part not in self.ranges:
                 return False
-            axis = axis_of(dim.node, self.ranges, self.lets, self.evaluator, _env(self.loop.body[0]))
+            axis = axis_of(dim.node, self.ranges, self.lets, self.evaluator, env_of(self.loop.body[0]))
             if axis is None or axis.range is not part or not axis.lo.is_zero or axis.range.extent != size:
                 return False
         return len(operand.dims) == len(operand.buffer.shape)
@@ -471,44 +444,8 @@ class LoopWork:
         kinds = {stmt.op.kind for stmt in used if isinstance(stmt, Op)}
         return Kind.GEMM in kinds and kinds <= {Kind.GEMM, Kind.FILL}
 
-    def _still_read(self, name: str, items: Sequence[_Item]) -> bool:
-        """True if a statement or a condition that stays reads a scalar of the loop body."""
-        for item in items:
-            if id(item.stmt) in self.gone or (isinstance(item.stmt, Let) and item.stmt.name == name):
-                continue
-            conditions = [branch.cond.node for branch, _ in item.branches if not self._dropped(branch)]
-            for part in (item.stmt.node, *conditions):
-                if any(found.value == name for found in names_in(self._new(part))):
-                    return True
-        return False
-
-    def _goes_out(self, stmt: Stmt) -> bool:
-        """True for what is stored, or added, to global memory by whole tiles in the end."""
-        if isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
-            return True
-        return isinstance(stmt, Store) and stmt.target.buffer.memory is Memory.GM
-
-    def _left(self, branch: Branch) -> list[Stmt]:
-        """What a condition still guards."""
-        left = [inner for inner in walk([*branch.then, *branch.orelse]) if id(inner) not in self.gone]
-        return [inner for inner in left if not isinstance(inner, (Let, Branch))]
-
-    def _dropped(self, branch: Branch) -> bool:
-        """A condition goes when it guards nothing any more, or nothing but tiles that are stored by a clamped copy."""
-        left = self._left(branch)
-        return not left or (all(self._goes_out(inner) for inner in left) and not branch.orelse)
-
     def _text(self, found: Region) -> str:
         return found.text(slices=self.slices)
-
-    def _before(self, text: str) -> None:
-        self.loads.append((self.loop, text))
-
-    def _after(self, text: str) -> None:
-        self.plan.after(self.loop.node, self._lines(text))
-
-    def _lines(self, text: str) -> list[Line]:
-        return list(parse(self.job, text + "\n", self.loop.node))
 
     def _hoisted(self, found: Region, text: str) -> None:
         """Write a load of what the kernel does not change before the outermost loop that it does not depend on."""
@@ -523,7 +460,7 @@ class LoopWork:
         self.loads.append((anchor, text))
 
     def _same_outside(self, found: Region, parent: Loop) -> bool:
-        env = _env(parent)
+        env = env_of(parent)
         for axis in found.axes:
             node = cst.parse_expression(axis.start)
             if self.evaluator.sym(node, env) != axis.lo or self.evaluator.loads(node, env):
@@ -531,81 +468,6 @@ class LoopWork:
         return all(
             part.stop_node is None or self.evaluator.sym(part.stop_node, env) == part.extent for part in found.ranges
         )
-
-    def say(self, rule: str, node: cst.CSTNode, message: str) -> None:
-        self.job.change(rule, node, message)
-
-    # -- writing ----------------------------------------------------------------------------------------------------
-
-    def _write(self, items: Sequence[_Item]) -> None:
-        for item in items:
-            if isinstance(item.stmt, Let) and not self._still_read(item.stmt.name, items):
-                self.gone.add(id(item.stmt))
-        if all(id(item.stmt) in self.gone for item in items):
-            self.plan.remove(self.loop.node)
-        else:
-            self._body(self.loop.body)
-        self._allocate()
-        for anchor, text in self.loads:
-            self.plan.before(anchor.node, self._lines(text))
-        self.plan.apply()
-
-    def _allocate(self) -> None:
-        """Behind the last allocation above the loop, else first of all."""
-        if not self.allocations:
-            return
-        top = self.parents[0] if self.parents else self.loop
-        above = self.kernel.body[: next(n for n, stmt in enumerate(self.kernel.body) if stmt is top)]
-        known = [stmt for stmt in above if isinstance(stmt, Alloc)]
-        lines = self._lines("\n".join(self.allocations))
-        if known:
-            self.plan.after(known[-1].node, lines)
-        else:
-            self.plan.before(top.node, lines)
-
-    def _body(self, body: Sequence[Stmt]) -> None:
-        for stmt in body:
-            if isinstance(stmt, Branch):
-                self._branch(stmt)
-            elif id(stmt) in self.gone:
-                self.plan.remove(stmt.node)
-            else:
-                self._statement(stmt)
-
-    def _branch(self, stmt: Branch) -> None:
-        if not self._left(stmt):
-            self.plan.remove(stmt.node)
-            return
-        inside = list(walk([*stmt.then, *stmt.orelse]))
-        if self._dropped(stmt):
-            lines = [line for inner in stmt.then if id(inner) not in self.gone for line in self._rendered(inner)]
-            self.plan.replace(stmt.node, lines)
-        elif self._new(stmt.node) is not stmt.node:
-            if any(id(inner) in self.gone for inner in inside):
-                raise Blocked("TL170", stmt.node, "part of this condition moves data, part of it computes")
-            self.plan.replace(stmt.node, self._rendered(stmt))
-        else:
-            self._body(stmt.then)
-            self._body(stmt.orelse)
-
-    def _statement(self, stmt: Stmt) -> None:
-        if self._new(stmt.node) is not stmt.node:
-            self.plan.replace(stmt.node, self._rendered(stmt))
-
-    def _rendered(self, stmt: Stmt) -> list[Line]:
-        node = self._new(stmt.node)
-        if isinstance(node, cst.BaseCompoundStatement):
-            return [node]
-        line = self.job.file.index.parent(stmt.node)
-        assert isinstance(node, cst.BaseSmallStatement)
-        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
-            return [line.with_changes(body=[node])]
-        return [cst.SimpleStatementLine([node.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])]
-
-
-def _env(stmt: Stmt) -> Env:
-    assert stmt.env is not None
-    return stmt.env
 
 
 def _touches(stmt: Stmt, buffer: Buffer) -> bool:
@@ -618,3 +480,9 @@ def _is_zero(node: cst.BaseExpression) -> bool:
 
 def _padding(value: str) -> str:
     return "" if value in ("0", "0.0") else f", pad_value={value}"
+
+
+def _has_slices(copy: Copy) -> bool:
+    """True if a copy names its part of a tensor by slices."""
+    parts = (operand for operand in (copy.src, copy.dst) if operand.buffer.memory is Memory.GM)
+    return any(operand.dims and not all(dim.is_point for dim in operand.dims) for operand in parts)

@@ -96,7 +96,7 @@ class _Scalars:
             self._allocation(stmt, tiles, variables)
             return
         target = _target(stmt)
-        if target in tiles and not parallel:
+        if target is not None and target in tiles and not parallel:
             self._assignment(stmt, tiles[target], tiles, variables, lane)
             return
         node: cst.CSTNode = stmt.node

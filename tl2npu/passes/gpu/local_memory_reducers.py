@@ -43,10 +43,10 @@ def _read(job: Job, buffer: Buffer) -> _Reducer:
     statement = buffer.statement
     assert statement is not None
     given = argument(buffer, 2, "op")
-    kind = given.evaluated_value if isinstance(given, cst.SimpleString) else "sum" if given is None else ""
+    kind = str(given.evaluated_value) if isinstance(given, cst.SimpleString) else "sum" if given is None else ""
     if kind not in _KINDS:
         raise Blocked("TL164", statement, f"a reducer by {code(given) if given is not None else kind}")
-    found = _Reducer(buffer, str(kind), [], [], [])
+    found = _Reducer(buffer, kind, [], [], [])
     for stmt, parents in walk_with_parents(job.kernel.body):
         if isinstance(stmt, Alloc) or not any(a.operand.buffer is buffer for a in accesses(stmt)):
             continue
