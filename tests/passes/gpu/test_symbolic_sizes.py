@@ -56,7 +56,7 @@ def test_name_that_was_imported() -> None:
 def test_tiles_have_fixed_sizes(body: str) -> None:
     with pytest.raises(Blocked) as caught:
         after(rename, gpu_file(PARAMS, body, factory="M = T.dynamic('m')\nN = 64"))
-    assert caught.value.code == "TL114"
+    assert caught.value.code == "TL195"
 
 
 def test_loops_and_grids_may_have_any_size() -> None:

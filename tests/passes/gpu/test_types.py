@@ -90,7 +90,8 @@ def test_other_spellings() -> None:
         "import tilelang\nfrom tilelang import language as tl\nfrom tilelang.language import float16 as half\n\n"
         "FP32 = tl.float32\nUNUSED = tl.float32\n\n\n"
         "@tilelang.jit\ndef factory(n):\n    @tl.prim_func\n    def main(A: tl.Tensor((n,), half)):\n"
-        "        with tl.Kernel(1, threads=128) as bx:\n            a = tl.alloc_shared((n,), FP32)\n\n    return main\n\n\n"
+        "        with tl.Kernel(1, threads=128) as bx:\n            a = tl.alloc_shared((n,), FP32)\n\n"
+        "    return main\n\n\n"
         "print(factory(tl.int32))\n"
     )
     expected = (
@@ -109,24 +110,40 @@ def test_star_import_of_another_module() -> None:
 
 def test_another_kernel_of_the_factory_stays() -> None:
     text = gpu_file("A: T.Tensor((64,), T.float16)", "pass")
-    other = "    @T.prim_func\n    def other(B: T.Tensor((64,), T.float16)):\n        with T.Kernel(1) as bx:\n            pass\n\n"
+    other = "    @T.prim_func\n    def other(B: T.Tensor((64,), T.float16)):\n"
+    other += "        with T.Kernel(1) as bx:\n            pass\n\n"
     text = text.replace("    return main", other + "    return main")
     assert after(to_strings, text) == text.replace("A: T.Tensor((64,), T.float16)", 'A: T.Tensor((64,), "float16")')
 
 
 @pytest.mark.parametrize(
-    "params",
+    ("params", "code"),
     [
-        "A: T.StridedTensor((64, 64), (128, 1), T.float16)",
-        "A: T.Tensor((64, 64), T.float8_e4m3fn)",
-        "A: T.Tensor((64, 64), T.float4_e2m1fn)",
-        "A: T.ptr",
+        ("A: T.StridedTensor((64, 64), (128, 1), T.float16)", "TL193"),
+        ("A: T.Tensor((64, 64), T.float8_e4m3fn)", "TL191"),
+        ("A: T.Tensor((64, 64), T.float4_e2m1fn)", "TL191"),
+        ("A: T.ptr", "TL193"),
     ],
 )
-def test_refused(params: str) -> None:
+def test_refused(params: str, code: str) -> None:
     with pytest.raises(Blocked) as caught:
         after(to_strings, gpu_file(params, "pass"))
-    assert caught.value.code == "TL112"
+    assert caught.value.code == code
+
+
+def test_conversion_inside_a_conversion() -> None:
+    text = gpu_file("A: T.Tensor((64,), acc)", "x = acc(T.bfloat16(1))", factory="acc = T.float32")
+    expected = text.replace("acc(T.bfloat16(1))", 'T.cast(T.cast(1, "bfloat16"), acc)')
+    assert after(to_strings, text) == expected.replace("acc = T.float32", 'acc = "float32"')
+
+
+def test_size_of_a_type_needs_a_name() -> None:
+    head = "import tilelang.language as T\nfrom tilelang import jit\n\n\n"
+    text = gpu_file("A: T.Tensor((64,), d)", "pass", factory="d = T.float32\nn = d.bits", head=head, jit="@jit")
+    expected = "from tilelang import DataType\n" + text.replace("T.float32", '"float32"').replace(
+        "d.bits", "DataType(d).bits"
+    )
+    assert after(to_strings, text) == expected
 
 
 def test_a_question_about_a_type_is_no_use() -> None:

@@ -1,4 +1,4 @@
-"""TL110, TL111: dtype objects become strings.
+"""TL110, TL111 (and TL191, TL193): dtype objects become strings.
 
 On the NPU ``T.float32`` is a function that converts a value, several of its like do not exist, and a dtype is a string.
 A call ``T.float32(x)`` is a conversion in both languages and stays where the function exists.
@@ -17,6 +17,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel
+from tl2npu.passes.gpu.host_imports import add_import
 from tl2npu.passes.gpu.types_reach import nodes
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -46,12 +47,21 @@ STRINGS: Mapping[str, str] = MappingProxyType(
 ELSEWHERE_ONLY = ("float8_", "float4_", "float6_", "tfloat32", "int4")
 """How the names of types start that the vector and cube cores of A2 and A3 do not have."""
 
+_ROUNDS = 8
+"""How deep types may stand inside each other."""
+
 _MEMBERS = frozenset({"bits", "bytes", "itemsize", "as_torch"})
 
 
 def to_strings(job: Job) -> None:
     """``T.float16`` and its like, wherever the factory uses them as a value."""
     _refuse_pointers(job)
+    for _ in range(_ROUNDS):
+        if not _rewrite_once(job):
+            return
+
+
+def _rewrite_once(job: Job) -> bool:
     found = list(nodes(job))
     dtypes = TypeNames(job.file.names, job.file.index, found)
     written = _written_types(job.kernel)
@@ -61,6 +71,7 @@ def to_strings(job: Job) -> None:
         tensor = isinstance(node, cst.Subscript)
         job.change("TL111" if tensor else "TL110", node, f"`{_short(node)}` -> `{_short(new)}`")
     job.apply(edits)
+    return bool(edits)
 
 
 def _short(node: cst.CSTNode) -> str:
@@ -73,7 +84,7 @@ def _refuse_pointers(job: Job) -> None:
         if isinstance(node, (cst.Attribute, cst.Name)):
             name = (job.file.names.resolve(node) or "").removeprefix(_LANGUAGE)
             if name in ("StridedTensor", "ptr", "make_tensor", "Tensor.from_ptr", "StridedTensor.from_ptr"):
-                raise Blocked("TL112", node, f"`{code(node)}`: copies on the NPU take a tensor to be contiguous")
+                raise Blocked("TL193", node, f"`{code(node)}`: copies on the NPU take a tensor to be contiguous")
 
 
 def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:
@@ -190,6 +201,8 @@ def rewrite(
         else:
             edits.replace(node, new)
         yield node, new
+    if rewriter.needs_import:
+        add_import(dtypes.index, edits, "from tilelang import DataType")
 
 
 class _Rewriter:
@@ -197,6 +210,7 @@ class _Rewriter:
         self.dtypes, self.buffers, self.refuse = dtypes, buffers, refuse
         self.index = dtypes.index
         self.done: set[int] = set()
+        self.needs_import = False
 
     def covered(self, node: cst.CSTNode) -> bool:
         return any(id(above) in self.done for above in self.index.ancestors(node))
@@ -227,7 +241,7 @@ class _Rewriter:
         compared = any(isinstance(above, cst.Comparison) for above in self.index.ancestors(node))
         if compared or not self.refuse:
             return cst.SimpleString(f'"{name}"')  # a question, not a use
-        raise Blocked("TL112", node, f"`{code(node)}`: the cores of A2 and A3 have no such type")
+        raise Blocked("TL191", node, f"`{code(node)}`: the cores of A2 and A3 have no such type")
 
     def _text(self, node: cst.BaseExpression) -> str:
         new = self.new(node)
@@ -256,11 +270,9 @@ class _Rewriter:
         type_text = code(func) if name is None else code(self._string(name, func))
         cast = self.dtypes.names.spell(_LANGUAGE + "cast", at=node) or "T.cast"
         argument = node.args[0].value
-        new = cst.parse_expression(f"{cast}({code(argument)}, {type_text})")
-        inside = [found for found in _below(argument) if self.new(found) is not None]
-        if inside:
-            raise Blocked("TL112", node, "a dtype object inside a conversion by a dtype object")
-        return new
+        if any(self.new(found) is not None for found in _below(argument)):
+            return None  # first what stands inside
+        return cst.parse_expression(f"{cast}({code(argument)}, {type_text})")
 
     def _member(self, node: cst.Attribute, parent: cst.CSTNode | None) -> cst.BaseExpression | None:
         member = node.attr.value
@@ -274,7 +286,7 @@ class _Rewriter:
             return None
         owner = self.dtypes.names.spell("tilelang.DataType", at=node)
         if owner is None:
-            raise Blocked("TL112", node, f"`{code(node)}`: the file has no name for `tilelang.DataType`")
+            owner, self.needs_import = "DataType", True
         bits = f"{owner}({self._text(node.value)}).bits"
         if member == "bits":
             return cst.parse_expression(bits)
