@@ -18,8 +18,9 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
-from tl2npu.passes.gpu import grid, tensor_layouts, unsupported
+from tl2npu.passes.gpu import grid, host, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
+from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity
@@ -72,7 +73,7 @@ def migrate_text(
     while True:
         done = _migrated(original, options, suppressions, leave, eager)
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
-        torn = _torn(original, done, leave)
+        torn = {**_torn(original, done, leave), **done.whole}
         if not refused and not torn:
             break
         eager |= refused  # and once more, with their text and their calls as they were
@@ -84,6 +85,7 @@ def migrate_text(
     new = text
     if done.module is not original.module:
         module = tensor_layouts.without_unused(original, done.module)
+        module = _with_host_code(original, module, kernels, done.changes, diagnostics)
         new = relayout(text, module.code, path)
         ast.parse(new)
     return FileResult(
@@ -95,6 +97,29 @@ def migrate_text(
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
     )
+
+
+def _with_host_code(
+    original: Index,
+    module: cst.Module,
+    kernels: Sequence[KernelResult],
+    changes: list[Change],
+    diagnostics: list[Diagnostic],
+) -> cst.Module:
+    """The module with its host code for the NPU, if no kernel is left that needs a GPU."""
+    if not any(kernel.source == "gpu" and kernel.rewritten for kernel in kernels):
+        return module
+    left = [kernel.name for kernel in kernels if kernel.disposition == "refused"]
+    if left:
+        first = host.uses_gpu(module)
+        if first is not None:
+            text = f"host code stays as it is, because `{left[0]}` still needs a GPU"
+            diagnostics.append(_finding("TL125", line_of(original, first) or 1, text))
+        return module
+    done = host.retarget(original.module, module)
+    changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in done.changes]
+    diagnostics += [_finding("TL125", line_of(original, node) or 1, text) for node, text in done.left]
+    return done.module
 
 
 def _torn(
@@ -149,13 +174,18 @@ def _partial(text: str, path: str, options: Options, leave: Mapping[int, Sequenc
 
 @dataclass(eq=False)
 class _Done:
-    """One pass over a file. ``refused_eager``: line -> an eager kernel whose factory was refused, and why."""
+    """One pass over a file.
+
+    ``refused_eager``: line -> an eager kernel whose factory was refused, and why. ``whole``: line -> why a prim_func
+    with several launches stays as it is.
+    """
 
     module: cst.Module
     kernels: list[KernelResult] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     refused_eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = field(default_factory=dict)
+    whole: dict[int, list[Diagnostic]] = field(default_factory=dict)
 
 
 def _migrated(
@@ -167,9 +197,14 @@ def _migrated(
 ) -> _Done:
     """Every kernel of a file in its best form. ``eager``: lines of eager kernels that stay as they are."""
     lazy = to_lazy(original, {*leave, *eager})
+    split_launches(original, lazy, {*leave, *eager})
     done = _Done(lazy.module)
-    for kept, blocked in lazy.left:
-        done.refused_eager[kept.line] = _refused_eager(original, kept, blocked, leave)
+    for kept, blocked in [*lazy.left, *lazy.whole]:
+        outcome, notes = _refused_eager(original, kept, blocked, leave)
+        if kept.is_prim_func:
+            done.whole[kept.line] = notes
+        else:
+            done.refused_eager[kept.line] = outcome, notes
     around = Surroundings(lazy.module)
     for factory in factories(FileKernels(original if lazy.module is original.module else Index.of(lazy.module))):
         view = around.focus(factory)
@@ -181,8 +216,13 @@ def _migrated(
                 job.origin = source.name, source.line
             outcome, job = _best_form(job, suppressions, leave)
             current = job.file
+            if source is not None:
+                job.notes = [note if note.line > 1 else replace(note, line=source.line) for note in job.notes]
             if source is not None and outcome.disposition == "refused":
-                done.refused_eager[source.line] = outcome, job.notes
+                if source.is_prim_func:
+                    done.whole[source.line] = job.notes
+                else:
+                    done.refused_eager[source.line] = outcome, job.notes
                 continue
             done.kernels.append(outcome)
             done.diagnostics += job.notes
@@ -194,7 +234,22 @@ def _migrated(
         for kept, code, node, message in lazy.changes
     ]
     done.module = around.module
+    done.kernels = _joined(done.kernels)
     return done
+
+
+def _joined(kernels: Sequence[KernelResult]) -> list[KernelResult]:
+    """One result for a kernel that became several, one for each of its launches."""
+    found: dict[tuple[str, int], KernelResult] = {}
+    for kernel in kernels:
+        key = kernel.name, kernel.line
+        known = found.get(key)
+        if known is not None and known.reason != kernel.reason:
+            kernel = replace(kernel, reason=f"{known.reason}; {kernel.reason}")
+        if known is not None:
+            kernel = replace(kernel, codes=tuple(sorted({*known.codes, *kernel.codes})))
+        found[key] = kernel
+    return list(found.values())
 
 
 def _refused_eager(

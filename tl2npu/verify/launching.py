@@ -28,8 +28,10 @@ def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: 
     if function is None or not callable(function):
         raise CannotBuild(f"there is no factory {factory!r}")
     signature = function.signature if isinstance(function, Factory) else inspect.signature(function)
-    args, kwargs = _split(arguments, signature, factory)
-    result = function.compile(*args, **kwargs) if isinstance(function, Factory) else function(*args, **kwargs)
+    eager = getattr(function, "eager", False) is True  # also below a tuner
+    args, kwargs = _split(arguments, signature, factory, eager)
+    compiles = eager or isinstance(function, Factory)
+    result = function.compile(*args, **kwargs) if compiles else function(*args, **kwargs)
     if isinstance(result, PrimFunc):
         return JITKernel(session, result, factory=factory, arguments=_numbered(arguments, signature))
     if not isinstance(result, JITKernel):
@@ -51,8 +53,13 @@ def factory_of(module: ModuleType | None, name: str) -> Any:
     return function
 
 
-def _split(arguments: dict[str, Any], signature: inspect.Signature, factory: str) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword arguments; a recorded ``*args`` or ``**kwargs`` is spread out again."""
+def _split(
+    arguments: dict[str, Any], signature: inspect.Signature, factory: str, eager: bool = False
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments; a recorded ``*args`` or ``**kwargs`` is spread out again.
+
+    An eager kernel is given its extents by name and no tensors, so that only tracing it tells whether all is there.
+    """
     args = [value for name, value in arguments.items() if str(name).isdigit()]
     kwargs: dict[str, Any] = {}
     for name, value in arguments.items():
@@ -66,7 +73,8 @@ def _split(arguments: dict[str, Any], signature: inspect.Signature, factory: str
         else:
             kwargs[name] = value
     try:
-        signature.bind(*args, **kwargs)
+        if not eager:
+            signature.bind(*args, **kwargs)
     except TypeError as error:
         raise CannotBuild(f"{factory} does not take these arguments: {error}") from None
     return args, kwargs

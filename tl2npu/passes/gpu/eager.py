@@ -28,22 +28,29 @@ _PREFIX = "tilelang.language."
 
 @dataclass(frozen=True, eq=False)
 class Eager:
-    """An eager kernel of the input; ``name`` as in reports, ``line`` that of its ``def``."""
+    """A kernel of the input that gets another form before it is migrated.
+
+    ``name`` is that of reports, ``line`` that of its ``def``. ``is_prim_func``: not eager, but
+    with several launches.
+    """
 
     node: cst.FunctionDef
     name: str
     line: int
+    is_prim_func: bool = False
 
 
 @dataclass(eq=False)
 class Lazy:
     """A file without its eager kernels, except those that are ``left`` as they were, each with the reason.
 
-    ``changes``: rule code, node and message of every edit, with the kernel that it belongs to.
+    ``whole``: prim_funcs whose launches cannot be separated. ``changes``: rule code, node and message of every edit,
+    with the kernel that it belongs to.
     """
 
     module: cst.Module
     left: list[tuple[Eager, Blocked | None]] = field(default_factory=list)
+    whole: list[tuple[Eager, Blocked]] = field(default_factory=list)
     changes: list[tuple[Eager, str, cst.CSTNode, str]] = field(default_factory=list)
     _factories: dict[int, tuple[cst.Name, Eager]] = field(default_factory=dict)
 

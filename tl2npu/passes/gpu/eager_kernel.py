@@ -52,7 +52,7 @@ class Plan:
         self.declared: dict[str, Declared] = {}
         self.outputs: dict[str, Declared] = {}
         self.returned: list[str] = []
-        self.launch: cst.With | None = None
+        self.launches: list[cst.With] = []
         self.slots: list[LineSlot] = []  # of the factory, in order; the launch stands for the prim_func
         self.inner: list[Line] = []
         self._inner_names: set[str] = set()
@@ -86,12 +86,6 @@ class Plan:
         """The statements that stay in the factory."""
         return [line for slot in self.slots for line in slot.new if isinstance(line, Line)]
 
-    @property
-    def launched(self) -> cst.With:
-        """The launch."""
-        assert self.launch is not None
-        return self.launch
-
     def operator(self, node: cst.CSTNode) -> str | None:
         """The name of a TileLang operator relative to ``tilelang.language``; None for anything else."""
         resolved = self.names.resolve(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
@@ -122,16 +116,17 @@ class Plan:
         if not isinstance(body, cst.IndentedBlock):
             raise self.blocked(self.node, "its body stands behind the colon")
         for line in body.body:
-            if self.launch is not None and not _is_return(line):
+            again = isinstance(line, cst.With) and self._launches(line)
+            if self.launches and not again and not _is_return(line):
                 raise self.blocked(line, "more than the return follows the launch")
             if isinstance(line, cst.SimpleStatementLine):
                 for single in _singles(line):
                     self._line(single)
             elif isinstance(line, cst.With) and self._launches(line):
-                self.launch = line
+                self.launches.append(line)
             elif isinstance(line, cst.BaseCompoundStatement):
                 self._other(line)
-        if self.launch is None:
+        if not self.launches:
             raise self.blocked(self.node, "it launches under a condition")
 
     def _launches(self, node: cst.With) -> bool:
@@ -287,8 +282,8 @@ class Plan:
                 if used & bound and all(d.line is not later for d in self._all()):
                     raise self.blocked(later, f"`{min(used & bound)}` changes after a declaration has used it")
         around = factory | {param.name.value for param in self.configs}
-        for name in _read_before_bound((*self.inner, self.launched), around):
-            raise self.blocked(self.launched, f"`{name}` of the code around the launch is changed inside it")
+        for name in _read_before_bound((*self.inner, *self.launches), around):
+            raise self.blocked(self.launches[0], f"`{name}` of the code around the launch is changed inside it")
 
     def _all(self) -> list[Declared]:
         return [*self.declared.values(), *self.outputs.values()]
@@ -410,7 +405,7 @@ def _body(plan: Plan) -> cst.IndentedBlock:
     kept = any(slot.new for slot in plan.slots)
     if kept:
         function = function.with_changes(leading_lines=blank)
-    slots = [*plan.slots, LineSlot(plan.launched.with_changes(leading_lines=()), (function, give))]
+    slots = [*plan.slots, LineSlot(plan.launches[0].with_changes(leading_lines=()), (function, give))]
     body, footer = merge_lines(slots, old.footer)
     return old.with_changes(body=body, footer=footer)
 
@@ -436,13 +431,13 @@ def _prim_func(plan: Plan) -> cst.FunctionDef:
         param.with_changes(annotation=cst.Annotation(_called(item.annotation)))
         for param, item in zip(made.params.params, params, strict=True)
     ]
-    launch = plan.launched
-    body: list[Line] = [*plan.inner, launch]
-    body[0] = _without_blank_above(body[0])
+    body: list[Line] = [*plan.inner, *plan.launches]
+    body[0] = without_blank_above(body[0])
     return made.with_changes(params=made.params.with_changes(params=annotated), body=made.body.with_changes(body=body))
 
 
-def _without_blank_above(line: Line) -> Line:
+def without_blank_above(line: Line) -> Line:
+    """A statement without the blank lines above it, for the beginning of a block; comments stay."""
     above = list(line.leading_lines)
     while above and above[0].comment is None:
         above.pop(0)

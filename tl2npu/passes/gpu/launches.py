@@ -1,1 +1,225 @@
-"""TL10x: a prim_func with several launches becomes several prim_funcs."""
+"""TL106, TL107: a prim_func with several launches becomes several prim_funcs, each in its own factory.
+
+The factory's name stays for a function that builds all of them and gives a function that runs them in order. Tensors
+that were allocated in between (``T.alloc_global``) are outputs of the launch that uses them first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.factory import compilation, is_prim_func
+from tl2npu.passes.definitions import visible_uses
+from tl2npu.passes.gpu.eager import Eager, Lazy, is_launch
+from tl2npu.passes.gpu.launches_text import Part, rebuilt
+from tl2npu.passes.job import line_of
+from tl2npu.source.edits import Edits
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import names_in, walk
+
+_PREFIX = "tilelang.language."
+
+
+@dataclass(eq=False)
+class Program:
+    """A prim_func with several launches, and the factory around it."""
+
+    factory: cst.FunctionDef
+    node: cst.FunctionDef
+    launches: list[cst.With]
+
+
+def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> None:
+    """Split every prim_func with several launches; ``lazy`` is the file so far, and gets what comes of it.
+
+    Those that cannot be split stand in ``lazy.whole`` with the reason. ``leave``: lines of prim_funcs that stay.
+    """
+    done: set[int] = set()
+    while True:
+        index = Index.of(lazy.module) if lazy.module is not original.module else original
+        program = next((p for p in _programs(index, Names(index)) if id(p.node) not in done), None)
+        if program is None:
+            return
+        done.add(id(program.node))
+        eager = lazy.origin(program.factory)
+        line = line_of(original, program.node) or 1
+        name = f"{program.factory.name.value}.{program.node.name.value}"
+        source = eager or Eager(program.node, name, line, is_prim_func=True)
+        if source.line in leave:
+            continue
+        try:
+            lazy.module = _split(index, program, source, lazy)
+        except Blocked as blocked:
+            lazy.whole.append((source, blocked))
+
+
+def _programs(index: Index, names: Names) -> Iterator[Program]:
+    for node in walk(index.module):
+        if not isinstance(node, cst.FunctionDef) or not is_prim_func(node, names):
+            continue
+        found = [
+            line
+            for line in node.body.body
+            if isinstance(line, cst.With) and any(is_launch(item.item, names) for item in line.items)
+        ]
+        factory = index.enclosing(node, cst.FunctionDef)
+        if len(found) > 1 and factory is not None:
+            yield Program(factory, node, found)
+
+
+def _refused(node: cst.CSTNode, why: str) -> Blocked:
+    return Blocked("TL107", node, f"several launches of one prim_func cannot be separated: {why}")
+
+
+def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Module:
+    """The file with one prim_func split. Raises :class:`Blocked` where it cannot be."""
+    names = Names(index)
+    factory, node = program.factory, program.node
+    outputs = _check(index, names, program)
+    temporaries, shared = _between(names, program)
+    tensors = {param.name.value: param for param in node.params.params}
+    parts: list[Part] = []
+    made: set[str] = set()
+    for launch, suffix in zip(program.launches, _suffixes(program), strict=True):
+        lines = _needed(shared, launch)
+        used = {name.value for line in (*lines, launch) for name in names_in(line)}
+        own = [name for name in (*tensors, *temporaries) if name in used]
+        fresh = [name for name in own if name not in made and (name in temporaries or name in outputs)]
+        made |= set(own)
+        order = [*(name for name in own if name not in fresh), *fresh]
+        parts.append(Part(launch, suffix, lines, order, fresh))
+    missing = [name for name in outputs if all(name not in part.tensors for part in parts)]
+    if missing:
+        raise _refused(node, f"no launch uses the output `{missing[0]}`")
+    _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
+    new = rebuilt(index, names, factory, node, parts, temporaries, outputs)
+    for made_factory in new[:-1]:
+        lazy.made(made_factory.name, source)
+    lazy.changes.append((source, "TL106", node, f"its {len(parts)} launches become a prim_func each"))
+    edits = Edits(index)
+    edits.replace_many(factory, new)
+    return edits.apply(index.module)
+
+
+def _check(index: Index, names: Names, program: Program) -> list[str]:
+    """The outputs of the prim_func, by name. Raises :class:`Blocked` for surroundings that cannot follow."""
+    factory, node = program.factory, program.node
+    if index.enclosing(factory, cst.FunctionDef, cst.ClassDef) is not None:
+        raise _refused(node, f"the factory `{factory.name.value}` is not a function of the module")
+    if len(factory.decorators) != 1:
+        raise _refused(node, f"`{factory.name.value}` has other decorators than `tilelang.jit`")
+    jit = compilation(factory.decorators[0].decorator, names, index.module)
+    if jit is None or jit.unread is not None or jit.spread is not None:
+        raise _refused(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")
+    if factory.params.star_kwarg is not None or isinstance(factory.params.star_arg, cst.Param):
+        raise _refused(node, f"the parameters of `{factory.name.value}` are not all named")
+    last = factory.body.body[-1]
+    if factory.body.body[-2] is not node or not (
+        isinstance(last, cst.SimpleStatementLine)
+        and isinstance(last.body[0], cst.Return)
+        and isinstance(last.body[0].value, cst.Name)
+        and last.body[0].value.value == node.name.value
+    ):
+        raise _refused(node, f"`{factory.name.value}` does more than to return it")
+    _check_uses(index, factory)
+    params = [param.name.value for param in node.params.params]
+    if "out_idx" not in jit.kwargs:
+        return []
+    try:
+        given = ast.literal_eval(index.module.code_for_node(jit.kwargs["out_idx"]))
+        return [params[position] for position in ([given] if isinstance(given, int) else given)]
+    except (ValueError, SyntaxError, IndexError, TypeError):
+        raise _refused(jit.kwargs["out_idx"], "its `out_idx` is no literal") from None
+
+
+def _check_uses(index: Index, factory: cst.FunctionDef) -> None:
+    """What the factory gives may be called, and handed on; a function has none of the methods of a kernel."""
+    name = factory.name.value
+    for use in visible_uses(index.module, name):
+        made = index.parent(use)
+        if isinstance(made, cst.Attribute):
+            raise _refused(made, f"`{name}.{made.attr.value}` is used")
+        if not isinstance(made, cst.Call) or made.func is not use:
+            continue
+        above = index.parent(made)
+        if isinstance(above, cst.Attribute):
+            raise _refused(above, f"`{above.attr.value}` of the compiled kernel is used")
+        if isinstance(above, cst.Assign) and isinstance(target := above.targets[0].target, cst.Name):
+            scope = index.enclosing(above, cst.FunctionDef) or index.module
+            for handle in visible_uses(scope, target.value):
+                attribute = index.parent(handle)
+                if isinstance(attribute, cst.Attribute):
+                    raise _refused(attribute, f"`{attribute.attr.value}` of the compiled kernel is used")
+
+
+def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpression], list[cst.SimpleStatementLine]]:
+    """Tensors allocated around the launches, by name, and other code there, which touches no tensor."""
+    temporaries: dict[str, cst.BaseExpression] = {}
+    shared: list[cst.SimpleStatementLine] = []
+    tensors = {param.name.value for param in program.node.params.params}
+    for line in program.node.body.body:
+        if line in program.launches:
+            continue
+        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
+            target = small.targets[0].target
+            if names.resolve(small.value.func) == _PREFIX + "alloc_global" and isinstance(target, cst.Name):
+                spelled = names.spell(_PREFIX + "Tensor", program.node)
+                if spelled is None or len(small.targets) != 1:
+                    raise _refused(line, "a tensor between them cannot be named")
+                temporaries[target.value] = small.value.with_changes(func=cst.parse_expression(spelled))
+                continue
+        used = {name.value for name in names_in(line)}
+        if small is None or used & (tensors | temporaries.keys()) or not isinstance(small, (cst.Assign, cst.Expr)):
+            raise _refused(line, "code around them touches tensors or is no plain assignment")
+        assert isinstance(line, cst.SimpleStatementLine)
+        if isinstance(small, cst.Assign):
+            shared.append(line)
+        elif not isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString)):
+            raise _refused(line, "code around them touches tensors or is no plain assignment")
+    return temporaries, shared
+
+
+def _needed(lines: list[cst.SimpleStatementLine], launch: cst.With) -> list[cst.SimpleStatementLine]:
+    """Those assignments that a launch uses, directly or through others."""
+    wanted = {name.value for name in names_in(launch)}
+    found: list[cst.SimpleStatementLine] = []
+    for line in reversed(lines):
+        if assigned_names(line) & wanted:
+            found.insert(0, line)
+            wanted |= {name.value for name in names_in(line)}
+    return found
+
+
+def _suffixes(program: Program) -> list[str]:
+    """What the parts are called: by the comment above each launch if it is a word or two, else by number."""
+    found: list[str] = []
+    for launch in program.launches:
+        comments = [line.comment.value for line in launch.leading_lines if line.comment is not None]
+        words = re.findall(r"\w+", comments[-1].lower()) if comments else []
+        plain = comments and re.fullmatch(r"#\s*[A-Za-z]\w*( \w+)?\s*", comments[-1])
+        found.append("_".join(words) if plain else "")
+    if all(found) and len(set(found)) == len(found):
+        return found
+    return [f"part{number}" for number in range(1, len(found) + 1)]
+
+
+def _check_symbols(
+    names: Names, program: Program, parts: list[Part], annotations: dict[str, cst.BaseExpression]
+) -> None:
+    """The shape of a tensor that a launch makes must be known from what it is given."""
+    symbols: set[str] = set()
+    for line in program.factory.body.body:
+        for call in walk(line):
+            if isinstance(call, cst.Call) and names.resolve(call.func) in (_PREFIX + "dynamic", _PREFIX + "symbolic"):
+                symbols |= assigned_names(line)
+    if symbols and any(part.fresh and len(part.tensors) == len(part.fresh) for part in parts):
+        raise _refused(program.node, "a launch has outputs of symbolic shape and no input")

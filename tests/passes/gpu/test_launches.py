@@ -1,0 +1,197 @@
+"""A prim_func with several launches becomes several, and the old name runs them in order."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import IMPORTS, result_of
+from tests.simulator.kernels import load
+from tl2npu.results import FileResult
+
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((64, 32), np.float32)
+
+
+def launch(source: str, target: str, change: str, comment: str = "") -> str:
+    """A launch that changes every element of a tensor on its way to another."""
+    lines = f"""
+    with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
+        t = T.alloc_fragment((block, N), "float32")
+        T.copy({source}[bx * block, 0], t)
+        for i, j in T.Parallel(block, N):
+            t[i, j] = t[i, j] {change}
+        T.copy(t, {target}[bx * block, 0])
+    """
+    return (f"# {comment}\n" if comment else "") + textwrap.dedent(lines).strip("\n") + "\n"
+
+
+TENSOR = 'T.Tensor((M, N), "float32")'
+FIRST, SECOND = launch("A", "P", "+ 1.0"), launch("P", "C", "* 2.0")
+USE = "def use(a):\n    run = f(64, 32, 16)\n    return run(a)"
+
+
+def program(
+    body: str,
+    params: str = "A C",
+    jit: str = "(out_idx=[1])",
+    setup: str = "",
+    host: str = USE,
+    end: str = "return main",
+) -> str:
+    """A file with a prim_func of several launches."""
+    signature = ", ".join(f"{name}: {TENSOR}" for name in params.split())
+    inner = textwrap.indent(body, " " * 8)
+    before = textwrap.indent(textwrap.dedent(setup).lstrip("\n"), " " * 4)
+    text = f"@tilelang.jit{jit}\ndef f(M, N, block=16):\n{before}    @T.prim_func\n    def main({signature}):\n{inner}"
+    return f"{IMPORTS}{text}\n    {end}\n\n\n{textwrap.dedent(host).strip()}\n"
+
+
+SCRATCH = 'P = T.alloc_global((M, N), "float32")\n'
+
+
+def agrees(text: str) -> str:
+    """The migrated text, whose ``use`` gives what that of the old one does."""
+    result = result_of(text)
+    assert [(k.name, k.disposition) for k in result.kernels] == [("f.main", "migrated")], result.diagnostics
+    new = result.new_text or ""
+    assert result_of(new).new_text == new
+    for old, found in zip(values(text), values(new), strict=True):
+        np.testing.assert_allclose(found, old, 1e-6)
+    return new
+
+
+def values(text: str) -> list[np.ndarray]:
+    """What ``use`` gives for a tensor."""
+    found = load(text)["use"](X.copy())
+    return [np.asarray(item) for item in (found if isinstance(found, (list, tuple)) else [found])]
+
+
+def test_a_tensor_in_between() -> None:
+    new = agrees(program(SCRATCH + FIRST + SECOND))
+    np.testing.assert_allclose(values(new)[0], (X + 1) * 2, 1e-6)
+    assert "alloc_global" not in new
+    assert new.count("@tilelang.jit(out_idx=[1], pass_configs=pass_configs)") == 2
+    assert (
+        textwrap.dedent(
+            """
+        def f(M, N, block=16):
+            part1 = f_part1(M, N, block)
+            part2 = f_part2(M, N, block)
+
+            def kernel(A):
+                P = part1(A)
+                return part2(P)
+
+            return kernel
+
+
+        def use(a):
+            run = f(64, 32, 16)
+            return run(a)
+        """
+        )
+        in new
+    )
+
+
+def test_parts_are_called_by_the_comments_above_them() -> None:
+    new = agrees(program(SCRATCH + launch("A", "P", "+ 1.0", "split") + launch("P", "C", "* 2.0", "combine")))
+    assert "        # split\n        with T.Kernel" in new
+    assert "    split = f_split(M, N, block)\n    combine = f_combine(M, N, block)\n" in new
+
+
+def test_a_tensor_that_the_caller_passes() -> None:
+    host = "import numpy as np\n\n\ndef use(a):\n    p = np.zeros_like(a)\n    return f(64, 32)(a, p), p"
+    new = agrees(program(FIRST + SECOND, "A P C", "(out_idx=[2])", host=host))
+    assert "    def kernel(A, P):\n        part1(A, P)\n        return part2(P)\n" in new
+    np.testing.assert_allclose(values(new)[1], X + 1, 1e-6)
+
+
+def test_an_output_of_the_first_launch_that_the_second_changes() -> None:
+    body = launch("A", "C", "+ 1.0") + launch("C", "C", "* 2.0") + launch("A", "D", "* 3.0")
+    new = agrees(program(body, "A C D", "(out_idx=[-2, -1])"))
+    assert "        C = part1(A)\n        part2(C)\n        D = part3(A)\n        return C, D\n" in new
+
+
+def test_no_outputs() -> None:
+    host = "def use(a):\n    p, c = a * 0, a * 0\n    f(64, 32)(a, p, c)\n    return p, c"
+    new = agrees(program(FIRST + SECOND, "A P C", "", host=host))
+    assert "part2(P, C)\n\n    return kernel\n" in new
+
+
+def test_each_part_has_what_it_uses() -> None:
+    setup = '''
+    """Two steps."""
+    assert M % block == 0
+    once = 1.0  # first
+    twice = once * 2
+    '''
+    new = agrees(program(SCRATCH + launch("A", "P", "+ once") + launch("P", "C", "* twice"), setup=setup))
+    first, second = new.split("def f_part2")
+    assert "twice =" not in first
+    assert "assert M" in first
+    assert "assert" not in second
+    assert second.count("once = 1.0  # first") == 1
+    assert 'def f(M, N, block=16):\n    """Two steps."""\n' in second
+
+
+def test_an_eager_kernel() -> None:
+    body = FIRST + SECOND
+    text = f"""{IMPORTS}@tilelang.jit
+def f(A, P, block=16):
+    M, N = T.const("M, N")
+    A: {TENSOR}
+    P: {TENSOR}
+    C = T.empty((M, N), "float32")
+{textwrap.indent(body, "    ")}
+    return C
+
+
+def use(a):
+    p = a * 0
+    return f(a, p), p
+"""
+    result = result_of(text)
+    assert [(k.name, k.line, k.disposition) for k in result.kernels] == [("f", 6, "migrated")]
+    new = result.new_text or ""
+    for old, found in zip(values(text), values(new), strict=True):
+        np.testing.assert_allclose(found, old, 1e-6)
+    assert "f(a.shape[0], a.shape[1])(a, p), p" in new
+
+
+REFUSED = {
+    "a method of the kernel": {"host": "def use(a):\n    kernel = f(64, 32)\n    return kernel.get_profiler()"},
+    "a method at once": {"host": "def use(a):\n    return f(64, 32).get_kernel_source()"},
+    "a choice": {"end": "return main if M > 3 else main"},
+    "outputs from elsewhere": {"jit": "(out_idx=OUT)"},
+    "a tuner": {"jit": "\n@tilelang.autotune(configs=[])"},
+}
+
+
+def refused(text: str) -> FileResult:
+    result = result_of(text)
+    assert result.new_text == text
+    assert [(k.name, k.disposition) for k in result.kernels] == [("f.main", "refused")]
+    return result
+
+
+@pytest.mark.parametrize("form", REFUSED.values(), ids=REFUSED.keys())
+def test_programs_that_cannot_be_split(form: dict[str, str]) -> None:
+    result = refused(program(SCRATCH + FIRST + SECOND, **form))
+    assert [d.code for d in result.diagnostics if d.severity == "error"] == ["TL107"]
+
+
+def test_code_on_tensors_around_the_launches() -> None:
+    result = refused(program(SCRATCH + FIRST + "Q = P\n" + SECOND))
+    assert [d.code for d in result.diagnostics if d.severity == "error"] == ["TL107"]
+
+
+def test_a_launch_that_is_refused_takes_the_others_back() -> None:
+    second = SECOND.replace("    T.copy(t,", '    T.call_extern("handle", "g", t)\n    T.copy(t,')
+    result = refused(program(SCRATCH + FIRST + second))
+    errors = [d for d in result.diagnostics if d.severity == "error"]
+    assert {d.kernel for d in errors} == {"f.main"}
+    assert all(d.line > 8 for d in errors)

@@ -1,0 +1,190 @@
+"""The functions that take the place of a factory whose prim_func launched several times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.passes.gpu.eager_kernel import Line, without_blank_above
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import names_in, walk
+
+
+@dataclass(eq=False)
+class Part:
+    """One launch: ``tensors`` are the parameters of its prim_func, in order, ``fresh`` the last ones, which it makes.
+
+    ``lines`` is code of the old prim_func that it needs.
+    """
+
+    launch: cst.With
+    suffix: str
+    lines: list[cst.SimpleStatementLine]
+    tensors: list[str]
+    fresh: list[str]
+
+
+def rebuilt(
+    index: Index,
+    names: Names,
+    factory: cst.FunctionDef,
+    node: cst.FunctionDef,
+    parts: Sequence[Part],
+    temporaries: dict[str, cst.BaseExpression],
+    outputs: Sequence[str],
+) -> list[cst.FunctionDef]:
+    """A factory per launch, then the function of the old name."""
+    taken = {name.value for name in walk(index.module) if isinstance(name, cst.Name)}
+    annotations = dict(temporaries)
+    for param in node.params.params:
+        if param.annotation is not None:
+            annotations[param.name.value] = param.annotation.annotation
+    made: list[cst.FunctionDef] = []
+    for number, part in enumerate(parts):
+        name = f"{factory.name.value}_{part.suffix}"
+        while name in taken:
+            name += "_"
+        made.append(_factory(factory, node, part, name, annotations, first=number == 0))
+    above = [cst.EmptyLine(indent=False)] * 2
+    made = [made[0], *(item.with_changes(leading_lines=above) for item in made[1:])]
+    return [*made, _runner(index, factory, node, parts, made, outputs).with_changes(leading_lines=above)]
+
+
+def _factory(
+    factory: cst.FunctionDef,
+    node: cst.FunctionDef,
+    part: Part,
+    name: str,
+    annotations: dict[str, cst.BaseExpression],
+    *,
+    first: bool,
+) -> cst.FunctionDef:
+    def own(item: cst.CSTNode) -> cst.CSTNode:
+        return item if first else item.deep_clone()
+
+    made = cst.ensure_type(
+        cst.parse_statement("def f(\n" + "".join(f"    {t}: 0,\n" for t in part.tensors) + "):\n    pass\n"),
+        cst.FunctionDef,
+    )
+    params = [
+        param.with_changes(annotation=cst.Annotation(annotations[param.name.value].deep_clone()))
+        for param in made.params.params
+    ]
+    comments = [line for line in part.launch.leading_lines if line.comment is not None]
+    body: list[cst.BaseStatement] = [
+        *(cst.ensure_type(own(line), cst.SimpleStatementLine).with_changes(leading_lines=()) for line in part.lines),
+        part.launch.with_changes(leading_lines=comments),
+    ]
+    inner = node.with_changes(
+        name=cst.Name(node.name.value),
+        params=node.params.with_changes(params=params),
+        whitespace_before_params=made.whitespace_before_params,
+        body=node.body.with_changes(body=body, footer=()),
+        decorators=[cst.ensure_type(own(item), cst.Decorator) for item in node.decorators],
+    )
+    used = {n.value for item in (inner, *factory.decorators) for n in names_in(item)}
+    lines: list[Line] = []
+    for line in reversed(factory.body.body[:-2]):
+        assert isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        bound = assigned_names(line)
+        if _is_text(line) or (bound and not bound & used) or (not bound and not first):
+            continue
+        used |= {n.value for n in names_in(line)}
+        kept = own(line)
+        assert isinstance(kept, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        lines.insert(0, kept)
+    if lines:
+        lines[0] = without_blank_above(lines[0])
+    if not lines:
+        inner = inner.with_changes(leading_lines=())
+    elif not inner.leading_lines:
+        inner = inner.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    body_of_factory = factory.body.with_changes(body=[*lines, inner, own(factory.body.body[-1])])
+    given = factory.params
+    chosen = given.with_changes(
+        params=[p.deep_clone() for p in given.params if p.name.value in used],
+        kwonly_params=[p.deep_clone() for p in given.kwonly_params if p.name.value in used],
+    )
+    if not chosen.kwonly_params:
+        chosen = chosen.with_changes(star_arg=cst.MaybeSentinel.DEFAULT)
+    return factory.with_changes(
+        name=cst.Name(name),
+        params=chosen,
+        decorators=[_jit(factory.decorators[0], part)],
+        body=body_of_factory,
+    )
+
+
+def _is_text(line: cst.CSTNode) -> bool:
+    """A docstring."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def _jit(decorator: cst.Decorator, part: Part) -> cst.Decorator:
+    """The decorator with the outputs of a part."""
+    count = len(part.tensors)
+    places = ", ".join(str(count - len(part.fresh) + n) for n in range(len(part.fresh)))
+    old = decorator.decorator
+    func = old.func if isinstance(old, cst.Call) else old
+    args = [a.deep_clone() for a in old.args] if isinstance(old, cst.Call) else []
+    rest = [a for a in args if a.keyword is None or a.keyword.value != "out_idx"]
+    new = cst.ensure_type(cst.parse_expression(f"f(out_idx=[{places}])"), cst.Call).args if part.fresh else ()
+    given = list(args)
+    if len(rest) < len(args):
+        place = next(n for n, a in enumerate(args) if a.keyword is not None and a.keyword.value == "out_idx")
+        given[place : place + 1] = [args[place].with_changes(value=new[0].value)] if new else []
+    else:
+        given = [*new, *rest]
+    if not given:
+        return decorator.with_changes(decorator=func.deep_clone())
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    given = [
+        a.with_changes(comma=comma) if n < len(given) - 1 and not isinstance(a.comma, cst.Comma) else a
+        for n, a in enumerate(given)
+    ]
+    call = old if isinstance(old, cst.Call) else cst.Call(func)
+    return decorator.with_changes(decorator=call.with_changes(func=func.deep_clone(), args=given))
+
+
+def _runner(
+    index: Index,
+    factory: cst.FunctionDef,
+    node: cst.FunctionDef,
+    parts: Sequence[Part],
+    made: Sequence[cst.FunctionDef],
+    outputs: Sequence[str],
+) -> cst.FunctionDef:
+    """``def f(...)``: compiles every part, and gives a function that runs them."""
+    every = {p.name.value for p in (*factory.params.params, *factory.params.kwonly_params)}
+    tensors = [p.name.value for p in node.params.params if p.name.value not in outputs]
+    busy = every | {t for part in parts for t in part.tensors}
+    handles = [part.suffix if part.suffix not in busy else f"{part.suffix}_kernel" for part in parts]
+    lines = []
+    for handle, item in zip(handles, made, strict=True):
+        given = [p.name.value for p in item.params.params]
+        given += [f"{p.name.value}={p.name.value}" for p in item.params.kwonly_params]
+        lines.append(f"{handle} = {item.name.value}({', '.join(given)})")
+    name = next(n for n in ("kernel", "run", "launch_all") if n not in {*busy, *handles} or n == "launch_all")
+    lines += ["", f"def {name}({', '.join(tensors)}):"]
+    for handle, part in zip(handles, parts, strict=True):
+        passed = part.tensors[: len(part.tensors) - len(part.fresh)]
+        call = f"{handle}({', '.join(passed)})"
+        lines.append(f"    {', '.join(part.fresh)} = {call}" if part.fresh else f"    {call}")
+    if outputs:
+        last = parts[-1]
+        if list(outputs) == last.fresh and len(outputs) == 1:
+            lines[-1] = "    return " + lines[-1].split(" = ", 1)[1]
+        else:
+            lines.append(f"    return {', '.join(outputs)}")
+    lines += ["", f"return {name}"]
+    text = "def f():\n" + "".join(f"    {line}\n" if line else "\n" for line in lines)
+    body = cst.ensure_type(cst.parse_statement(text, index.module.config_for_parsing), cst.FunctionDef).body
+    docs = [line for line in factory.body.body[:1] if _is_text(line)]
+    return factory.with_changes(
+        decorators=(), body=body.with_changes(body=[*docs, *body.body]), lines_after_decorators=()
+    )
