@@ -82,9 +82,6 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL137", "staged-product", "info", "safe", "store the product to global memory directly"),
     ("TL138", "gpu-launch", "info", "safe", "launch one grid axis with `is_npu=True`"),
     ("TL139", "gpu-pipeline", "info", "safe", "use `T.serial` where the vector cores work in the loop"),
-    ("TL157", "converting-part-copy", "error", "display-only",
-     "load the part into a tile of its own type first, and convert tile by tile"),
-    ("TL158", "converting-copy", "info", "safe", "copy to a tile of the tensor's type, and convert between tiles"),
     ("TL159", "table-on-chip", "info", "safe",
      "read a table of conditions or indices from global memory, where both cores see it"),
     # TL140 to TL159: element-wise code

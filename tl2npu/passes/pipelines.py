@@ -36,7 +36,7 @@ from tl2npu.passes import (
 from tl2npu.passes.gpu import allocations as gpu_allocations
 from tl2npu.passes.gpu import (
     atomics,
-    conversions,
+    despecialise,
     element_copies,
     elementwise,
     fills,
@@ -181,6 +181,7 @@ def gpu_form(job: Job, threads: int) -> None:
     """A GPU kernel in Developer mode."""
     job.change("TL101", job.located.node, "a GPU kernel, rewritten for an NPU")
     before: Counter[str] = unused.name_counts(job)
+    despecialise.put_in_order(job)
     macros.inline(job)
     hints.drop(job)
     types.to_strings(job)
@@ -198,7 +199,6 @@ def gpu_form(job: Job, threads: int) -> None:
     elementwise.rewrite(job)
     pipelined.limit(job)
     grid.fold(job, threads)
-    conversions.stage(job)
     gpu_allocations.finish(job)
     jit.retarget(job)
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
