@@ -36,8 +36,7 @@ def inline(job: Job) -> None:
         called += [site.call.func for site in found]
         _write(job, found)
     else:
-        site = next(_sites(job))
-        raise Blocked("TL118", site.call, f"`{site.helper.node.name.value}` calls itself")
+        raise Blocked("TL118", called[0], f"`{code(called[0])}` calls itself")
     if called:
         drop_leftovers(job, called, "TL117")
 
