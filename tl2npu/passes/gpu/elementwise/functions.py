@@ -10,6 +10,9 @@ MATH = frozenset(
 )
 """Functions whose value is computed element by element."""
 
+OF_NUMBERS = frozenset("max min abs clamp floor ceil trunc round".split())
+"""Those that may also be computed with numbers, outside of tiles."""
+
 SYNONYMS = {
     "__exp": "exp",
     "__exp10": "exp10",

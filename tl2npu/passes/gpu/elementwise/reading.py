@@ -240,7 +240,7 @@ class Reading:
         if short == "Not" and len(args) == 1:
             return self._logic(node, "not", args[0])
         everything_stays = all(arg.is_number for arg in args)
-        if everything_stays and not (short in functions.MATH and any(arg.dynamic for arg in args)):
+        if everything_stays and short not in functions.MATH - functions.OF_NUMBERS:
             return self._leaf(node, env)
         if short in functions.SIGNS and len(args) >= 2:
             found = binary(functions.SIGNS[short], args[0], args[1])

@@ -1,0 +1,386 @@
+"""Element-wise code: every form migrates, computes what the GPU kernel computes, and reads well."""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused
+
+M, N = 32, 64
+TENSORS = {
+    "X": (M, N),
+    "Z": (M, N),
+    "S": (M,),
+    "R": (M,),
+    "W": (N,),
+    "V": (N,),
+}
+PARAMS = ", ".join(f'{name}: T.Tensor({shape}, "float32")' for name, shape in TENSORS.items())
+PARAMS += f', K: T.Tensor(({M}, {N}), "int32"), OS: T.Tensor(({M},), "float32"), O: T.Tensor(({M}, {N}), "float32")'
+LOADS = "\n".join(
+    f'{name.lower()} = T.alloc_fragment({shape}, "float32")\nT.copy({name}, {name.lower()})'
+    for name, shape in TENSORS.items()
+)
+FACTORY = "scale = 0.3 * 1.44269504  # log2(e)\nsoft = 0.7"
+
+
+def kernel(body: str, more: str = "", factory: str = FACTORY, stores: str = "T.copy(o, O)\nT.copy(s, OS)") -> str:
+    """A kernel with two-dimensional tiles x, z, o, values per row s, r and per column w, v."""
+    middle = textwrap.dedent(body).strip("\n")
+    text = f'{LOADS}\no = T.alloc_fragment(({M}, {N}), "float32")\nT.fill(o, 0.25)\n{more}\n{middle}\n{stores}'
+    return gpu_file(PARAMS, text, launch="T.Kernel(1, threads=128) as bx", factory=factory, jit="@tilelang.jit")
+
+
+def values() -> dict[str, np.ndarray]:
+    """Inputs; Z, S and W are positive."""
+    draw = np.random.default_rng(7)
+    found = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in TENSORS.items()}
+    for name in ("Z", "S", "W"):
+        found[name] = draw.uniform(0.5, 2.0, TENSORS[name]).astype(np.float32)
+    found["K"] = draw.integers(-20, 20, (M, N)).astype(np.int32)
+    return found
+
+
+def tile(statement: str, **options: Any) -> list[str]:
+    """The new lines for one statement over the whole tile, without what is the same for every kernel."""
+    return lines(f"for i, j in T.Parallel({M}, {N}):\n    {statement}", **options)
+
+
+def row(statement: str) -> list[str]:
+    """The new lines for one statement over the rows."""
+    return lines(f"for i in T.Parallel({M}):\n    {statement}")
+
+
+def lines(body: str, more: str = "", factory: str = FACTORY, rtol: float = 1e-3) -> list[str]:
+    """Lines that the migrated kernel has and the kernel without the statement has not."""
+    text = kernel(body, more, factory)
+    new = agree(text, values(), threads="1", rtol=rtol, atol=rtol)
+    rest = _without(more, factory)
+    found = [line.strip() for line in new.splitlines() if line.strip() not in rest]
+    return [line for line in found if "alloc_" not in line and not line.startswith(("for ", "scale ="))]
+
+
+@functools.cache
+def _without(more: str, factory: str) -> frozenset[str]:
+    return frozenset(line.strip() for line in migrated(kernel("", more, factory), "1").splitlines())
+
+
+UNTOUCHED = [
+    "o[i, j] = x[i, j] + z[i, j] * 2.0 - x[i, j] / z[i, j]",
+    "o[i, j] = (x[i, j] - r[i]) * s[i] * w[j] + v[j]",
+    "o[i, j] *= s[i]",
+    "o[i, j] += x[i, j] * x[i, j]",
+    "o[i, j] = T.exp(x[i, j])",
+    "o[i, j] = T.sqrt(z[i, j]) + T.abs(x[i, j]) * T.log(z[i, j])",
+    "o[i, j] = T.max(x[i, j], 0) * w[j]",
+    "o[i, j] = T.max(x[i, j], z[i, j])",
+    "o[i, j] = -x[i, j]",
+    "o[i, j] = s[i]",
+    "o[i, j] = w[j]",
+]
+
+
+@pytest.mark.parametrize("statement", UNTOUCHED)
+def test_what_the_vectoriser_takes_stays(statement: str) -> None:
+    assert tile(statement) == [statement]
+
+
+REWRITTEN = [
+    ("o[i, j] = T.exp(x[i, j] - r[i])", ["o[i, j] = x[i, j] - r[i]", "o[i, j] = T.exp(o[i, j])"]),
+    (
+        "o[i, j] = T.exp(x[i, j] * soft - r[i] * soft)",
+        ["o[i, j] = (x[i, j] - r[i]) * soft", "o[i, j] = T.exp(o[i, j])"],
+    ),
+    ("o[i, j] = s[i] * x[i, j]", ["o[i, j] = x[i, j] * s[i]"]),
+    ("o[i, j] = s[i] - x[i, j]", ["o[i, j] = x[i, j] * -1.0 + s[i]"]),
+    ("o[i, j] = s[i] / z[i, j]", ["o[i, j] = s[i]", "o[i, j] = o[i, j] / z[i, j]"]),
+    ("o[i, j] = 1.0 / z[i, j]", ["T.tile.fill(o, 1.0)", "o[i, j] = o[i, j] / z[i, j]"]),
+    ("o[i, j] = 2 * x[i, j] + 1", ["o[i, j] = x[i, j] * 2 + 1"]),
+    ("o[i, j] = 1 - x[i, j]", ["o[i, j] = x[i, j] * -1.0 + 1"]),
+    ("o[i, j] = x[i, j] * (s[i] * r[i])", ["s_tmp[i] = s[i] * r[i]", "o[i, j] = x[i, j] * s_tmp[i]"]),
+    ("o[i, j] /= s[i] + 1e-6", ["s_tmp[i] = s[i] + 1e-6", "o[i, j] /= s_tmp[i]"]),
+    ("o[i, j] = T.max(x[i, j], 0.5)", ["T.tile.max(o, x, 0.5)"]),
+    (
+        "o[i, j] = T.clamp(x[i, j] / s[i], -1, 1)",
+        ["o[i, j] = x[i, j] / s[i]", "T.tile.max(o, o, -1.0)", "T.tile.min(o, o, 1.0)"],
+    ),
+    ("o[i, j] = T.max(x[i, j], s[i])", ["o_tmp[i, j] = s[i]", "T.tile.max(o, x, o_tmp)"]),
+    (
+        "o[i, j] += x[i, j] * T.exp(w[j] - x[i, j])",
+        ["o_tmp[i, j] = w[j] - x[i, j]", "o_tmp[i, j] = T.exp(o_tmp[i, j])", "o[i, j] += x[i, j] * o_tmp[i, j]"],
+    ),
+    ("o[i, j] = s[i] * w[j]", ["o[i, j] = w[j]", "o[i, j] = o[i, j] * s[i]"]),
+    ("o[i, j] = T.sigmoid(x[i, j])", ["T.tile.sigmoid(o, x)"]),
+    ("o[i, j] = T.tanh(x[i, j] * 0.5)", ["T.tile.sigmoid(o, x)", "o[i, j] = o[i, j] * 2.0 - 1.0"]),
+    ("o[i, j] = T.pow(x[i, j], 2)", ["o[i, j] = x[i, j] * x[i, j]"]),
+    ("o[i, j] = T.floor(x[i, j])", [f'T.tile.cast(o_tmp, x, "CAST_FLOOR", {M} * {N})', "T.copy(o_tmp, o)"]),
+    ("o[i, j] = x[i, j]", ["T.copy(x, o)"]),
+    ("o[i, j] = 3", ["T.tile.fill(o, 3.0)"]),
+    ("o[i, j] = T.__exp(x[i, j])", ["o[i, j] = T.exp(x[i, j])"]),
+    ("o[i, j] = T.ieee_fmaf(x[i, j], z[i, j], s[i])", ["o[i, j] = x[i, j] * z[i, j] + s[i]"]),
+]
+
+
+@pytest.mark.parametrize(("statement", "expected"), REWRITTEN, ids=[statement for statement, _ in REWRITTEN])
+def test_a_tile(statement: str, expected: list[str]) -> None:
+    assert tile(statement) == expected
+
+
+ROWS = [
+    ("s[i] = T.exp(r[i] - s[i])", ["s[i] = r[i] - s[i]", "s[i] = T.exp(s[i])"]),
+    ("s[i] = T.max(s[i], 1e-4)", ["T.tile.max(s, s, 1e-4)"]),
+    ("s[i] = T.rsqrt(s[i] / 64 + 1e-6)", ["s[i] = s[i] / 64 + 1e-6", "s[i] = T.rsqrt(s[i])"]),
+    ("s[i] = 1.0 / s[i]", ["T.tile.fill(s_tmp, 1.0)", "s[i] = s_tmp[i] / s[i]"]),
+    ("s[i] = T.exp(x[i, 0])", ["s[i] = x[i, 0]", "s[i] = T.exp(s[i])"]),
+    ("s[i] = r[0] * s[i]", ["s[i] = s[i] * r[0]"]),
+]
+
+
+@pytest.mark.parametrize(("statement", "expected"), ROWS, ids=[statement for statement, _ in ROWS])
+def test_a_vector(statement: str, expected: list[str]) -> None:
+    assert row(statement) == expected
+
+
+# -- base two ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_factor_log2_e_leaves_a_constant_that_only_exponents_use() -> None:
+    body = f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = T.exp2(x[i, j] * scale - r[i] * scale)"
+    new = agree(kernel(body), values(), threads="1")
+    assert "    scale = 0.3\n" in new
+    assert "o[i, j] = (x[i, j] - r[i]) * scale\n" in new
+
+
+def test_a_constant_that_is_used_otherwise_keeps_its_value() -> None:
+    body = f"""
+        for i, j in T.Parallel({M}, {N}):
+            o[i, j] = T.exp2(x[i, j] * scale - r[i] * scale)
+        for i in T.Parallel({M}):
+            s[i] = T.log2(s[i]) + r[i] * scale
+    """
+    new = agree(kernel(body), values(), threads="1")
+    assert FACTORY.splitlines()[0] in new
+    assert "* (scale * 0.6931471805599453)" in new
+    assert "s[i] = T.log(s[i]) * 1.4426950408889634 + r[i] * scale" in new
+
+
+@pytest.mark.parametrize(
+    "exponent",
+    [
+        "x[i, j]",
+        "x[i, j] * 1.44269504",
+        "(x[i, j] - r[i]) * scale",
+        "scale * (x[i, j] - r[i])",
+        "-x[i, j] * scale",
+        "x[i, j] * scale + (-r[i]) * scale",
+        "r[i] * scale - s[i]",
+        "x[i, j] * scale * soft",
+        "x[i, j] / 3.0",
+        "(x[i, j] - 0.5) * log2e",
+        "x[i, j] * log2e - s[i]",
+        "scale",
+    ],
+)
+def test_powers_of_two_are_right_whatever_the_exponent(exponent: str) -> None:
+    tile(f"o[i, j] = T.exp2({exponent})", factory=FACTORY + "\nlog2e = 1.44269504")
+
+
+# -- element types ----------------------------------------------------------------------------------------------------
+
+HALF = f"""
+h = T.alloc_fragment(({M}, {N}), "float16")
+g = T.alloc_fragment(({M},), "float16")
+b = T.alloc_fragment(({M}, {N}), "bfloat16")
+k = T.alloc_fragment(({M}, {N}), "int32")
+T.copy(X, h)
+T.copy(S, g)
+T.copy(X, b)
+T.copy(K, k)
+"""
+MIXED = [
+    ("o[i, j] = h[i, j] * soft", ["T.copy(h, o)", "o[i, j] = o[i, j] * soft"]),
+    ("o[i, j] = T.cast(h[i, j], 'float32') * x[i, j]", ["T.copy(h, o)", "o[i, j] = o[i, j] * x[i, j]"]),
+    ("o[i, j] = h[i, j].astype('float32') + g[i]", None),
+    ("o[i, j] = T.Cast('float32', h[i, j])", ["T.copy(h, o)"]),
+    ("o[i, j] = b[i, j] * b[i, j]", ["T.copy(b, b_tmp)", "o[i, j] = b_tmp[i, j] * b_tmp[i, j]"]),
+    ("o[i, j] = x[i, j] * k[i, j]", ["T.copy(k, o)", "o[i, j] = x[i, j] * o[i, j]"]),
+    ("o[i, j] = x[i, j] * (k[i, j] // 3)", None),
+    ("o[i, j] = T.if_then_else(k[i, j] > 0, x[i, j], 0)", None),
+]
+
+
+@pytest.mark.parametrize(("statement", "expected"), MIXED, ids=[statement for statement, _ in MIXED])
+def test_one_element_type_for_each_statement(statement: str, expected: list[str] | None) -> None:
+    found = tile(statement, more=HALF, rtol=1e-2)  # the GPU rounds between the operations
+    assert expected is None or found == expected
+
+
+def test_a_narrow_result_is_computed_wide() -> None:
+    body = f"""
+        for i, j in T.Parallel({M}, {N}):
+            h[i, j] = T.exp(x[i, j] * 4.0)
+        T.copy(h, o)
+    """
+    found = lines(body, HALF)
+    assert found[:3] == ["h_tmp[i, j] = x[i, j] * 4.0", "h_tmp[i, j] = T.exp(h_tmp[i, j])", "T.copy(h_tmp, h)"]
+
+
+# -- conditions -------------------------------------------------------------------------------------------------------
+
+CONDITIONS = [
+    "T.if_then_else(i >= j, 0, -T.infinity('float32'))",
+    "T.if_then_else(bx * 32 + i >= j, x[i, j], 0)",
+    "T.if_then_else(j < 40, x[i, j], -1e9)",
+    "T.if_then_else(40 <= j, -1e9, x[i, j])",
+    "T.if_then_else(i > j and j < 20, x[i, j] * 2.0, 0.0)",
+    "T.if_then_else(i < j or j >= 50, -1e9, T.exp(x[i, j]))",
+    "T.if_then_else(i < j or (j >= 50 or i < 3), -1e9, o[i, j])",
+    "T.if_then_else(T.And(i >= j, T.Not(j == 3)), x[i, j], o[i, j])",
+    "T.if_then_else((i >= j) & (j > 3), x[i, j], 0)",
+    "T.if_then_else(3 < j < 20, x[i, j], 0)",
+    "T.if_then_else(not (i >= j), x[i, j], z[i, j])",
+    "T.if_then_else(i + j < 40, 1.0, 0.0)",
+    "T.Select(i == j, 1.0, 0.0)",
+    "x[i, j] if i >= j else 0.0",
+    "T.if_then_else(x[i, j] > 0, x[i, j], x[i, j] * 0.1)",
+    "T.if_then_else(x[i, j] - r[i] <= 0, z[i, j] * T.exp(x[i, j] - r[i]), 0)",
+    "T.if_then_else(s[i] > 1.0, x[i, j], 0)",
+    "T.if_then_else(w[j] > 1.0, 0, -1e9)",
+    "o[i, j] + T.if_then_else(i == j, 1.0, 0.0)",
+    "T.if_then_else(i // 4 >= j // 8, T.exp(x[i, j]), 0.0)",
+    "T.if_then_else(r[i] == x[i, j], j, o[i, j])",
+    "T.if_then_else(bx > 0, x[i, j], z[i, j])",
+    "T.exp((i - j) * 0.1) * x[i, j]",
+    "x[i, j] * (i // 2)",
+]
+
+
+@pytest.mark.parametrize("value", CONDITIONS)
+def test_conditions_on_elements(value: str) -> None:
+    found = tile(f"o[i, j] = {value}")
+    assert not any("if_then_else" in line or "Select(" in line for line in found)
+
+
+def test_a_causal_mask_compares_with_a_tile_that_is_made_once() -> None:
+    body = f"""
+        for k in T.serial(2):
+            for i, j in T.Parallel({M}, {N}):
+                o[i, j] = T.if_then_else(bx * 32 + i >= k * 16 + j, o[i, j], 0)
+    """
+    new = agree(kernel(body), values(), threads="1")
+    inside = new[new.index("for k in") :]
+    assert [line.strip() for line in inside.splitlines()[1:3]] == [
+        'T.tile.compare(mask, column_minus_row, T.float32(bx * 32 - k * 16), "LE")',
+        'T.tile.select(o, mask, o, 0.0, "VSEL_TENSOR_SCALAR_MODE")',
+    ]
+
+
+BRANCHES = [
+    """
+        if i <= j:
+            o[i, j] = 0
+    """,
+    """
+        if x[i, j] == 0.5:
+            o[i, j] = 0.0
+        else:
+            o[i, j] = T.exp(x[i, j] - r[i])
+    """,
+    """
+        if o[i, j] > 0:
+            o[i, j] = 1.0
+        else:
+            o[i, j] = 2.0
+    """,
+    """
+        d = T.alloc_var("float32")
+        if x[i, j] > 0:
+            d = 1.0
+        else:
+            d = 0.0
+        o[i, j] = (s[i] - r[i]) * d * w[j]
+    """,
+    """
+        twice = x[i, j] * 2.0
+        o[i, j] = twice + twice * twice
+    """,
+    """
+        row = bx * 32 + i
+        column = j
+        o[i, j] = T.if_then_else(row >= column, x[i, j], 0)
+    """,
+    """
+        before = o[i, j]
+        o[i, j] = x[i, j] * 2.0
+        z[i, j] = o[i, j] + before
+        o[i, j] = z[i, j]
+    """,
+    """
+        if soft > 0.5:
+            o[i, j] = x[i, j] * 2.0
+        else:
+            o[i, j] = z[i, j]
+    """,
+]
+
+
+@pytest.mark.parametrize("statements", BRANCHES)
+def test_names_and_branches_inside_of_a_loop(statements: str) -> None:
+    lines(f"for i, j in T.Parallel({M}, {N}):\n" + textwrap.indent(textwrap.dedent(statements).strip(), "    "))
+
+
+# -- parts and other orders -------------------------------------------------------------------------------------------
+
+PARTS = [
+    f"for i, j in T.Parallel({M // 2}, {N}):\n    o[i, j] = x[i + 16, j] * 2.0",
+    f"for i, j in T.Parallel({M // 2}, {N}):\n    o[i, j] = x[i, j]",
+    f"for i, j in T.Parallel({M // 2}, {N}):\n    o[i + 16, j] = T.max(x[i, j], 0.3)",
+    f"for i, j in T.Parallel({M}, 32):\n    o[i, j] = -x[i, j + 32]\n    o[i, j + 32] = x[i, j] * s[i]",
+    f"for i in T.Parallel({M // 2}):\n    s[i] = r[i + 16]",
+    f"for i in T.Parallel({M // 2}):\n    s[i + 8] = T.exp(r[i])",
+    f"for i in T.Parallel({M}):\n    s[i] = x[i, 3] * 2.0",
+    f"for i in T.Parallel({M}):\n    o[i, 3] = s[i] * 2.0",
+    f"for j in T.Parallel({N}):\n    o[3, j] = x[5, j] * w[j]",
+    f"for j in T.Parallel({N}):\n    o[3, j] = w[j]",
+    f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = x[i, {N - 1} - j] * 2.0",
+    f"for i, j in T.Parallel({M}, {N}):\n    o[{M - 1} - i, j] = x[i, j] * 2.0",
+    f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = T.exp(x[i // 2, j] + w[j])",
+    f"for k in T.serial({M}):\n    for j in T.Parallel({N}):\n        w[j] = w[j] + x[k, j]\nT.copy(w, o[0, :])",
+]
+
+
+@pytest.mark.parametrize("body", PARTS)
+def test_parts_of_tiles(body: str) -> None:
+    lines(body)
+
+
+def test_comments_stay_with_their_statement() -> None:
+    body = f"""
+        for i, j in T.Parallel({M}, {N}):
+            # the largest value of a row becomes one
+            o[i, j] = T.exp(x[i, j] - r[i])  # probabilities
+            # no smaller than this
+            o[i, j] = T.max(o[i, j], 0.1)
+    """
+    new = agree(kernel(body), values(), threads="1")
+    for comment in ("# the largest value of a row becomes one", "# probabilities", "# no smaller than this"):
+        assert new.count(comment) == 1
+
+
+REFUSED = [
+    ("o[i, j] = T.erf(x[i, j])", "TL150"),
+    ("o[i, j] = x[i, j] + T.call_pure_extern('float32', 'f', x[i, j])", None),
+    ("s[i] = x[i, j]", "TL151"),
+]
+
+
+@pytest.mark.parametrize(("statement", "rule"), REFUSED)
+def test_what_has_no_vector_form_is_refused(statement: str, rule: str | None) -> None:
+    codes = [code for code, _ in refused(kernel(f"for i, j in T.Parallel({M}, {N}):\n    {statement}"))]
+    assert codes
+    assert rule is None or rule in codes
