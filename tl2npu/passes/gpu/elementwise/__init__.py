@@ -46,6 +46,8 @@ def rewrite(job: Job) -> None:
         reading = Reading(job, nest)
         lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
         lowering.lower(items(nest, reading))
+        for node, count in lowering.slowly:
+            job.note("TL146", node, f"{count} elements are computed one by one in every run of the loop")
         if writer.nest(nest, lowering.steps):
             first = first or nest
             for rule, node in sorted(lowering.codes.items()):

@@ -42,6 +42,7 @@ class Lowering:
         self.algebra = algebra
         self.steps: list[Step] = []
         self.codes: dict[str, cst.CSTNode] = {}
+        self.slowly: list[tuple[cst.CSTNode, str]] = []
         self.stmt: Stmt = nest.loops[0]
         self.stem = "value"
         self._casts: dict[tuple[str, str], Expr] = {}
@@ -165,6 +166,12 @@ class Lowering:
             return with_args(expr, *(self.condition(arg) for arg in expr.args))
         return expr
 
+    def slow(self) -> None:
+        """Remember that elements are computed one by one, and how many."""
+        self.note("TL146")
+        if self.nest.rows is not None:
+            self.slowly.append((self.stmt.node, " * ".join(_factor(extent) for extent in self.nest.extents)))
+
     def note(self, rule: str) -> None:
         """Remember why the nest changes."""
         self.codes.setdefault(rule, self.stmt.node)
@@ -221,7 +228,7 @@ class Lowering:
         if not self.usable(place) or not place.on_chip:
             self.through_tile(value, place, rest)
             return
-        self.note("TL146")
+        self.slow()
         kept = is_source(value, item) and isinstance(self.stmt, Store)
         text = code(self.stmt.node) if kept else f"{show(place.load)} = {show(value)}"
         self.loop_statement(text, "scalar", kept)
@@ -328,7 +335,7 @@ class Lowering:
         if not self.usable(place):
             self.through_tile(value, place, _NOTHING)
             return
-        self.note("TL146")
+        self.slow()
         self.one_by_one(f"{show(place.load)} = {show(value)}")
 
     def one_by_one(self, text: str) -> None:
@@ -621,6 +628,7 @@ class Lowering:
     def along(self, nest: Nest, value: Expr, name: str, dtype: str) -> None:
         """Compute a value that changes along one axis only, in a loop over that axis."""
         inner = Lowering(nest, self.reading, self.temporaries, self.algebra)
+        inner.slowly = self.slowly
         inner.stmt, inner.steps, inner.codes, inner.stem = self.stmt, self.steps, self.codes, self.stem
         place = inner.tile_place(name, dtype)
         inner.materialise(as_columns(value), place, _NOTHING)
@@ -670,7 +678,7 @@ class Lowering:
         else:
             self.materialise(self.shared_casts(value), tile, _NOTHING)
             source = tile.load
-        self.note("TL146")
+        self.slow()
         self.one_by_one(f"{show(target)} = {show(source)}")
 
     def all_axes(self) -> frozenset[str]:

@@ -93,7 +93,7 @@ def _by_elements(lowering: Lowering, value: Expr, place: Place, rest: frozenset[
         text = f"if {show(condition)}:\n    {target} = {shown[0]}"
         if shown[1] != target:
             text += f"\nelse:\n    {target} = {shown[1]}"
-    lowering.note("TL146")
+    lowering.slow()
     lowering.loop_statement(text, "scalar")
 
 
