@@ -54,11 +54,11 @@ def test_what_is_handled_is_handled_by_a_pass(module: str) -> None:
 
 
 CONSTRUCTS = [
-    ("TL180", "c = T.alloc_tmem((64, 64), 'float32')"),
+    ("TL180", "T.tcgen05_sf_warp_transpose(s)"),
     ("TL181", "T.ptx_ldmatrix('float16', 4, '.b16', s.data, 0, s.data, 0)"),
-    ("TL182", "bar = T.alloc_barrier(128)"),
-    ("TL182", "T.tma_copy(A[0, 0], s, barrier=0)"),
-    ("TL183", "with T.ws(0):\n    T.copy(A[0, 0], s)"),
+    ("TL182", "T.tma_scatter4(s, B, 0, [0, 1, 2, 3])"),
+    ("TL182", "T.ptx_wait_barrier(0)"),
+    ("TL183", "T.annotate_ws_schedule(schedule)"),
     ("TL184", "tx = T.get_thread_binding()"),
     ("TL184", "for tx in T.thread_binding(32, thread='threadIdx.x'):\n    s[0, tx] = 0"),
     ("TL184", "v = T.shfl_xor(s[0, 0], 1)"),
@@ -152,8 +152,8 @@ def test_every_reason_is_told_once() -> None:
     body = """
         bar = T.alloc_barrier(128)
         tx = T.get_thread_binding()
-        T.barrier_arrive(bar)
         T.barrier_wait(bar, 0)
+        T.barrier_arrive(bar)
         ty = T.get_thread_binding(1)
         """
     text = gpu_file(PARAMS, body)
@@ -163,7 +163,7 @@ def test_every_reason_is_told_once() -> None:
         ("TL182", line_of(text, "alloc_barrier")),
         ("TL184", line_of(text, "tx =")),
     ]
-    assert errors[0].message.endswith("T.alloc_barrier, T.barrier_arrive, T.barrier_wait")
+    assert errors[0].message.endswith("T.alloc_barrier, T.barrier_wait, T.barrier_arrive")
     assert errors[1].message.endswith("T.get_thread_binding")
     assert "T.copy" in errors[0].help
     assert [kernel.disposition for kernel in result.kernels] == ["refused"]

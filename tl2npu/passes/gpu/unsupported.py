@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.gpu import despecialise
 from tl2npu.passes.gpu.unsupported_names import Use, uses
 from tl2npu.passes.gpu.unsupported_sizes import symbolic_tiles
 from tl2npu.passes.gpu.unsupported_types import foreign_types
@@ -51,6 +52,8 @@ def refuse(job: Job) -> None:
 def reasons(job: Job) -> list[Reason]:
     """Every kind of construct that has no equivalent, each once."""
     found = {reason.code: reason for reason in _by_name(uses(job))}
+    if found.keys() & despecialise.CODES and despecialise.plan(job) is not None:
+        found = {code: reason for code, reason in found.items() if code not in despecialise.CODES}
     for node, message in foreign_types(job):
         found.setdefault("TL191", Reason("TL191", node, message))
     for node, message in symbolic_tiles(job):

@@ -40,13 +40,14 @@ def uses(job: Job) -> list[Use]:
     for node in _reached(job):
         found += _in_launch(job, node)
         if isinstance(node, (cst.Name, cst.Attribute)):
-            name = _operator(job, node)
+            name = operator_name(job, node)
             if name in MISSING:
                 found.append(Use(*MISSING[name], f"T.{name}", node))
     return found
 
 
-def _operator(job: Job, node: cst.BaseExpression) -> str:
+def operator_name(job: Job, node: cst.BaseExpression) -> str:
+    """The name of an operator relative to ``tilelang.language``, also of one exported elsewhere; empty for others."""
     resolved = job.file.names.resolve(node) or ""
     if resolved.startswith(_LANGUAGE):
         return resolved.removeprefix(_LANGUAGE)
@@ -55,7 +56,7 @@ def _operator(job: Job, node: cst.BaseExpression) -> str:
 
 def _in_launch(job: Job, node: cst.CSTNode) -> Iterator[Use]:
     """``T.Kernel(..., prelude=...)``."""
-    if not isinstance(node, cst.Call) or _operator(job, node.func) not in ("Kernel", "ClusterKernel"):
+    if not isinstance(node, cst.Call) or operator_name(job, node.func) not in ("Kernel", "ClusterKernel"):
         return
     for arg in node.args:
         name = arg.keyword.value if arg.keyword is not None else ""
@@ -88,7 +89,7 @@ def _relevant(job: Job, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
     stack = [root]
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Call) and _operator(job, node.func) in _HINTS:
+        if isinstance(node, cst.Call) and operator_name(job, node.func) in _HINTS:
             continue
         if isinstance(node, cst.Comparison) and _asks_for_type(job, node):
             continue
@@ -100,7 +101,7 @@ def _relevant(job: Job, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def _asks_for_type(job: Job, node: cst.Comparison) -> bool:
     sides = (node.left, *(target.comparator for target in node.comparisons))
-    rows = [OPERATORS.get(_operator(job, name)) for side in sides for name in _dotted(side)]
+    rows = [OPERATORS.get(operator_name(job, name)) for side in sides for name in _dotted(side)]
     return any(row is not None and row.kind is Kind.TYPE for row in rows)
 
 

@@ -1,0 +1,167 @@
+"""Pipelines made by hand: in program order where no wait comes too early, refused else.
+
+The simulator has no barriers of a GPU, so the expected values are those of the product itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import gpu_file, migrated, refused, result_of
+from tests.passes.simulated import run
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
+
+PARAMS = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")'
+FACTORY = "M, N, K = 64, 64, 96"
+LAUNCH = "T.Kernel(2, 2, threads=256) as (bx, by)"
+TILES = """
+    a = T.alloc_shared((32, 32), "float16")
+    b = T.alloc_shared((32, 32), "float16")
+    c = T.alloc_fragment((32, 32), "float32")
+    """
+COPIES = "T.tma_copy(A[by * 32, k * 32], a, barrier={0})\n        T.tma_copy(B[k * 32, bx * 32], b, barrier={0})"
+STORE = "T.copy(c, C[by * 32, bx * 32])"
+
+
+def kernel(body: str, factory: str = FACTORY) -> str:
+    return gpu_file(PARAMS, body, launch=LAUNCH, factory=factory)
+
+
+def check(text: str) -> str:
+    """Migrate, run, compare with the product; the new text."""
+    new = migrated(text)
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((64, 96)).astype(np.float16), rng.standard_normal((96, 64)).astype(np.float16)
+    for reading in (IDEAL, ACTUAL):
+        found = run(new, {"A": a, "B": b}, reading=reading)
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        np.testing.assert_allclose(np.asarray(found["C"], np.float64), expected, 1e-3, 1e-2)
+    for left in ("barrier", "mbar", "T.ws", "wait", "tma", "wgmma", "tcgen05", "tmem"):
+        assert left not in new
+    return new
+
+
+SPECIALISED = f"""{TILES}
+    ready = T.alloc_barrier(arrive_count=128)
+    done = T.alloc_barrier(arrive_count=128)
+    with T.ws(0):
+        T.clear(c)
+    for k in T.serial(3):
+        with T.ws(1):
+            T.barrier_wait(done, (k + 1) % 2)
+            T.tma_copy(A[by * 32, k * 32], a, barrier=ready)
+            T.tma_copy(B[k * 32, bx * 32], b, barrier=ready)  # the second operand
+            T.barrier_arrive(ready)
+        with T.ws(0):
+            # the product
+            T.barrier_wait(ready, k % 2)
+            T.gemm(a, b, c)
+            T.barrier_arrive(done)
+    with T.ws(0):
+        {STORE}
+    """
+
+
+def test_producer_and_consumer() -> None:
+    new = check(kernel(SPECIALISED))
+    assert "T.copy(B[k * 32, bx * 32], b)  # the second operand" in new
+    assert "# the product" in new
+
+
+def test_other_names_and_spellings() -> None:
+    body = SPECIALISED.replace("ready", "full").replace("done", "empty").replace("T.barrier_wait(full, k % 2)", "WAIT")
+    body = body.replace("WAIT", "T.mbarrier_wait_parity(mbarrier=full, parity=k & 1)")
+    check(kernel(body.replace("T.barrier_arrive(full)", "T.mbarrier_arrive(full)")))
+
+
+def test_a_list_of_barriers_with_one_stage_each() -> None:
+    body = SPECIALISED.replace(
+        "ready = T.alloc_barrier(arrive_count=128)", "bars = T.alloc_barrier([128, 128] * stages)"
+    )
+    body = body.replace("    done = T.alloc_barrier(arrive_count=128)\n", "")
+    body = body.replace(
+        "T.barrier_wait(done, (k + 1) % 2)", "T.barrier_wait(bars[k % stages + stages], (k // stages + 1) % 2)"
+    )
+    body = body.replace("T.barrier_wait(ready, k % 2)", "T.barrier_wait(bars[k % stages], k // stages % 2)")
+    body = body.replace("T.barrier_arrive(done)", "T.barrier_arrive(bars[k % stages + stages])")
+    check(kernel(body.replace("ready", "bars[k % stages]"), FACTORY + "\nstages = 2"))
+
+
+@pytest.mark.parametrize("tail", ["", ", mbar=bar"])
+def test_products_in_tensor_memory(tail: str) -> None:
+    body = f"""{TILES.replace("alloc_fragment", "alloc_tmem")}
+    bar = T.alloc_barrier(1)
+    for k in T.serial(3):
+        T.copy(A[by * 32, k * 32], a)
+        T.copy(B[k * 32, bx * 32], b)
+        T.tcgen05_gemm(a, b, c, mbar=bar, clear_accum=k == 0)
+        T.mbarrier_wait_parity(bar, k % 2)
+    {STORE}
+    """
+    check(kernel(body if tail else body.replace("        T.mbarrier_wait_parity(bar, k % 2)\n", "")))
+
+
+def test_explicit_wgmma() -> None:
+    body = f"""{TILES}
+    T.clear(c)
+    for k in T.serial(3):
+        T.copy(A[by * 32, k * 32], a)
+        T.copy(B[k * 32, bx * 32], b)
+        T.wgmma_gemm(a, b, c)
+        T.wait_wgmma(0)
+    {STORE}
+    """
+    check(kernel(body))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # the consumer stands before its producer
+        ("T.barrier_wait(ready, k % 2)", "T.barrier_wait(ready, (k + 1) % 2)"),
+        ("T.barrier_wait(done, (k + 1) % 2)", "T.barrier_wait(done, k % 2)"),
+        # nobody arrives, or not all
+        ("            T.barrier_arrive(ready)\n", ""),
+        ("done = T.alloc_barrier(arrive_count=128)", "done = T.alloc_barrier(arrive_count=256)"),
+        # not to be followed
+        ("T.barrier_wait(ready, k % 2)", "T.barrier_wait(ready, A[0, 0])"),
+        ("            T.barrier_arrive(done)", "            if bx == 0:\n                T.barrier_arrive(done)"),
+        # each group has a fragment of its own
+        ("            T.barrier_arrive(ready)", "            T.clear(c)\n            T.barrier_arrive(ready)"),
+        # the pair of a cluster
+        ("T.gemm(a, b, c)", "T.tcgen05_gemm(a, b, c, mbar=done, use_2cta=True)"),
+        # no plain form
+        ("T.gemm(a, b, c)", "T.gemm(a, b, c)\n            T.tma_scatter4(a, C, 0, [0, 1, 2, 3])"),
+    ],
+)
+def test_what_cannot_be_put_in_order_is_refused(old: str, new: str) -> None:
+    assert old in SPECIALISED
+    found = refused(kernel(SPECIALISED.replace(old, new)))
+    assert {"TL182", "TL183"} <= {code for code, _ in found}
+
+
+def test_two_loops_that_run_at_the_same_time_are_refused() -> None:
+    body = f"""{TILES}
+    ready = T.alloc_barrier(arrive_count=128)
+    done = T.alloc_barrier(arrive_count=128)
+    with T.ws(1):
+        for k in T.serial(3):
+            T.barrier_wait(done, (k + 1) % 2)
+            T.tma_copy(A[by * 32, k * 32], a, barrier=ready)
+            T.tma_copy(B[k * 32, bx * 32], b, barrier=ready)
+            T.barrier_arrive(ready)
+    with T.ws(0):
+        T.clear(c)
+        for k in T.serial(3):
+            T.barrier_wait(ready, k % 2)
+            T.gemm(a, b, c)
+            T.barrier_arrive(done)
+        {STORE}
+    """
+    assert {"TL182", "TL183"} <= {code for code, _ in refused(kernel(body))}
+
+
+def test_other_reasons_are_told_without_those_that_would_not_matter() -> None:
+    text = kernel(SPECIALISED.replace("T.gemm(a, b, c)", "T.gemm(a, b, c)\n            T.sync_grid()"))
+    assert {d.code for d in result_of(text).diagnostics if d.severity == "error"} == {"TL187"}
