@@ -7,6 +7,7 @@ from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Loop, Memory, Op, Stmt, walk, walk_with_parents
 from tl2npu.passes.gpu.element_copies_calls import match_types, plain_copies
+from tl2npu.passes.gpu.element_copies_columns import split_columns
 from tl2npu.passes.gpu.element_copies_loops import LoopWork
 from tl2npu.passes.job import Job
 
@@ -15,6 +16,7 @@ _ROUNDS = 400
 
 def to_copies(job: Job) -> None:
     """``T.Parallel`` loops between global memory and tiles; global operands inside arithmetic are loaded first."""
+    split_columns(job)
     plain_copies(job)
     for _ in range(_ROUNDS):
         found = _next(job)

@@ -13,13 +13,22 @@ from tl2npu.kernel.access import reads
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Dim, Kernel, Memory, Op, Operand, Scalar
-from tl2npu.passes.gpu.element_copies_tiles import Tiles, dtype_text
+from tl2npu.passes.gpu.element_copies_columns import size_text
+from tl2npu.passes.gpu.element_copies_strided import (
+    Column,
+    lanes_of,
+    load_column,
+    sliced_column,
+    store_column,
+)
+from tl2npu.passes.gpu.element_copies_tiles import Tiles, dtype_text, last_allocation
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
+_MATRIX = 2
 _SAME = {"float": "float32", "half": "float16", "int": "int32"}
 _SHORT = {"float16": "half", "bfloat16": "bf16", "float32": "f32", "int32": "i32", "int8": "i8", "uint8": "u8"}
 
@@ -35,7 +44,13 @@ def plain_copies(job: Job) -> None:
             continue
         source, target = stmt.src.buffer, stmt.dst.buffer
         if source.memory is Memory.GM and target.memory is Memory.GM:
-            raise Blocked("TL170", stmt.node, "a copy from global memory to global memory needs a tile in between")
+            _between(job, stmt, edits, tiles)
+            continue
+        tensor = stmt.src if source.memory is Memory.GM else stmt.dst
+        column = sliced_column(tensor) if tensor.buffer.memory is Memory.GM else None
+        if column is not None:
+            _column(job, stmt, column, edits, tiles)
+            continue
         if source.memory is Memory.GM and _on_chip(target):
             if not _in_rows(stmt.dst):
                 _through_part(job, stmt, stmt.dst, edits, tiles)
@@ -76,6 +91,55 @@ def _in_rows(operand: Operand) -> bool:
     if operand.dims is None or all(dim.is_point for dim in operand.dims):
         return True
     return contiguous(operand)
+
+
+def _column(job: Job, stmt: Copy, column: Column, edits: Edits, tiles: Tiles) -> None:
+    """One axis of a tensor that is not the last, to or from a tile with one axis."""
+    load = stmt.src.buffer is column.tensor
+    tile = stmt.dst if load else stmt.src
+    if not tile.is_whole or len(tile.buffer.shape) != 1 or stmt.options or not _on_chip(tile.buffer):
+        text = f"`{code((stmt.src if load else stmt.dst).node)}` is a column of `{column.tensor.name}`"
+        raise Blocked("TL170", stmt.node, f"{text}, whose elements lie a row apart")
+    name = tiles.names.fresh("i", "element")
+    if load:
+        lines = load_column(column, tile.buffer.name, name, tiles.names)
+    else:
+        rows = tiles.names.fresh(f"{column.tensor.name.lower()}_rows")
+        lanes = lanes_of(job, column.tensor)
+        shape = f"[{column.extent}, {lanes}]"
+        tiles.add(tile.buffer, f"{rows} = T.alloc_shared({shape}, {dtype_text(column.tensor)})")
+        lines = store_column(column, tile.buffer.name, rows, name, tiles.names, lanes)
+    edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
+    way = "read" if load else "stored"
+    job.change("TL169", stmt.node, f"a column of `{column.tensor.name}` is {way} element by element, which is slow")
+
+
+def _between(job: Job, stmt: Copy, edits: Edits, tiles: Tiles) -> None:
+    """A tile between two tensors; two where they differ in type."""
+    dims = stmt.src.dims if stmt.src.dims and not all(dim.is_point for dim in stmt.src.dims) else stmt.dst.dims
+    shape = [_extent(dim) for dim in dims or ()]
+    if None in shape or not 1 <= len([size for size in shape if size]) <= _MATRIX:
+        raise Blocked("TL170", stmt.node, "a copy from tensor to tensor whose size is not to be seen")
+    size = ", ".join(text for text in shape if text)
+    name = tiles.names.fresh(f"{stmt.src.buffer.name.lower()}_tile")
+    source, target = stmt.src.buffer, stmt.dst.buffer
+    lines = [f"T.copy({code(stmt.src.node)}, {name})"]
+    made = [f"{name} = T.alloc_shared([{size}], {dtype_text(source)})"]
+    if not same_type(job, source, target):
+        converted = tiles.names.fresh(f"{target.name.lower()}_tile")
+        made.append(f"{converted} = T.alloc_shared([{size}], {dtype_text(target)})")
+        lines.append(f"T.copy({name}, {converted})")
+        name = converted
+    lines.append(f"T.copy({name}, {code(stmt.dst.node)})")
+    last = last_allocation(job)
+    text = "\n".join(lines) + "\n"
+    if last is not None and last.buffer.statement is not None:
+        for line in made:
+            tiles.add(last.buffer, line)
+    else:
+        text = "\n".join(made) + "\n" + text
+    edits.replace_many(stmt.node, parse(job, text, stmt.node))
+    job.change("TL171", stmt.node, f"`{source.name}` goes to `{target.name}` through a tile")
 
 
 def _convert(job: Job, stmt: Copy, edits: Edits, tiles: Tiles, made: dict[tuple[Buffer, str], str]) -> None:
@@ -126,7 +190,9 @@ def _extent(dim: Dim) -> str | None:
     assert dim.extent is not None
     if dim.extent.constant is not None:
         return str(dim.extent.constant)
-    return code(dim.node.upper) if dim.lo.is_zero and dim.node.upper is not None else None
+    if dim.lo.is_zero and dim.node.upper is not None:
+        return code(dim.node.upper)
+    return size_text(dim.extent)
 
 
 def _is_operand(kernel: Kernel, buffer: Buffer) -> bool:

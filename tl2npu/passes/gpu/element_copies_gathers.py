@@ -150,26 +150,6 @@ def _bounded(work: LoopWork, stmt: Store, picked: _Picked, conditions: list[cst.
     return False
 
 
-def column(work: LoopWork, found: Region, tile: str) -> list[str]:
-    """Elements that lie a row apart, read by the scalar unit; what lies behind the end of the tensor stays zero."""
-    (item,) = found.ranges
-    index, tests = [], []
-    for axis, size in zip(found.axes, found.buffer.shape_nodes, strict=True):
-        text = axis.start
-        if axis.range is item:
-            text = item.name if axis.lo.is_zero else f"{axis.start} + {item.name}"
-            shape = found.buffer.shape[found.axes.index(axis)]
-            if not (axis.lo.is_zero and item.extent == shape):
-                tests.append(f"{text} < {code(size)}")
-        index.append(text)
-    value = work.names.fresh(f"{found.buffer.name.lower()}_value")
-    inner = [f"{value} = {found.buffer.name}[{', '.join(index)}]", f"{tile}[{item.name}] = {value}"]
-    head = f"for {item.name} in T.serial({extent_text(item)}):"
-    if not tests:
-        return [head, *(f"    {line}" for line in inner)]
-    return [f"T.clear({tile})", head, f"    if {tests[0]}:", *(f"        {line}" for line in inner)]
-
-
 def _names(work: LoopWork, node: cst.BaseExpression) -> set[str]:
     return {name.value for name in walk(work.lets.expand(node)) if isinstance(name, cst.Name)}
 

@@ -20,16 +20,18 @@ from tl2npu.kernel.model import (
     Op,
     Opaque,
     Operand,
+    Range,
     Scalar,
     Stmt,
     Store,
     walk,
 )
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.atomics_forms import refuse_atomic
-from tl2npu.passes.gpu.element_copies_gathers import column, row_loop
+from tl2npu.passes.gpu.element_copies_gathers import row_loop
 from tl2npu.passes.gpu.element_copies_guards import Guard, guard, written
 from tl2npu.passes.gpu.element_copies_regions import Lets, Region, axis_of, extent_text, region
+from tl2npu.passes.gpu.element_copies_strided import column_of, lanes_of, load_column, store_column
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text
 from tl2npu.passes.gpu.element_copies_values import Choice, choice, load_of
 from tl2npu.passes.gpu.element_copies_writing import Item, LoopWriter, env_of
@@ -154,7 +156,9 @@ class LoopWork(LoopWriter):
     def _pure_column(self, item: Item, stmt: Store, chosen: Choice, found: Region) -> bool:
         if item.branches or chosen.cond is not None or len(found.ranges) != 1:
             return False
-        self._before("\n".join(column(self, found, stmt.target.buffer.name)))
+        self._before(
+            "\n".join(load_column(column_of(found), stmt.target.buffer.name, found.ranges[0].name, self.names))
+        )
         self.gone.add(id(stmt))
         text = f"a column of `{found.buffer.name}` is read element by element, which is slow"
         self.say("TL169", stmt.node, text)
@@ -259,8 +263,8 @@ class LoopWork(LoopWriter):
         found = self._region(stmt.target, env)
         if found is None or not found.ranges:
             raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is stored at scattered places")
-        if not found.in_rows:
-            text = f"`{code(stmt.target.node)}` stores a column of `{found.buffer.name}`, element by element"
+        if not found.in_rows and (add or len(found.ranges) != 1 or stmt.augmented):
+            text = f"`{code(stmt.target.node)}` stores columns of `{found.buffer.name}`"
             raise Blocked(rule, stmt.node, text)
         if {item.name for item in found.ranges} != {item.name for item in self.ranges}:
             raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is written by several iterations")
@@ -278,6 +282,9 @@ class LoopWork(LoopWriter):
             self.gone.add(id(stmt))
             if not add:
                 self.say("TL166", stmt.node, f"`{source}` is stored to `{found.buffer.name}` by a copy")
+        if tails and not found.in_rows:
+            self._store_column(stmt, found, source)
+            return
         if tails:
             text = self._text(found)
             self._after(f"T.tile.atomic_add({text}, {source})" if add else f"T.copy({source}, {text})")
@@ -285,6 +292,15 @@ class LoopWork(LoopWriter):
                 self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
             return
         self._guarded_rows(stmt, found, source, guards)
+
+    def _store_column(self, stmt: Store, found: Region, source: str) -> None:
+        lanes = lanes_of(self.job, found.buffer)
+        rows = self.names.fresh(f"{found.buffer.name.lower()}_rows")
+        shape = f"[{extent_text(found.ranges[0]).strip('()')}, {lanes}]"
+        self.allocations.append(f"{rows} = T.alloc_shared({shape}, {dtype_text(found.buffer)})")
+        lines = store_column(column_of(found), source, rows, found.ranges[0].name, self.names, lanes)
+        self._after("\n".join(lines))
+        self.say("TL169", stmt.node, f"a column of `{found.buffer.name}` is stored element by element, which is slow")
 
     def _computed(self, item: Item, stmt: Store, found: Region) -> str:
         """Let the loop write a new tile; its name."""
@@ -363,9 +379,21 @@ class LoopWork(LoopWriter):
 
     def _check_start(self, stmt: Stmt, found: Region) -> None:
         """A GPU reads zeros before the beginning of a tensor; a copy must not start there."""
-        if found.ranges and any(factor < 0 for axis in found.axes for _, factor in axis.lo.terms):
+        if found.ranges and any(self._may_be_negative(axis.lo) for axis in found.axes):
             text = f"`{found.buffer.name}` may be accessed before its beginning, where no copy may start"
             raise Blocked("TL170", stmt.node, text)
+
+    def _may_be_negative(self, value: Sym) -> bool:
+        """False if an index is a sum of sizes and block numbers at the least that its loops make it."""
+        largest = {str(item.var): item.start + item.extent - 1 for item in _enclosing(self.parents)}
+        launch = self.kernel.launch
+        for name, size in zip(launch.names, launch.grid, strict=False) if launch is not None else ():
+            largest |= {var: size - 1 for var in value.variables() if var.partition("@")[0] == name}
+        for var, most in largest.items():
+            parts = [factor for monomial, factor in value.terms if any(str(atom) == var for atom in monomial)]
+            if parts and all(factor < 0 for factor in parts):
+                value = value.substitute({var: most})
+        return any(factor < 0 for _, factor in value.terms)
 
     def _scalar(self, found: Region) -> str:
         key = ("scalar", *found.key())
@@ -389,7 +417,7 @@ class LoopWork(LoopWriter):
             self._hoisted(found, f"T.copy({self._text(found)}, {name})")
             self.say("TL167", self.loop.node, f"`{found.buffer.name}` is loaded into `{name}` first")
             return name
-        self._hoisted(found, "\n".join(column(self, found, name)))
+        self._hoisted(found, "\n".join(load_column(column_of(found), name, found.ranges[0].name, self.names)))
         self.say(
             "TL169", self.loop.node, f"a column of `{found.buffer.name}` is read element by element, which is slow"
         )
@@ -486,3 +514,7 @@ def _has_slices(copy: Copy) -> bool:
     """True if a copy names its part of a tensor by slices."""
     parts = (operand for operand in (copy.src, copy.dst) if operand.buffer.memory is Memory.GM)
     return any(operand.dims and not all(dim.is_point for dim in operand.dims) for operand in parts)
+
+
+def _enclosing(parents: Sequence[Stmt]) -> list[Range]:
+    return [item for parent in parents if isinstance(parent, Loop) and parent.kind != "while" for item in parent.ranges]

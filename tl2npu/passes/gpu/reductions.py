@@ -76,6 +76,9 @@ def _read(job: Job, stmt: Op) -> _Reduction:
             raise Blocked("TL164", stmt.node, f"{text}, and a reduction takes one stretch")
     clear = stmt.args.get("clear")
     known = 1 if clear is None else clear.sym.constant if isinstance(clear, Scalar) else None
+    not_a_number = stmt.args.get("nan_propagate")
+    if isinstance(not_a_number, Scalar) and not_a_number.sym.constant != 0:
+        raise Blocked("TL164", stmt.node, "what the NPU makes of a NaN is not known")
     return _Reduction(stmt, kind, src, out, _axis(stmt, src), None if known is None else bool(known))
 
 
@@ -103,11 +106,12 @@ def _reduce(job: Job, found: _Reduction, edits: Edits, tiles: Tiles) -> None:
         return
     out = code(found.out.node)
     lines: list[str] = []
-    source = _source(found, wide, lines, tiles)
-    direct = wide in (None, dtype_text(found.out.buffer)) and (earlier.fresh or earlier.known is not None)
+    source = _source(job, found, wide, lines, tiles)
+    converted = wide is not None and not _has_type(job, found.out, wide)
+    direct = not converted and (earlier.fresh or earlier.known is not None)
     part = out if direct else _tile(found, found.out, tiles, f"{found.out.buffer.name}_part", dtype=wide)
     lines += _plain(found, kind, source, part, tiles.names)
-    if wide not in (None, dtype_text(found.out.buffer)):
+    if converted:
         narrow = out if earlier.fresh or earlier.known else _tile(found, found.out, tiles, f"{part}_narrow")
         lines.append(f"T.copy({part}, {narrow})")
         part = narrow
@@ -140,12 +144,17 @@ def _wide(job: Job, found: _Reduction, kind: str) -> str | None:
         if name in BITS and not name.startswith(("float", "bfloat", "half")):
             raise Blocked("TL164", found.stmt.node, f"the NPU reduces floats, not {name}")
     if types[0] != types[1]:
-        if any(name not in BITS for name in types):
-            text = f"`{found.src.buffer.name}` and `{found.out.buffer.name}` may differ in type"
-            raise Blocked("TL164", found.stmt.node, f"{text}; give the parameters of the factory defaults")
-        return '"float32"'
+        # types that only the caller knows: what is reduced has the type of the result
+        return '"float32"' if all(name in BITS for name in types) else dtype_text(found.out.buffer)
     half = types[0] in ("bfloat16", "float16", "half")
     return '"float32"' if half and (kind == "sum" or types[0] == "bfloat16") else None
+
+
+def _has_type(job: Job, operand: Operand, dtype: str) -> bool:
+    """True if a tile has the type of a text."""
+    if dtype_text(operand.buffer) == dtype:
+        return True
+    return dtype == '"float32"' and element_type(job, operand.buffer) in ("float32", "float")
 
 
 def _tile(found: _Reduction, operand: Operand, tiles: Tiles, *wishes: str, dtype: str | None = None) -> str:
@@ -155,12 +164,13 @@ def _tile(found: _Reduction, operand: Operand, tiles: Tiles, *wishes: str, dtype
     return tiles.like(operand.buffer, *wishes, dtype=dtype)
 
 
-def _source(found: _Reduction, wide: str | None, lines: list[str], tiles: Tiles) -> str:
+def _source(job: Job, found: _Reduction, wide: str | None, lines: list[str], tiles: Tiles) -> str:
     """What is reduced: the tile itself, or a copy of it in another type, or of its absolute values."""
     name = found.src.buffer.name
     source = code(found.src.node)
-    if wide is not None and wide != dtype_text(found.src.buffer):
-        copy = _tile(found, found.src, tiles, f"{name}_f32", dtype=wide)
+    if wide is not None and not _has_type(job, found.src, wide):
+        suffix = "f32" if wide == '"float32"' else "cast"
+        copy = _tile(found, found.src, tiles, f"{name}_{suffix}", dtype=wide)
         lines.append(f"T.copy({source}, {copy})")
         source = copy
         if found.kind in _ABSOLUTE:

@@ -28,11 +28,15 @@ def scan(job: Job, stmt: Op, edits: Edits, names: Names) -> None:
         raise Blocked("TL164", stmt.node, f"`{src.buffer.name}` and `{target.buffer.name}` have different shapes")
     rank = len(src.buffer.shape)
     dim, reverse = _number(stmt, "dim"), _number(stmt, "reverse")
-    if dim is None or reverse is None or not -rank <= dim < rank or rank > _MOST_AXES:
-        text = "needs an axis and a direction that are constants, and a tile of at most two axes"
+    if dim is None or not -rank <= dim < rank or rank > _MOST_AXES:
+        text = "needs an axis that is a constant, and a tile of at most two axes"
         raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` {text}")
     lines = [] if src.buffer is target.buffer else [f"T.copy({code(src.node)}, {code(target.node)})"]
-    lines += _loop(stmt, target, dim % rank, bool(reverse), names)
+    if reverse is None:  # a parameter of the factory: the kernel has one of the two loops
+        backward, forward = (_loop(stmt, target, dim % rank, way, names) for way in (True, False))
+        lines += [f"if {code(stmt.args['reverse'].node)}:", *_indented(backward), "else:", *_indented(forward)]
+    else:
+        lines += _loop(stmt, target, dim % rank, bool(reverse), names)
     edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
     text = "rows are added one after another" if dim % rank < rank - 1 else "element by element, which is slow"
     job.change("TL165", stmt.node, f"`T.{stmt.op.name}` becomes a loop: {text}")
@@ -64,6 +68,10 @@ def _loop(stmt: Op, target: Operand, axis: int, reverse: bool, names: Names) -> 
     else:
         lines.append(f"{indent}    {new} = {new} + {old}")
     return lines
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _less(size: str, by: int) -> str:

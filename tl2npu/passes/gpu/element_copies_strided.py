@@ -1,0 +1,109 @@
+"""TL169: one axis of a tensor that is not its last: elements that lie a row apart.
+
+A copy of such a region would take rows of one element for the rows of the tile, so each element is moved by itself:
+read by the scalar unit, or stored from a row of its own, since a store begins at a multiple of 32 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Operand
+from tl2npu.kernel.symbolic import const
+from tl2npu.passes.gpu.element_copies_columns import size_text
+from tl2npu.passes.gpu.element_copies_regions import Region
+from tl2npu.passes.gpu.element_copies_regions import extent_text as range_text
+from tl2npu.passes.gpu.fills_values import BITS, element_type
+from tl2npu.passes.gpu.statements import Names
+from tl2npu.passes.job import Job
+
+_BLOCK_BITS = 256
+_NARROWEST = 16
+
+
+@dataclass(frozen=True)
+class Column:
+    """``tensor[..., start + i, ...]`` for ``i < extent``; ``index`` has the texts of the other axes, "" for this one."""
+
+    tensor: Buffer
+    index: tuple[str, ...]
+    start: str
+    extent: str
+    whole: bool
+
+    def at(self, name: str) -> tuple[str, list[str]]:
+        """The index of one element, and all indices."""
+        own = name if self.start in ("", "0") else f"{self.start} + {name}"
+        return own, [text or own for text in self.index]
+
+
+def column_of(found: Region) -> Column:
+    """The column that a region with one loop variable is."""
+    (item,) = found.ranges
+    axis = next(axis for axis in found.axes if axis.range is item)
+    size = found.buffer.shape[found.axes.index(axis)]
+    index = tuple("" if other is axis else other.start for other in found.axes)
+    start = "" if axis.lo.is_zero else axis.start
+    return Column(found.buffer, index, start, range_text(item), axis.lo.is_zero and item.extent == size)
+
+
+def sliced_column(operand: Operand) -> Column | None:
+    """The column that a copy names with one slice which is not the last axis; None for other regions."""
+    dims = operand.dims or ()
+    sliced = [number for number, dim in enumerate(dims) if isinstance(dim.node, cst.Slice)]
+    one = const(1)
+    wide = [number for number in sliced if dims[number].extent != one]
+    if len(dims) != len(operand.buffer.shape) or len(wide) != 1 or wide[0] == len(dims) - 1:
+        return None
+    last = operand.buffer.shape[-1].constant
+    if last == 1:
+        return None
+    axis = dims[wide[0]]
+    assert isinstance(axis.node, cst.Slice)
+    assert axis.extent is not None
+    upper = code(axis.node.upper) if axis.node.upper is not None and axis.lo.is_zero else None
+    extent = upper or size_text(axis.extent)
+    if extent is None:
+        return None
+    index = []
+    for number, dim in enumerate(dims):
+        node = dim.node.lower if isinstance(dim.node, cst.Slice) else dim.node
+        index.append("" if number == wide[0] else code(node) if node is not None else "0")
+    start = code(axis.node.lower) if axis.node.lower is not None and not axis.lo.is_zero else ""
+    whole = axis.lo.is_zero and axis.extent == operand.buffer.shape[wide[0]]
+    return Column(operand.buffer, tuple(index), start, extent, whole)
+
+
+def load_column(column: Column, tile: str, name: str, names: Names) -> list[str]:
+    """Read it into a tile; what lies behind the end of the tensor is zero."""
+    own, index = column.at(name)
+    value = names.fresh(f"{column.tensor.name.lower()}_value")
+    inner = [f"{value} = {column.tensor.name}[{', '.join(index)}]", f"{tile}[{name}] = {value}"]
+    head = f"for {name} in T.serial({column.extent}):"
+    if column.whole:
+        return [head, *(f"    {line}" for line in inner)]
+    size = column.tensor.shape_nodes[column.index.index("")]
+    return [f"T.clear({tile})", head, f"    if {own} < {code(size)}:", *(f"        {line}" for line in inner)]
+
+
+def store_column(column: Column, tile: str, rows: str, name: str, names: Names, lanes: int) -> list[str]:
+    """Store a tile of one axis, every element from a row of ``rows``."""
+    lane = names.fresh("lane")
+    _, index = column.at(name)
+    if len(index) > 1 and column.index[-1]:
+        last = index[-1]
+        index[-1] = f"{last}:{int(last) + 1}" if last.isdigit() else f"{last} : {last} + 1"
+    return [
+        f"for {name}, {lane} in T.Parallel({column.extent}, {lanes}):",
+        f"    {rows}[{name}, {lane}] = {tile}[{name}]",
+        f"for {name} in T.serial({column.extent}):",
+        f"    T.copy({rows}[{name}, 0:1], {column.tensor.name}[{', '.join(index)}])",
+    ]
+
+
+def lanes_of(job: Job, tensor: Buffer) -> int:
+    """How many elements of a tensor make a row of 32 bytes."""
+    return _BLOCK_BITS // BITS.get(element_type(job, tensor), _NARROWEST)
