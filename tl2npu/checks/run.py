@@ -10,6 +10,7 @@ from tl2npu.checks import (
     fitting,
     gather,
     gemm,
+    gpu_names,
     hand_overs,
     host,
     kept,
@@ -41,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     host.check,
     gemm.check,
     leftovers.check,
+    gpu_names.check,
     fitting.check,
 )
 """Every family; the order does not matter."""

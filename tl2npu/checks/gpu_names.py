@@ -1,0 +1,55 @@
+"""TL897: names of GPU TileLang that the Ascend dialect does not have, and its dtype objects used as values.
+
+Such a file fails when it is imported or compiled. Source: the name space of tile-ai/tilelang-ascend at 95acbd7f, where
+``T.float16`` is a function that converts and ``T.clear`` does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.sizes import ITEM_SIZE
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects import ascend, gpu
+from tl2npu.source.tree import children
+
+_PREFIX = "tilelang.language."
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """The first use of each such name in the kernel and in the factory around it."""
+    located = subject.located
+    seen: set[str] = set()
+    for node in _own(subject, located.factory.node if located.factory is not None else located.node):
+        name = (subject.file.names.resolve(node) or "") if isinstance(node, (cst.Attribute, cst.Name)) else ""
+        if not name.startswith(_PREFIX) or name in seen:
+            continue
+        short = name.removeprefix(_PREFIX)
+        if ascend.lookup(name) is None and short in gpu.OPERATORS:
+            seen.add(name)
+            yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang")
+        elif short in ITEM_SIZE and not _called(subject, node):
+            seen.add(name)
+            yield Finding("TL897", node, f'T.{short} is a function in Ascend TileLang, the element type is "{short}"')
+
+
+def _own(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes below a factory, without other kernels and without annotations (of scalars: ``n: T.int32``)."""
+    others = {id(item.node) for item in subject.file.located if item.node is not subject.located.node}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, cst.Attribute):
+            stack += [child for child in reversed(children(node)) if id(child) not in others and not _plain(child)]
+
+
+def _plain(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Annotation) and not isinstance(node.annotation, (cst.Call, cst.Subscript))
+
+
+def _called(subject: Subject, node: cst.CSTNode) -> bool:
+    parent = subject.file.index.parent(node)
+    return isinstance(parent, cst.Call) and parent.func is node
