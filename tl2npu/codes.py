@@ -67,6 +67,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL124", "gpu-host-code", "info", "safe", "use the device `npu` and `torch_npu`"),
     ("TL125", "remaining-gpu-host-code", "warning", "display-only",
      "migrate the remaining kernels of the file, then its host code"),
+    ("TL128", "run-time-grid", "info", "safe",
+     "launch one block for each core and let it take its share of the tasks"),
     ("TL129", "permuted-tensor", "warning", "safe",
      "see that host code only passes the tensor from kernel to kernel, or reads it in plain order"),
     ("TL130", "gpu-allocation", "info", "safe",

@@ -47,6 +47,7 @@ from tl2npu.passes.gpu import (
     local_memory,
     loops,
     macros,
+    persistent,
     pipelined,
     reductions,
     scalar_tables,
@@ -199,6 +200,7 @@ def gpu_form(job: Job, threads: int) -> None:
     elementwise.rewrite(job)
     pipelined.limit(job)
     grid.fold(job, threads)
+    persistent.loop_over_tasks(job)
     gpu_allocations.finish(job)
     jit.retarget(job)
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)

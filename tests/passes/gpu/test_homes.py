@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file, refused
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused
 
 RNG = np.random.default_rng(7)
 A = RNG.standard_normal((64, 96)).astype(np.float16)
@@ -18,6 +18,7 @@ b = T.alloc_shared((32, 64), "float16")
 acc = T.alloc_fragment((32, 64), "float32")
 """
 LOAD = "    T.copy(A[bx * 32, k * 32], a)\n    T.copy(B[k * 32, 0], b)\n"
+STORE = "T.copy(acc, C[bx * 32, 0])\n"
 INPUTS = {"A": A, "B": B}
 
 
@@ -29,7 +30,8 @@ def test_plain_product() -> None:
     text = body(
         "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=3):\n",
         LOAD,
-        "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "    T.gemm(a, b, acc)\n",
+        STORE,
     )
     new = agree(gpu_file(GEMM, text), INPUTS)
     assert "T.gemm_v0(a, b, acc, init=(k == 0))" in new
@@ -40,7 +42,7 @@ def test_plain_product() -> None:
 
 @pytest.mark.parametrize("fill", ["T.fill(acc, 0)", "T.fill(acc, 0.0)", "T.clear(acc)", "T.fill(value=0, buffer=acc)"])
 def test_spellings_of_zero(fill: str) -> None:
-    text = body(f"{fill}\nfor k in T.serial(1, 3):\n", LOAD, "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n")
+    text = body(f"{fill}\nfor k in T.serial(1, 3):\n", LOAD, "    T.gemm(a, b, acc)\n", STORE)
     assert "init=(k == 1)" in agree(gpu_file(GEMM, text), INPUTS)
 
 
@@ -48,7 +50,8 @@ def test_first_step_clears() -> None:
     text = body(
         "for k in range(3):\n    if k == 0:\n        T.clear(acc)\n",
         LOAD,
-        "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "    T.gemm(a, b, acc)\n",
+        STORE,
     )
     new = agree(gpu_file(GEMM, text), INPUTS)
     assert "init=k == 0)" in new
@@ -57,7 +60,7 @@ def test_first_step_clears() -> None:
 
 @pytest.mark.parametrize("flag", ["clear_accum=(k == 0)", "clear_accum=k == 0"])
 def test_clear_accum_of_the_first_step(flag: str) -> None:
-    text = body("for k in range(3):\n", LOAD, f"    T.gemm(a, b, acc, {flag})\nT.copy(acc, C[bx * 32, 0])\n")
+    text = body("for k in range(3):\n", LOAD, f"    T.gemm(a, b, acc, {flag})\n", STORE)
     agree(gpu_file(GEMM, text), INPUTS)
 
 
@@ -78,7 +81,8 @@ def test_epilogue_takes_one_copy_behind_the_loop() -> None:
         'd = T.alloc_shared((32, 64), "float32")\nT.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n',
         LOAD,
         "    T.gemm(a, b, acc)\nT.copy(D[bx * 32, 0], d)\n",
-        "for i, j in T.Parallel(32, 64):\n    acc[i, j] = acc[i, j] + d[i, j]\nT.copy(acc, C[bx * 32, 0])\n",
+        "for i, j in T.Parallel(32, 64):\n    acc[i, j] = acc[i, j] + d[i, j]\n",
+        STORE,
     )
     new = agree(gpu_file(params, text), {**INPUTS, "D": BIAS})
     assert new.count("T.copy(acc_l0c, ") == 1
@@ -90,7 +94,8 @@ def test_product_added_to_what_was_loaded() -> None:
     text = body(
         "T.copy(D[bx * 32, 0], acc)\nfor k in T.Pipelined(3):\n",
         LOAD,
-        "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "    T.gemm(a, b, acc)\n",
+        STORE,
     )
     new = agree(gpu_file(params, text), {**INPUTS, "D": BIAS})
     assert "acc[i, j] += acc_part[i, j]" in new
@@ -100,7 +105,8 @@ def test_sum_rescaled_in_every_step_is_closed_through_an_operand() -> None:
     text = body(
         "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n",
         LOAD,
-        "    for i, j in T.Parallel(32, 64):\n        acc[i, j] = acc[i, j] * 0.5\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "    for i, j in T.Parallel(32, 64):\n        acc[i, j] = acc[i, j] * 0.5\n    T.gemm(a, b, acc)\n",
+        STORE,
     )
     new = agree(gpu_file(GEMM, text), INPUTS)
     assert "T.copy(a, a_l1)" in new
@@ -111,7 +117,8 @@ def test_operand_made_by_vector_code() -> None:
     text = body(
         'raw = T.alloc_shared((32, 64), "float16")\nT.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n',
         "    T.copy(A[bx * 32, k * 32], a)\n    T.copy(B[k * 32, 0], raw)\n",
-        "    for i, j in T.Parallel(32, 64):\n        b[i, j] = raw[i, j] * 0.5\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "    for i, j in T.Parallel(32, 64):\n        b[i, j] = raw[i, j] * 0.5\n    T.gemm(a, b, acc)\n",
+        STORE,
     )
     new = agree(gpu_file(GEMM, text), INPUTS, atol=1e-2)
     assert "T.copy(b, b_l1)" in new
@@ -124,7 +131,8 @@ def test_tile_used_by_both_cores_is_loaded_twice() -> None:
         "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n",
         LOAD,
         "    for i, j in T.Parallel(32, 32):\n        s[i, j] = a[i, j] + a[i, j]\n"
-        "    T.copy(s, S[bx * 32, k * 32])\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "    T.copy(s, S[bx * 32, k * 32])\n    T.gemm(a, b, acc)\n",
+        STORE,
     ).replace("acc =", 's = T.alloc_fragment((32, 32), "float16")\nacc =')
     new = agree(gpu_file(params, text), INPUTS)
     assert "T.copy(A[bx * 32, k * 32], a_l1)" in new
@@ -137,7 +145,8 @@ def test_chained_products() -> None:
         'v = T.alloc_shared((64, 64), "float16")\nhalf = T.alloc_fragment((32, 64), "float16")\n'
         'out = T.alloc_fragment((32, 64), "float32")\nT.copy(V, v)\nT.clear(out)\nfor k in T.serial(3):\n',
         LOAD,
-        "    T.clear(acc)\n    T.gemm(a, b, acc)\n    T.copy(acc, half)\n    T.gemm(half, v, out)\nT.copy(out, C[bx * 32, 0])\n",
+        "    T.clear(acc)\n    T.gemm(a, b, acc)\n    T.copy(acc, half)\n    T.gemm(half, v, out)\n",
+        "T.copy(out, C[bx * 32, 0])\n",
     )
     small = {"A": A, "B": B, "V": (RNG.standard_normal((64, 64)) / 8).astype(np.float16)}
     agree(gpu_file(params, text), small, atol=5e-2)
@@ -147,7 +156,8 @@ def test_two_products_into_one_sum() -> None:
     text = body(
         "T.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n",
         LOAD,
-        "    T.gemm(a, b, acc)\n    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "    T.gemm(a, b, acc)\n    T.gemm(a, b, acc)\n",
+        STORE,
     )
     new = agree(gpu_file(GEMM, text), INPUTS)
     assert new.count("init=") == 1
@@ -157,14 +167,15 @@ def test_product_under_a_condition() -> None:
     params = GEMM.replace("C:", 'M: T.Tensor((2, 3), "int32"), C:')
     text = body(
         "T.clear(acc)\nfor k in T.serial(3):\n    if M[bx, k] != 0:\n",
-        "        T.copy(A[bx * 32, k * 32], a)\n        T.copy(B[k * 32, 0], b)\n        T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n",
+        "        T.copy(A[bx * 32, k * 32], a)\n        T.copy(B[k * 32, 0], b)\n        T.gemm(a, b, acc)\n",
+        STORE,
     )
     mask = np.array([[0, 1, 1], [0, 0, 0]], np.int32)
     agree(gpu_file(params, text), {**INPUTS, "M": mask})
 
 
 def test_sum_without_a_start_is_refused() -> None:
-    text = body("for k in T.serial(3):\n", LOAD, "    T.gemm(a, b, acc)\nT.copy(acc, C[bx * 32, 0])\n")
+    text = body("for k in T.serial(3):\n", LOAD, "    T.gemm(a, b, acc)\n", STORE)
     assert [code for code, _ in refused(gpu_file(GEMM, text))] == ["TL134"]
 
 
@@ -173,7 +184,8 @@ def test_grid_of_two_axes(names: str) -> None:
     first, second = names.strip("()").split(", ")
     row, col = first, second if second != "_" else "0"
     params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
-    text = f'x = T.alloc_shared((32, 96), "float32")\nT.copy(A[{row} * 32, {col} * 0], x)\nT.copy(x, C[{row} * 32, {col} * 0])\n'
+    at = f"[{row} * 32, {col} * 0]"
+    text = f'x = T.alloc_shared((32, 96), "float32")\nT.copy(A{at}, x)\nT.copy(x, C{at})\n'
     agree(gpu_file(params, text, launch=f"T.Kernel(2, 1, threads=64) as {names}"), {"A": A.astype(np.float32)})
 
 
@@ -207,7 +219,7 @@ def test_table_of_conditions_is_read_from_global_memory(load: str, alloc: str) -
         load,
         "T.clear(acc)\nfor k in T.serial(3):\n    if flags[k] != 0:\n",
         "        T.copy(A[bx * 32, k * 32], a)\n        T.copy(B[k * 32, 0], b)\n        T.gemm(a, b, acc)\n",
-        "T.copy(acc, C[bx * 32, 0])\n",
+        STORE,
     )
     mask = np.array([[0, 1, 1], [1, 0, 0]], np.int32)
     new = agree(gpu_file(params, text), {**INPUTS, "M": mask})
@@ -218,7 +230,8 @@ def test_table_of_conditions_is_read_from_global_memory(load: str, alloc: str) -
 def test_product_stored_from_a_loop_keeps_its_way_through_ub() -> None:
     params = 'A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((3, 64, 64), "float16")'
     text = body(
-        'raw = T.alloc_shared((32, 64), "float16")\nout = T.alloc_shared((32, 64), "float16")\nfor k in T.Pipelined(3):\n',
+        'raw = T.alloc_shared((32, 64), "float16")\nout = T.alloc_shared((32, 64), "float16")\n',
+        "for k in T.Pipelined(3):\n",
         "    T.copy(A[bx * 32, k * 32], a)\n    T.copy(B[k * 32, 0], raw)\n",
         "    for i, j in T.Parallel(32, 64):\n        b[i, j] = raw[i, j] * 0.5\n",
         "    T.gemm(a, b, acc, clear_accum=True)\n    T.copy(acc, out)\n    T.copy(out, C[k, bx * 32, 0])\n",
@@ -237,3 +250,24 @@ def test_tile_changed_between_two_products() -> None:
         "T.gemm(a, b, acc2, clear_accum=True)\nT.copy(acc, C[0, bx * 32, 0])\nT.copy(acc2, C[1, bx * 32, 0])\n",
     )
     agree(gpu_file(params, text), INPUTS, atol=5e-2)
+
+
+DYNAMIC = 'A: T.Tensor((m, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((m, 64), "float32")'
+
+
+@pytest.mark.parametrize("size", ["T.dynamic('m')", "T.symbolic('m')"])
+@pytest.mark.parametrize("staged", [False, True])
+def test_grid_of_run_time_size_becomes_a_loop_over_tasks(size: str, staged: bool) -> None:
+    scale = "for i, j in T.Parallel(32, 64):\n    acc[i, j] = acc[i, j] * 0.5\n" if staged else ""
+    text = body(
+        "T.clear(acc)\nfor k in T.Pipelined(3):\n",
+        LOAD,
+        "    T.gemm(a, b, acc)\n",
+        scale,
+        STORE,
+    )
+    launch = "T.Kernel(T.ceildiv(m, 32), threads=128) as bx"
+    file = gpu_file(DYNAMIC, text, launch=launch, factory=f"m = {size}")
+    new = migrated(file)
+    assert ("for task in T.serial(T.ceildiv(T.ceildiv(m, 32) - core_id, core_num)):" in new) == staged
+    assert ("bx = task * core_num + core_id" in new) == staged

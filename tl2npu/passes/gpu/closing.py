@@ -17,19 +17,23 @@ from tl2npu.passes.gpu.roles import Site, Uses
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """A tile passes between the cores at a statement; ``to_vector``: from L0C to UB, else from UB to L1."""
+    """A tile passes between the cores at a statement; ``to_vector``: from L0C to UB, else from UB to L1.
+
+    ``around``: the loop over tasks that the launch will become, if its grid is known at run time only.
+    """
 
     buffer: Buffer
     at: Stmt
     places: dict[int, Site]
     to_vector: bool
+    around: tuple[Loop, ...] = ()
 
     @property
     def loops(self) -> list[Loop]:
         """The loops around it that may run more than once."""
         return [
             parent
-            for parent in self.places[id(self.at)].parents
+            for parent in (*self.around, *self.places[id(self.at)].parents)
             if isinstance(parent, Loop) and any(item.extent.constant != 1 for item in parent.ranges)
         ]
 

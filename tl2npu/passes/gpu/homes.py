@@ -8,10 +8,13 @@ copies between the homes are inserted where a value passes from one core to the 
 from __future__ import annotations
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Loop, Range
+from tl2npu.kernel.symbolic import const, var
 from tl2npu.passes.gpu import staging
 from tl2npu.passes.gpu.assignment import Assignment
 from tl2npu.passes.gpu.closing import Closing, Transfer, open_loop
 from tl2npu.passes.gpu.layout import Layout, lay_out
+from tl2npu.passes.gpu.persistent import grid_at_run_time
 from tl2npu.passes.job import Job
 
 _ROUNDS = 8
@@ -34,26 +37,27 @@ def assign(job: Job) -> None:
 def _settle(job: Job) -> Layout:
     """Repeat the layout until every loop that hands tiles over does so in both directions (measured: g9_*)."""
     closing = Closing()
+    around = _task_loop(job)
     for _ in range(_ROUNDS):
         layout = lay_out(job, closing)
         forced = {chain.buffer.name for chain in layout.chains if chain.added and not layout.homes[chain.buffer].ub}
         if forced:
             closing.routed |= forced
             continue
-        transfers = [Transfer(item.buffer, item.anchor, layout.places, False) for item in layout.to_l1]
+        transfers = [Transfer(item.buffer, item.anchor, layout.places, False, around) for item in layout.to_l1]
         transfers += [
-            Transfer(chain.buffer, chain.anchor, layout.places, True)
+            Transfer(chain.buffer, chain.anchor, layout.places, True, around)
             for chain in layout.chains
             if layout.homes[chain.buffer].ub
         ]
         transfers += [
-            Transfer(copy.src.buffer, copy, layout.places, True)
+            Transfer(copy.src.buffer, copy, layout.places, True, around)
             for buffer, use in layout.uses.items()
             if layout.homes[buffer].l0c and not layout.homes[buffer].ub
             for copy in use.copied_out
         ]
         transfers += [
-            Transfer(buffer, copy, layout.places, False)
+            Transfer(buffer, copy, layout.places, False, around)
             for buffer, use in layout.uses.items()
             if layout.homes[buffer].l1 and not layout.homes[buffer].ub
             for copy in use.copied_in
@@ -66,3 +70,12 @@ def _settle(job: Job) -> Layout:
             text = f"this loop hands tiles over {direction} only, which the compiler does not order"
             raise Blocked("TL135", loop.loop.node, text)
     raise Blocked("TL135", job.located.node, "no order of the hand-overs between the cores was found")
+
+
+def _task_loop(job: Job) -> tuple[Loop, ...]:
+    """The loop that :mod:`tl2npu.passes.gpu.persistent` will put around the body."""
+    kernel = job.kernel
+    if kernel.launch is None or not grid_at_run_time(job):
+        return ()
+    tasks = Range("task", var("task@0"), const(0), var("tasks@0"), None)
+    return (Loop(kernel.launch.node, "serial", (tasks,), kernel.body, None),)
