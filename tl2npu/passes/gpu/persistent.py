@@ -57,7 +57,7 @@ def loop_over_tasks(job: Job) -> None:
     assert launch.item.asname is not None
     for name in names_in(launch.item.asname):
         if name.value == block:
-            edits.replace(name, cst.Name(core))
+            edits.replace(name, name.with_changes(value=core))
     job.apply(edits)
     if job.located.factory is not None:
         edits = Edits(job.file.index)
