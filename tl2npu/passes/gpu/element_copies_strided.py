@@ -26,7 +26,7 @@ _NARROWEST = 16
 
 @dataclass(frozen=True)
 class Column:
-    """``tensor[..., start + i, ...]`` for ``i < extent``; ``index`` has the texts of the other axes, "" for this one."""
+    """``tensor[..., start + i, ...]`` for ``i < extent``; ``index`` has the other axes, "" for this one."""
 
     tensor: Buffer
     index: tuple[str, ...]
