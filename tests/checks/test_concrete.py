@@ -36,6 +36,16 @@ def test_defaults_without_a_call() -> None:
     assert values("m, n=32, dtype='float16'", "k = n * 2") == [{"n": 32, "k": 64}]
 
 
+def test_a_function_that_hands_its_parameters_through() -> None:
+    """What counts is what its own callers give it."""
+    through = "def build(m, n=16):\n    return factory(m, n=n)\n"
+    assert values("m, n=32", calls=through) == [{"n": 16}]
+    assert values("m, n=32", calls=through + "build(64)\nbuild(8, 4)\n") == [{"m": 64, "n": 16}, {"m": 8, "n": 4}]
+    other = "def build(n, m=16):\n    return factory(n, m)\nbuild(64)\n"
+    assert values("m, n=32", calls=other) == [{}]
+    assert values("m, n=32", calls="def build(m):\n    return build(m), factory(m)\n") == [{"n": 32}]
+
+
 def test_calls_win_over_defaults() -> None:
     assert values("m, n=32", calls="factory(128)\nfactory(m=64, n=8)") == [{"m": 128, "n": 32}, {"m": 64, "n": 8}]
 

@@ -51,18 +51,39 @@ def callers_of(file: FileKernels, located: Located) -> tuple[Caller, ...]:
     return tuple(found)
 
 
-def _bindings(file: FileKernels, node: cst.FunctionDef, module: Known) -> Iterator[tuple[cst.CSTNode, Known]]:
+def _bindings(
+    file: FileKernels, node: cst.FunctionDef, module: Known, inner: frozenset[str] = frozenset()
+) -> Iterator[tuple[cst.CSTNode, Known]]:
     """Places with what they give the parameters; a configuration fills what a call leaves open."""
     defaults = _bind_defaults(node, module, file.names)
     given: list[tuple[cst.CSTNode, Known]] = []
     for call in calls(file.index.module):
         if isinstance(call.func, cst.Name) and call.func.value == node.name.value:
-            bound = _bind(node, call, module, file.names)
-            if bound is not None:
-                given.append((call, bound))
+            for known in _around(file, node, call, module, inner | {node.name.value}):
+                bound = _bind(node, call, known, file.names)
+                if bound is not None:
+                    given.append((call, bound))
     configs = configs_of(file, node, module)
     for place, bound in given or [(node, {})]:
         yield from _configured(place, defaults, bound, configs)
+
+
+def _around(
+    file: FileKernels, node: cst.FunctionDef, call: cst.Call, module: Known, inner: frozenset[str]
+) -> Iterator[Known]:
+    """What names mean at a call: in a function that hands its own parameters through, what its callers give them."""
+    outer = file.index.enclosing(call, cst.FunctionDef)
+    own = {param.name.value for param in _params(outer)} if outer is not None else set()
+    order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
+    through = outer is not None and len(call.args) <= len(order) and bool(call.args)
+    for arg, name in zip(call.args, order, strict=False):
+        target = arg.keyword.value if arg.keyword is not None else name
+        through &= isinstance(arg.value, cst.Name) and arg.value.value == target and target in own and not arg.star
+    if outer is None or not through or outer.name.value in inner or file.index.enclosing(outer, cst.FunctionDef):
+        yield module
+        return
+    for _, bound in _bindings(file, outer, module, inner):
+        yield {**module, **{name: value for name, value in bound.items() if value is not UNKNOWN}}
 
 
 def _configured(

@@ -177,6 +177,13 @@ def test_annotations_of_the_signature() -> None:
     assert "f(16)(a)" in new
 
 
+def test_the_annotation_of_the_result() -> None:
+    text = eager("A, block", TWICE, ROWS, "return C", USE).replace("def f(A, block):", 'def f(A, block) -> "Tensor":')
+    assert "def f(M, N, block):\n" in same(text, X)
+    text = text.replace('"Tensor"', '"tilelang.JITKernel"').replace('"tilelang.JITKernel"', "tilelang.JITKernel")
+    assert "def f(M, N, block) -> tilelang.JITKernel:\n" in lazy(text)
+
+
 def test_outputs_come_in_the_order_of_the_return() -> None:
     declared = TWICE + 'D = T.empty((M, N), "float32")\n'
     body = ROWS + "for i, j in T.Parallel(block, N):\n    t[i, j] = t[i, j] + 1.0\nT.copy(t, D[bx * block, 0])\n"

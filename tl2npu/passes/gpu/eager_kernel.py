@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import libcst as cst
@@ -57,7 +57,7 @@ class Plan:
         self.inner: list[Line] = []
         self._inner_names: set[str] = set()
         self._symbolic: set[str] = set()
-        self._later: list[tuple[cst.CSTNode, set[str]]] = []  # factory statements with the names that they bind
+        self._later: list[tuple[cst.CSTNode, Set[str]]] = []  # factory statements with the names that they bind
         self._declare_in_signature()
         self._read()
         self._check()
@@ -357,6 +357,9 @@ def _read_before_bound(statements: Sequence[cst.CSTNode], names: set[str]) -> li
 def rebuilt_parts(plan: Plan, edits: Edits) -> None:
     """Edit the decorator, the parameters and the body of the function."""
     _decorate(plan, edits)
+    returns = plan.node.returns
+    if returns is not None and "JITKernel" not in {part.value for part in walk(returns) if isinstance(part, cst.Name)}:
+        edits.remove(returns)  # the kernel's tensors; the factory gives a prim_func
     _parameters(plan, edits)
     edits.replace(plan.node.body, _body(plan))
 
