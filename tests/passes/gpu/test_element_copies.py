@@ -1,0 +1,308 @@
+"""Element loops over global memory become copies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.stage import after, blocked, same
+from tests.passes.gpu.support import agree, gpu_file
+from tl2npu.passes.gpu import element_copies, fills
+
+RNG = np.random.default_rng(7)
+PARAMS = 'A: T.Tensor((60, 48), "float32"), W: T.Tensor((48,), "float32"), B: T.Tensor((60, 48), "float32")'
+INPUT = {
+    "A": RNG.standard_normal((60, 48)).astype(np.float32),
+    "W": RNG.standard_normal(48).astype(np.float32),
+}
+TILE = 'a = T.alloc_shared((32, 48), "float32")\n'
+LOAD = "for i, j in T.Parallel(32, 48):\n    a[i, j] = A[bx * 32 + i, j]\n"
+
+
+def body_of(text: str) -> str:
+    """What the launch runs."""
+    return text.split(" as bx:\n")[1]
+
+
+def staged(body: str, params: str = PARAMS, inputs: dict[str, np.ndarray] = INPUT) -> str:
+    """The new body; both must compute the same."""
+    return body_of(same(gpu_file(params, body), inputs, element_copies.to_copies, fills.rewrite))
+
+
+@pytest.mark.parametrize(
+    "index",
+    ["bx * 32 + i, j", "i + bx * 32, j", "(bx * 32 + i), 0 + j", "bx * 16 + i + bx * 16, j", "32 * bx + i, j"],
+)
+def test_spellings_of_a_start(index: str) -> None:
+    new = staged(f"{TILE}for i, j in T.Parallel(32, 48):\n    a[i, j] = A[{index}]\nT.copy(a, B[bx * 32, 0])")
+    assert "T.Parallel" not in new
+    assert new.count("T.copy(A[") == 1
+
+
+def test_load_and_store() -> None:
+    new = staged(TILE + LOAD + "for r, c in T.Parallel(32, 48):\n    B[bx * 32 + r, c] = a[r, c]")
+    assert "T.copy(A[bx * 32, 0], a)\n            T.copy(a, B[bx * 32, 0])\n" in new
+    assert "Parallel" not in new
+
+
+def test_a_file_with_slices_gets_slices() -> None:
+    new = staged(TILE + LOAD + "T.copy(a, B[bx * 32 : bx * 32 + 32, 0:48])")
+    assert "T.copy(A[bx * 32 : bx * 32 + 32, :], a)" in new
+
+
+def test_names_bound_in_the_loop() -> None:
+    new = staged(
+        TILE
+        + """for i, j in T.Parallel(32, 48):
+    row = bx * 32 + i
+    if row < 60:
+        B[row, j] = A[row, j] * W[j]
+"""
+    )
+    assert "row" not in new
+    assert "T.copy(W[0], w_tile)" in new
+
+
+GUARDED = {
+    "choice": "    a[i, j] = T.if_then_else(bx * 32 + i < 60, A[bx * 32 + i, j], 0)",
+    "python choice": "    a[i, j] = A[bx * 32 + i, j] if bx * 32 + i < 60 else 0.0",
+    "if": "    if bx * 32 + i < 60:\n        a[i, j] = A[bx * 32 + i, j]\n    else:\n        a[i, j] = 0",
+    "turned": "    if 60 > i + bx * 32:\n        a[i, j] = A[bx * 32 + i, j]\n    else:\n        a[i, j] = 0",
+    "bound minus start": "    a[i, j] = T.if_then_else(i < 60 - bx * 32, A[bx * 32 + i, j], 0)",
+    "two": "    a[i, j] = T.if_then_else((bx * 32 + i < 60) & (j < 48), A[bx * 32 + i, j], 0)",
+    "less or equal": "    a[i, j] = T.if_then_else(bx * 32 + i <= 59, A[bx * 32 + i, j], 0)",
+}
+
+
+@pytest.mark.parametrize("guard", GUARDED)
+def test_tail_guards_go(guard: str) -> None:
+    new = staged(f"{TILE}for i, j in T.Parallel(32, 48):\n{GUARDED[guard]}\nT.copy(a, B[bx * 32, 0])")
+    assert "T.Parallel" not in new
+    assert "if" not in new
+
+
+def test_another_bound_is_no_tail() -> None:
+    text = gpu_file(
+        PARAMS,
+        f"""{TILE}for i, j in T.Parallel(32, 48):
+    if bx * 32 + i < 50:
+        a[i, j] = A[bx * 32 + i, j]
+    else:
+        a[i, j] = 0
+T.copy(a, B[bx * 32, 0])""",
+    )
+    assert "50" in body_of(same(text, INPUT, element_copies.to_copies, fills.rewrite))
+
+
+def test_rows_stored_under_a_condition() -> None:
+    new = staged(
+        TILE + LOAD + "for i, j in T.Parallel(32, 48):\n    if i < 20:\n        B[bx * 32 + i, j] = a[i, j] * W[j]"
+    )
+    assert "for i in T.serial(32):\n                if i < 20:\n                    T.copy(b_tile[i, :], B[" in new
+
+
+def test_a_tile_that_was_filled_keeps_its_guard() -> None:
+    body = f"""{TILE}T.fill(a, 5.0)
+for i, j in T.Parallel(32, 48):
+    if bx * 32 + i < 60:
+        a[i, j] = A[bx * 32 + i, j]
+T.copy(a, B[bx * 32, 0])"""
+    assert "if bx * 32 + i < 60:" in staged(body)
+
+
+def test_operands_are_loaded_once_outside_of_the_loops() -> None:
+    new = staged(
+        TILE
+        + """for k in T.serial(2):
+    T.copy(A[bx * 32, 0], a)
+    for i, j in T.Parallel(32, 48):
+        a[i, j] = a[i, j] * W[j] + W[3]
+    for i, j in T.Parallel(32, 48):
+        B[bx * 32 + i, j] = a[i, j] + W[j]
+"""
+    )
+    before, inside = new.split("for k in")
+    assert before.count("T.copy(W[0], ") == 2
+    assert "W[" not in inside
+    assert "w_value = W[3]" in before
+
+
+def test_operands_of_tensors_that_are_written_are_loaded_where_they_are_read() -> None:
+    new = staged(
+        TILE
+        + """T.copy(A[bx * 32, 0], a)
+T.copy(a, B[bx * 32, 0])
+for k in T.serial(2):
+    for i, j in T.Parallel(32, 48):
+        B[bx * 32 + i, j] += a[i, j]
+"""
+    )
+    assert "T.copy(B[bx * 32, 0], b_tile)" in new.split("for k in")[1]
+
+
+def test_middle_axes() -> None:
+    params = 'Q: T.Tensor((2, 60, 4, 16), "float32"), O: T.Tensor((2, 60, 4, 16), "float32")'
+    body = """q = T.alloc_fragment((32, 16), "float32")
+for k in T.serial(2):
+    for i, d in T.Parallel(32, 16):
+        q[i, d] = Q[bx, k * 32 + i, 3, d] * 0.5
+    for i, d in T.Parallel(32, 16):
+        if k * 32 + i < 60:
+            O[bx, k * 32 + i, 3, d] = q[i, d]
+"""
+    inputs = {"Q": RNG.standard_normal((2, 60, 4, 16)).astype(np.float32)}
+    new = agree(gpu_file(params, body), inputs)
+    assert "Q[bx, k * 32 : k * 32 + 32, 3, :]" in new
+
+
+@pytest.mark.parametrize("index", ["I[bx * 8 + i]", "idx"])
+def test_rows_picked_by_an_index(index: str) -> None:
+    params = 'K: T.Tensor((30, 16), "float32"), I: T.Tensor((16,), "int32"), O: T.Tensor((16, 16), "float32")'
+    bind = "    idx = I[bx * 8 + i]\n" if index == "idx" else ""
+    body = f"""k = T.alloc_shared((8, 16), "float32")
+for i, j in T.Parallel(8, 16):
+{bind}    k[i, j] = K[{index}, j]
+T.copy(k, O[bx * 8, 0])
+"""
+    inputs = {
+        "K": RNG.standard_normal((30, 16)).astype(np.float32),
+        "I": np.array([3, 29, -1, 0, 7, 7, -1, 2, 1, 2, 3, 4, 5, 6, 7, -1], np.int32),
+    }
+    new = agree(gpu_file(params, body), inputs)
+    assert "T.copy(I[bx * 8], i_tile)" in new
+    assert "if i_tile[i] >= 0:" in new
+    assert "T.copy(K[i_tile[i], :], k[i, :])" in new
+
+
+def test_rows_picked_under_a_condition() -> None:
+    params = 'K: T.Tensor((30, 16), "float32"), I: T.Tensor((16,), "int32"), O: T.Tensor((16, 16), "float32")'
+    body = """k = T.alloc_shared((8, 16), "float32")
+index = T.alloc_shared((8,), "int32")
+T.copy(I[bx * 8], index)
+for i, j in T.Parallel(8, 16):
+    row = index[i]
+    k[i, j] = T.if_then_else((row > -1) & (row <= 20), K[row, j], 0)
+T.copy(k, O[bx * 8, 0])
+"""
+    inputs = {"K": RNG.standard_normal((30, 16)).astype(np.float32), "I": np.arange(-4, 28, 2, dtype=np.int32)}
+    new = agree(gpu_file(params, body), inputs)
+    assert "if (index[i] > -1) & (index[i] <= 20):" in new
+    assert ">= 0" not in new
+
+
+def test_columns_of_a_tensor() -> None:
+    params = 'G: T.Tensor((2, 60, 4), "float32"), O: T.Tensor((2, 60, 4), "float32")'
+    body = """g = T.alloc_fragment((32,), "float32")
+for k in T.serial(2):
+    for i in T.Parallel(32):
+        g[i] = G[bx, k * 32 + i, 2]
+    for i in T.Parallel(32):
+        g[i] = g[i] * 2.0
+    for i in T.Parallel(32):
+        if k * 32 + i < 60:
+            O[bx, k * 32 + i, 1] = g[i]
+"""
+    new = agree(gpu_file(params, body), {"G": RNG.standard_normal((2, 60, 4)).astype(np.float32)})
+    assert "if k * 32 + i < 60:" in new
+    assert "T.copy(o_rows[i, 0:1], O[bx, k * 32 + i, 1:2])" in new
+
+
+def test_copies_of_columns_of_a_tensor() -> None:
+    params = 'G: T.Tensor((2, 64, 4), "float32"), O: T.Tensor((2, 64, 4), "float32")'
+    body = """g = T.alloc_fragment((32,), "float32")
+for k in T.serial(2):
+    T.copy(G[bx, k * 32 : (k + 1) * 32, 2], g)
+    T.copy(g, O[bx, k * 32 : (k + 1) * 32, 1])
+"""
+    new = agree(gpu_file(params, body), {"G": RNG.standard_normal((2, 64, 4)).astype(np.float32)})
+    assert "g_value = G[bx, k * 32 + i, 2]" in new
+
+
+def test_loads_and_stores_that_convert() -> None:
+    params = 'A: T.Tensor((64, 48), "float16"), B: T.Tensor((64, 48), "float16")'
+    body = """a = T.alloc_fragment((32, 48), "float32")
+for i, j in T.Parallel(32, 48):
+    a[i, j] = T.cast(A[bx * 32 + i, j], "float32")
+for i, j in T.Parallel(32, 48):
+    a[i, j] = a[i, j] * 2.0
+T.copy(a, B[bx * 32, 0])
+"""
+    new = agree(gpu_file(params, body), {"A": RNG.standard_normal((64, 48)).astype(np.float16)}, rtol=1e-2)
+    assert "T.copy(a, a_half)" in new or "T.copy(a, a_half_2)" in new
+
+
+def test_columns_of_a_tile_go_through_a_part() -> None:
+    params = 'A: T.Tensor((64, 16), "float32"), B: T.Tensor((64, 32), "float32")'
+    body = """a = T.alloc_shared((32, 32), "float32")
+T.copy(A[bx * 32, 0], a[:, 0:16])
+T.copy(A[bx * 32, 0], a[:, 16:32])
+for i, j in T.Parallel(32, 32):
+    a[i, j] = a[i, j] + 1.0
+T.copy(a, B[bx * 32, 0])
+"""
+    new = agree(gpu_file(params, body), {"A": RNG.standard_normal((64, 16)).astype(np.float32)})
+    assert "T.copy(a_part, a[:, 0:16])" in new
+
+
+def test_a_tile_used_in_column_parts_is_two_tiles() -> None:
+    params = 'Q: T.Tensor((32, 96), "float16"), K: T.Tensor((32, 96), "float16"), S: T.Tensor((32, 32), "float32")'
+    body = """q = T.alloc_shared((16, 96), "float16")
+k = T.alloc_shared((32, 96), "float16")
+s = T.alloc_fragment((16, 32), "float32")
+T.copy(Q[bx * 16 : bx * 16 + 16, :64], q[:, :64])
+T.copy(Q[bx * 16 : bx * 16 + 16, 64:], q[:, 64:])
+T.copy(K[0:32, :64], k[:, :64])
+T.copy(K[0:32, 64:], k[:, 64:])
+T.clear(s)
+T.gemm(q[:, :64], k[:, :64], s, transpose_B=True)
+T.gemm(q[:, 64:], k[:, 64:], s, transpose_B=True)
+T.copy(s, S[bx * 16, 0])
+"""
+    inputs = {name: RNG.standard_normal((32, 96)).astype(np.float16) for name in ("Q", "K")}
+    new = agree(gpu_file(params, body), inputs, rtol=1e-2, atol=1e-2)
+    assert "q_tail = T.alloc_shared([16, 32], " in new
+
+
+def test_from_tensor_to_tensor() -> None:
+    params = 'A: T.Tensor((64, 48), "float32"), B: T.Tensor((64, 48), "float16")'
+    body = "T.copy(A[bx * 32 : (bx + 1) * 32, :], B[bx * 32 : (bx + 1) * 32, :])"
+    new = agree(gpu_file(params, body), {"A": RNG.standard_normal((64, 48)).astype(np.float32)}, rtol=1e-2)
+    assert "a_tile = T.alloc_shared([32, 48]" in new
+
+
+def test_comments_stay() -> None:
+    new = staged(TILE + "# load it\n" + LOAD + "# and store\nT.copy(a, B[bx * 32, 0])")
+    assert "# load it\n            T.copy(A[" in new
+
+
+def test_loops_backwards_are_inside_of_the_tensor() -> None:
+    params = 'A: T.Tensor((64, 48), "float32"), B: T.Tensor((64, 48), "float32")'
+    body = """a = T.alloc_shared((16, 48), "float32")
+for k in T.serial(2):
+    for i, j in T.Parallel(16, 48):
+        a[i, j] = A[bx * 32 + (1 - k) * 16 + i, j]
+    T.copy(a, B[bx * 32 + (1 - k) * 16, 0])
+"""
+    staged(body, params, {"A": RNG.standard_normal((64, 48)).astype(np.float32)})
+
+
+REFUSED = {
+    "transposed store": "for i, j in T.Parallel(32, 48):\n    B[j, i] = a[i, j]",
+    "step": "for i, j in T.Parallel(32, 24):\n    a[i, j] = A[bx * 32 + i, j * 2]",
+    "before the beginning": "for i, j in T.Parallel(32, 48):\n    a[i, j] = A[bx * 32 + i - 3, j]",
+    "picked store": "for i, j in T.Parallel(32, 48):\n    B[I[i], j] = a[i, j]",
+    "picked column": "for i, j in T.Parallel(32, 48):\n    a[i, j] = A[bx * 32 + i, I[j]]",
+    "same place": "for i, j in T.Parallel(32, 48):\n    B[bx, j] = a[i, j]",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    params = PARAMS.replace("B:", 'I: T.Tensor((48,), "int32"), B:')
+    text = gpu_file(params, TILE + "T.copy(A[bx * 32, 0], a)\n" + REFUSED[name] + "\nT.copy(a, B[bx * 32, 0])")
+    assert blocked(text, element_copies.to_copies)[0] == "TL170"
+
+
+def test_a_second_time_nothing_changes() -> None:
+    new = after(gpu_file(PARAMS, TILE + LOAD + "T.copy(a, B[bx * 32, 0])"), element_copies.to_copies)
+    assert after(new, element_copies.to_copies) == new
