@@ -232,7 +232,8 @@ def with_args(expr: Expr, *args: Expr) -> Expr:
     """The same operation on other operands; the expression itself if they are the same."""
     if all(new is old for new, old in zip(args, expr.args, strict=True)):
         return expr
-    dtype = expr.dtype if expr.kind in ("cast", "compare", "logic") else next((a.dtype for a in args if a.dtype), "")
+    values = args[1:] if expr.kind == "select" else args
+    dtype = expr.dtype if expr.kind in ("cast", "compare", "logic") else next((a.dtype for a in values if a.dtype), "")
     return replace(expr, args=args, node=None, dtype=dtype, axes=joined(*args))
 
 
