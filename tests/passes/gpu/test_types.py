@@ -147,5 +147,17 @@ def test_size_of_a_type_needs_a_name() -> None:
 
 
 def test_a_question_about_a_type_is_no_use() -> None:
-    text = gpu_file("A: T.Tensor((64,), dtype)", "pass", args="dtype", factory="assert dtype != T.float8_e4m3fn")
+    text = gpu_file(
+        "A: T.Tensor((64,), dtype)", "pass", args="dtype='float32'", factory="assert dtype != T.float8_e4m3fn"
+    )
     assert after(to_strings, text) == text.replace("T.float8_e4m3fn", '"float8_e4m3fn"')
+
+
+@pytest.mark.parametrize("host", ["run(factory(T.float8_e4m3fn))", "x = x.to(torch.float8_e5m2)"])
+def test_callers_may_choose_a_type_that_does_not_exist(host: str) -> None:
+    text = gpu_file("A: T.Tensor((64,), dtype)", "pass", args="dtype") + f"\n{host}\n"
+    with pytest.raises(Blocked) as caught:
+        after(to_strings, text)
+    assert caught.value.code == "TL191"
+    chosen = text.replace("factory(dtype)", "factory(dtype='float16')").replace("factory(T.float8_e4m3fn)", "factory()")
+    assert after(to_strings, chosen) == chosen

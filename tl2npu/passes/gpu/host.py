@@ -19,6 +19,7 @@ from tl2npu.source.tree import children
 
 _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
+_ABOUT_GPUS = ("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA")
 _GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
 
 
@@ -149,15 +150,15 @@ def _note_rest(host: Host) -> None:
     names = Names(index)
     seen: set[int] = set()
     for node in host_nodes(index, names):
-        if not isinstance(node, cst.Attribute) or id(node) in seen:
+        if not isinstance(node, (cst.Attribute, cst.Name)) or id(node) in seen:
             continue
-        resolved = names.resolve(node) or ""
-        if resolved.startswith(("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA")):
-            inner: cst.BaseExpression = node
-            while isinstance(inner, cst.Attribute):
-                seen.add(id(inner))
-                inner = inner.value
-            host.left.append((node, f"`{_short(node)}` is about a GPU, and has no counterpart here"))
+        if not (names.resolve(node) or "").startswith(_ABOUT_GPUS) or index.enclosing(node, cst.ImportFrom, cst.Import):
+            continue
+        inner: cst.BaseExpression = node
+        while isinstance(inner, cst.Attribute):
+            seen.add(id(inner))
+            inner = inner.value
+        host.left.append((node, f"`{_short(node)}` is about a GPU, and has no counterpart here"))
 
 
 def _short(node: cst.CSTNode) -> str:

@@ -6,6 +6,7 @@ A call ``T.float32(x)`` is a conversion in both languages and stays where the fu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -47,6 +48,7 @@ STRINGS: Mapping[str, str] = MappingProxyType(
 ELSEWHERE_ONLY = ("float8_", "float4_", "float6_", "tfloat32", "int4")
 """How the names of types start that the vector and cube cores of A2 and A3 do not have."""
 
+_FOREIGN = re.compile(r"\.(float8_\w+|float4_\w+|float6_\w+|tfloat32|int4)\b|tilelang\.language\.fp8\b")
 _ROUNDS = 8
 """How deep types may stand inside each other."""
 
@@ -56,6 +58,7 @@ _MEMBERS = frozenset({"bits", "bytes", "itemsize", "as_torch"})
 def to_strings(job: Job) -> None:
     """``T.float16`` and its like, wherever the factory uses them as a value."""
     _refuse_pointers(job)
+    _refuse_open_types(job)
     for _ in range(_ROUNDS):
         if not _rewrite_once(job):
             return
@@ -85,6 +88,20 @@ def _refuse_pointers(job: Job) -> None:
             name = (job.file.names.resolve(node) or "").removeprefix(_LANGUAGE)
             if name in ("StridedTensor", "ptr", "make_tensor", "Tensor.from_ptr", "StridedTensor.from_ptr"):
                 raise Blocked("TL193", node, f"`{code(node)}`: copies on the NPU take a tensor to be contiguous")
+
+
+def _refuse_open_types(job: Job) -> None:
+    """A type that only callers choose, in a file that speaks of types which the cores do not have."""
+    foreign = _FOREIGN.search(job.original.module.code)
+    factory = job.located.factory
+    if foreign is None or factory is None:
+        return
+    params = (*factory.node.params.params, *factory.node.params.kwonly_params)
+    open_ends = {param.name.value: param for param in params if param.default is None}
+    for node in _written_types(job.kernel).values():
+        if isinstance(node, cst.Name) and node.value in open_ends:
+            text = f"callers choose `{node.value}`, and the file has types such as `{foreign.group().lstrip('.')}`"
+            raise Blocked("TL191", open_ends[node.value], text)
 
 
 def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:
