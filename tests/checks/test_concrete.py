@@ -42,12 +42,19 @@ def test_a_function_that_hands_its_parameters_through() -> None:
     assert values("m, n=32", calls=through) == [{"n": 16}]
     assert values("m, n=32", calls=through + "build(64)\nbuild(8, 4)\n") == [{"m": 64, "n": 16}, {"m": 8, "n": 4}]
     other = "def build(n, m=16):\n    return factory(n, m)\nbuild(64)\n"
-    assert values("m, n=32", calls=other) == [{}]
+    assert values("m, n=32", calls=other) == [{"m": 64, "n": 16}]
     assert values("m, n=32", calls="def build(m):\n    return build(m), factory(m)\n") == [{"n": 32}]
 
 
 def test_calls_win_over_defaults() -> None:
     assert values("m, n=32", calls="factory(128)\nfactory(m=64, n=8)") == [{"m": 128, "n": 32}, {"m": 64, "n": 8}]
+
+
+def test_a_call_in_a_function_has_its_defaults() -> None:
+    main = "def main(size=256, rows=other):\n    half = size // 2\n    kernel = factory(half, n=rows)\n"
+    assert values("m, n=32", calls=main) == [{"m": 128}]
+    assert values("m, n=32", calls="other = 4\n" + main) == [{"m": 128, "n": 4, "other": 4}]
+    assert values("m, n=32", calls="size = 8\n" + main.replace("=256, rows=other", ", rows")) == [{"size": 8}]
 
 
 def test_what_a_call_does_not_say_stays_unknown() -> None:

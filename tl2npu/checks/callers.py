@@ -59,7 +59,7 @@ def _bindings(
     given: list[tuple[cst.CSTNode, Known]] = []
     for call in calls(file.index.module):
         if isinstance(call.func, cst.Name) and call.func.value == node.name.value:
-            for known in _around(file, node, call, module, inner | {node.name.value}):
+            for known in _around(file, call, module, inner | {node.name.value}):
                 bound = _bind(node, call, known, file.names)
                 if bound is not None:
                     given.append((call, bound))
@@ -68,22 +68,24 @@ def _bindings(
         yield from _configured(place, defaults, bound, configs)
 
 
-def _around(
-    file: FileKernels, node: cst.FunctionDef, call: cst.Call, module: Known, inner: frozenset[str]
-) -> Iterator[Known]:
-    """What names mean at a call: in a function that hands its own parameters through, what its callers give them."""
+def _around(file: FileKernels, call: cst.Call, module: Known, inner: frozenset[str]) -> Iterator[Known]:
+    """What is known where a call stands: in a function, what its own callers and its defaults make of its names."""
     outer = file.index.enclosing(call, cst.FunctionDef)
-    own = {param.name.value for param in _params(outer)} if outer is not None else set()
-    order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
-    through = outer is not None and len(call.args) <= len(order) and bool(call.args)
-    for arg, name in zip(call.args, order, strict=False):
-        target = arg.keyword.value if arg.keyword is not None else name
-        through &= isinstance(arg.value, cst.Name) and arg.value.value == target and target in own and not arg.star
-    if outer is None or not through or outer.name.value in inner or file.index.enclosing(outer, cst.FunctionDef):
+    if not isinstance(outer, cst.FunctionDef):
         yield module
         return
-    for _, bound in _bindings(file, outer, module, inner):
-        yield {**module, **{name: value for name, value in bound.items() if value is not UNKNOWN}}
+    params = {param.name.value for param in _params(outer)}
+    outside = {name: value for name, value in module.items() if name not in params}
+    defaults = _given(_bind_defaults(outer, module, file.names))
+    nested = file.index.enclosing(outer, cst.FunctionDef) is not None or outer.name.value in inner
+    for _, bound in [(outer, {})] if nested else _bindings(file, outer, module, inner):
+        known = {**outside, **defaults, **_given(bound)}
+        run(outer.body.body, known, file.names)
+        yield known
+
+
+def _given(bound: Known) -> Known:
+    return {name: value for name, value in bound.items() if value is not UNKNOWN}
 
 
 def _configured(
@@ -140,7 +142,7 @@ def _bind(node: cst.FunctionDef, call: cst.Call, module: Known, names: Names) ->
 def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names) -> Known:
     params = {param.name.value for param in _params(node)}
     known = {name: value for name, value in module.items() if name not in params}
-    known |= {name: value for name, value in bound.items() if value is not UNKNOWN}
+    known |= _given(bound)
     run(node.body.body, known, names)
     return known
 
