@@ -11,7 +11,8 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import is_prim_func
 from tl2npu.passes.gpu.host_imports import add_import, without_unused
 from tl2npu.passes.gpu.host_torch import SAME_IN_NPU, device_text, is_device, joined_device
-from tl2npu.passes.gpu.types import TypeNames, rewrite
+from tl2npu.passes.gpu.types_names import TypeNames
+from tl2npu.passes.gpu.types_rewrite import rewrite
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names

@@ -17,7 +17,7 @@ from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.loops_continue import drop_continues
 from tl2npu.passes.gpu.loops_nests import untangle
 from tl2npu.passes.gpu.statements import Names, expression
-from tl2npu.passes.gpu.types import STRINGS
+from tl2npu.passes.gpu.types_names import STRINGS
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk

@@ -1,0 +1,93 @@
+"""What of a file is a dtype object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+
+LANGUAGE = "tilelang.language."
+_PLAIN = (
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    *("bool", "float16", "float32", "float64", "bfloat16"),
+)
+STRINGS: Mapping[str, str] = MappingProxyType(
+    {
+        **{name: name for name in _PLAIN},
+        "half": "float16",
+        "float": "float32",
+        "double": "float64",
+        "long": "int64",
+        "short": "int16",
+        "int": "int32",
+        "uint": "uint32",
+    }
+)
+"""Name of a dtype object, relative to ``tilelang.language``, -> the string for it."""
+
+ELSEWHERE_ONLY = ("float8_", "float4_", "float6_", "tfloat32", "int4")
+"""How the names of types start that the vector and cube cores of A2 and A3 do not have."""
+
+
+@dataclass(eq=False)
+class TypeNames:
+    """What of a file is a dtype object."""
+
+    names: Names
+    index: Index
+    around: Iterable[cst.CSTNode]
+    variables: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.imported = {
+            (alias.asname.name.value if alias.asname else alias.name.value)  # type: ignore[union-attr]
+            for item in self.index.statements
+            if isinstance(item, cst.ImportFrom) and not isinstance(item.names, cst.ImportStar)
+            for alias in item.names
+        }
+        self.assigned = {name for item in self.index.statements for name in assigned_names(item)}
+        for node in self.around:
+            if isinstance(node, cst.Param):
+                annotated = node.annotation is not None and self.is_type_class(node.annotation.annotation)
+                if annotated or (node.default is not None and self.is_type(node.default)):
+                    self.variables.add(node.name.value)
+            elif isinstance(node, cst.Assign) and self.is_type(node.value):
+                self.learn(t.target.value for t in node.targets if isinstance(t.target, cst.Name))
+
+    def learn(self, names: Iterable[str]) -> None:
+        """These variables hold dtypes."""
+        self.variables |= set(names)
+
+    def name_of(self, node: cst.BaseExpression) -> str | None:
+        """``float16`` for ``T.float16`` and for ``float16`` that was imported, not for a variable that holds it."""
+        if isinstance(node, cst.Name) and not self._imported(node.value):
+            return None
+        if not isinstance(node, (cst.Name, cst.Attribute)):
+            return None
+        name = (self.names.resolve(node) or "").removeprefix(LANGUAGE)
+        return name if name in STRINGS or name.startswith(ELSEWHERE_ONLY) else None
+
+    def _imported(self, name: str) -> bool:
+        if name in self.imported:
+            return True
+        return self.names.star[-1:] == ("tilelang.language",) and name not in self.assigned
+
+    def is_type(self, node: cst.BaseExpression) -> bool:
+        """The expression is certainly a dtype object."""
+        if isinstance(node, cst.IfExp):
+            return self.is_type(node.body) and self.is_type(node.orelse)
+        if isinstance(node, cst.Call):
+            return self.is_type_class(node.func)
+        if isinstance(node, cst.Name) and node.value in self.variables:
+            return True
+        return self.name_of(node) is not None
+
+    def is_type_class(self, node: cst.BaseExpression) -> bool:
+        """The expression is ``T.dtype`` itself."""
+        return self.names.resolve(node) == LANGUAGE + "dtype"
