@@ -271,3 +271,23 @@ def test_grid_of_run_time_size_becomes_a_loop_over_tasks(size: str, staged: bool
     new = migrated(file)
     assert ("for task in T.serial(T.ceildiv(T.ceildiv(m, 32) - core_id, core_num)):" in new) == staged
     assert ("bx = task * core_num + core_id" in new) == staged
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_tile_that_only_an_option_gives_a_tile_operation(masked: bool) -> None:
+    """Where the option is off, nothing is left from which the compiler would infer UB."""
+    params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
+    text = """
+    x = T.alloc_shared((32, 96), "float32")
+    y = T.alloc_fragment((32, 96), "float32")
+    T.copy(A[bx * 32, 0], x)
+    for i, j in T.Parallel(32, 96):
+        y[i, j] = x[i, j] * 2.0
+    if masked:
+        T.copy(y, x)
+    else:
+        for i, j in T.Parallel(32, 96):
+            x[i, j] = x[i, j] + y[i, j]
+    T.copy(x, C[bx * 32, 0])
+    """
+    agree(gpu_file(params, text, args="masked"), {"A": A.astype(np.float32)}, args=(masked,))

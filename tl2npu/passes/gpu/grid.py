@@ -10,6 +10,7 @@ from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Kernel, Launch, Side, children
+from tl2npu.passes.gpu import constants
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -94,7 +95,6 @@ def has_vector_work(kernel: Kernel) -> bool:
 def _axis_names(job: Job, extents: list[cst.BaseExpression], names: list[str]) -> list[str]:
     """A short text for every extent; a longer one that is needed twice gets a name in the factory."""
     free = Names(job)
-    edits = Edits(job.file.index)
     texts: list[str] = []
     assigned: list[str] = []
     last = max((number for number, name in enumerate(names) if name), default=-1)
@@ -106,17 +106,8 @@ def _axis_names(job: Job, extents: list[cst.BaseExpression], names: list[str]) -
             assigned.append(f"{name} = {text}")
             text = name
         texts.append(text)
-    if assigned:
-        node = job.located.node
-        lines = [cst.parse_statement(line, job.module.config_for_parsing) for line in assigned]
-        lines[0] = lines[0].with_changes(leading_lines=_blank_above(node))
-        edits.replace_many(node, [*lines, node])
-    job.apply(edits)
+    constants.define(job, assigned)
     return texts
-
-
-def _blank_above(node: cst.FunctionDef) -> list[cst.EmptyLine]:
-    return [line for line in node.leading_lines if line.comment is None][:1]
 
 
 def _outside(job: Job, extent: cst.BaseExpression) -> bool:

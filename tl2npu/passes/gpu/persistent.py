@@ -14,6 +14,7 @@ from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Copy, Side
 from tl2npu.kernel.runtime import runtime_names
+from tl2npu.passes.gpu import constants
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -60,12 +61,7 @@ def loop_over_tasks(job: Job) -> None:
             edits.replace(name, name.with_changes(value=core))
     job.apply(edits)
     if job.located.factory is not None:
-        edits = Edits(job.file.index)
-        node = job.located.node
-        line = cst.parse_statement(f"{count} = {cores}", job.module.config_for_parsing)
-        blank = [item for item in node.leading_lines if item.comment is None][:1]
-        edits.replace_many(node, [line.with_changes(leading_lines=blank), node])
-        job.apply(edits)
+        constants.define(job, [f"{count} = {cores}"])
     job.change("TL128", launch.node, f"the number of blocks is known at run time only: {cores} cores take them in turn")
 
 

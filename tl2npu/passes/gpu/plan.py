@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.passes.job import Job
+from tl2npu.source.blocks import join_lines
 from tl2npu.source.edits import Edits
 
 Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -70,20 +71,19 @@ class Plan:
                 return self._suite(cst.IndentedBlock(lines))
             return suite
         result: list[cst.BaseStatement] = []
-        comments: list[cst.EmptyLine] = []
+        above: tuple[cst.EmptyLine, ...] = ()  # what stood above statements that are gone
         for line in suite.body:
             new = self._line(line)
             if not new:
-                comments += [item for item in getattr(line, "leading_lines", ()) if item.comment is not None]
+                above = join_lines(above, getattr(line, "leading_lines", ()))
                 continue
-            if comments:
-                first = new[0]
-                new[0] = first.with_changes(leading_lines=[*comments, *first.leading_lines])
-                comments = []
+            if above:
+                new[0] = new[0].with_changes(leading_lines=join_lines(above, new[0].leading_lines))
+                above = ()
             result += new
         if not result:
-            return suite.with_changes(body=[cst.SimpleStatementLine([cst.Pass()], leading_lines=comments)])
-        return suite.with_changes(body=result, footer=[*comments, *suite.footer])
+            return suite.with_changes(body=[cst.SimpleStatementLine([cst.Pass()], leading_lines=_comments(above))])
+        return suite.with_changes(body=result, footer=[*_comments(above), *suite.footer])
 
     def _line(self, line: cst.BaseStatement) -> list[Line]:
         assert isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
@@ -111,6 +111,10 @@ class Plan:
         elif isinstance(orelse, cst.Else):
             changes["orelse"] = orelse.with_changes(body=self._suite(orelse.body))
         return node.with_changes(**changes) if changes else node
+
+
+def _comments(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    return [line for line in lines if line.comment is not None]
 
 
 def _around(old: Line, new: Line, entry: _Entry | None) -> list[Line]:
