@@ -306,3 +306,23 @@ def test_refusals(name: str) -> None:
 def test_a_second_time_nothing_changes() -> None:
     new = after(gpu_file(PARAMS, TILE + LOAD + "T.copy(a, B[bx * 32, 0])"), element_copies.to_copies)
     assert after(new, element_copies.to_copies) == new
+
+
+@pytest.mark.parametrize("at", ["0, k * 32 + i", "k * 32 + i, 1"])
+def test_single_elements_stored_under_a_condition(at: str) -> None:
+    params = 'G: T.Tensor((2, 64), "float32"), N: T.Tensor((2,), "int32"), O: T.Tensor((2, 64, 64), "float32")'
+    body = f"""g = T.alloc_fragment((32,), "float32")
+limit = N[bx]
+for k in T.serial(2):
+    T.copy(G[bx, k * 32], g)
+    for i in T.Parallel(32):
+        if k * 32 + i < limit:
+            O[bx, {at}] = g[i] * 2.0
+"""
+    inputs = {
+        "G": RNG.standard_normal((2, 64)).astype(np.float32),
+        "N": np.array([5, 40], np.int32),
+        "O": np.zeros((2, 64, 64), np.float32),
+    }
+    new = agree(gpu_file(params, body, jit="@tilelang.jit"), inputs)
+    assert "if k * 32 + i < limit:" in new

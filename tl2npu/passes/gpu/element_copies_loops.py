@@ -283,7 +283,7 @@ class LoopWork(LoopWriter):
             if not add:
                 self.say("TL166", stmt.node, f"`{source}` is stored to `{found.buffer.name}` by a copy")
         if tails and not found.in_rows:
-            self._store_column(stmt, found, source)
+            self._store_column(stmt, found, source, ())
             return
         if tails:
             text = self._text(found)
@@ -293,14 +293,14 @@ class LoopWork(LoopWriter):
             return
         self._guarded_rows(stmt, found, source, guards)
 
-    def _store_column(self, stmt: Store, found: Region, source: str) -> None:
+    def _store_column(self, stmt: Store, found: Region, source: str, tests: Sequence[str]) -> None:
         lanes = lanes_of(self.job, found.buffer)
         rows = self.names.fresh(f"{found.buffer.name.lower()}_rows")
         shape = f"[{extent_text(found.ranges[0]).strip('()')}, {lanes}]"
         self.allocations.append(f"{rows} = T.alloc_shared({shape}, {dtype_text(found.buffer)})")
-        lines = store_column(column_of(found), source, rows, found.ranges[0].name, self.names, lanes)
+        lines = store_column(column_of(found), source, rows, found.ranges[0].name, self.names, lanes, tests)
         self._after("\n".join(lines))
-        self.say("TL169", stmt.node, f"a column of `{found.buffer.name}` is stored element by element, which is slow")
+        self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one, which is slow")
 
     def _computed(self, item: Item, stmt: Store, found: Region) -> str:
         """Let the loop write a new tile; its name."""
@@ -320,6 +320,9 @@ class LoopWork(LoopWriter):
     def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
         """Rows under a condition of their own."""
         row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
+        if len(found.ranges) == 1:
+            self._store_column(stmt, found, source, [written(self.lets.expand(item.node)) for item in guards])
+            return
         if len(found.ranges) != 2 or found.ranges[1].name in names:
             text = f"`{found.buffer.name}` is stored under a condition that no copy has"
             raise Blocked("TL170", stmt.node, text)

@@ -6,6 +6,7 @@ read by the scalar unit, or stored from a row of its own, since a store begins a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -89,18 +90,21 @@ def load_column(column: Column, tile: str, name: str, names: Names) -> list[str]
     return [f"T.clear({tile})", head, f"    if {own} < {code(size)}:", *(f"        {line}" for line in inner)]
 
 
-def store_column(column: Column, tile: str, rows: str, name: str, names: Names, lanes: int) -> list[str]:
-    """Store a tile of one axis, every element from a row of ``rows``."""
+def store_column(
+    column: Column, tile: str, rows: str, name: str, names: Names, lanes: int, tests: Sequence[str] = ()
+) -> list[str]:
+    """Store a tile of one axis, every element from a row of ``rows``, and only where the ``tests`` hold."""
     lane = names.fresh("lane")
     _, index = column.at(name)
-    if len(index) > 1 and column.index[-1]:
-        last = index[-1]
-        index[-1] = f"{last}:{int(last) + 1}" if last.isdigit() else f"{last} : {last} + 1"
+    last = index[-1]
+    index[-1] = f"{last}:{int(last) + 1}" if last.isdigit() else f"{last} : {last} + 1"
+    store = f"T.copy({rows}[{name}, 0:1], {column.tensor.name}[{', '.join(index)}])"
+    inner = [f"    if {' and '.join(tests)}:", f"        {store}"] if tests else [f"    {store}"]
     return [
         f"for {name}, {lane} in T.Parallel({column.extent}, {lanes}):",
         f"    {rows}[{name}, {lane}] = {tile}[{name}]",
         f"for {name} in T.serial({column.extent}):",
-        f"    T.copy({rows}[{name}, 0:1], {column.tensor.name}[{', '.join(index)}])",
+        *inner,
     ]
 
 

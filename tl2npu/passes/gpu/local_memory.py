@@ -19,7 +19,7 @@ from tl2npu.source.tree import children, walk
 
 _BLOCK_BITS = 256
 """The smallest tile that a vector instruction takes."""
-_WIDEST = 32
+_NARROWEST = 16
 
 
 def to_buffers(job: Job) -> None:
@@ -58,7 +58,8 @@ class _Scalars:
 
     def _is_tile(self, buffer: Buffer) -> bool:
         """A float that is given values outside of element-wise loops, by plain assignments and fills only."""
-        if number_type(self.job, buffer) != "float":
+        kind = number_type(self.job, buffer)
+        if kind == "int" or (kind == "unknown" and self._counts(buffer.name)):
             return False
         written = False
         for stmt, parents in self.placed:
@@ -76,6 +77,22 @@ class _Scalars:
                     return False
                 written = True
         return written or _initial(buffer) is not None
+
+    def _counts(self, name: str) -> bool:
+        """True for a scalar that picks elements, bounds loops or decides: one of integers, whatever its type is."""
+        for stmt, _ in self.placed:
+            if isinstance(stmt, Branch) and name in _names(stmt.cond.node):
+                return True
+            if isinstance(stmt, Loop):
+                if stmt.call is not None and name in _names(stmt.call):
+                    return True
+                continue
+            if isinstance(stmt, (Branch, Alloc)):
+                continue
+            indices = [part for part in walk(stmt.node) if isinstance(part, cst.SubscriptElement)]
+            if any(name in _names(part) for part in indices):
+                return True
+        return False
 
     def _is_plain(self, name: str) -> bool:
         """An array of one element that is only used as ``name[0]``."""
@@ -118,7 +135,7 @@ class _Scalars:
             lines = f"{buffer.name} = T.alloc_var({dtype})\n"
             self.job.change("TL174", stmt.node, f"`{buffer.name}` is a scalar: T.alloc_var")
         elif buffer.name in tiles:
-            lanes = _BLOCK_BITS // BITS.get(element_type(self.job, buffer), _WIDEST)
+            lanes = self._lanes(buffer)
             lines = f"{buffer.name} = T.alloc_shared([{lanes}], {dtype})\n"
             initial = _initial(buffer)
             if initial is not None:
@@ -128,6 +145,10 @@ class _Scalars:
         else:
             return
         self.edits.replace_many(stmt.node, parse(self.job, lines, stmt.node))
+
+    def _lanes(self, buffer: Buffer) -> int:
+        """Elements of a block; as many as half floats take where the type is not known."""
+        return _BLOCK_BITS // BITS.get(element_type(self.job, buffer), _NARROWEST)
 
     def _assignment(
         self, stmt: Stmt, buffer: Buffer, tiles: Mapping[str, Buffer], variables: Mapping[str, Buffer], lane: str
@@ -142,7 +163,7 @@ class _Scalars:
         if plain and not _calls(self.job, value):
             text = f"T.fill({buffer.name}, {code(value)})\n"
         else:
-            lanes = _BLOCK_BITS // BITS.get(element_type(self.job, buffer), _WIDEST)
+            lanes = self._lanes(buffer)
             text = f"for {lane} in T.Parallel({lanes}):\n    {buffer.name}[{lane}] {operator} {code(value)}\n"
         self.edits.replace_many(node, parse(self.job, text, node))
 
