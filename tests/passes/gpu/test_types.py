@@ -38,7 +38,8 @@ def test_conversions_stay_where_the_function_exists() -> None:
         """
         x = T.float32(1)
         y = T.bfloat16(x)
-        z = acc(0)
+        z = acc(x)
+        zero = acc(0)
         w = T.cast(x, T.float16)
         v: T.int32 = 3
         """,
@@ -47,7 +48,8 @@ def test_conversions_stay_where_the_function_exists() -> None:
     expected = (
         text.replace("acc = T.float32", 'acc = "float32"')
         .replace("T.bfloat16(x)", 'T.cast(x, "bfloat16")')
-        .replace("acc(0)", "T.cast(0, acc)")
+        .replace("acc(x)", "T.cast(x, acc)")
+        .replace("acc(0)", "0.0")
         .replace("T.cast(x, T.float16)", 'T.cast(x, "float16")')
     )
     assert after(to_strings, text) == expected

@@ -121,6 +121,9 @@ class _Rewriter:
         argument = node.args[0].value
         if any(self.new(found) is not None for found in _below(argument)):
             return None  # first what stands inside
+        known = STRINGS.get((self.dtypes.names.resolve(func) or "").removeprefix(LANGUAGE), "")
+        if variable and isinstance(argument, cst.Integer) and "float" in known:
+            return cst.Float(f"{argument.value}.0") if argument.value.isdecimal() else None
         return cst.parse_expression(f"{cast}({code(argument)}, {type_text})")
 
     def _member(self, node: cst.Attribute, parent: cst.CSTNode | None) -> cst.BaseExpression | None:
