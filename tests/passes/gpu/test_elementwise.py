@@ -266,6 +266,16 @@ def test_conditions_on_elements(value: str) -> None:
     assert not any("if_then_else" in line or "Select(" in line for line in found)
 
 
+def test_tiles_of_an_attempt_that_failed_are_not_used_later() -> None:
+    body = f"""
+        for i, j in T.Parallel({M}, {N}):
+            o[i, j] = T.if_then_else(i >= j and i // 3 == j // 5, T.exp(x[i, j] * s[i]), T.exp(z[i, j] * w[j]))
+            x[i, j] = T.max(x[i, j] * w[j], T.exp(x[i, j] + s[i])) * T.max(z[i, j], s[i])
+        T.copy(x, o)
+    """
+    lines(body)
+
+
 def test_a_causal_mask_compares_with_a_tile_that_is_made_once() -> None:
     body = f"""
         for k in T.serial(2):
@@ -319,6 +329,9 @@ BRANCHES = [
         o[i, j] = x[i, j] * 2.0
         z[i, j] = o[i, j] + before
         o[i, j] = z[i, j]
+    """,
+    """
+        o[i, j] = T.if_then_else(bx > 0, x[i, j] * (bx * 2 + 1), z[i, j] * (bx * 2 + 1)) + bx * 2
     """,
     """
         if soft > 0.5:

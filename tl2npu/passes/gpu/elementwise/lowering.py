@@ -45,7 +45,7 @@ class Lowering:
         self.slowly: list[tuple[cst.CSTNode, str]] = []
         self.stmt: Stmt = nest.loops[0]
         self.stem = "value"
-        self._casts: dict[tuple[str, str], Expr] = {}
+        self._bound: dict[tuple[str, str], Expr] = {}
 
     # -- statements -------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Lowering:
 
     def put(self, item: Put) -> None:
         """One store."""
-        self._casts = {}
+        self._bound = {}
         if item.target is None:
             self.local(item)
             return
@@ -165,6 +165,10 @@ class Lowering:
         if expr.kind == "logic":
             return with_args(expr, *(self.condition(arg) for arg in expr.args))
         return expr
+
+    def forget_names(self) -> None:
+        """Names of numbers that were bound where not everything that follows sees them."""
+        self._bound = {}
 
     def slow(self) -> None:
         """Remember that elements are computed one by one, and how many."""
@@ -593,11 +597,11 @@ class Lowering:
         if not value.dynamic or value.value is not None or (value.text.isidentifier() and not whole):
             return value
         key = ("number", value.text)
-        if key not in self._casts:
+        if key not in self._bound:
             name = self.temporaries.fresh(_name_for(value.text))
             self.line(f"{name} = T.float32({show(value)})" if whole else f"{name} = {show(value)}")
-            self._casts[key] = number(name, dynamic=True)
-        return self._casts[key]
+            self._bound[key] = number(name, dynamic=True)
+        return self._bound[key]
 
     def legal_binary(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         if value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype)):

@@ -48,12 +48,14 @@ def select(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) 
     if not place.whole:
         lowering.through_tile(value, place, rest)
         return
-    start, taken = len(lowering.steps), len(lowering.temporaries.allocations)
+    start, mark = len(lowering.steps), lowering.temporaries.mark()
     try:
         _Select(lowering, place, rest).all(condition, yes, no)
         lowering.note("TL145")
     except _NoTile:
-        del lowering.steps[start:], lowering.temporaries.allocations[taken:]
+        del lowering.steps[start:]
+        lowering.temporaries.back_to(mark)
+        lowering.forget_names()
         _by_elements(lowering, value, place, rest)
 
 
@@ -62,9 +64,11 @@ def _under(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) 
     before, parts = lowering.steps, []
     for arm in (yes, no):
         lowering.steps = []
+        lowering.forget_names()
         lowering.materialise(arm, place, rest)
         parts.append(tuple(lowering.steps))
     lowering.steps = before
+    lowering.forget_names()
     lowering.note("TL147")
     if parts[0]:
         lowering.steps.append(Under(show(condition), parts[0], parts[1], lowering.stmt))

@@ -78,6 +78,20 @@ def region_of(load: Expr, nest: Nest) -> str:
     return f"{code(load.load.node.value)}[{', '.join(parts)}]"
 
 
+_Key = tuple[tuple[str, ...], str]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A state of :class:`Temporaries`."""
+
+    free: dict[_Key, list[str]]
+    taken: list[tuple[_Key, str]]
+    allocations: list[str]
+    prelude: list[str]
+    shared: dict[tuple[str, ...], str]
+
+
 class Temporaries:
     """Temporary tiles of one kernel: allocated once for each shape and type that is needed at a time, used again."""
 
@@ -124,6 +138,16 @@ class Temporaries:
         if not keep:
             self._taken.append((key, name))
         return name
+
+    def mark(self) -> Mark:
+        """The state as it is now, for :meth:`back_to`."""
+        free = {key: list(names) for key, names in self._free.items()}
+        return Mark(free, list(self._taken), list(self.allocations), list(self.prelude), dict(self.shared))
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was handed out since."""
+        self._free, self._taken = mark.free, mark.taken
+        self.allocations, self.prelude, self.shared = mark.allocations, mark.prelude, mark.shared
 
     def give_back(self, name: str) -> None:
         """A tile may be handed out again already."""
