@@ -16,6 +16,7 @@ SCALARS = 's = T.alloc_ub((64,), "float32")\nT.copy(A[cid, 0:64], s)'
         ("v = T.alloc_var('float32')\nfor i in T.serial(64):\n    v = v + s[i]", ["TL860"]),
         ("v = T.alloc_var('float32')\nv = s[3]", ["TL860"]),
         ("v = T.alloc_var('float32')\nv = 2.0\nT.tile.mul(b, a, v)", ["TL860"]),
+        ("v = T.alloc_var('float32')\nv = 2.0\nw = v + 1.0\nu = w\nT.tile.mul(b, a, u)", ["TL860"]),
         ("v = T.alloc_var('int32')\nv = cid + 1\nT.tile.exp(b, a)", []),
         ("v = s[3]\nT.tile.mul(b, a, v)", []),
     ],

@@ -148,7 +148,8 @@ def _check_variables(subject: Subject) -> Iterator[Finding]:
             if _stored_name(other.stmt) == name
             for a in accesses(other.stmt)
         )
-        used = any(_uses_in_vector(other.stmt, name) for other in subject.statements)
+        derived = _derived(subject, name)
+        used = any(_uses_in_vector(other.stmt, one) for other in subject.statements for one in derived)
         if reads_ub or used:
             how = "is computed from UB" if reads_ub else "is used by the vector cores"
             yield Finding("TL860", placed.stmt.node, f"`{name}` {how}, but only the cube core stores it")
@@ -158,6 +159,16 @@ def _stored_name(stmt: Stmt) -> str:
     if isinstance(stmt, Let):
         return stmt.name
     return stmt.target.buffer.name if isinstance(stmt, Store) else ""
+
+
+def _derived(subject: Subject, name: str) -> set[str]:
+    """The variable, and every name that is worked out from it."""
+    found = {name}
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if isinstance(stmt, Let) and any(node.value in found for node in names_in(stmt.value.node)):
+            found.add(stmt.name)
+    return found
 
 
 def _uses_in_vector(stmt: Stmt, name: str) -> bool:

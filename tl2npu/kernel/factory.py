@@ -205,7 +205,10 @@ class FileKernels:
         for call in calls(self.index.module, skip={id(item.node) for item in self.located}):
             target: cst.BaseExpression | None = None
             found = compilation(call, self.names, self.index.module)
-            if found is not None and call.args:
+            tuned = _tuned_kernel(call, self.names)
+            if tuned is not None:
+                found, target = _tuner_arguments(call), tuned
+            elif found is not None and call.args:
                 target = call.args[0].value
             elif isinstance(call.func, cst.Call) and call.args:
                 found = compilation(call.func, self.names, self.index.module)
@@ -217,6 +220,29 @@ class FileKernels:
             owner = by_name.get(target.value)
             if owner is not None and all(found.node is not known.node for known in owner.compilations):
                 owner.compilations.append(found)
+
+
+def _tuned_kernel(call: cst.Call, names: Names) -> cst.BaseExpression | None:
+    """The kernel in ``AutoTuner.from_kernel(kernel, ...).set_compile_args(...)``."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "set_compile_args":
+        return None
+    made: cst.BaseExpression = call.func.value
+    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute):
+        if (names.resolve(made.func) or "").endswith(".AutoTuner.from_kernel"):
+            named = [arg.value for arg in made.args if arg.keyword is not None and arg.keyword.value == "kernel"]
+            return next(iter([*named, *(arg.value for arg in made.args[:1] if arg.keyword is None)]), None)
+        made = made.func.value
+    return None
+
+
+def _tuner_arguments(call: cst.Call) -> Compilation:
+    result = Compilation(call, call, {})
+    for arg in call.args:
+        if arg.keyword is not None:
+            result.kwargs[arg.keyword.value] = arg.value
+        else:
+            result.unread = arg
+    return result
 
 
 def calls(node: cst.CSTNode, skip: Container[int] = ()) -> Iterator[cst.Call]:

@@ -136,3 +136,13 @@ def test_what_was_dropped_is_said() -> None:
     job = job_of(file('@tilelang.jit(target="cuda")'))
     retarget(job)
     assert [(change.code, change.line) for change in job.changes] == [("TL122", 5)]
+
+
+def test_tuner() -> None:
+    text = file("").replace("\ndef factory", "def factory") + "\n\nfrom tilelang.autotuner import AutoTuner\n\n"
+    old = (
+        text + 'AutoTuner.from_kernel(kernel=factory, configs=[]).set_compile_args(out_idx=[1], target="auto").run()\n'
+    )
+    new = text + "AutoTuner.from_kernel(kernel=factory, configs=[]).set_compile_args(out_idx=[1]).run()\n"
+    assert after(retarget, old) == new
+    assert ".set_compile_args(out_idx=[1], pass_configs=pass_configs).run()" in after([retarget, require_all], old)

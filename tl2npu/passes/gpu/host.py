@@ -21,6 +21,7 @@ from tl2npu.source.tree import children
 _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
 _ABOUT_GPUS = ("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA")
+_TIMED = frozenset({"set_profile_args", "autotune"})
 _GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
 
 
@@ -119,8 +120,8 @@ def _attribute(
 def _bench_arguments(call: cst.Call) -> Iterator[cst.Arg]:
     func = call.func
     name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-    if name == "do_bench":
-        yield from (arg for arg in call.args if arg.keyword is not None and arg.keyword.value in _BENCH_ARGUMENTS)
+    gone = _BENCH_ARGUMENTS if name == "do_bench" else {"backend"} if name in _TIMED else set()
+    yield from (arg for arg in call.args if arg.keyword is not None and arg.keyword.value in gone)
 
 
 def _is_gpu_mark(names: Names, node: cst.Decorator) -> bool:
