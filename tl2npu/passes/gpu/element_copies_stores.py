@@ -1,0 +1,147 @@
+"""Stores and additions of an element-wise loop to global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.access import writes
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import (
+    Memory,
+    Op,
+    Operand,
+    Scalar,
+    Store,
+)
+from tl2npu.kernel.symbolic import const
+from tl2npu.passes.gpu.atomics_forms import refuse_atomic
+from tl2npu.passes.gpu.element_copies_guards import Guard, written
+from tl2npu.passes.gpu.element_copies_operands import LoopOperands
+from tl2npu.passes.gpu.element_copies_regions import Region, extent_text
+from tl2npu.passes.gpu.element_copies_strided import column_of, lanes_of, store_column
+from tl2npu.passes.gpu.element_copies_tiles import dtype_text
+from tl2npu.passes.gpu.element_copies_values import load_of
+from tl2npu.passes.gpu.element_copies_writing import Item, env_of
+
+
+class LoopStores(LoopOperands):
+    """What a loop writes to global memory goes there from tiles, behind the loop."""
+
+    def _add(self, item: Item, stmt: Op, later: Sequence[Item]) -> None:
+        """``T.atomic_add(C[start + i, ...], value)``."""
+        target, value = stmt.args["dst"], stmt.args["value"]
+        refuse_atomic(stmt)
+        assert isinstance(target, Operand)
+        scalar = value if isinstance(value, Scalar) else Scalar(value.node, const(0), (value,))
+        store = Store(stmt.node, target, scalar, False)
+        store.env = stmt.env
+        self._store_to_global(Item(store, item.branches), store, later, add=True)
+        if id(store) in self.gone:
+            self.gone.add(id(stmt))
+        else:
+            index = self.new.pop(id(target.node))
+            assert isinstance(index, cst.BaseAssignTargetExpression)
+            new_value = self._new(scalar.node)
+            assert isinstance(new_value, cst.BaseExpression)
+            self.new[id(stmt.node)] = cst.Assign([cst.AssignTarget(index)], new_value)
+        self.say("TL172", stmt.node, f"the whole tile is added to `{target.buffer.name}` at once")
+
+    def _store_to_global(self, item: Item, stmt: Store, later: Sequence[Item], *, add: bool = False) -> None:
+        env = env_of(stmt)
+        rule = "TL173" if add else "TL170"
+        found = self._region(stmt.target, env)
+        if found is None or not found.ranges:
+            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is stored at scattered places")
+        if not found.in_rows and (add or len(found.ranges) != 1 or stmt.augmented):
+            text = f"`{code(stmt.target.node)}` stores columns of `{found.buffer.name}`"
+            raise Blocked(rule, stmt.node, text)
+        if {item.name for item in found.ranges} != {item.name for item in self.ranges}:
+            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is written by several iterations")
+        self._check_start(stmt, found)
+        guards = self._guards(item)
+        if guards is None:
+            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is stored under an `else`")
+        tails = all(condition.is_tail(found) for condition in guards)
+        if add and not tails:
+            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is added to under a condition of its own")
+        source = self._stored_tile(stmt, found, later, add)
+        if source is None:
+            source = self._computed(item, stmt, found)
+        else:
+            self.gone.add(id(stmt))
+            if not add:
+                self.say("TL166", stmt.node, f"`{source}` is stored to `{found.buffer.name}` by a copy")
+        if tails and not found.in_rows:
+            self._store_column(stmt, found, source, ())
+            return
+        if tails:
+            text = self._text(found)
+            self._after(f"T.tile.atomic_add({text}, {source})" if add else f"T.copy({source}, {text})")
+            if guards:
+                self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
+            return
+        self._guarded_rows(stmt, found, source, guards)
+
+    def _store_column(self, stmt: Store, found: Region, source: str, tests: Sequence[str]) -> None:
+        lanes = lanes_of(self.job, found.buffer)
+        rows = self.names.fresh(f"{found.buffer.name.lower()}_rows")
+        shape = f"[{extent_text(found.ranges[0]).strip('()')}, {lanes}]"
+        self.allocations.append(f"{rows} = T.alloc_shared({shape}, {dtype_text(found.buffer)})")
+        lines = store_column(column_of(found), source, rows, found.ranges[0].name, self.names, lanes, tests)
+        self._after("\n".join(lines))
+        self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one, which is slow")
+
+    def _computed(self, item: Item, stmt: Store, found: Region) -> str:
+        """Let the loop write a new tile; its name."""
+        if found.ranges != self.ranges:
+            raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored transposed")
+        if stmt.augmented:
+            self._loads(stmt.target.node, item, written=True)
+            source = code(self._new(stmt.target.node)).split("[")[0]
+        else:
+            source = self.tile(found)
+            index = ", ".join(item.name for item in found.ranges)
+            self.new[id(stmt.target.node)] = cst.parse_expression(f"{source}[{index}]")
+        self._loads(stmt.value.node, item)
+        self.say("TL167", stmt.node, f"`{source}` is computed first and then goes to `{found.buffer.name}`")
+        return source
+
+    def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
+        """Rows under a condition of their own."""
+        row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
+        if len(found.ranges) == 1:
+            self._store_column(stmt, found, source, [written(self.lets.expand(item.node)) for item in guards])
+            return
+        if len(found.ranges) != 2 or found.ranges[1].name in names:
+            text = f"`{found.buffer.name}` is stored under a condition that no copy has"
+            raise Blocked("TL170", stmt.node, text)
+        conditions = " and ".join(written(self.lets.expand(item.node)) for item in guards)
+        one = Region(
+            found.buffer,
+            tuple(
+                axis
+                if axis.range is not row
+                else type(axis)(axis.index, f"{axis.start} + {row.name}" if not axis.lo.is_zero else row.name, None)
+                for axis in found.axes
+            ),
+        )
+        lines = [
+            f"for {row.name} in T.serial({extent_text(row)}):",
+            f"    if {conditions}:",
+            f"        T.copy({source}[{row.name}, :], {one.text(slices=True)})",
+        ]
+        self._after("\n".join(lines))
+        self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
+
+    def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
+        """The tile that is stored as it is, None if the value has to be computed."""
+        load = load_of(stmt.value.node, stmt, self.evaluator)
+        if stmt.augmented or load is None or load.buffer.memory in (Memory.GM, Memory.VAR):
+            return None
+        if not self._whole(load, found.ranges) or not self._copy_types(load.buffer, found.buffer, any_gemm=not add):
+            return None
+        changed = any(operand.buffer is load.buffer for other in later for operand in writes(other.stmt))
+        return None if changed else load.buffer.name
