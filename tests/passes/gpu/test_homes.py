@@ -291,3 +291,28 @@ def test_tile_that_only_an_option_gives_a_tile_operation(masked: bool) -> None:
     T.copy(x, C[bx * 32, 0])
     """
     agree(gpu_file(params, text, args="masked"), {"A": A.astype(np.float32)}, args=(masked,))
+
+
+def test_layout_and_comments_of_changed_lines_stay() -> None:
+    tiles = """
+    a   = T.alloc_shared((32, 32), "float16")
+    b   = T.alloc_shared((32, 64), "float16")  # right operand
+    acc = T.alloc_fragment((32, 64), "float32")  # the sum
+    x   = T.alloc_fragment((32, 64), "float32")  # for the vector cores
+
+    # sums start at zero
+    T.clear(acc)
+
+    for k in T.serial(3):
+        T.copy(A[bx * 32, k * 32], a)
+        T.copy(B[k * 32, 0], b)
+        T.gemm(a, b, acc)  # the product
+    T.copy(acc, x)
+    for i, j in T.Parallel(32, 64):
+        x[i, j] = x[i, j] * 2.0
+    T.copy(x, C[bx * 32, 0])
+    """
+    new = agree(gpu_file(GEMM, tiles), INPUTS)
+    assert 'x   = T.alloc_shared((32, 64), "float32")  # for the vector cores\n\n' in new
+    assert "            # sums start at zero\n            for k" in new.replace("zero\n\n", "zero\n")
+    assert "init=(k == 0))  # the product" in new

@@ -14,7 +14,7 @@ from tl2npu.passes.gpu.chains import Chain, touches
 from tl2npu.passes.gpu.landing import read_whole
 from tl2npu.passes.gpu.layout import Layout, ToL1, changes
 from tl2npu.passes.gpu.plan import Line, Plan
-from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
 
 
@@ -158,10 +158,19 @@ class Assignment:
             return
         if not same:
             self.job.change("TL130", statement, f"`{buffer.name}`: {buffer.alloc} -> alloc_{kind}")
-            text = f"{buffer.name} = {_allocate(buffer, kind, dtype)}"
-            self.plan.replace(statement, self._lines(text, statement))
+            self.plan.replace(statement, [self._renamed(buffer, kind, dtype)])
         for line in more:
             self.plan.after(statement, self._lines(line, statement))
+
+    def _renamed(self, buffer: Buffer, kind: str, dtype: str | None) -> Line:
+        """The allocation as the author laid it out, by another operator."""
+        call, statement = buffer.node, buffer.statement
+        assert isinstance(call, cst.Call)
+        if dtype is None and not _has_scope(buffer) and isinstance(statement, cst.Assign) and statement.value is call:
+            func = expression(self.job, f"T.alloc_{kind}", call.func)
+            return cst.SimpleStatementLine([statement.with_changes(value=call.with_changes(func=func))])
+        (line,) = self._lines(f"{buffer.name} = {_allocate(buffer, kind, dtype)}", call)
+        return line
 
     def _allocate(self, buffer: Buffer, kind: str, name: str, dtype: str | None = None) -> None:
         self.new_allocations.setdefault(buffer, []).append(f"{name} = {_allocate(buffer, kind, dtype)}")

@@ -120,9 +120,19 @@ def _comments(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 def _around(old: Line, new: Line, entry: _Entry | None) -> list[Line]:
     if entry is None:
         return [new]
-    middle = [new] if entry.instead is None else entry.instead
+    middle = [new] if entry.instead is None else _with_trailing(entry.instead, old)
     found = [*entry.before, *middle, *entry.after]
     return _with_lines(found, old.leading_lines) if found and found[0] is not new else found
+
+
+def _with_trailing(lines: list[Line], old: Line) -> list[Line]:
+    """The comment at the end of the old line goes to the end of the first new one."""
+    if not lines or not isinstance(old, cst.SimpleStatementLine) or old.trailing_whitespace.comment is None:
+        return lines
+    first = lines[0]
+    if not isinstance(first, cst.SimpleStatementLine) or first.trailing_whitespace.comment is not None:
+        return lines
+    return [first.with_changes(trailing_whitespace=old.trailing_whitespace), *lines[1:]]
 
 
 def _with_lines(lines: list[Line], above: Sequence[cst.EmptyLine]) -> list[Line]:
