@@ -29,13 +29,14 @@ from tl2npu.simulator.errors import SimulatorError, TraceError, UnsupportedOpera
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
-from tl2npu.simulator.standin.jit import Factory
+from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Comparison
 from tl2npu.verify import recording as recordings
+from tl2npu.verify.chain import compare_chain
 from tl2npu.verify.drawing import draw
-from tl2npu.verify.launching import CannotBuild, allocate, build, factory_of, named
+from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
 from tl2npu.verify.loading import Source, execute, torch_importable
 from tl2npu.verify.naming import call_of, line_of, name_of
 from tl2npu.verify.recording import Arrays, Recorder, Recording, TooLarge
@@ -201,7 +202,7 @@ def _replay(job: Job, emit: Emit) -> int:
             assert module is not None
             emit({"event": "start", "kernel": recording.kernel})
             try:
-                compiled = build(module, recording.factory, recording.arguments, judge.actual.session)
+                new = built(module, recording.factory, recording.arguments, judge.actual.session)
             except CannotBuild as error:
                 _problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
             except SimulatorError as error:
@@ -210,7 +211,10 @@ def _replay(job: Job, emit: Emit) -> int:
                 text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
                 _problem(emit, FAULTY, text, recording.kernel, side="new")
             else:
-                _compared(emit, recording, judge.compare(recording, compiled))
+                if isinstance(new, JITKernel):
+                    _compared(emit, recording, judge.compare(recording, new))
+                else:
+                    _compared(emit, recording, compare_chain(judge, recording, new))
             emit({"event": "stop"})
     return 0
 

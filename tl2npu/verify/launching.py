@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from types import ModuleType
+from collections.abc import Callable
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,16 @@ class CannotBuild(Exception):
 
 def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: Session) -> JITKernel:
     """The kernel that a factory of the module gives. Raises CannotBuild, and what the factory raises."""
+    result = built(module, factory, arguments, session)
+    if not isinstance(result, JITKernel):
+        raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
+    return result
+
+
+def built(
+    module: ModuleType, factory: str, arguments: dict[str, Any], session: Session
+) -> JITKernel | Callable[..., Any]:
+    """The kernel that a factory gives, or the function that runs several. Raises as :func:`build` does."""
     function = factory_of(module, factory)
     if function is None or not callable(function):
         raise CannotBuild(f"there is no factory {factory!r}")
@@ -34,7 +45,7 @@ def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: 
     result = function.compile(*args, **kwargs) if compiles else function(*args, **kwargs)
     if isinstance(result, PrimFunc):
         return JITKernel(session, result, factory=factory, arguments=_numbered(arguments, signature))
-    if not isinstance(result, JITKernel):
+    if not isinstance(result, (JITKernel, FunctionType)):
         raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
     return result
 

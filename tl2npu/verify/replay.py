@@ -79,7 +79,7 @@ class Judge:
             found = self._difference(compiled, buffers[name], left, right)
             if found is not None and not any(code == CHANGED for code, _ in problems):
                 wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
-                problems.append((CHANGED, _said(old, found, ("old", "new"), wrote)))
+                problems.append((CHANGED, said(old, found, ("old", "new"), wrote)))
         problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
         return result()
 
@@ -100,7 +100,7 @@ class Judge:
             if found is not None:
                 wrote = _wrote(outcome.writers(param.name), found), ""
                 sides = "as its author means it", "as the compiler reads it"
-                return [(READINGS, _said(param.name, found, sides, wrote))]
+                return [(READINGS, said(param.name, found, sides, wrote))]
         return []
 
     def _run(self, observed: Observed, recording: Recording, compiled: JITKernel, matched: Match) -> Outcome:
@@ -176,7 +176,8 @@ def _wrote(writers: Writers | None, found: Difference) -> str:
     return f", by {statements[int(numbers[found.index])]}"
 
 
-def _said(name: str, found: Difference, sides: tuple[str, str], wrote: tuple[str, str]) -> str:
+def said(name: str, found: Difference, sides: tuple[str, str], wrote: tuple[str, str]) -> str:
+    """How a tensor differs between two sides."""
     where = f"{name}[{', '.join(map(str, found.index))}]"
     return (
         f"{where} is {found.old} ({sides[0]}{wrote[0]}) and {found.new} ({sides[1]}{wrote[1]}); {found.count} of "

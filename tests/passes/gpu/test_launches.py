@@ -9,7 +9,13 @@ import pytest
 
 from tests.passes.gpu.support import IMPORTS, result_of
 from tests.simulator.kernels import load
-from tl2npu.results import FileResult
+from tl2npu.options import Options
+from tl2npu.results import FileResult, Verified
+from tl2npu.verify.judge import verify
+from tl2npu.verify.loading import Source
+from tl2npu.verify.migration import migrate_verified
+from tl2npu.verify.process import here
+from tl2npu.verify.settings import Settings
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((64, 32), np.float32)
@@ -195,3 +201,34 @@ def test_a_launch_that_is_refused_takes_the_others_back() -> None:
     errors = [d for d in result.diagnostics if d.severity == "error"]
     assert {d.kernel for d in errors} == {"f.main"}
     assert all(d.line > 8 for d in errors)
+
+
+MAIN = """
+if __name__ == "__main__":
+    x = np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
+    np.testing.assert_allclose(use(x), (x + 1) * 2)
+"""
+
+
+def script(text: str) -> str:
+    return text.replace("import tilelang\n", "import numpy as np\nimport tilelang\n", 1) + MAIN
+
+
+def test_several_launches_are_verified_against_the_one_kernel() -> None:
+    result = migrate_verified(script(program(SCRATCH + FIRST + SECOND)), "kernel.py", Options(), runner=here)
+    assert [(k.name, k.verified) for k in result.kernels] == [("f.main", Verified("sim", 1, 0.0))]
+
+
+def test_parts_in_the_wrong_order_are_not_verified() -> None:
+    text = script(program(FIRST + SECOND, "A P C", "(out_idx=[2])", host="def use(a):\n    return f(64, 32)(a, a * 0)"))
+    new = result_of(text).new_text or ""
+    sources = Source(text, "old.py", "old.py"), Source(new, "new.py", "new.py")
+    assert [v.status for v in verify(*sources, Settings(), here).kernels] == ["verified"]
+    wrong = new.replace(
+        "        part1(A, P)\n        return part2(P)", "        C = part2(P)\n        part1(A, P)\n        return C"
+    )
+    assert wrong != new
+    changed = Source(wrong, "new.py", "new.py")
+    outcome = verify(sources[0], changed, Settings(), here)
+    assert [v.status for v in outcome.kernels] == ["failed"]
+    assert {d.code for d in outcome.diagnostics} >= {"TL907"}

@@ -1,0 +1,123 @@
+"""A launch of the old kernel, repeated by a function that runs several new kernels one after the other."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.lowering.lower import developer
+from tl2npu.verified import Comparison
+from tl2npu.verify.compare import difference, largest, tolerance
+from tl2npu.verify.recording import Arrays, Recording
+from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, said
+
+Chain = Callable[..., Any]
+
+
+def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Comparison:
+    """Run a chain on the old inputs, and compare what it gives and what it changes with the old results.
+
+    Its parameters are tensors and scalars of the old kernel by name, its results the old outputs in order.
+    """
+    run = _Run(judge, recording, chain)
+    problems: list[tuple[str, str]] = []
+    actual = run.results(problems)
+    compared: list[str] = []
+    worst: float | None = None
+    for name, found in (actual or {}).items():
+        old = recording.outputs[name]
+        if old.shape != found.shape or old.dtype != found.dtype:
+            problems.append((CHANGED, f"{name} has another shape or element type in the new kernels"))
+            continue
+        compared.append(name)
+        worst = max(worst or 0.0, largest(old, found))
+        differs = run.difference(old, found)
+        if differs is not None:
+            problems.append((CHANGED, said(name, differs, ("old", "new"), ("", ""))))
+    if actual is not None and run.is_developer:
+        problems += run.readings(actual)
+    return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems), ())
+
+
+class _Run:
+    """A chain with what it is run on. ``kernels`` are those that it has launched."""
+
+    def __init__(self, judge: Judge, recording: Recording, chain: Chain) -> None:
+        self.judge, self.recording, self.chain = judge, recording, chain
+        self.kernels: list[Any] = []
+
+    @property
+    def is_developer(self) -> bool:
+        """True if the compiler and the author may read a launch differently."""
+        return any(developer(launch) for kernel in self.kernels for launch in kernel.launches)
+
+    def results(self, problems: list[tuple[str, str]]) -> Arrays | None:
+        """Every tensor after the run, by its old name; None with a reason in ``problems`` where it cannot be run."""
+        recording, session = self.recording, self.judge.actual.session
+        copies = {n: a.copy() for n, a in recording.inputs.items() if n not in recording.shared}
+        given: dict[str, Any] = {n: copies[recording.shared.get(n, n)] for n in recording.inputs}
+        names = list(inspect.signature(self.chain).parameters)
+        unknown = [name for name in names if name not in given and name not in recording.scalars]
+        if unknown:
+            problems.append((UNVERIFIED, f"the new kernel takes {unknown[0]}, which the old one does not have"))
+            return None
+        self.judge.actual.clear()
+        before, session.recorder = session.recorder, self._note
+        try:
+            found = self.chain(*(given[n] if n in given else recording.scalars[n] for n in names))
+        except UnsupportedOperator as error:
+            problems.append((UNVERIFIED, f"the new kernel cannot be run: {error}"))
+            return None
+        except SimulatorError as error:
+            problems.append((FAULTY, f"the new kernel: {error}"))
+            return None
+        except Exception as error:
+            problems.append((FAULTY, f"the new kernels cannot be run in order: {type(error).__name__}: {error}"))
+            return None
+        finally:
+            session.recorder = before
+        problems += [(FAULTY, f"the new kernel: {fault.message}") for fault in self.judge.actual.errors]
+        outputs = [n for n in recording.order if n in recording.made and n not in recording.scratch]
+        results = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
+        if len(results) != len(outputs):
+            problems.append((CHANGED, f"the new kernels give {len(results)} tensors, the old one {len(outputs)}"))
+            return None
+        returned = {name: np.asarray(value) for name, value in zip(outputs, results, strict=True)}
+        return {**{n: given[n] for n in names if n in given}, **returned}
+
+    def _note(self, compiled: Any, _: Arrays, __: dict[str, Any], run: Callable[[], None]) -> None:
+        self.kernels.append(compiled.kernel)
+        run()
+
+    def readings(self, actual: Arrays) -> list[tuple[str, str]]:
+        """Does the compiler make of the kernels what their author means?"""
+        session = self.judge.actual.session
+        session.reading, session.executables = self.judge.ideal.session.reading, {}
+        problems: list[tuple[str, str]] = []
+        try:
+            ideal = self.results(problems)
+        finally:
+            session.reading, session.executables = "actual", {}
+        if ideal is None:
+            text = f"the kernels run as the compiler reads them, but not as their author means it: {problems[0][1]}"
+            return [(READINGS, text)]
+        for name, left in ideal.items():
+            found = self.difference(left, actual[name])
+            if found is not None:
+                sides = "as its author means it", "as the compiler reads it"
+                return [(READINGS, said(name, found, sides, ("", "")))]
+        return []
+
+    def difference(self, left: np.ndarray, right: np.ndarray) -> Any:
+        """The first element that differs by more than the settings allow."""
+        settings = self.judge.settings
+        if settings.arithmetic == "algebraic":
+            return difference(left, right, 0.0, 0.0)
+        if settings.arithmetic == "structure":
+            return None
+        usual = max(tolerance(kernel, left.dtype.name) for kernel in self.kernels)
+        return difference(left, right, usual if settings.rtol is None else settings.rtol, settings.atol)
