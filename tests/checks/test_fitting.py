@@ -63,6 +63,12 @@ def test_one_call_of_two() -> None:
     assert "bm=256, bn=128, bk=64 is the largest" in found.message
 
 
+def test_every_call_is_named() -> None:
+    calls = "first = factory(1024, 1024, 256, 256, 64)\nsecond = factory(1024, 1024, bm=256, bn=256, bk=64)"
+    found = sizes(text("M, K, bm, bn, bk, dtype='float16'", calls))
+    assert [repaired(finding) for finding in found] == [[("256", "128")]] * 2
+
+
 def test_defaults_count_where_nobody_calls() -> None:
     (found,) = sizes(text("M=1024, K=1024, bm=256, bn=256, bk=64, dtype='float16'"))
     assert repaired(found) == [("256", "128")]

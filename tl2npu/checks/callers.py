@@ -46,7 +46,10 @@ def callers_of(file: FileKernels, located: Located) -> tuple[Caller, ...]:
     for place, bound in _bindings(file, node, module):
         known = _in_factory(node, bound, module, file.names)
         made = Caller(place, bound, _integers(known), _words(known), module, file.names)
-        if all((made.values, made.words) != (other.values, other.words) for other in found) and len(found) < _LIMIT:
+        known_already = any(
+            other.node is place and (other.values, other.words) == (made.values, made.words) for other in found
+        )
+        if not known_already and len(found) < _LIMIT:
             found.append(made)
     return tuple(found)
 
