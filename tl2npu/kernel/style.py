@@ -5,14 +5,27 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.source.names import Names
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import names_in, walk
 
 _ASCEND_ONLY = frozenset({"alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C", "Scope"})
+_LAUNCHES = ("Kernel", "ClusterKernel", "CUDASourceCodeKernel")
 
 
 def is_gpu_kernel(node: cst.FunctionDef, names: Names) -> bool:
-    """True for a kernel that is launched without ``is_npu`` and uses no memory or scope of the NPU."""
-    launched = False
+    """True for a kernel that is launched without ``is_npu`` and uses no memory or scope of the NPU.
+
+    The launch may stand in a macro that the kernel calls.
+    """
+    own = _verdict(node, names)
+    if own is not None:
+        return own
+    found = {_verdict(function, names) for function in _called(node, names)}
+    return True in found and False not in found
+
+
+def _verdict(node: cst.FunctionDef, names: Names) -> bool | None:
+    """True for code for a GPU, False for code for an NPU, None where nothing tells."""
+    launched: bool | None = None
     for found in walk(node.body):
         if not isinstance(found, cst.Call):
             continue
@@ -22,8 +35,35 @@ def is_gpu_kernel(node: cst.FunctionDef, names: Names) -> bool:
             continue
         if name in _ASCEND_ONLY:
             return False
-        if name in ("Kernel", "ClusterKernel", "CUDASourceCodeKernel"):
+        if name in _LAUNCHES:
             launched = True
             if any(arg.keyword is not None and arg.keyword.value == "is_npu" for arg in found.args):
                 return False
     return launched
+
+
+def _called(node: cst.FunctionDef, names: Names) -> list[cst.FunctionDef]:
+    """The functions of the file that some code names, directly or through others."""
+    functions: dict[str, list[cst.FunctionDef]] = {}
+    for statement in names.statements:
+        if isinstance(statement, cst.FunctionDef) and statement is not node:
+            functions.setdefault(statement.name.value, []).append(statement)
+    found: dict[int, cst.FunctionDef] = {}
+    open_ends = [node]
+    while open_ends:
+        for name in names_in(open_ends.pop().body):
+            for function in functions.get(name.value, ()):
+                if id(function) not in found:
+                    found[id(function)] = function
+                    open_ends.append(function)
+    return list(found.values())
+
+
+def launches_in(node: cst.CSTNode, names: Names) -> list[cst.Call]:
+    """Every launch below a node."""
+    return [
+        found
+        for found in walk(node)
+        if isinstance(found, cst.Call)
+        and (names.resolve(found.func) or "").removeprefix("tilelang.language.") in _LAUNCHES
+    ]

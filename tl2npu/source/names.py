@@ -59,6 +59,11 @@ class Names:
         for statement in index.statements:
             self._collect(statement)
 
+    @property
+    def statements(self) -> list[cst.BaseSmallStatement | cst.BaseCompoundStatement]:
+        """Every statement of the file."""
+        return self._index.statements
+
     def resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None = None) -> str | None:
         """The canonical dotted name of ``a`` or ``a.b.c``, e.g. ``tilelang.language.tile.add``.
 

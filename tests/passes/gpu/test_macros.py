@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.one_pass import after, job_of
-from tests.passes.gpu.support import IMPORTS, gpu_file
+from tests.passes.gpu.support import IMPORTS, agree, gpu_file, result_of
 from tests.passes.simulated import run
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Inlined
@@ -256,6 +256,67 @@ def test_definition_stays_for_another_kernel() -> None:
     assert "def scale" in new
     assert new.count("scale(a, 2.0)") == 1
     assert "def scale" not in after(inline, new, kernel=1)
+
+
+LAUNCHES = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[2])
+def factory():
+    @T.macro
+    def first(X: T.Tensor((256, 64), "float32"), part: T.Tensor((256, 64), "float32")):
+        with T.Kernel(4, threads=128) as bx:
+            x = T.alloc_fragment((64, 64), "float32")
+            T.copy(X[bx * 64, 0], x)
+            for i, j in T.Parallel(64, 64):
+                x[i, j] = x[i, j] * 2.0
+            T.copy(x, part[bx * 64, 0])
+
+    @T.macro
+    def second(part: T.Tensor((256, 64), "float32"), out: T.Tensor((256, 64), "float32")):
+        with T.Kernel(2, threads=128) as bx:
+            x = T.alloc_fragment((128, 64), "float32")
+            T.copy(part[bx * 128, 0], x)
+            for i, j in T.Parallel(128, 64):
+                x[i, j] = x[i, j] + 2.0
+            T.copy(x, out[bx * 128, 0])
+
+    @T.prim_func
+    def main(
+        X: T.Tensor((256, 64), "float32"), P: T.Tensor((256, 64), "float32"), Y: T.Tensor((256, 64), "float32")
+    ):
+        first(X, P)
+        second(P, Y)
+
+    return main
+"""
+
+
+def test_launch_in_a_macro() -> None:
+    text = LAUNCHES.replace("        second(P, Y)\n", "").replace("out_idx=[2]", "out_idx=[1]")
+    new = agree(text, {"X": np.arange(256 * 64, dtype=np.float32).reshape(256, 64)})
+    assert "def first" not in new
+    assert "def second" in new  # nobody asked for it before either
+
+
+def test_launches_in_macros() -> None:
+    result = result_of(LAUNCHES)
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated"]
+    new = result.new_text
+    assert new is not None
+    assert "T.macro" not in new
+    assert new.count("is_npu=True) as (bx)") == 2
+    assert "T.copy(x, P[bx * 64, 0])" in new
+    assert "T.copy(P[bx * 128, 0], x)" in new
+    assert result_of(new).new_text == new
+
+
+def test_launches_in_macros_that_cannot_be_separated_stay() -> None:
+    text = LAUNCHES.replace("        second(P, Y)\n", "        second(P, Y)\n        first(Y, X)\n        f(X)\n")
+    result = result_of(text)
+    assert result.new_text == text
+    assert [kernel.disposition for kernel in result.kernels] == ["refused"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tl2npu.kernel.factory import compilation, is_prim_func
 from tl2npu.passes.definitions import visible_uses
 from tl2npu.passes.gpu.eager import Eager, Lazy, is_launch
 from tl2npu.passes.gpu.launches_text import Part, rebuilt
+from tl2npu.passes.gpu.macros_launches import with_launches_in_place
 from tl2npu.passes.job import line_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
@@ -43,6 +44,7 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
     Those that cannot be split stand in ``lazy.whole`` with the reason. ``leave``: lines of prim_funcs that stay.
     """
     done: set[int] = set()
+    lazy.module = with_launches_in_place(original, lazy.module, leave)
     while True:
         index = Index.of(lazy.module) if lazy.module is not original.module else original
         program = next((p for p in _programs(index, Names(index)) if id(p.node) not in done), None)
@@ -115,7 +117,7 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
     if index.enclosing(factory, cst.FunctionDef, cst.ClassDef) is not None:
         raise _refused(node, f"the factory `{factory.name.value}` is not a function of the module")
     if len(factory.decorators) != 1:
-        raise _refused(node, f"`{factory.name.value}` has other decorators than `tilelang.jit`")
+        raise _refused(node, f"`{factory.name.value}` is not decorated with `tilelang.jit` alone")
     jit = compilation(factory.decorators[0].decorator, names, index.module)
     if jit is None or jit.unread is not None or jit.spread is not None:
         raise _refused(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")

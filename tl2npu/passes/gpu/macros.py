@@ -14,6 +14,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Helper, code
 from tl2npu.kernel.factory import is_prim_func
 from tl2npu.kernel.model import Branch, Inlined, Loop, Opaque, Stmt
+from tl2npu.kernel.style import launches_in
 from tl2npu.passes.fold import rebuild
 from tl2npu.passes.gpu.hints_leftovers import drop_leftovers
 from tl2npu.passes.gpu.macros_body import Body, Inliner, Site
@@ -30,15 +31,24 @@ def inline(job: Job) -> None:
     """Inline every ``@T.macro`` that the kernel calls."""
     called: list[cst.CSTNode] = []
     for _ in range(_ROUNDS):
-        found = list(_sites(job))
+        found = inline_sites(job)
         if not found:
             break
-        called += [site.call.func for site in found]
-        _write(job, found)
+        called += found
     else:
         raise Blocked("TL118", called[0], f"`{code(called[0])}` calls itself")
     if called:
         drop_leftovers(job, called, "TL117")
+
+
+def inline_sites(job: Job, *, launching: bool = False) -> list[cst.CSTNode]:
+    """Write out one call in each statement; what was called. ``launching``: only macros that hold a launch."""
+    found = list(_sites(job))
+    if launching:
+        found = [site for site in found if launches_in(site.helper.node.body, job.file.names)]
+    if found:
+        _write(job, found, launching)
+    return [site.call.func for site in found]
 
 
 def _sites(job: Job) -> Iterator[Site]:
@@ -97,8 +107,8 @@ def _is_device_code(job: Job, helper: Helper, call: cst.Call, stmt: Stmt) -> boo
     )
 
 
-def _write(job: Job, sites: list[Site]) -> None:
-    inliner = Inliner(job)
+def _write(job: Job, sites: list[Site], launching: bool) -> None:
+    inliner = Inliner(job, launching)
     edits = Edits(job.file.index)
     for site in sites:
         name = site.helper.node.name.value

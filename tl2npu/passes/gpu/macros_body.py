@@ -42,12 +42,16 @@ class Body:
 
 
 class Inliner:
-    """Writes calls of helpers in place; one for all calls that are replaced together."""
+    """Writes calls of helpers in place; one for all calls that are replaced together.
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
+    With ``separate`` each call is a launch of its own, whose names are seen by no other.
+    """
+
+    def __init__(self, job: Job, separate: bool = False) -> None:
+        self.job, self.separate = job, separate
         self.fresh = Names(job)
-        self.taken = {name.value for name in names_in(job.located.node)}
+        around = job.located.node
+        self.taken = _parameters(around) if separate else {name.value for name in names_in(around)}
 
     def body(self, site: Site, target: str | None) -> Body:
         """The text for a call; its value is to be called ``target`` where it is a variable of the helper."""
@@ -81,7 +85,8 @@ class Inliner:
             final = None if result is None else substituted(result, values)
         except Unclear as unclear:
             raise Blocked("TL118", unclear.node, f"`{node.name.value}`: {unclear}") from None
-        self.taken |= {name.value for statement in (*lets, *new) for name in names_in(statement)}
+        if not self.separate:
+            self.taken |= {name.value for statement in (*lets, *new) for name in names_in(statement)}
         assert final is None or isinstance(final, cst.BaseExpression)
         return Body([*lets, *_with_comments(node, new)], final)
 
