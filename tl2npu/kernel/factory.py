@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import libcst as cst
 
@@ -85,8 +86,14 @@ def inner_names(node: cst.CSTNode) -> frozenset[str]:
         params = (*child.params.posonly_params, *child.params.params, *child.params.kwonly_params)
         found |= {param.name.value for param in params if not _is_tensor(param)}
         found |= {name for statement in child.body.body for name in assigned_names(statement)}
-        found |= inner_names(child)
+        found |= _names_inside(child)
     return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def _names_inside(node: cst.FunctionDef) -> frozenset[str]:
+    """Remembered by node, as most functions of a file stay as they are."""
+    return inner_names(node)
 
 
 def _is_tensor(param: cst.Param) -> bool:
@@ -196,13 +203,20 @@ class FileKernels:
                 if isinstance(target, cst.Name) and isinstance(func, cst.Name) and func.value in factories:
                     yield target.value, factories[func.value]
 
+    def _host_calls(self) -> Iterator[cst.Call]:
+        """Every call outside of the prim_funcs."""
+        skip = {id(item.node) for item in self.located}
+        owners = {id(above) for item in self.located for above in (item.node, *self.index.ancestors(item.node))}
+        for statement in self.index.module.body:
+            yield from calls(statement, skip) if id(statement) in owners else _calls_in(statement)
+
     def _standalone_compilations(self) -> None:
         """``tilelang.compile(factory(...), ...)`` and ``tilelang.jit(...)(factory)`` anywhere in the file."""
         by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
         for name, made in self._made_by(by_name):
             by_name.setdefault(name, made)
-        for call in calls(self.index.module, skip={id(item.node) for item in self.located}):
+        for call in self._host_calls():
             target: cst.BaseExpression | None = None
             found = compilation(call, self.names, self.index.module)
             tuned = _tuned_kernel(call, self.names)
@@ -247,6 +261,10 @@ def _tuner_arguments(call: cst.Call) -> Compilation:
 
 def calls(node: cst.CSTNode, skip: Container[int] = ()) -> Iterator[cst.Call]:
     """Every call below a node, outer before inner, except below the nodes whose ids are in ``skip``."""
+    if isinstance(node, cst.Module) and not skip:
+        for statement in node.body:
+            yield from _calls_in(statement)
+        return
     stack = [node]
     while stack:
         current = stack.pop()
@@ -254,3 +272,9 @@ def calls(node: cst.CSTNode, skip: Container[int] = ()) -> Iterator[cst.Call]:
             yield current
         if id(current) not in skip:
             stack += reversed(children(current))
+
+
+@lru_cache(maxsize=4096)
+def _calls_in(statement: cst.CSTNode) -> tuple[cst.Call, ...]:
+    """Remembered by statement: most of a file stays as it is from edit to edit."""
+    return tuple(calls(statement))
