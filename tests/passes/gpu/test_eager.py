@@ -322,6 +322,14 @@ def test_the_name_is_kept_where_calls_cannot_follow(host: str) -> None:
     assert "def f(A, *args, **kwargs):\n    return f_kernel(A.shape[0], A.shape[1], *args, **kwargs)(A)\n" in new
 
 
+def test_lists_become_tuples_in_calls() -> None:
+    """A factory is looked up by its arguments, and a list has no hash."""
+    declared = TWICE + "total = sum(sizes) + len(sizes)\n"
+    host = "def use(a, n):\n    return f(a, n, [16, 1], 16)"
+    text = eager("A, n, sizes, block", declared, ROWS.replace("2.0", "total"), "return C", host)
+    assert "f(a.shape[0], a.shape[1], n, tuple([16, 1]), 16)(a)" in same(text, X, 3)
+
+
 def test_a_kernel_for_other_files() -> None:
     text = eager("A, *, block=16", TWICE, ROWS, "return C")
     new = lazy(text)

@@ -243,15 +243,26 @@ class Callers:
             goes = arg in found.moved
             name = next((own for other, own in found.renamed if other is arg), None)
             kept = arg if name is None else arg.with_changes(keyword=cst.Name(name))
+            kept = self._hashable(kept, position)
             new = [] if goes else [kept]
             if position == 0 and extents:
                 edits.replace_many(arg, [*extents, *new])
             elif goes:
                 edits.remove(arg)
-            elif name is not None:
+            elif kept is not arg:
                 edits.replace(arg, kept)
         if not args and extents:
             edits.replace(found.call, found.call.with_changes(args=extents))
+
+    def _hashable(self, arg: cst.Arg, position: int) -> cst.Arg:
+        """A factory is remembered by its arguments, so that a list has to be handed over as a tuple."""
+        params = [param.name.value for param in self.plan.node.params.params]
+        name = arg.keyword.value if arg.keyword is not None else params[position] if position < len(params) else ""
+        value = arg.value
+        made = isinstance(value, cst.Call) and isinstance(value.func, cst.Name) and value.func.value == "tuple"
+        if arg.star or made or name not in self.plan.sequences or isinstance(value, cst.Tuple):
+            return arg
+        return arg.with_changes(value=cst.Call(cst.Name("tuple"), [cst.Arg(value)]))
 
     def finish(self, index: Index) -> Index:
         """Put ``(a, b)`` behind the rewritten calls, and what stands for a method."""

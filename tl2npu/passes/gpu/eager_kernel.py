@@ -77,6 +77,29 @@ class Plan:
         return [p for p in self.params if p.name.value not in self.declared]
 
     @property
+    def sequences(self) -> set[str]:
+        """Parameters that are only counted, summed, indexed or gone through: lists would do, but have no hash."""
+        found = {param.name.value for param in self.configs}
+        good: set[str] = set()
+        for line in self.factory_lines:
+            for use in names_in(line):
+                if use.value in found:
+                    (good.add if self._is_gone_through(use) else found.discard)(use.value)
+        inside = {name.value for line in (*self.inner, *self.launches) for name in names_in(line)}
+        declared = {name.value for item in (*self.inputs, *self.results) for name in names_in(item.annotation)}
+        return (found & good) - inside - declared
+
+    def _is_gone_through(self, use: cst.Name) -> bool:
+        above = self.index.parent(use)
+        if isinstance(above, cst.Arg):
+            call = self.index.parent(above)
+            called = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) else None
+            return called in ("len", "sum", "max", "min", "enumerate", "sorted")
+        return (isinstance(above, (cst.CompFor, cst.For)) and above.iter is use) or (
+            isinstance(above, cst.Subscript) and above.value is use
+        )
+
+    @property
     def results(self) -> list[Declared]:
         """The outputs, in the order in which they are returned."""
         return [self.outputs[name] for name in self.returned]
