@@ -23,7 +23,7 @@ from tl2npu.rules import (
 
 RULES = load_rules()
 ROOT = Path(__file__).resolve().parents[2]
-FORBIDDEN = re.compile(r"/work\b|/tmp\b|\bshared/|TODO|FIXME")
+FORBIDDEN = re.compile(r"/work\b|/tmp\b|\bshared/|TODO(?!\(tl2npu\))|FIXME")
 
 every_rule = pytest.mark.parametrize("page", RULES.values(), ids=lambda page: str(page.code))
 
