@@ -85,7 +85,9 @@ def migrate_text(
     new = text
     if done.module is not original.module:
         module = tensor_layouts.without_unused(original, done.module)
-        module = _with_host_code(original, module, kernels, done.changes, diagnostics)
+        module, edited, left = host.of_file(original.module, module, kernels)
+        done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
+        diagnostics += [_finding("TL125", line_of(original, node) or 1, text) for node, text in left]
         new = relayout(text, module.code, path)
         ast.parse(new)
     return FileResult(
@@ -99,32 +101,7 @@ def migrate_text(
     )
 
 
-def _with_host_code(
-    original: Index,
-    module: cst.Module,
-    kernels: Sequence[KernelResult],
-    changes: list[Change],
-    diagnostics: list[Diagnostic],
-) -> cst.Module:
-    """The module with its host code for the NPU, if no kernel is left that needs a GPU."""
-    if not any(kernel.source == "gpu" and kernel.rewritten for kernel in kernels):
-        return module
-    left = [kernel.name for kernel in kernels if kernel.disposition == "refused"]
-    if left:
-        first = host.uses_gpu(module)
-        if first is not None:
-            text = f"host code stays as it is, because `{left[0]}` still needs a GPU"
-            diagnostics.append(_finding("TL125", line_of(original, first) or 1, text))
-        return module
-    done = host.retarget(original.module, module)
-    changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in done.changes]
-    diagnostics += [_finding("TL125", line_of(original, node) or 1, text) for node, text in done.left]
-    return done.module
-
-
-def _torn(
-    original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]
-) -> dict[int, Sequence[Diagnostic]]:
+def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]) -> dict[int, Sequence[Diagnostic]]:
     """Kernels that lost the layout of a tensor which another kernel keeps."""
     by_disposition: dict[bool, set[int]] = {True: set(), False: set()}
     for kernel in done.kernels:
@@ -132,9 +109,7 @@ def _torn(
     by_disposition[False] |= done.refused_eager.keys()
     found = tensor_layouts.torn(original, by_disposition[True], by_disposition[False])
     text = "the kernel that shares its tensor layout `{}` stays as it is"
-    return {
-        line: [_finding("TL116", line, text.format(name))] for line, name in found.items() if line not in leave
-    }
+    return {line: [_finding("TL116", line, text.format(name))] for line, name in found.items() if line not in leave}
 
 
 def _partial(text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -13,6 +13,7 @@ from tl2npu.passes.gpu.host_imports import add_import, without_unused
 from tl2npu.passes.gpu.host_torch import SAME_IN_NPU, device_text, is_device, joined_device
 from tl2npu.passes.gpu.types_names import TypeNames
 from tl2npu.passes.gpu.types_rewrite import rewrite
+from tl2npu.results import KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -32,6 +33,23 @@ class Host:
     module: cst.Module
     changes: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     left: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+
+
+Said = list[tuple[cst.CSTNode, str]]
+"""Nodes with what is said of them."""
+
+
+def of_file(original: cst.Module, module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Module, Said, Said]:
+    """The module, its host code for the NPU if no kernel is left that needs a GPU; what changed, what stays."""
+    if not any(kernel.source == "gpu" and kernel.rewritten for kernel in kernels):
+        return module, [], []
+    left = [kernel.name for kernel in kernels if kernel.disposition == "refused"]
+    if left:
+        first = uses_gpu(module)
+        text = f"host code stays as it is, because `{left[0]}` still needs a GPU"
+        return module, [], [] if first is None else [(first, text)]
+    host = retarget(original, module)
+    return host.module, host.changes, host.left
 
 
 def retarget(original: cst.Module, module: cst.Module) -> Host:

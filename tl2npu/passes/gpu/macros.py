@@ -18,7 +18,7 @@ from tl2npu.kernel.style import launches_in
 from tl2npu.passes.fold import rebuild
 from tl2npu.passes.gpu.hints_leftovers import drop_leftovers
 from tl2npu.passes.gpu.macros_body import Body, Inliner, Site
-from tl2npu.passes.gpu.macros_substitute import closed
+from tl2npu.passes.gpu.macros_substitute import closed, exchanged
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk
@@ -187,6 +187,6 @@ def _with_value(job: Job, statement: cst.CSTNode, call: cst.Call, value: cst.Bas
     operand = _operand(job, call, value)
     if isinstance(statement, cst.Assign) and statement.value is call and isinstance(value, cst.Tuple):
         operand = value
-    replaced = statement.deep_replace(call, operand)
+    replaced = exchanged(statement, call, operand)
     assert isinstance(replaced, cst.BaseSmallStatement), code(statement)
     return replaced
