@@ -83,13 +83,13 @@ def text_of(seed: int, two: bool) -> str:
 
 
 @pytest.mark.parametrize("two", [True, False])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_statements_agree(seed: int, two: bool) -> None:
     with np.errstate(all="ignore"):
         agree(text_of(seed, two), values(), threads="1", rtol=1e-2, atol=1e-2)
 
 
-@pytest.mark.parametrize("seed", range(100, 130))
+@pytest.mark.parametrize("seed", range(100, 112))
 def test_the_result_is_legal_for_the_pass_itself(seed: int) -> None:
     once = rewritten(text_of(seed, seed % 3 > 0))
     assert rewritten(once) == once

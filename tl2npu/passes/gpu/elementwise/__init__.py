@@ -38,12 +38,12 @@ def rewrite(job: Job) -> None:
     truths.retype(job)
     kernel = job.kernel
     found = list(nests(kernel))
-    folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest))])
-    constants = scales.constants(job)
+    types, constants = scales.named_types(job), scales.constants(job)
+    folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest, types))])
     temporaries, writer = Temporaries(job), Writer(job)
     first: Nest | None = None
     for nest in found:
-        reading = Reading(job, nest)
+        reading = Reading(job, nest, types)
         lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
         lowering.lower(items(nest, reading))
         for node, count in lowering.slowly:

@@ -24,6 +24,16 @@ def plain(dtype: str) -> str:
     return _SYNONYMS.get(dtype, dtype)
 
 
+def perhaps_bfloat16(name: str) -> str:
+    """The type of a parameter of the factory that may be given as bfloat16."""
+    return f"bfloat16:{name}"
+
+
+def text_of(dtype: str) -> str:
+    """How the source writes a type that is not known."""
+    return dtype.removeprefix("bfloat16:")
+
+
 def is_known(dtype: str) -> bool:
     """False for a type that is a parameter of the factory."""
     return dtype in _FLOATS or is_integer(dtype)
@@ -49,7 +59,7 @@ def promoted(left: str, right: str) -> str:
         return left if _FLOATS[left] > _FLOATS[right] else right
     if is_integer(left):
         return max(left, right, key=_bits)
-    return next((one for one in (left, right) if one == "float32"), left)
+    return "float32"  # wide enough for both, whatever they are
 
 
 def _bits(dtype: str) -> int:
@@ -64,9 +74,9 @@ def computed(value: str, target: str) -> str:
     has no arithmetic, becomes float32.
     """
     if not value:
-        return "float32" if target == "bfloat16" else target
+        return "float32" if target.startswith("bfloat16") else target
     found = promoted(value, target) if is_integer(value) == is_integer(target) or is_integer(value) else value
-    return "float32" if found == "bfloat16" else found
+    return "float32" if found.startswith("bfloat16") else found
 
 
 def conversions(source: str, target: str) -> list[str] | None:

@@ -111,6 +111,9 @@ class Lowering:
 
     def prepared(self, value: Expr, target: str) -> Expr:
         """The value with every operand of one type, in the form that instructions have."""
+        if value.kind == "cast" and value.dtype != target and target != "float32":
+            floats = element_types.is_float(value.dtype) and element_types.is_float(target)
+            value = value.args[0] if floats else value  # rounded once, to the type that is stored
         dtype = element_types.computed(value.dtype, target)
         self.algebra.seen.clear()
         found = self.algebra.simplify(self.unified(value, dtype))
@@ -569,6 +572,8 @@ class Lowering:
             return index_vector(self, value, place.dtype if place is not None else "float32")
         if "c" not in value.axes and value.kind in ("binary", "negative", "call", "cast", "select"):
             return self.row_value(value) if value.axes else self.point_value(value, place, rest)
+        if self.is_worth_a_vector(value):
+            return self.column_value(value)
         if value.kind == "negative":
             return with_args(value, self.legal(value.args[0], place, rest))
         if value.kind == "binary":
@@ -628,6 +633,22 @@ class Lowering:
         name = self.temporaries.tile((rows.text,), dtype, stem)
         self.along(rows_only(self.nest), value, name, dtype)
         return Expr("load", name, (), dtype, text=f"{name}[{rows.name}]", span=Span.ROW, axes=_ROWS)
+
+    def is_worth_a_vector(self, value: Expr) -> bool:
+        """A value for each column that no instruction of the loop computes from elements."""
+        if value.kind not in ("call", "cast", "select") or self.nest.rows is None or value.axes != _COLUMNS:
+            return False
+        return not (value.kind == "call" and value.name in functions.VECTOR and self.is_element(value.args[0]))
+
+    def column_value(self, value: Expr) -> Expr:
+        """A value for each column that no instruction of the loop computes: into a vector, once for all rows."""
+        columns = self.nest.columns
+        self.note("TL144" if value.kind == "cast" else "TL140")
+        dtype = value.dtype or "float32"
+        stem = next((load.name for load in value.loads), "columns")
+        name = self.temporaries.tile((columns.text,), dtype, stem)
+        self.along(replace(self.nest, rows=None), value, name, dtype)
+        return Expr("load", name, (), dtype, text=f"{name}[{columns.name}]", span=Span.COLUMN, axes=_COLUMNS)
 
     def along(self, nest: Nest, value: Expr, name: str, dtype: str) -> None:
         """Compute a value that changes along one axis only, in a loop over that axis."""
@@ -722,7 +743,8 @@ def rows_only(nest: Nest) -> Nest:
 
 def as_columns(value: Expr) -> Expr:
     """A value of a row as one of a loop over the rows only."""
-    span = {Span.ROW: Span.TILE}.get(value.span, value.span) if value.span is not None else None
+    alone = {Span.ROW: Span.TILE, Span.COLUMN: Span.TILE}
+    span = alone.get(value.span, value.span) if value.span is not None else None
     axes = _COLUMNS if value.axes else value.axes
     return replace(value, span=span, axes=axes, args=tuple(as_columns(arg) for arg in value.args))
 

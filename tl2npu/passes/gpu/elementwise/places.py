@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import libcst as cst
@@ -78,6 +79,7 @@ def region_of(load: Expr, nest: Nest) -> str:
     return f"{code(load.load.node.value)}[{', '.join(parts)}]"
 
 
+_SUFFIX = re.compile(r"(_tmp(_\d+)?)+$")
 _Key = tuple[tuple[str, ...], str]
 
 
@@ -132,7 +134,7 @@ class Temporaries:
                 name = wish
                 self._own.add(wish)
             else:
-                name = self._names.fresh(wish if keep or bare else f"{wish.removesuffix('_tmp')}_tmp")
+                name = self._names.fresh(wish if keep or bare else f"{_SUFFIX.sub('', wish)}_tmp")
             shape = ", ".join(extents)
             self.allocations.append(f"{name} = T.alloc_shared([{shape}], {self.dtype_text(dtype)})")
         if not keep:
@@ -165,12 +167,14 @@ class Temporaries:
 
     def dtype_text(self, dtype: str) -> str:
         """How the kernel writes an element type."""
+        if not element_types.is_known(dtype):
+            return element_types.text_of(dtype)
         for buffer in self._job.kernel.buffers.values():
             if element_types.plain(buffer.dtype) == dtype:
                 text = _dtype_argument(buffer)
                 if text is not None and not text.startswith(("T.", "tl.")):
                     return text
-        return f'"{dtype}"' if element_types.is_known(dtype) else dtype
+        return f'"{dtype}"'
 
 
 def _dtype_argument(buffer: Buffer) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import libcst as cst
@@ -28,12 +29,16 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Reading:
-    """Expressions of one nest; ``local`` holds what names that are bound inside of it stand for."""
+    """Expressions of one nest; ``local`` holds what names that are bound inside of it stand for.
 
-    def __init__(self, job: Job, nest: Nest) -> None:
+    ``types``: the element types that the file gives to names.
+    """
+
+    def __init__(self, job: Job, nest: Nest, types: Mapping[str, frozenset[str]] | None = None) -> None:
         self.evaluator = job.located.evaluator
         self.nest = nest
         self.local: dict[str, Expr] = {}
+        self.types = types or {}
         kernel = job.kernel
         self._scalars = frozenset(kernel.scalars)
         self._kernel = kernel
@@ -87,13 +92,20 @@ class Reading:
         dims = operand.dims or ()
         axes = frozenset().union(*(self._axes(dim.lo) for dim in dims)) if dims else _NONE
         text = code(node.with_changes(lpar=(), rpar=()) if node.lpar else node)
-        dtype = element_types.plain(buffer.dtype)
+        dtype = self.typed(buffer.dtype)
         if buffer.memory is Memory.VAR or (buffer.memory is Memory.GM and not axes):
             return Expr("number", text=text, node=node, dynamic=True)
         if operand.dims is None:
             return Expr("unknown", text=text, node=node)
         span = Span.OTHER if buffer.memory is Memory.GM else self.span(operand)
         return Expr("load", buffer.name, (), dtype, node, text, operand, span, axes)
+
+    def typed(self, dtype: str) -> str:
+        """One name for each element type; the vector core computes with bfloat16 as float32."""
+        plain = element_types.plain(dtype)
+        if element_types.is_known(plain) or "bfloat16" not in self.types.get(plain, ()):
+            return plain
+        return element_types.perhaps_bfloat16(plain)
 
     def span(self, operand: Operand) -> Span:
         """Which elements a load takes in this nest."""
@@ -261,7 +273,7 @@ class Reading:
         if isinstance(dtype, cst.Attribute) and dtype.attr.value == "dtype":
             buffer = self.evaluator.buffer(dtype.value, env)
         found = buffer.dtype if buffer is not None else self.evaluator.dtype(dtype, env)
-        plain = element_types.plain(found)
+        plain = self.typed(found)
         text = f'"{plain}"' if buffer is not None and element_types.is_known(plain) else code(dtype)
         return self._cast_to(node, value, plain, text, env)
 

@@ -59,6 +59,23 @@ def constants(job: Job) -> dict[str, float]:
     return {name: values[0] for name, values in found.items() if len(values) == 1 and values[0] is not None}
 
 
+def named_types(job: Job) -> dict[str, frozenset[str]]:
+    """The element types that the file gives to names: defaults, assignments, keyword arguments."""
+    found: dict[str, set[str]] = {}
+    for node in walk(job.module):
+        pairs: list[tuple[str, cst.BaseExpression | None]] = []
+        if isinstance(node, cst.Param):
+            pairs.append((node.name.value, node.default))
+        elif isinstance(node, cst.Arg) and node.keyword is not None:
+            pairs.append((node.keyword.value, node.value))
+        elif isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
+            pairs.append((node.targets[0].target.value, node.value))
+        for name, value in pairs:
+            if value is not None and len(text := code(value)) < 40:
+                found.setdefault(name, set()).add(text.strip("\"'").rsplit(".", 1)[-1])
+    return {name: frozenset(values) for name, values in found.items()}
+
+
 def _bound(node: cst.CSTNode) -> Iterator[str]:
     """Names that a statement binds to something else than one expression."""
     targets: list[cst.CSTNode] = []
