@@ -326,3 +326,16 @@ for k in T.serial(2):
     }
     new = agree(gpu_file(params, body, jit="@tilelang.jit"), inputs)
     assert "if k * 32 + i < limit:" in new
+
+
+def test_a_column_and_a_tile_with_a_unit_axis() -> None:
+    params = 'G: T.Tensor(shape, "float32"), O: T.Tensor(shape, "float32")'
+    body = """g = T.alloc_shared((1, 32), "float32")
+for k in T.serial(2):
+    T.copy(G[bx, k * 32 : (k + 1) * 32, 2], g)
+    T.copy(g, O[bx, k * 32 : (k + 1) * 32, 1])
+"""
+    text = gpu_file(params, body, args="last=True", factory="shape = (2, 60, 4) if last else (2, 4, 60)")
+    new = agree(text, {"G": RNG.standard_normal((2, 60, 4)).astype(np.float32)})
+    assert "if k * 32 + i < G.shape[1]:" in new
+    assert "o_rows[element, 0] = g[0, element]" in new

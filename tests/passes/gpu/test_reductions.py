@@ -210,3 +210,18 @@ def test_refusals(call: str) -> None:
 def test_rows_must_be_whole_blocks() -> None:
     text = row_kernel("T.reduce_max(a, r, dim=1)").replace("16), ", "20), ")
     assert blocked(text, reductions.rewrite)[0] == "TL164"
+
+
+@pytest.mark.parametrize("backward", [True, False])
+def test_a_direction_that_the_factory_chooses(backward: bool) -> None:
+    text = gpu_file(
+        'A: T.Tensor((16, 16), "float32"), B: T.Tensor((16, 16), "float32")',
+        """
+        a = T.alloc_shared((8, 16), "float32")
+        T.copy(A[bx * 8, 0], a)
+        T.cumsum(a, dim=0, reverse=backward)
+        T.copy(a, B[bx * 8, 0])
+        """,
+        args="backward",
+    )
+    assert "if backward:" in same(text, INPUT, reductions.rewrite, args=(backward,))

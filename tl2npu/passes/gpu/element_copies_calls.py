@@ -18,6 +18,7 @@ from tl2npu.passes.gpu.element_copies_strided import (
     Column,
     lanes_of,
     load_column,
+    place_in,
     sliced_column,
     store_column,
 )
@@ -97,18 +98,19 @@ def _column(job: Job, stmt: Copy, column: Column, edits: Edits, tiles: Tiles) ->
     """One axis of a tensor that is not the last, to or from a tile with one axis."""
     load = stmt.src.buffer is column.tensor
     tile = stmt.dst if load else stmt.src
-    if not tile.is_whole or len(tile.buffer.shape) != 1 or stmt.options or not _on_chip(tile.buffer):
+    name = tiles.names.fresh("i", "element")
+    at = place_in(tile.buffer, name)
+    if not tile.is_whole or at is None or stmt.options or not _on_chip(tile.buffer):
         text = f"`{code((stmt.src if load else stmt.dst).node)}` is a column of `{column.tensor.name}`"
         raise Blocked("TL170", stmt.node, f"{text}, whose elements lie a row apart")
-    name = tiles.names.fresh("i", "element")
     if load:
-        lines = load_column(column, tile.buffer.name, name, tiles.names)
+        lines = load_column(column, tile.buffer.name, name, tiles.names, at)
     else:
         rows = tiles.names.fresh(f"{column.tensor.name.lower()}_rows")
         lanes = lanes_of(job, column.tensor)
         shape = f"[{column.extent}, {lanes}]"
         tiles.add(tile.buffer, f"{rows} = T.alloc_shared({shape}, {dtype_text(column.tensor)})")
-        lines = store_column(column, tile.buffer.name, rows, name, tiles.names, lanes)
+        lines = store_column(column, tile.buffer.name, rows, name, tiles.names, lanes, (), at)
     edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
     way = "read" if load else "stored"
     job.change("TL169", stmt.node, f"a column of `{column.tensor.name}` is {way} element by element, which is slow")

@@ -57,10 +57,9 @@ def sliced_column(operand: Operand) -> Column | None:
     sliced = [number for number, dim in enumerate(dims) if isinstance(dim.node, cst.Slice)]
     one = const(1)
     wide = [number for number in sliced if dims[number].extent != one]
-    if len(dims) != len(operand.buffer.shape) or len(wide) != 1 or wide[0] == len(dims) - 1:
-        return None
-    last = operand.buffer.shape[-1].constant
-    if last == 1:
+    shape = operand.buffer.shape
+    known = len(dims) == len(shape)
+    if len(wide) != 1 or wide[0] == len(dims) - 1 or (known and shape[-1] == one):
         return None
     axis = dims[wide[0]]
     assert isinstance(axis.node, cst.Slice)
@@ -74,38 +73,52 @@ def sliced_column(operand: Operand) -> Column | None:
         node = dim.node.lower if isinstance(dim.node, cst.Slice) else dim.node
         index.append("" if number == wide[0] else code(node) if node is not None else "0")
     start = code(axis.node.lower) if axis.node.lower is not None and not axis.lo.is_zero else ""
-    whole = axis.lo.is_zero and axis.extent == operand.buffer.shape[wide[0]]
+    whole = known and axis.lo.is_zero and axis.extent == shape[wide[0]]
     return Column(operand.buffer, tuple(index), start, extent, whole)
 
 
-def load_column(column: Column, tile: str, name: str, names: Names) -> list[str]:
-    """Read it into a tile; what lies behind the end of the tensor is zero."""
+def load_column(column: Column, tile: str, name: str, names: Names, at: str = "") -> list[str]:
+    """Read it into a tile, at ``tile[at]``; what lies behind the end of the tensor is zero."""
     own, index = column.at(name)
     value = names.fresh(f"{column.tensor.name.lower()}_value")
-    inner = [f"{value} = {column.tensor.name}[{', '.join(index)}]", f"{tile}[{name}] = {value}"]
+    inner = [f"{value} = {column.tensor.name}[{', '.join(index)}]", f"{tile}[{at or name}] = {value}"]
     head = f"for {name} in T.serial({column.extent}):"
     if column.whole:
         return [head, *(f"    {line}" for line in inner)]
-    size = column.tensor.shape_nodes[column.index.index("")]
-    return [f"T.clear({tile})", head, f"    if {own} < {code(size)}:", *(f"        {line}" for line in inner)]
+    number, sizes = column.index.index(""), column.tensor.shape_nodes
+    size = code(sizes[number]) if len(sizes) == len(index) else f"{column.tensor.name}.shape[{number}]"
+    return [f"T.clear({tile})", head, f"    if {own} < {size}:", *(f"        {line}" for line in inner)]
+
+
+def place_in(tile: Buffer, name: str) -> str | None:
+    """The index of element ``name`` of a tile of which one axis is longer than 1; "" if it has no other."""
+    if len(tile.shape) == 1:
+        return ""
+    long = [number for number, size in enumerate(tile.shape) if size != const(1)]
+    if len(long) > 1:
+        return None
+    own = long[0] if long else 0
+    return ", ".join(name if number == own else "0" for number in range(len(tile.shape)))
 
 
 def store_column(
-    column: Column, tile: str, rows: str, name: str, names: Names, lanes: int, tests: Sequence[str] = ()
+    column: Column, tile: str, rows: str, name: str, names: Names, lanes: int, tests: Sequence[str] = (), at: str = ""
 ) -> list[str]:
     """Store a tile of one axis, every element from a row of ``rows``, and only where the ``tests`` hold."""
-    lane = names.fresh("lane")
     _, index = column.at(name)
     last = index[-1]
     index[-1] = f"{last}:{int(last) + 1}" if last.isdigit() else f"{last} : {last} + 1"
     store = f"T.copy({rows}[{name}, 0:1], {column.tensor.name}[{', '.join(index)}])"
     inner = [f"    if {' and '.join(tests)}:", f"        {store}"] if tests else [f"    {store}"]
-    return [
-        f"for {name}, {lane} in T.Parallel({column.extent}, {lanes}):",
-        f"    {rows}[{name}, {lane}] = {tile}[{name}]",
-        f"for {name} in T.serial({column.extent}):",
-        *inner,
-    ]
+    head = f"for {name} in T.serial({column.extent}):"
+    spread = [head, f"    {rows}[{name}, 0] = {tile}[{at}]"]
+    if not at:  # a tile of one axis is a vector that the vectoriser spreads along the rows
+        lane = names.fresh("lane")
+        spread = [
+            f"for {name}, {lane} in T.Parallel({column.extent}, {lanes}):",
+            f"    {rows}[{name}, {lane}] = {tile}[{name}]",
+        ]
+    return [*spread, head, *inner]
 
 
 def lanes_of(job: Job, tensor: Buffer) -> int:

@@ -32,11 +32,12 @@ def scan(job: Job, stmt: Op, edits: Edits, names: Names) -> None:
         text = "needs an axis that is a constant, and a tile of at most two axes"
         raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` {text}")
     lines = [] if src.buffer is target.buffer else [f"T.copy({code(src.node)}, {code(target.node)})"]
+    step, row = names.fresh("i", "step"), names.fresh("r", "row")
     if reverse is None:  # a parameter of the factory: the kernel has one of the two loops
-        backward, forward = (_loop(stmt, target, dim % rank, way, names) for way in (True, False))
+        backward, forward = (_loop(stmt, target, dim % rank, way, step, row) for way in (True, False))
         lines += [f"if {code(stmt.args['reverse'].node)}:", *_indented(backward), "else:", *_indented(forward)]
     else:
-        lines += _loop(stmt, target, dim % rank, bool(reverse), names)
+        lines += _loop(stmt, target, dim % rank, bool(reverse), step, row)
     edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
     text = "rows are added one after another" if dim % rank < rank - 1 else "element by element, which is slow"
     job.change("TL165", stmt.node, f"`T.{stmt.op.name}` becomes a loop: {text}")
@@ -47,11 +48,10 @@ def _number(stmt: Op, name: str) -> int | None:
     return 0 if arg is None else arg.sym.constant if isinstance(arg, Scalar) else None
 
 
-def _loop(stmt: Op, target: Operand, axis: int, reverse: bool, names: Names) -> list[str]:
+def _loop(stmt: Op, target: Operand, axis: int, reverse: bool, step: str, row: str) -> list[str]:
     buffer, text = target.buffer, code(target.node)
     largest = stmt.op.name == "cummax"
     size = extent_text(buffer, axis)
-    step = names.fresh("i", "row")
     last = f"{size} - 1" if not size.isdigit() else str(int(size) - 1)
     before, here = (f"{last} - {step}", f"{_less(size, 2)} - {step}") if reverse else (step, f"{step} + 1")
     if axis < len(buffer.shape) - 1:
@@ -59,7 +59,6 @@ def _loop(stmt: Op, target: Operand, axis: int, reverse: bool, names: Names) -> 
         return [f"for {step} in T.serial({last}):", f"    T.tile.{'max' if largest else 'add'}({rows})"]
     lines, indent, prefix = [], "", ""
     if len(buffer.shape) == _MOST_AXES:
-        row = names.fresh("r", "row")
         lines, indent, prefix = [f"for {row} in T.serial({extent_text(buffer, 0)}):"], "    ", f"{row}, "
     new, old = f"{text}[{prefix}{here}]", f"{text}[{prefix}{before}]"
     lines.append(f"{indent}for {step} in T.serial({last}):")
