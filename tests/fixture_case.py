@@ -19,7 +19,7 @@ TARGETS = frozenset({"developer", "developer-threads1", "fallback", "none"})
 STYLES = frozenset({"black", "hand"})
 
 _KEYS = frozenset({"title", "pattern", "style", "factory", "args", "tolerance", "options", "kernels"})
-_MAY_HAVE = frozenset({"inputs"})
+_MAY_HAVE = frozenset({"inputs", "builder"})
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class ExpectedKernel:
 class Case:
     """One fixture. ``after`` equals ``before`` where the folder has no ``after.py``: the text must not change.
 
-    ``factory`` and ``args`` say how to build the kernel, ``inputs`` how to make tensors that must not be arbitrary,
-    ``tolerance`` holds ``rtol`` and ``atol`` for its results.
+    ``factory`` and ``args`` say how to build the kernel, ``builder`` names a host function with the same arguments
+    that compiles what the factory gives (``tilelang.compile``), ``inputs`` how to make tensors that must not be
+    arbitrary, ``tolerance`` holds ``rtol`` and ``atol`` for its results.
     ``style`` is ``black`` for files that black (default settings) leaves alone, ``hand`` for the others.
     """
 
@@ -54,11 +55,17 @@ class Case:
     args: dict[str, Any]
     tolerance: dict[str, float]
     inputs: dict[str, str]
+    builder: str | None = None
 
     @property
     def scripts(self) -> dict[str, str]:
         """The texts that the folder holds, by file name."""
         return {"before.py": self.before} | ({"after.py": self.after} if self.has_after else {})
+
+    @property
+    def of_gpu(self) -> bool:
+        """``before`` is GPU TileLang: its host code, launches and element types change too."""
+        return self.name.startswith("gpu/")
 
     def in_developer_mode(self) -> tuple[ExpectedKernel, ...]:
         """The kernels that are in Developer mode afterwards; ``unchanged`` with no code was so before."""
@@ -94,6 +101,7 @@ def load(folder: Path) -> Case:
         args=dict(data["args"]),
         tolerance=dict(data["tolerance"]),
         inputs=dict(data.get("inputs", {})),
+        builder=data.get("builder"),
     )
 
 

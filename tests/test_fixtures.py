@@ -37,6 +37,14 @@ PASS_KEYS = (
     ("TL_ASCEND_MEMORY_PLANNING", "tl.ascend_memory_planning"),
 )
 
+GPU_ONLY = frozenset(
+    "gemm clear cumsum reduce_absmax reduce_abssum exp2 log2 tanh use_swizzle alloc_local const empty GemmWarpPolicy "
+    "annotate_layout if_then_else clamp float16 bfloat16 int8 uint8".split()
+)
+"""Names of GPU kernels that Developer mode has no use for, in this spelling."""
+
+DTYPES = frozenset("float16 bfloat16 float32 int8 uint8 int32".split())
+
 
 # what the tool does --------------------------------------------------------------------------------------------------
 
@@ -73,7 +81,7 @@ def test_second_run_changes_nothing(case: Case, tmp_path: Path) -> None:
 
 @every_case
 def test_check_finds_no_error_in_developer_kernels(case: Case, tmp_path: Path) -> None:
-    names = {kernel.name for kernel in case.in_developer_mode()}
+    names = {kernel_after(case, kernel.name).name for kernel in case.in_developer_mode()}
     result = check_text(case.after, str(tmp_path / "after.py"), Options(**case.options))
     assert result.error is None
     assert [d for d in result.diagnostics if d.severity == "error" and short(d.kernel) in names] == []
@@ -117,7 +125,7 @@ def test_case_file(case: Case) -> None:
     assert case.pattern
     assert case.style in STYLES
     assert {"rtol", "atol"} <= case.tolerance.keys()
-    assert [k.name for k in case.kernels] == list(prim_funcs(case.before))
+    assert [k.name for k in case.kernels] == list(kernels(case.before))
     for kernel in case.kernels:
         assert kernel.disposition in DISPOSITIONS
         assert kernel.target in TARGETS
@@ -134,10 +142,14 @@ def test_scripts_are_complete(case: Case) -> None:
         assert not {"\r", "\t"} & set(text)
         tree = ast.parse(text)
         factory = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == case.factory)
-        arguments = factory.args.args + factory.args.kwonlyargs
-        required = factory.args.args[: len(factory.args.args) - len(factory.args.defaults)]
-        assert case.args.keys() <= {a.arg for a in arguments}
-        assert {a.arg for a in required} <= case.args.keys()
+        arguments = {a.arg for a in factory.args.args + factory.args.kwonlyargs}
+        required = {a.arg for a in factory.args.args[: len(factory.args.args) - len(factory.args.defaults)]}
+        if is_eager(factory):  # is called with tensors; its extents are declared inside
+            extents = declared_extents(factory)
+            arguments |= extents
+            required = (required - declared_tensors(factory)) | extents
+        assert case.args.keys() <= arguments
+        assert required <= case.args.keys()
         assert "torch" in imported(tree)
         assert "assert_close" in text
 
@@ -151,8 +163,12 @@ def test_black_files_are_fixed_points_of_black(case: Case) -> None:
 
 @with_after
 def test_host_code_stays(case: Case) -> None:
-    """References and tests stay; only the calls that passed a workspace lose it."""
-    if any("TL214" in kernel.codes for kernel in case.kernels):
+    """References and tests stay; only the calls that passed a workspace lose it, and code for a GPU is for an NPU."""
+    if case.of_gpu:
+        gone = top_level(case.before) - top_level(case.after)
+        assert gone <= device_helpers(case.before)
+        assert gpu_host(case, case.before, gone) == gpu_host(case, case.after, set())
+    elif any("TL214" in kernel.codes for kernel in case.kernels):
         before, after = host_functions(case.before), host_functions(case.after)
         assert before.keys() == after.keys()
         assert sum(before[name] != after[name] for name in before) <= 1
@@ -170,19 +186,44 @@ def test_own_line_comments_survive(case: Case) -> None:
 @with_after
 def test_developer_form(case: Case) -> None:
     """Nothing of the older style is left, in code and not in comments."""
-    old, new = prim_funcs(case.before), prim_funcs(case.after)
+    old = kernels(case.before)
     for kernel in case.in_developer_mode():
-        launch, names = kernel_launch(new[kernel.name])
-        words = {n.id for n in ast.walk(new[kernel.name]) if isinstance(n, ast.Name)}
-        words |= {a.arg for a in ast.walk(new[kernel.name]) if isinstance(a, ast.arg)}
-        attributes = {n.attr for n in ast.walk(new[kernel.name]) if isinstance(n, ast.Attribute)}
+        function = kernel_after(case, kernel.name)
+        launch, names = kernel_launch(function)
+        words = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+        words |= {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
+        attributes = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
         assert not {"alloc_L1", "alloc_L0C", "Scope", "barrier_all", "set_flag", "set_cross_flag"} & attributes
         assert not [word for word in words if "workspace" in word]
+        if case.of_gpu:
+            continue  # test_launch_on_an_npu
         if "TL201" in kernel.codes or kernel.target == "developer-threads1":
             threads = next(k.value for k in launch.keywords if k.arg == "threads")
             assert ast.literal_eval(threads) == (1 if kernel.target == "developer-threads1" else 2)
             assert len(names) == 1
             assert kernel_launch(old[kernel.name])[1][1] not in words
+
+
+@with_after
+def test_launch_on_an_npu(case: Case) -> None:
+    """GPU kernels: one grid axis, one or two vector cores where they work, no word that only a GPU compiler knows."""
+    if not case.of_gpu:
+        return
+    for kernel in case.in_developer_mode():
+        function = kernel_after(case, kernel.name)
+        launch, names = kernel_launch(function)
+        given = {k.arg: ast.literal_eval(k.value) for k in launch.keywords}
+        assert len(launch.args) == 1
+        assert given.pop("is_npu") is True
+        if len(names) == 1:
+            assert given == {"threads": 1 if kernel.target == "developer-threads1" else 2}
+        else:
+            assert (given, len(names), names[1], kernel.target) == ({}, 2, "_", "developer")
+        attributes = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
+        assert not attributes & GPU_ONLY
+    words = {n.id for n in ast.walk(ast.parse(case.after)) if isinstance(n, ast.Name)}
+    words |= {n.attr for n in ast.walk(ast.parse(case.after)) if isinstance(n, ast.Attribute)}
+    assert not {word for word in words if "cuda" in word}
 
 
 @with_after
@@ -210,7 +251,7 @@ def migrate(case: Case, text: str, folder: Path) -> FileResult:
 
 def run_both(case: Case, after: str) -> VerifyResult:
     """Execute before and after with the arguments of the case, in this process."""
-    call = Call(case.factory, case.args, case.inputs)
+    call = Call(case.builder or case.factory, case.args, case.inputs)
     old = Source(case.before, f"{case.name}/before.py", f"{case.name}/before.py")
     new = Source(after, f"{case.name}/after.py", f"{case.name}/after.py")
     return verify(old, new, Settings(calls=(call,)), here)
@@ -226,6 +267,91 @@ def prim_funcs(text: str) -> dict[str, ast.FunctionDef]:
     functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
     found = [f for f in functions if any("prim_func" in ast.unparse(d) for d in f.decorator_list)]
     return {f.name: f for f in sorted(found, key=lambda f: f.lineno)}
+
+
+def kernels(text: str) -> dict[str, ast.FunctionDef]:
+    """The prim_funcs and the eager kernels of a file in text order."""
+    functions = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and is_eager(n)]
+    found = {**prim_funcs(text), **{f.name: f for f in functions}}
+    return dict(sorted(found.items(), key=lambda item: item[1].lineno))
+
+
+def is_eager(function: ast.FunctionDef) -> bool:
+    """The function is itself a kernel: compiled, with a launch and no prim_func inside."""
+    if prim_funcs(ast.unparse(function)) or not any("jit" in ast.unparse(d) for d in function.decorator_list):
+        return False
+    return any(isinstance(n, ast.Attribute) and n.attr == "Kernel" for n in ast.walk(function))
+
+
+def kernel_after(case: Case, name: str) -> ast.FunctionDef:
+    """A kernel of ``after``, by its name in ``before``: an eager kernel becomes the prim_func of a factory."""
+    if name not in prim_funcs(case.before):
+        factory = next(n for n in ast.parse(case.after).body if isinstance(n, ast.FunctionDef) and n.name == name)
+        (function,) = prim_funcs(ast.unparse(factory)).values()
+        return function
+    return prim_funcs(case.after)[name]
+
+
+def declared_extents(function: ast.FunctionDef) -> set[str]:
+    """The names that ``T.const`` makes in an eager kernel."""
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(".const")]
+    return {name for call in calls for name in ast.literal_eval(call.args[0]).replace(",", " ").split()}
+
+
+def declared_tensors(function: ast.FunctionDef) -> set[str]:
+    """The parameters that an eager kernel declares as tensors in its body."""
+    return {n.target.id for n in function.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+
+
+def device_helpers(text: str) -> set[str]:
+    """Top-level functions that write kernel code: they are written out where they are called."""
+    tree = ast.parse(text)
+    alias = {a.asname or a.name for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names}
+    alias &= {"T", "tl", "TL"}
+    return {
+        f.name
+        for f in tree.body
+        if isinstance(f, ast.FunctionDef) and alias & {n.id for n in ast.walk(f) if isinstance(n, ast.Name)}
+    }
+
+
+class _OnAnyDevice(ast.NodeTransformer):
+    """Host code without what rightly differs between a GPU and an NPU."""
+
+    def __init__(self, eager: frozenset[str]) -> None:
+        self._eager = eager
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id in ("T", "tl") and node.attr in DTYPES:
+            return ast.Constant(node.attr)
+        self.generic_visit(node)
+        node.attr = node.attr.replace("cuda", "npu")
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant(node.value.replace("cuda", "npu")) if isinstance(node.value, str) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        called = node.func.func if isinstance(node.func, ast.Call) else node.func
+        if isinstance(called, ast.Name) and called.id in self._eager:
+            return ast.Call(called, [self.visit(a) for a in node.args if not isinstance(a, ast.Starred)], [])
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "compile":
+            node.keywords = []
+        return node
+
+
+def gpu_host(case: Case, text: str, gone: set[str]) -> dict[str, str]:
+    """The host code, compared as for one device; an eager kernel is called with its tensors either way."""
+    eager = frozenset(kernels(case.before).keys() - prim_funcs(case.before).keys())
+    tree = ast.parse(text)
+    tree.body = [n for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name in eager | gone)]
+    return host_functions(ast.unparse(_OnAnyDevice(eager).visit(tree)))
+
+
+def top_level(text: str) -> set[str]:
+    """The names of the functions of a module."""
+    return {n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
 
 
 def kernel_launch(function: ast.FunctionDef) -> tuple[ast.Call, list[str]]:

@@ -47,6 +47,9 @@ def built(
         return JITKernel(session, result, factory=factory, arguments=_numbered(arguments, signature))
     if not isinstance(result, (JITKernel, FunctionType)):
         raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
+    if isinstance(result, JITKernel) and not compiles and not result.arguments:
+        # A host function that compiles a prim_func (tilelang.compile) is what can be called again.
+        result.factory, result.arguments = factory, _numbered(arguments, signature)
     return result
 
 

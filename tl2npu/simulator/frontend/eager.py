@@ -54,7 +54,7 @@ def trace(
         constants |= _solve(function, known, shapes, constants)
     builder = _builder(function, constants)
     with builder.tracing():
-        returned = run_traced(builder, function, _arguments(builder, signature, known))
+        returned = run_traced(builder, function, *_arguments(builder, signature, known))
     kernel = builder.finish()
     outputs = [returned] if isinstance(returned, Buffer) else list(returned or ())
     kernel.outputs = [b for b in outputs if b in kernel.outputs] or kernel.outputs
@@ -67,18 +67,22 @@ def _builder(function: Callable[..., Any], constants: dict[str, int]) -> Builder
     return builder
 
 
-def _arguments(builder: Builder, signature: inspect.Signature, known: dict[str, Any]) -> list[Any]:
-    """Parameters that are tensors become placeholders; annotated ones are declared at once."""
-    result = []
+def _arguments(
+    builder: Builder, signature: inspect.Signature, known: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword-only arguments: parameters that are tensors become placeholders, annotated ones are
+    declared at once."""
+    result: dict[str, Any] = {}
     for name, parameter in signature.parameters.items():
         annotation = parameter.annotation
         if isinstance(annotation, (TensorSpec, Buffer)):
-            result.append(declare(name, Undeclared(name), annotation))
+            result[name] = declare(name, Undeclared(name), annotation)
         elif name in known:
-            result.append(known[name])
+            result[name] = known[name]
         else:
-            result.append(Undeclared(name))
-    return result
+            result[name] = Undeclared(name)
+    named = {p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
+    return [v for n, v in result.items() if n not in named], {n: v for n, v in result.items() if n in named}
 
 
 def _solve(
@@ -92,7 +96,7 @@ def _solve(
     builder.on_launch = _stop
     with builder.tracing():
         try:
-            run_traced(builder, function, _arguments(builder, inspect.signature(function), known))
+            run_traced(builder, function, *_arguments(builder, inspect.signature(function), known))
         except _Declared:
             pass
         except TraceError:

@@ -128,11 +128,13 @@ def trace(function: Callable[..., Any], params: list[Buffer | Var]) -> Kernel:
     return builder.finish()
 
 
-def run_traced(builder: Builder, function: Callable[..., Any], args: list[Any]) -> Any:
+def run_traced(
+    builder: Builder, function: Callable[..., Any], args: list[Any], named: dict[str, Any] | None = None
+) -> Any:
     """Run the rewritten function. Python's errors get the line of the kernel that they came from."""
     builder.npu = is_npu(function)
     try:
-        return traced(function, hooks)(*args)
+        return traced(function, hooks)(*args, **(named or {}))
     except SimulatorError as error:
         if error.site.line:
             raise
