@@ -152,3 +152,12 @@ def test_host_code_of_a_file_without_a_migrated_kernel_stays() -> None:
     result = result_of(REFUSED + HOST.replace("factory", "other"))
     assert result.new_text == result.old_text
     assert not [d for d in result.diagnostics if d.code == "TL125"]
+
+
+def test_constants_that_the_kernel_shares_with_the_host() -> None:
+    text = KERNEL.replace("@tilelang", "DTYPE = T.float32\n\n\n@tilelang").replace("'float32'", "DTYPE")
+    text += "\n\nimport torch\n\nx = torch.ones(64, 64, dtype=DTYPE.as_torch())\nsize = DTYPE.bits\n"
+    new = result_of(text).new_text
+    assert new is not None
+    assert 'DTYPE = "float32"' in new
+    assert "dtype=getattr(torch, DTYPE))\nsize = tilelang.DataType(DTYPE).bits\n" in new

@@ -31,6 +31,7 @@ class Host:
     """The module with its host code for the NPU; ``changes`` and ``left`` hold nodes with what is said of them."""
 
     module: cst.Module
+    type_variables: frozenset[str] = frozenset()
     changes: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     left: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
 
@@ -54,7 +55,7 @@ def of_file(original: cst.Module, module: cst.Module, kernels: Sequence[KernelRe
 
 def retarget(original: cst.Module, module: cst.Module) -> Host:
     """Devices, profilers and the like; ``original`` tells which imports had a use before the migration."""
-    host = Host(module)
+    host = Host(module, _type_variables(original))
     for step in (_types, _devices, _cores):
         index = Index.of(host.module)
         edits = Edits(index)
@@ -85,9 +86,17 @@ def host_nodes(index: Index, names: Names) -> Iterator[cst.CSTNode]:
         stack += reversed(children(node))
 
 
+def _type_variables(original: cst.Module) -> frozenset[str]:
+    """What held a dtype object before the kernels were migrated."""
+    index = Index.of(original)
+    names = Names(index)
+    return frozenset(TypeNames(names, index, list(host_nodes(index, names))).variables)
+
+
 def _types(host: Host, index: Index, names: Names, edits: Edits) -> None:
     found = list(host_nodes(index, names))
     dtypes = TypeNames(names, index, found)
+    dtypes.learn(host.type_variables)
     for node, new in rewrite(edits, dtypes, found, refuse=False):
         host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
 
