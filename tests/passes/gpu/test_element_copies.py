@@ -339,3 +339,38 @@ for k in T.serial(2):
     new = agree(text, {"G": RNG.standard_normal((2, 60, 4)).astype(np.float32)})
     assert "if k * 32 + i < G.shape[1]:" in new
     assert "o_rows[element, 0] = g[0, element]" in new
+
+
+def test_padding_with_another_number() -> None:
+    params = 'A: T.Tensor((60,), "float32"), B: T.Tensor((64,), "float32")'
+    body = """a = T.alloc_fragment((32,), "float32")
+for i in T.Parallel(32):
+    a[i] = T.if_then_else(bx * 32 + i < 60, A[bx * 32 + i], 5)
+for i in T.Parallel(32):
+    a[i] = a[i] * 2.0
+T.copy(a, B[bx * 32])
+"""
+    new = agree(gpu_file(params, body), {"A": RNG.standard_normal(60).astype(np.float32)})
+    assert "T.copy(A[bx * 32], a, pad_value=5.0)" in new
+
+
+def test_a_gemm_operand_is_padded_with_zeros_only() -> None:
+    params = 'A: T.Tensor((60, 32), "float16"), B: T.Tensor((32, 32), "float16"), C: T.Tensor((64, 32), "float32")'
+    body = """a = T.alloc_shared((32, 32), "float16")
+b = T.alloc_shared((32, 32), "float16")
+c = T.alloc_fragment((32, 32), "float32")
+for i, j in T.Parallel(32, 32):
+    a[i, j] = T.if_then_else(bx * 32 + i < 60, A[bx * 32 + i, j], 0)
+T.copy(B, b)
+T.clear(c)
+T.gemm(a, b, c)
+T.copy(c, C[bx * 32, 0])
+"""
+    inputs = {
+        "A": RNG.standard_normal((60, 32)).astype(np.float16),
+        "B": RNG.standard_normal((32, 32)).astype(np.float16),
+    }
+    new = agree(gpu_file(params, body), inputs, rtol=1e-2, atol=1e-2)
+    assert "T.copy(A[bx * 32, 0], a)\n" in new
+    other = after(gpu_file(params, body.replace("j], 0)", "j], 1)")), element_copies.to_copies)
+    assert "pad_value" not in other

@@ -9,11 +9,11 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import reads
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Dim, Kernel, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.element_copies_columns import size_text
+from tl2npu.passes.gpu.element_copies_gathers import is_operand
 from tl2npu.passes.gpu.element_copies_strided import (
     Column,
     lanes_of,
@@ -164,7 +164,7 @@ def _convert(job: Job, stmt: Copy, edits: Edits, tiles: Tiles, made: dict[tuple[
 def _through_part(job: Job, stmt: Copy, operand: Operand, edits: Edits, tiles: Tiles) -> None:
     """A tile of the size of the part; a copy between two tiles keeps to the columns."""
     buffer = operand.buffer
-    if _is_operand(job.kernel, buffer):
+    if is_operand(job.kernel, buffer):
         text = f"`{code(operand.node)}` is a part of a gemm operand"
         raise Blocked("TL170", stmt.node, f"{text}; copies to and from global memory take whole rows of a tile")
     load = stmt.dst is operand
@@ -195,13 +195,6 @@ def _extent(dim: Dim) -> str | None:
     if dim.lo.is_zero and dim.node.upper is not None:
         return code(dim.node.upper)
     return size_text(dim.extent)
-
-
-def _is_operand(kernel: Kernel, buffer: Buffer) -> bool:
-    return any(
-        isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and any(o.buffer is buffer for o in reads(stmt))
-        for stmt in kernel.walk()
-    )
 
 
 def _single_asynchronous(job: Job) -> None:

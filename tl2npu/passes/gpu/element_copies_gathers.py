@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Memory, Op, Operand, Range, Store
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Range, Store
 from tl2npu.passes.gpu.element_copies_guards import guard, written
 from tl2npu.passes.gpu.element_copies_regions import Axis, Region, axis_of, extent_text
 from tl2npu.passes.gpu.element_copies_values import Choice, choice, load_of
@@ -113,7 +113,7 @@ def _lines(
     if not matrix and picked.index is not None:
         tests.append(f"{picked.index} < {code(load.buffer.shape_nodes[picked.axis])}")
     name = target.name
-    own = matrix and (_is_operand(work, target) or not _same_type(work, load.buffer, target))
+    own = matrix and (is_operand(work.kernel, target) or not _same_type(work, load.buffer, target))
     if own:
         name = work.tile(Region(load.buffer, tuple(Axis(r.var, "0", r) for r in work.ranges)))
     keeps = bool(conditions) and chosen.cond is None
@@ -154,10 +154,11 @@ def _names(work: LoopWork, node: cst.BaseExpression) -> set[str]:
     return {name.value for name in walk(work.lets.expand(node)) if isinstance(name, cst.Name)}
 
 
-def _is_operand(work: LoopWork, buffer: Buffer) -> bool:
+def is_operand(kernel: Kernel, buffer: Buffer) -> bool:
+    """True if a gemm reads a tile."""
     return any(
         isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and any(o.buffer is buffer for o in reads(stmt))
-        for stmt in work.kernel.walk()
+        for stmt in kernel.walk()
     )
 
 

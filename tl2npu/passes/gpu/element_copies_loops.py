@@ -22,7 +22,7 @@ from tl2npu.kernel.model import (
     Store,
     walk,
 )
-from tl2npu.passes.gpu.element_copies_gathers import row_loop
+from tl2npu.passes.gpu.element_copies_gathers import is_operand, row_loop
 from tl2npu.passes.gpu.element_copies_regions import Region
 from tl2npu.passes.gpu.element_copies_stores import LoopStores
 from tl2npu.passes.gpu.element_copies_strided import column_of, load_column
@@ -108,6 +108,8 @@ class LoopWork(LoopStores):
         if value is not None:
             pad = literal(self.job, stmt.target.buffer, value)
         tile = stmt.target.buffer
+        if _padding(pad) and is_operand(self.kernel, tile):
+            return False  # L1 is padded with zeros only
         if self._copy_types(found.buffer, tile):
             self._before(f"T.copy({self._text(found)}, {tile.name}{_padding(pad)})")
         else:
