@@ -354,6 +354,7 @@ PARTS = [
     f"for i, j in T.Parallel({M // 2}, {N}):\n    o[i, j] = x[i, j]",
     f"for i, j in T.Parallel({M // 2}, {N}):\n    o[i + 16, j] = T.max(x[i, j], 0.3)",
     f"for i, j in T.Parallel({M}, 32):\n    o[i, j] = -x[i, j + 32]\n    o[i, j + 32] = x[i, j] * s[i]",
+    f"for i, j in T.Parallel({M // 2}, {N}):\n    o[i + 16, j] = x[i, j] * s[i]",
     f"for i in T.Parallel({M // 2}):\n    s[i] = r[i + 16]",
     f"for i in T.Parallel({M // 2}):\n    s[i + 8] = T.exp(r[i])",
     f"for i in T.Parallel({M}):\n    s[i] = x[i, 3] * 2.0",

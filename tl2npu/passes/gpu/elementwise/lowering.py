@@ -220,7 +220,10 @@ class Lowering:
             self.integers(value, place, rest, item)
             return
         found = self.spread_out(self.legal(value, scratch, rest), place, rest)
-        if not self.usable(place):
+        rows = self.form(found) == "rows"
+        if rows:
+            found = self.two_dimensional(found)
+        if not self.usable(place) or (rows and not self.takes_rows(place)):
             self.through_tile(found, place, rest)
             return
         self.emit(place, found, is_source(found, item), item)
@@ -243,6 +246,22 @@ class Lowering:
     def usable(self, place: Place) -> bool:
         """Whether statements in the loop may store to the place: not to a part of the columns."""
         return place.load.span is Span.TILE
+
+    def takes_rows(self, place: Place) -> bool:
+        """Whether a loop over the rows may store there: to ``y[i, j]``, with nothing added to the row."""
+        if place.load.load is None or self.nest.rows is None:
+            return True
+        dims = place.load.load.dims or ()
+        return len(dims) == 2 and str(dims[0].lo) == self.nest.rows.var
+
+    def two_dimensional(self, value: Expr) -> Expr:
+        """Beside a vector only tiles with two axes are read row by row; others are copied into one."""
+        for load in value.loads:
+            if load.span is Span.TILE and load.load is not None and len(load.load.dims or ()) > 2:
+                tile = self.tile_place(self.take(load.dtype, load.name), load.dtype)
+                self.copy(self.region(load), tile.region)
+                value = _with_leaf(value, load, tile.load)
+        return value
 
     def through_tile(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
         """Into a tile of the loop's own size first."""

@@ -145,10 +145,21 @@ class _Select:
             return
         if condition.kind != "compare":
             raise _NoTile
+        self.check_size()
         leaf = self.leaf(condition)
         mask = self.mask(leaf, opposite, yes, no)
         self.one(yes, no, out, mask)
         self.lowering.temporaries.give_back(mask[0])
+
+    def check_size(self) -> None:
+        """A comparison takes multiples of 256 bytes."""
+        count = 1
+        for extent in self.lowering.nest.shape:
+            if extent.constant is None:
+                return
+            count *= extent.constant
+        if count * 2 % 256:
+            raise _NoTile
 
     def several(self, condition: Expr, yes: Expr | str, no: Expr | str, out: str, opposite: bool) -> None:
         """and, or: one after the other."""
