@@ -330,6 +330,13 @@ def test_lists_become_tuples_in_calls() -> None:
     assert "f(a.shape[0], a.shape[1], n, tuple([16, 1]), 16)(a)" in same(text, X, 3)
 
 
+@pytest.mark.parametrize("indent", ["  ", "\t"])
+def test_the_indentation_of_the_file(indent: str) -> None:
+    text = eager("A, block", TWICE, ROWS, "return C", "KERNELS = [f]\n\n\ndef use(a):\n    return KERNELS[0](a, 16)")
+    narrow = text.replace("    ", indent)
+    assert lazy(narrow) == lazy(text).replace("    ", indent)
+
+
 def test_a_kernel_for_other_files() -> None:
     text = eager("A, *, block=16", TWICE, ROWS, "return C")
     new = lazy(text)

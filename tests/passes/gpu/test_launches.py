@@ -10,7 +10,10 @@ import pytest
 from tests.passes.gpu.support import IMPORTS, result_of
 from tests.simulator.kernels import load
 from tl2npu.options import Options
+from tl2npu.passes.gpu.eager import to_lazy
+from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.results import FileResult, Verified
+from tl2npu.source.index import Index
 from tl2npu.verify.judge import verify
 from tl2npu.verify.loading import Source
 from tl2npu.verify.migration import migrate_verified
@@ -107,6 +110,19 @@ def test_parts_are_called_by_the_comments_above_them() -> None:
     new = agrees(program(SCRATCH + launch("A", "P", "+ 1.0", "split") + launch("P", "C", "* 2.0", "combine")))
     assert "        # split\n        with T.Kernel" in new
     assert "    split = f_split(M, N, block)\n    combine = f_combine(M, N, block)\n" in new
+
+
+def split(text: str) -> str:
+    """The file with a prim_func for each launch, otherwise as it was."""
+    index = Index.parse(text)
+    made = to_lazy(index)
+    split_launches(index, made)
+    return made.module.code
+
+
+def test_the_indentation_of_the_file() -> None:
+    text = program(SCRATCH + FIRST + SECOND)
+    assert split(text.replace("    ", "  ")) == split(text).replace("    ", "  ")
 
 
 def test_a_tensor_that_the_caller_passes() -> None:

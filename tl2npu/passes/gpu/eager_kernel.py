@@ -443,14 +443,15 @@ def _prim_func(plan: Plan) -> cst.FunctionDef:
     if decorator is None:
         raise plan.blocked(plan.node, "the file has no name for `T.prim_func`")
     params = [*plan.inputs, *plan.results]
+    indent = plan.index.module.default_indent
     lines = [f"@{decorator}", f"def {name}("]
     for item in params:
         above = item.line.leading_lines if item.line is not None else ()
-        lines += [f"    {line.comment.value}" for line in above if line.comment is not None]
+        lines += [f"{indent}{line.comment.value}" for line in above if line.comment is not None]
         behind = item.line.trailing_whitespace.comment if item.line is not None else None
-        lines.append(f"    {item.name}: 0," + (f"  {behind.value}" if behind is not None else ""))
-    lines += ["):", "    pass", ""]
-    text = "\n".join(lines) if params else f"@{decorator}\ndef {name}():\n    pass\n"
+        lines.append(f"{indent}{item.name}: 0," + (f"  {behind.value}" if behind is not None else ""))
+    lines += ["):", f"{indent}pass", ""]
+    text = "\n".join(lines) if params else f"@{decorator}\ndef {name}():\n{indent}pass\n"
     made = cst.parse_statement(text, plan.index.module.config_for_parsing)
     assert isinstance(made, cst.FunctionDef)
     annotated = [

@@ -34,7 +34,8 @@ def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
         passed = [*extents, "*args", "**kwargs"]
     elif config:
         passed = [*extents, *(f"{p.name.value}={p.name.value}" for p in config)] + ([] if in_order else ["**extents"])
-    text = f"def {plan.name}({', '.join(params)}):\n    return {callers.factory_name}({', '.join(passed)})"
+    indent = plan.index.module.default_indent
+    text = f"def {plan.name}({', '.join(params)}):\n{indent}return {callers.factory_name}({', '.join(passed)})"
     text += f"({', '.join(tensors)})\n"
     made = cst.parse_statement(text, plan.index.module.config_for_parsing)
     assert isinstance(made, cst.FunctionDef)

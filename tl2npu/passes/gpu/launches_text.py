@@ -48,13 +48,14 @@ def rebuilt(
         name = f"{factory.name.value}_{part.suffix}"
         while name in taken:
             name += "_"
-        made.append(_factory(factory, node, part, name, annotations, first=number == 0))
+        made.append(_factory(index, factory, node, part, name, annotations, first=number == 0))
     above = [cst.EmptyLine(indent=False)] * 2
     made = [made[0], *(item.with_changes(leading_lines=above) for item in made[1:])]
     return [*made, _runner(index, factory, node, parts, made, outputs).with_changes(leading_lines=above)]
 
 
 def _factory(
+    index: Index,
     factory: cst.FunctionDef,
     node: cst.FunctionDef,
     part: Part,
@@ -66,8 +67,9 @@ def _factory(
     def own(item: cst.CSTNode) -> cst.CSTNode:
         return item if first else item.deep_clone()
 
+    indent = index.module.default_indent
     made = cst.ensure_type(
-        cst.parse_statement("def f(\n" + "".join(f"    {t}: 0,\n" for t in part.tensors) + "):\n    pass\n"),
+        cst.parse_statement("def f(\n" + "".join(f"{indent}{t}: 0,\n" for t in part.tensors) + "):\n    pass\n"),
         cst.FunctionDef,
     )
     params = [
@@ -164,6 +166,7 @@ def _runner(
     tensors = [p.name.value for p in node.params.params if p.name.value not in outputs]
     busy = every | {t for part in parts for t in part.tensors}
     handles = [part.suffix if part.suffix not in busy else f"{part.suffix}_kernel" for part in parts]
+    indent = index.module.default_indent
     lines = []
     for handle, item in zip(handles, made, strict=True):
         given = [p.name.value for p in item.params.params]
@@ -174,15 +177,15 @@ def _runner(
     for handle, part in zip(handles, parts, strict=True):
         passed = part.tensors[: len(part.tensors) - len(part.fresh)]
         call = f"{handle}({', '.join(passed)})"
-        lines.append(f"    {', '.join(part.fresh)} = {call}" if part.fresh else f"    {call}")
+        lines.append(f"{indent}{', '.join(part.fresh)} = {call}" if part.fresh else f"{indent}{call}")
     if outputs:
         last = parts[-1]
         if list(outputs) == last.fresh and len(outputs) == 1:
-            lines[-1] = "    return " + lines[-1].split(" = ", 1)[1]
+            lines[-1] = f"{indent}return " + lines[-1].split(" = ", 1)[1]
         else:
-            lines.append(f"    return {', '.join(outputs)}")
+            lines.append(f"{indent}return {', '.join(outputs)}")
     lines += ["", f"return {name}"]
-    text = "def f():\n" + "".join(f"    {line}\n" if line else "\n" for line in lines)
+    text = "def f():\n" + "".join(f"{indent}{line}\n" if line else "\n" for line in lines)
     body = cst.ensure_type(cst.parse_statement(text, index.module.config_for_parsing), cst.FunctionDef).body
     docs = [line for line in factory.body.body[:1] if _is_text(line)]
     return factory.with_changes(
