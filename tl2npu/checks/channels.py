@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tl2npu.checks.split import is_element
 from tl2npu.checks.subject import Placed, Subject
@@ -89,6 +90,12 @@ def is_on_chip(copy: Copy) -> bool:
 
 def on_chip(subject: Subject) -> list[OnChip]:
     """Every on-chip copy in text order."""
+    return list(_on_chip(subject))
+
+
+@lru_cache(maxsize=2)
+def _on_chip(subject: Subject) -> tuple[OnChip, ...]:
+    """Remembered: most checks ask, and every copy looks at every statement."""
     found: list[OnChip] = []
     for placed in subject.statements:
         if isinstance(placed.stmt, Copy) and is_on_chip(placed.stmt):
@@ -97,7 +104,7 @@ def on_chip(subject: Subject) -> list[OnChip]:
             item = OnChip(placed, placed.stmt, row)
             item.touches = list(_touches(subject, item.dst, placed.stmt))
             found.append(item)
-    return found
+    return tuple(found)
 
 
 def _touches(subject: Subject, buffer: Buffer, writer: Copy) -> Iterator[Touch]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tl2npu.checks.expr import Expr, value_of
@@ -46,6 +47,7 @@ def nest_of(placed: Placed) -> tuple[Loop, ...]:
     return tuple(loop for loop in placed.loops if loop.kind == "parallel")
 
 
+@lru_cache(maxsize=4096)
 def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
     """The store that a statement is, with its form; None for anything else than a store in ``T.Parallel``."""
     nest = nest_of(placed)
