@@ -12,7 +12,7 @@ from tl2npu.checks.vector_form import parallel_store
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.configs import COMBINE
-from tl2npu.kernel.memory import uses
+from tl2npu.kernel.memory import Use, inferred, uses, without_options
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
     Branch,
@@ -127,6 +127,20 @@ def _check_memories(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL866", buffer.node, text)
         else:
             yield Finding("TL894", operand.node, _on_cube("element-wise code", buffer))
+    yield from _check_options(subject)
+
+
+def _check_options(subject: Subject) -> Iterator[Finding]:
+    """TL866: what marks a buffer as UB stands under an option of the factory, its element-wise use does not."""
+    certain = without_options(subject.kernel)
+    found = uses(certain)
+    for buffer in {
+        access.operand.buffer: None for stmt in certain.walk() for access in accesses(stmt) if access.element
+    }:
+        own = buffer.alloc == "alloc_shared" and buffer.memory is Memory.UB
+        if own and inferred(found.get(buffer, Use())) is not Memory.UB:
+            text = f"only an option of the factory gives `{buffer.name}` a use that marks it as UB"
+            yield Finding("TL866", buffer.node, text)
 
 
 def _check_variables(subject: Subject) -> Iterator[Finding]:

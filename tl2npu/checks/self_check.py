@@ -14,7 +14,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import COMBINE, CV_SYNC, SYNC
-from tl2npu.kernel.memory import inferred, uses
+from tl2npu.kernel.memory import certain_uses, inferred
 from tl2npu.kernel.model import Launch, ScopeBlock, Sync
 from tl2npu.kernel.positions import compilations, indices
 from tl2npu.results import Severity
@@ -79,7 +79,7 @@ def _check_vid(launch: Launch) -> Iterator[Finding]:
 
 def _check_allocations(subject: Subject) -> Iterator[Finding]:
     """TL812: explicit memories where the inference gives the same."""
-    found = uses(subject.kernel)
+    found = certain_uses(subject.kernel)
     for buffer, use in found.items():
         general = _EXPLICIT.get(buffer.alloc)
         if general is None or not isinstance(buffer.node, cst.Call):

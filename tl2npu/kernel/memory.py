@@ -7,10 +7,11 @@ the gemm operand or accumulator that its position says, else L0C.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.model import Buffer, Copy, Kernel, Memory, Op
+from tl2npu.kernel.model import Branch, Buffer, Copy, Inlined, Kernel, Loop, Memory, Op, ScopeBlock, Stmt
 
 _GEMM = (Kind.GEMM, Kind.MMA)
 
@@ -42,6 +43,34 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
                 else:
                     use.vector = True
     return found
+
+
+def certain_uses(kernel: Kernel) -> dict[Buffer, Use]:
+    """The uses that are there for any arguments of the factory; an ``if`` on one of them may leave its statements out.
+
+    That a gemm, or a copy to L0, uses a buffer counts in any case.
+    """
+    found = uses(without_options(kernel))
+    for buffer, use in uses(kernel).items():
+        found[buffer].cube, found[buffer].to_l0 = use.cube, use.to_l0
+    return found
+
+
+def without_options(kernel: Kernel) -> Kernel:
+    """The kernel without statements under an ``if`` on arguments of the factory."""
+    return replace(kernel, body=list(_without_options(kernel.body)))
+
+
+def _without_options(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    for stmt in body:
+        if isinstance(stmt, Branch):
+            at_run_time = stmt.cond.loads or any("@" in name for name in stmt.cond.sym.variables())
+            if at_run_time:
+                yield replace(stmt, then=list(_without_options(stmt.then)), orelse=list(_without_options(stmt.orelse)))
+        elif isinstance(stmt, (Loop, Inlined, ScopeBlock)):
+            yield replace(stmt, body=list(_without_options(stmt.body)))
+        else:
+            yield stmt
 
 
 def inferred(use: Use) -> Memory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.kernel.memory import Use, inferred, uses
+from tl2npu.kernel.memory import Use, certain_uses, inferred
 from tl2npu.kernel.model import Alloc, Buffer, Memory
 from tl2npu.passes import imports
 from tl2npu.passes.job import Job
@@ -25,7 +25,7 @@ def developer_name(buffer: Buffer, use: Use) -> str | None:
 def infer_allocations(job: Job) -> None:
     """Rename every allocation for which the inference gives the memory that the author chose."""
     kernel = job.kernel
-    used = uses(kernel)
+    used = certain_uses(kernel)
     edits = Edits(job.file.index)
     seen: set[int] = set()
     wanted: set[str] = set()

@@ -227,6 +227,18 @@ def test_table_of_conditions_is_read_from_global_memory(load: str, alloc: str) -
     assert "if M[bx, k] != 0:" in new
 
 
+def test_table_of_comparisons_is_read_from_global_memory() -> None:
+    params = GEMM.replace("C:", 'M: T.Tensor((2, 3), "int32"), C:')
+    text = body(
+        'flags = T.alloc_local((3,), "bool")\nfor v in T.serial(3):\n    flags[v] = M[bx, v] > 1\n',
+        "T.clear(acc)\nfor k in T.serial(3):\n    if flags[k]:\n",
+        "        T.copy(A[bx * 32, k * 32], a)\n        T.copy(B[k * 32, 0], b)\n        T.gemm(a, b, acc)\n",
+        STORE,
+    )
+    new = agree(gpu_file(params, text), {**INPUTS, "M": np.array([[0, 1, 2], [2, 0, 3]], np.int32)})
+    assert "if (M[bx, k] > 1):" in new
+
+
 def test_product_stored_from_a_loop_keeps_its_way_through_ub() -> None:
     params = 'A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((3, 64, 64), "float16")'
     text = body(

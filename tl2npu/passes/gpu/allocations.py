@@ -6,13 +6,10 @@ L1 (measured: g3b_ubpar). What stands under a condition on the factory's argumen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
 import libcst as cst
 
-from tl2npu.kernel.memory import Use, inferred, uses
-from tl2npu.kernel.model import Branch, Loop, Memory, Stmt
+from tl2npu.kernel.memory import Use, certain_uses, inferred
+from tl2npu.kernel.model import Memory
 from tl2npu.passes import imports
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -21,15 +18,12 @@ from tl2npu.source.edits import Edits
 def finish(job: Job) -> None:
     """Name the memory of tiles that are not inferred as UB although the vector cores use them."""
     kernel = job.kernel
-    found = uses(kernel)
-    certain = uses(replace(kernel, body=list(_without_options(kernel.body))))
+    found = certain_uses(kernel)
     edits = Edits(job.file.index)
     bare = set()
     for buffer in job.kernel.buffers.values():
         use = found.get(buffer, Use())
-        if buffer.alloc != "alloc_shared" or use.cube or use.to_l0:
-            continue
-        if inferred(certain.get(buffer, Use())) is not Memory.L1:
+        if buffer.alloc != "alloc_shared" or use.cube or use.to_l0 or inferred(use) is not Memory.L1:
             continue
         assert isinstance(buffer.node, cst.Call)
         spelled = imports.spelling(job, "alloc_ub", buffer.node.func)
@@ -38,16 +32,3 @@ def finish(job: Job) -> None:
         job.change("TL130", buffer.node, f"`{buffer.name}` is used element by element only: alloc_ub")
     job.apply(edits)
     imports.complete(job, bare, set())
-
-
-def _without_options(body: Sequence[Stmt]) -> Iterator[Stmt]:
-    """The statements that are there for any arguments of the factory."""
-    for stmt in body:
-        if isinstance(stmt, Branch):
-            at_run_time = stmt.cond.loads or any("@" in name for name in stmt.cond.sym.variables())
-            if at_run_time:
-                yield replace(stmt, then=list(_without_options(stmt.then)), orelse=list(_without_options(stmt.orelse)))
-        elif isinstance(stmt, Loop):
-            yield replace(stmt, body=list(_without_options(stmt.body)))
-        else:
-            yield stmt

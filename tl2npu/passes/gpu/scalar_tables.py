@@ -19,6 +19,8 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
+_ELEMENT = "__element__"
+
 
 def to_global(job: Job) -> None:
     """Read such tables where they come from; the tile and its load go."""
@@ -61,10 +63,11 @@ def _writes(stmt: Stmt, tensor: Buffer) -> bool:
 class _Source:
     """Where the elements of a table lie in a tensor."""
 
-    def __init__(self, tensor: Buffer, before: list[str], starts: list[str]) -> None:
+    def __init__(self, tensor: Buffer, before: list[str], starts: list[str], value: str = _ELEMENT) -> None:
         self.tensor = tensor
         self._before = before
         self._starts = starts
+        self._value = value  # what is stored, with the element marked
 
     @staticmethod
     def of(load: Stmt, buffer: Buffer) -> _Source | None:
@@ -85,7 +88,12 @@ class _Source:
         tail = operand.dims[-rank:]
         if any(not dim.is_point or dim.lo != item.var for dim, item in zip(tail, load.ranges, strict=True)):
             return None
-        return _Source(operand.buffer, [code(dim.node) for dim in operand.dims[:-rank]], ["0"] * rank)
+        value = _ELEMENT
+        if store.value.node is not operand.node:
+            value = f"({code(store.value.node).replace(code(operand.node), _ELEMENT)})"
+            if value.count(_ELEMENT) != 1 or {n.value for n in names_in(cst.parse_expression(value))} & set(names):
+                return None
+        return _Source(operand.buffer, [code(dim.node) for dim in operand.dims[:-rank]], ["0"] * rank, value)
 
     @staticmethod
     def _of_operand(operand: Operand, rank: int) -> _Source | None:
@@ -107,7 +115,7 @@ class _Source:
     def element(self, index: list[str]) -> str:
         """The text of one element."""
         inner = [i if start == "0" else f"{_term(start)} + {i}" for start, i in zip(self._starts, index, strict=True)]
-        return f"{self.tensor.name}[{', '.join([*self._before, *inner])}]"
+        return self._value.replace(_ELEMENT, f"{self.tensor.name}[{', '.join([*self._before, *inner])}]")
 
 
 def _term(text: str) -> str:
@@ -127,13 +135,21 @@ def _load(kernel: Kernel, buffer: Buffer) -> Stmt | None:
         elif isinstance(stmt, Store) and not stmt.augmented and parents and isinstance(parents[-1], Loop):
             loop = parents[-1]
             loads = stmt.value.loads
-            plain = len(loads) == 1 and stmt.value.node is loads[0].node and not on_chip(loads[0].buffer)
-            if len(loop.body) != 1 or not plain:
+            plain = len(loads) == 1 and not on_chip(loads[0].buffer)
+            converts = plain and not _same_values(stmt, buffer, loads[0])
+            if len(loop.body) != 1 or not plain or converts:
                 return None
             found.append(loop)
         else:
             return None
     return found[0] if len(found) == 1 else None
+
+
+def _same_values(store: Store, buffer: Buffer, element: Operand) -> bool:
+    """The table holds what the expression says: its type does not cut anything off."""
+    if store.value.node is element.node:
+        return buffer.dtype in (element.buffer.dtype, "bool")
+    return buffer.dtype == "bool" and isinstance(store.value.node, cst.Comparison)
 
 
 def _reads(kernel: Kernel, buffer: Buffer, load: Stmt) -> list[Operand]:
