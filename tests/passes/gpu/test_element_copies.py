@@ -374,3 +374,31 @@ T.copy(c, C[bx * 32, 0])
     assert "T.copy(A[bx * 32, 0], a)\n" in new
     other = after(gpu_file(params, body.replace("j], 0)", "j], 1)")), element_copies.to_copies)
     assert "pad_value" not in other
+
+
+def test_picked_rows_of_a_gemm_operand() -> None:
+    params = (
+        'Q: T.Tensor((32, 64), "float16"), K: T.Tensor((80, 2, 64), "float16"), I: T.Tensor((2, 64), "int32"), '
+        'S: T.Tensor((32, 64), "float32")'
+    )
+    body = """q = T.alloc_shared((16, 64), "float16")
+k = T.alloc_shared((32, 64), "float16")
+s = T.alloc_fragment((16, 32), "float32")
+T.copy(Q[bx * 16, 0], q)
+for t in T.serial(2):
+    for r, c in T.Parallel(32, 64):
+        k[r, c] = K[I[bx, t * 32 + r], 1, c]
+    T.clear(s)
+    T.gemm(q, k, s, transpose_B=True)
+    for r, c in T.Parallel(16, 32):
+        s[r, c] = s[r, c] * 0.5
+    T.copy(s, S[bx * 16, t * 32])
+"""
+    inputs = {
+        "Q": RNG.standard_normal((32, 64)).astype(np.float16),
+        "K": RNG.standard_normal((80, 2, 64)).astype(np.float16),
+        "I": RNG.integers(-1, 80, (2, 64)).astype(np.int32),
+    }
+    new = agree(gpu_file(params, body), inputs, rtol=1e-2, atol=1e-2)
+    assert "T.copy(K[i_tile[r], 1, :], k_tile[r, :])" in new
+    assert "T.copy(k_tile, k)" in new
