@@ -119,6 +119,15 @@ def test_imports_without_a_use_go_only_if_they_had_one() -> None:
     assert retarget(old, new).module.code == "from tilelang.layout import Layout\n"
 
 
+def test_pass_configs_of_a_gpu_are_said() -> None:
+    module = cst.parse_module(
+        "import tilelang\n\nK = tilelang.PassConfigKey\n"
+        "x = {K.TL_DISABLE_WGMMA: True, tilelang.PassConfigKey.TIR_DISABLE_CSE: True}\n"
+    )
+    (text,) = (text for _, text in retarget(module, module).left)
+    assert text == "`K.TL_DISABLE_WGMMA` is about a GPU, and has no counterpart here"
+
+
 def test_what_has_no_counterpart_is_said() -> None:
     module = cst.parse_module("import torch\n\ntorch.cuda.nvtx.range_push('x')\nprint(torch.cuda.is_available())\n")
     done = retarget(module, module)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import is_prim_func
 from tl2npu.passes.gpu.host_imports import add_import, without_unused
@@ -181,7 +182,10 @@ def _note_rest(host: Host) -> None:
     for node in host_nodes(index, names):
         if not isinstance(node, (cst.Attribute, cst.Name)) or id(node) in seen:
             continue
-        if not (names.resolve(node) or "").startswith(_ABOUT_GPUS) or index.enclosing(node, cst.ImportFrom, cst.Import):
+        resolved = names.resolve(node) or ""
+        key = resolved.removeprefix("tilelang.PassConfigKey.")
+        missing = key != resolved and canonical_key(key) is None
+        if not (missing or resolved.startswith(_ABOUT_GPUS)) or index.enclosing(node, cst.ImportFrom, cst.Import):
             continue
         inner: cst.BaseExpression = node
         while isinstance(inner, cst.Attribute):
