@@ -42,7 +42,7 @@ def built(
     eager = getattr(function, "eager", False) is True  # also below a tuner
     args, kwargs = _split(arguments, signature, factory, eager)
     compiles = eager or isinstance(function, Factory)
-    result = function.compile(*args, **kwargs) if compiles else function(*args, **kwargs)
+    result: object = function.compile(*args, **kwargs) if compiles else function(*args, **kwargs)
     if isinstance(result, PrimFunc):
         return JITKernel(session, result, factory=factory, arguments=_numbered(arguments, signature))
     if not isinstance(result, (JITKernel, FunctionType)):
