@@ -9,7 +9,7 @@ from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span
 
 if TYPE_CHECKING:
-    from tl2npu.passes.gpu.elementwise.lowering import Lowering
+    from tl2npu.passes.gpu.elementwise.work import Work
 
 
 def vector(temporaries: Temporaries, extent: str, dtype: str) -> str:
@@ -29,7 +29,7 @@ def vector(temporaries: Temporaries, extent: str, dtype: str) -> str:
     return name
 
 
-def index_vector(lowering: Lowering, value: Expr, dtype: str) -> Expr:
+def index_vector(lowering: Work, value: Expr, dtype: str) -> Expr:
     """The element of an index vector that a loop variable stands for."""
     nest = lowering.nest
     axis = nest.columns if "c" in value.axes or nest.rows is None else nest.rows

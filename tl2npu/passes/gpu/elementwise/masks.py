@@ -15,7 +15,7 @@ from tl2npu.passes.gpu.elementwise.steps import Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show
 
 if TYPE_CHECKING:
-    from tl2npu.passes.gpu.elementwise.lowering import Lowering
+    from tl2npu.passes.gpu.elementwise.legality import Legality
 
 _MODES = {"==": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -36,7 +36,7 @@ class _Leaf:
     total: bool
 
 
-def select(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) -> None:
+def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> None:
     """``place = yes if condition else no`` for every element."""
     condition, yes, no = value.args
     if not condition.axes and all(load.span is Span.POINT for load in condition.loads):
@@ -59,7 +59,7 @@ def select(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) 
         _by_elements(lowering, value, place, rest)
 
 
-def _under(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) -> None:
+def _under(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> None:
     condition, yes, no = value.args
     before, parts = lowering.steps, []
     for arm in (yes, no):
@@ -76,7 +76,7 @@ def _under(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) 
         lowering.steps.append(Under(f"not ({show(condition)})", parts[1], (), lowering.stmt))
 
 
-def _by_elements(lowering: Lowering, value: Expr, place: Place, rest: frozenset[str]) -> None:
+def _by_elements(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> None:
     """An ``if`` statement for every element: slow, but right with one vector core for each block."""
     condition, *arms = value.args
     if not lowering.usable(place) or not place.on_chip:
@@ -113,7 +113,7 @@ def _not(condition: Expr) -> Expr:
 class _Select:
     """Builds compare and select statements."""
 
-    def __init__(self, lowering: Lowering, place: Place, rest: frozenset[str]) -> None:
+    def __init__(self, lowering: Legality, place: Place, rest: frozenset[str]) -> None:
         self.lowering = lowering
         self.place = place
         self.rest = rest

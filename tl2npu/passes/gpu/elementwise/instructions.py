@@ -1,0 +1,239 @@
+"""Values into places, one instruction after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Store
+from tl2npu.passes.gpu.elementwise import element_types, functions
+from tl2npu.passes.gpu.elementwise.body import Put
+from tl2npu.passes.gpu.elementwise.one_type import OneType
+from tl2npu.passes.gpu.elementwise.places import Place
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, cast, number, show, with_args
+from tl2npu.passes.gpu.elementwise.work import factor_text, is_flat, is_source, place_of_tile
+
+_NOTHING: frozenset[str] = frozenset()
+_COLUMNS = frozenset("c")
+
+
+class Instructions(OneType):
+    """Copies, fills, conversions and functions."""
+
+    def emit(self, place: Place, value: Expr, kept: bool = False, item: Put | None = None) -> None:
+        """``place = value`` in the loop."""
+        target = show(place.load)
+        if self.alone(place, value):
+            return
+        if kept and isinstance(self.stmt, Store):
+            text = code(self.stmt.node)
+        elif item is not None and item.sign and value.kind == "binary" and self.is_update(item, value):
+            text = f"{target} {item.sign}= {show(value.args[1])}"
+        else:
+            text = f"{target} = {show(value)}"
+        self.loop_statement(text, self.form(value), kept)
+
+    def alone(self, place: Place, value: Expr) -> bool:
+        """A statement over one axis that is all that a serial loop does: the compiler would run it over the elements
+        of all iterations at once (ascend_lower_parallel_to_vector.cc, "serial -> parallel"). True if it was put
+        otherwise."""
+        if not self.nest.is_all_of_a_loop or self.nest.rows is not None or not is_flat(place.load):
+            return False
+        if not place.on_chip:
+            return False
+        names = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+        if place.whole and value.kind == "binary" and value.args[0].kind == "load" and value.args[1].kind == "load":
+            left, right = (self.region(arg) if arg.span is Span.TILE else "" for arg in value.args)
+            if left and right:
+                self.line(f"T.tile.{names[value.name]}({place.name}, {left}, {right})")
+                return True
+        tile = self.tile_place(self.take(place.dtype, place.name), place.dtype)
+        self.loop_statement(f"{show(tile.load)} = {show(value)}", self.form(value))
+        self.copy(tile.region, place.region)
+        return True
+
+    def is_update(self, item: Put, value: Expr) -> bool:
+        """Whether the value still is the target and something."""
+        left = value.args[0]
+        return value.name == item.sign and item.target is not None and left.text == item.target.text
+
+    def move(self, value: Expr, place: Place, item: Put | None) -> None:
+        """An element as it is."""
+        if value.text == place.load.text:
+            return
+        if value.dtype != place.dtype and value.dtype:
+            self.convert(cast(place.dtype, "", value), place, _NOTHING)
+            return
+        if value.span in (Span.ROW, Span.COLUMN):
+            if not place.whole:
+                self.through_tile(value, place, _NOTHING)
+                return
+            if is_flat(value):
+                self.emit(place, value, is_source(value, item))
+                return
+            self.fill(number("0.0" if element_types.is_float(place.dtype) else "0"), place, None)
+            self.emit(place, binary("+", place.load, value))
+            return
+        if value.span is Span.POINT:
+            self.fill(number("0.0" if element_types.is_float(place.dtype) else "0"), place, None)
+            self.emit(place, binary("+", place.load, value))
+            return
+        if value.span is Span.OTHER:
+            self.gather(value, place)
+            return
+        if not place.on_chip:
+            self.emit(place, value, is_source(value, item))
+            return
+        self.note("TL149" if value.span is Span.TILE else "TL148")
+        self.copy(self.region(value), place.region)
+
+    def gather(self, value: Expr, place: Place) -> None:
+        """Elements in another order, one by one: as a ``T.Parallel`` they would be taken as they lie (facts 3)."""
+        if not place_of_tile(value):
+            raise Blocked("TL151", self.stmt.node, f"`{show(value)}` in global memory has no place in a copy")
+        if not self.usable(place):
+            self.through_tile(value, place, _NOTHING)
+            return
+        self.slow()
+        self.one_by_one(f"{show(place.load)} = {show(value)}")
+
+    def fill(self, value: Expr, place: Place, item: Put | None) -> None:
+        """A number for every element."""
+        literal = value.value
+        if literal is not None and element_types.is_float(place.dtype) and "." not in value.text:
+            value = number(value.text + ".0") if value.text.lstrip("-").isdigit() else value
+        if place.whole:
+            self.note("TL149")
+            self.line(f"T.tile.fill({place.name}, {show(value)})")
+        elif self.usable(place) and place.on_chip:
+            kept = item is not None and value.text == item.value.text
+            text = f"{show(place.load)} = {show(value)}"
+            self.loop_statement(text, "scalar", kept and isinstance(self.stmt, Store))
+        else:
+            self.through_tile(value, place, _NOTHING)
+
+    def convert(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
+        """Another element type: whole tiles are copied (facts 1, g1_c_copycast)."""
+        (arg,) = value.args
+        if arg.kind != "load" and arg.dtype in ("", place.dtype):
+            self.materialise(arg, place, rest)
+            return
+        self.note("TL144")
+        if not place.whole:
+            self.through_tile(value, place, rest)
+            return
+        source = arg
+        if not self.is_tile(arg):
+            tile = self.tile_place(self.take(arg.dtype or "float32", place.name), arg.dtype or "float32")
+            self.materialise(arg, tile, rest)
+            source = tile.load
+        path = element_types.conversions(source.dtype, place.dtype)
+        if path is None:
+            text = f"no instruction converts {source.dtype} to {place.dtype}"
+            raise Blocked("TL154", self.stmt.node, text)
+        region = self.region(source)
+        before = source.dtype
+        for step in path:
+            last = step is path[-1]
+            target = place.region if last else self.take(step, place.name)
+            if (
+                element_types.is_known(before)
+                and not element_types.is_integer(before)
+                and element_types.is_integer(step)
+            ):
+                count = " * ".join(factor_text(extent) for extent in self.nest.extents)
+                self.line(f'T.tile.cast({target}, {region}, "CAST_TRUNC", {count})')
+            else:
+                self.copy(region, target)
+            region, before = target, step
+
+    def function(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
+        """A function of elements."""
+        name = value.name
+        if name in functions.VECTOR:
+            self.vector_function(value, place, rest, item)
+        elif name in ("max", "min"):
+            self.limit(value, place, rest, item)
+        elif name in functions.TILE:
+            self.tile_function(value, place, rest, functions.TILE[name])
+        elif name in functions.ROUNDING:
+            self.rounding(value, place, rest)
+        elif name == "pow":
+            self.power(value, place, rest)
+        else:
+            raise Blocked("TL150", self.stmt.node, f"T.{name} has no vector instruction")
+
+    def vector_function(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
+        """exp and the like: alone on an element; ``t = expression; y = exp(t)``."""
+        if not self.usable(place) or not place.on_chip:
+            self.through_tile(value, place, rest)
+            return
+        (arg,) = value.args
+        if not self.is_element(arg):
+            if arg.kind not in ("load", "index", "number"):
+                self.note("TL140")
+            self.materialise(arg, place, rest)
+            value = with_args(value, place.load)
+        self.emit(place, value, is_source(value, item))
+
+    def limit(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
+        """``max`` and ``min``: of two tiles in the loop, else as an operator on whole tiles."""
+        left, right = value.args
+        if self.limits_in_loop(value) and self.usable(place) and place.on_chip:
+            scratch = place
+            found = self.legal(value, scratch, rest)
+            self.emit(place, found, is_source(found, item))
+            return
+        if not place.whole:
+            self.through_tile(value, place, rest)
+            return
+        self.note("TL143")
+        if right.is_number or right.span is Span.POINT:
+            source = self.tile_operand(left, place, rest)
+            self.line(f"T.tile.{value.name}({place.name}, {source}, {self.scalar(right, place.dtype)})")
+            return
+        source = self.tile_operand(left, place, rest | right.buffers)
+        other = self.tile_operand(right, place, rest | {source, place.name})
+        self.line(f"T.tile.{value.name}({place.name}, {source}, {other})")
+
+    def tile_function(self, value: Expr, place: Place, rest: frozenset[str], operator: str) -> None:
+        """An operator on whole tiles whose source and destination must not overlap."""
+        if not place.whole:
+            self.through_tile(value, place, rest)
+            return
+        self.note("TL152")
+        (arg,) = value.args
+        source = self.tile_operand(arg, None, rest) if not self.is_tile(arg) else self.region(arg)
+        if source == place.name:
+            source = self.take(place.dtype, place.name)
+            self.copy(place.name, source)
+        self.line(f"T.tile.{operator}({place.name}, {source})")
+
+    def rounding(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
+        """floor and the like: to an integer and back."""
+        if not place.whole:
+            self.through_tile(value, place, rest)
+            return
+        self.note("TL152")
+        source = self.tile_operand(value.args[0], place, rest)
+        whole = self.take("int32", place.name)
+        count = " * ".join(factor_text(extent) for extent in self.nest.extents)
+        self.line(f'T.tile.cast({whole}, {source}, "{functions.ROUNDING[value.name]}", {count})')
+        self.copy(whole, place.name)
+
+    def power(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
+        """``x ** y``: both operands are tiles."""
+        if not place.whole:
+            self.through_tile(value, place, rest)
+            return
+        base, exponent = value.args
+        if exponent.value == 2.0:
+            where = self.scratch(place, rest, value.dtype)
+            self.materialise(base, where, rest)
+            self.emit(place, binary("*", where.load, where.load))
+            return
+        self.note("TL152")
+        left = self.tile_operand(base, None, rest)
+        right = self.tile_operand(replace(exponent, dtype=exponent.dtype or value.dtype), None, rest | {left})
+        self.line(f"T.tile.pow({place.name}, {left}, {right})")

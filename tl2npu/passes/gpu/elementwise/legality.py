@@ -1,0 +1,235 @@
+"""Expressions as the right side of a statement in ``T.Parallel``; what cannot stand there is computed before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Store
+from tl2npu.passes.gpu.elementwise import element_types, functions, masks
+from tl2npu.passes.gpu.elementwise.body import Put
+from tl2npu.passes.gpu.elementwise.indices import index_vector
+from tl2npu.passes.gpu.elementwise.instructions import Instructions
+from tl2npu.passes.gpu.elementwise.nest import Nest
+from tl2npu.passes.gpu.elementwise.places import Place
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, number, show, with_args
+from tl2npu.passes.gpu.elementwise.work import is_source
+
+_SIGNS = frozenset("+-*/")
+_ROWS, _COLUMNS = frozenset("r"), frozenset("c")
+_NOTHING: frozenset[str] = frozenset()
+
+
+class Legality(Instructions):
+    """Sums, products and what stands in them."""
+
+    def materialise(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None = None) -> None:
+        """Compute a value into a place. ``rest``: buffers that must keep what they hold."""
+        if value.kind == "load":
+            self.move(value, place, item)
+        elif value.kind == "number":
+            self.fill(value, place, item)
+        elif value.kind == "index":
+            self.move(index_vector(self, value, place.dtype), place, None)
+        elif value.kind == "cast":
+            self.convert(value, place, rest)
+        elif value.kind == "select":
+            masks.select(self, value, place, rest)
+        elif value.kind == "call":
+            self.function(value, place, rest, item)
+        elif value.kind in ("binary", "negative"):
+            self.arithmetic(value, place, rest, item)
+        else:
+            self.refuse(value)
+
+    def arithmetic(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
+        """Sums and products: one statement, after what it needs."""
+        scratch = place if self.usable(place) else None
+        if value.kind == "binary" and (
+            value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype))
+        ):
+            self.integers(value, place, rest, item)
+            return
+        found = self.spread_out(self.legal(value, scratch, rest), place, rest)
+        rows = self.form(found) == "rows"
+        if rows:
+            found = self.two_dimensional(found)
+        if not self.usable(place) or (rows and not self.takes_rows(place)):
+            self.through_tile(found, place, rest)
+            return
+        self.emit(place, found, is_source(found, item), item)
+
+    def integers(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
+        """Integer division and the like: a loop over the elements (facts 3: g3_i32div)."""
+        for part in value.walk():
+            if part.kind in ("call", "select", "unknown") or part.span is Span.OTHER:
+                raise Blocked("TL151", self.stmt.node, f"`{show(part)}` in integer arithmetic has no vector form")
+            if part.kind == "binary" and part.name in ("&", "|", "^", "<<", ">>", "?"):
+                raise Blocked("TL151", self.stmt.node, f"`{show(part)}`: the compiler has no form of it")
+        if not self.usable(place) or not place.on_chip:
+            self.through_tile(value, place, rest)
+            return
+        self.slow()
+        kept = is_source(value, item) and isinstance(self.stmt, Store)
+        text = code(self.stmt.node) if kept else f"{show(place.load)} = {show(value)}"
+        self.loop_statement(text, "scalar", kept)
+
+    def two_dimensional(self, value: Expr) -> Expr:
+        """Beside a vector only tiles with two axes are read row by row; others are copied into one."""
+        for load in value.loads:
+            if load.span is Span.TILE and load.load is not None and len(load.load.dims or ()) > 2:
+                tile = self.tile_place(self.take(load.dtype, load.name), load.dtype)
+                self.copy(self.region(load), tile.region)
+                value = _with_leaf(value, load, tile.load)
+        return value
+
+    def legal(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        """The value as the right side of a statement in the loop; what cannot stand there is computed before."""
+        if value.kind == "load":
+            return self.legal_load(value, place, rest)
+        if value.kind == "number":
+            return self.legal_number(value)
+        if value.kind == "index":
+            return index_vector(self, value, place.dtype if place is not None else "float32")
+        if "c" not in value.axes and value.kind in ("binary", "negative", "call", "cast", "select"):
+            return self.row_value(value) if value.axes else self.point_value(value, place, rest)
+        if self.is_worth_a_vector(value):
+            return self.column_value(value)
+        if value.kind == "negative":
+            return with_args(value, self.legal(value.args[0], place, rest))
+        if value.kind == "binary":
+            return self.legal_binary(value, place, rest)
+        if value.kind == "call" and value.name in functions.VECTOR and self.is_element(value.args[0]):
+            return value
+        if value.kind == "call" and value.name in ("max", "min") and self.limits_in_loop(value):
+            return self.legal_pair(value, place, rest)
+        if value.kind == "unknown":
+            self.refuse(value)
+        if value.kind == "call":
+            self.note("TL140")
+        return self.hoist(value, place, rest)
+
+    def legal_load(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        if value.span is Span.PART:
+            self.note("TL148")
+            return self.hoist(value, place, rest)
+        if value.span is Span.OTHER:
+            return self.hoist(value, place, rest)
+        return value
+
+    def legal_number(self, value: Expr) -> Expr:
+        """A number that the kernel computes needs a name (facts 3: g3b_gmscalar, gy_var)."""
+        whole = value.name == "int"
+        if not value.dynamic or value.value is not None or (value.text.isidentifier() and not whole):
+            return value
+        key = ("number", value.text)
+        if key not in self._bound:
+            name = self.temporaries.fresh(_name_for(value.text))
+            self.line(f"{name} = T.float32({show(value)})" if whole else f"{name} = {show(value)}")
+            self._bound[key] = number(name, dynamic=True)
+        return self._bound[key]
+
+    def legal_binary(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        if value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype)):
+            return self.hoist(value, None, rest)
+        left, right = value.args
+        if "c" not in left.axes:  # a number or a row vector on the left is misread (facts 3: g3_rowdiv, g3_sleft)
+            self.note("TL141")
+            left = self.hoist(replace(left, dtype=left.dtype or value.dtype), place, rest | right.buffers)
+            return with_args(value, left, self.legal(right, place, rest | left.buffers))
+        return self.legal_pair(value, place, rest)
+
+    def legal_pair(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        left, right = value.args
+        left = self.legal(left, place, rest | right.buffers)
+        return with_args(value, left, self.legal(right, place, rest | left.buffers))
+
+    def row_value(self, value: Expr) -> Expr:
+        """A value for each row that is more than an element: into a vector, in a loop over the rows."""
+        rows = self.nest.rows
+        assert rows is not None
+        self.note("TL141")
+        dtype = value.dtype or "float32"
+        stem = next((load.name for load in value.loads), "rows")
+        name = self.temporaries.tile((rows.text,), dtype, stem)
+        self.along(rows_only(self.nest), value, name, dtype)
+        return Expr("load", name, (), dtype, text=f"{name}[{rows.name}]", span=Span.ROW, axes=_ROWS)
+
+    def is_worth_a_vector(self, value: Expr) -> bool:
+        """A value for each column that no instruction of the loop computes from elements."""
+        if value.kind not in ("call", "cast", "select") or self.nest.rows is None or value.axes != _COLUMNS:
+            return False
+        return not (value.kind == "call" and value.name in functions.VECTOR and self.is_element(value.args[0]))
+
+    def column_value(self, value: Expr) -> Expr:
+        """A value for each column that no instruction of the loop computes: into a vector, once for all rows."""
+        columns = self.nest.columns
+        self.note("TL144" if value.kind == "cast" else "TL140")
+        dtype = value.dtype or "float32"
+        stem = next((load.name for load in value.loads), "columns")
+        name = self.temporaries.tile((columns.text,), dtype, stem)
+        self.along(replace(self.nest, rows=None), value, name, dtype)
+        return Expr("load", name, (), dtype, text=f"{name}[{columns.name}]", span=Span.COLUMN, axes=_COLUMNS)
+
+    def along(self, nest: Nest, value: Expr, name: str, dtype: str) -> None:
+        """Compute a value that changes along one axis only, in a loop over that axis."""
+        inner = type(self)(nest, self.reading, self.temporaries, self.algebra)
+        inner.slowly = self.slowly
+        inner.stmt, inner.steps, inner.codes, inner.stem = self.stmt, self.steps, self.codes, self.stem
+        place = inner.tile_place(name, dtype)
+        inner.materialise(as_columns(value), place, _NOTHING)
+
+    def point_value(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        """A value that is the same for all elements but is computed from elements of tiles."""
+        leaf = next((part for part in value.walk() if part.kind == "load"), None)
+        leaf = leaf or next((part for part in value.walk() if part.kind == "number"), None)
+        if leaf is None or any(load.span is not Span.POINT for load in value.loads):
+            self.refuse(value)
+        assert leaf is not None
+        others = frozenset(load.name for load in value.loads if load is not leaf)
+        start = replace(leaf, dtype=leaf.dtype or value.dtype or (place.dtype if place is not None else "float32"))
+        found = _with_leaf(value, leaf, self.hoist(start, place, rest | others))
+        return self.legal(found, place, rest)
+
+    def spread_out(self, value: Expr, place: Place, rest: frozenset[str]) -> Expr:
+        """Without a tile in it an expression may hold one vector only: the first one is spread before."""
+        if self.nest.rows is None:
+            return value
+        loads = list(value.loads)
+        if len(loads) < 2 or any(load.span is Span.TILE for load in loads):
+            return value
+        first = next((load for load in loads if load.span in (Span.ROW, Span.COLUMN)), None)
+        if first is None:
+            return value
+        others = frozenset(load.name for load in loads if load is not first)
+        tile = self.hoist(first, place if place.whole else None, rest | others)
+        return _with_leaf(value, first, tile)
+
+
+def rows_only(nest: Nest) -> Nest:
+    """The loop over the rows of a nest, as a nest over one axis."""
+    assert nest.rows is not None
+    return replace(nest, rows=None, columns=nest.rows)
+
+
+def as_columns(value: Expr) -> Expr:
+    """A value of a row as one of a loop over the rows only."""
+    alone = {Span.ROW: Span.TILE, Span.COLUMN: Span.TILE}
+    span = alone.get(value.span, value.span) if value.span is not None else None
+    axes = _COLUMNS if value.axes else value.axes
+    return replace(value, span=span, axes=axes, args=tuple(as_columns(arg) for arg in value.args))
+
+
+def _with_leaf(value: Expr, leaf: Expr, new: Expr) -> Expr:
+    if value is leaf:
+        return new
+    return with_args(value, *(_with_leaf(arg, leaf, new) for arg in value.args)) if value.args else value
+
+
+def _name_for(text: str) -> str:
+    names = [part for part in cst.parse_expression(text).children if isinstance(part, cst.Name)]
+    stem = names[0].value if names else "factor"
+    return f"{stem.lower()}_value"

@@ -1,0 +1,74 @@
+"""Values in one element type, in the form that vector instructions have."""
+
+from __future__ import annotations
+
+from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.elementwise.reading import rebuilt
+from tl2npu.passes.gpu.elementwise.tree import Expr, cast, with_args
+from tl2npu.passes.gpu.elementwise.work import Work
+
+_SIGNS = frozenset("+-*/")
+
+
+class OneType(Work):
+    """Puts conversions where operands have another type."""
+
+    def prepared(self, value: Expr, target: str) -> Expr:
+        """The value with every operand of one type, in the form that instructions have."""
+        if value.kind == "cast" and value.dtype != target and target != "float32":
+            floats = element_types.is_float(value.dtype) and element_types.is_float(target)
+            value = value.args[0] if floats else value  # rounded once, to the type that is stored
+        dtype = element_types.computed(value.dtype, target)
+        self.algebra.seen.clear()
+        found = self.algebra.simplify(self.unified(value, dtype))
+        for name in sorted(self.algebra.seen):
+            self.note(name)
+        if target != dtype and found.kind not in ("load", "number") and element_types.plain(target) != dtype:
+            found = cast(target, self.temporaries.dtype_text(target), found)
+        return found
+
+    def unified(self, expr: Expr, dtype: str) -> Expr:
+        """The expression computed in one element type."""
+        if expr.kind == "load":
+            if expr.dtype in ("", dtype):
+                return expr
+            return cast(dtype, self.temporaries.dtype_text(dtype), expr)
+        if expr.kind == "cast":
+            return self.unified_cast(expr, dtype)
+        if expr.kind == "select":
+            condition, yes, no = expr.args
+            return rebuilt(expr, self.condition(condition), self.unified(yes, dtype), self.unified(no, dtype))
+        if expr.kind in ("compare", "logic"):
+            return self.condition(expr)
+        if not expr.args:
+            return expr
+        if expr.kind == "binary" and expr.name not in _SIGNS:  # integer arithmetic stays so
+            own = expr.dtype or "int32"
+            found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
+            return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
+        return rebuilt(expr, *(self.unified(arg, dtype) for arg in expr.args))
+
+    def unified_cast(self, expr: Expr, dtype: str) -> Expr:
+        """A conversion that the source writes; a widening one is the type of the computation itself."""
+        (arg,) = expr.args
+        inner = element_types.promoted(arg.dtype, "")
+        if inner == expr.dtype:
+            return self.unified(arg, dtype)
+        wider = element_types.promoted(inner, expr.dtype) == expr.dtype and element_types.is_float(expr.dtype)
+        if wider and expr.dtype == dtype:
+            return self.unified(arg, dtype)
+        own = element_types.computed(inner, inner)
+        found = with_args(expr, self.unified(arg, own))
+        if expr.dtype != dtype:
+            found = cast(dtype, self.temporaries.dtype_text(dtype), found)
+        return found
+
+    def condition(self, expr: Expr) -> Expr:
+        """The operands of a comparison in one type."""
+        if expr.kind == "compare":
+            dtype = element_types.promoted(expr.args[0].dtype, expr.args[1].dtype)
+            dtype = element_types.computed(dtype, dtype) if dtype else ""
+            return with_args(expr, *(self.unified(arg, dtype) if dtype else arg for arg in expr.args))
+        if expr.kind == "logic":
+            return with_args(expr, *(self.condition(arg) for arg in expr.args))
+        return expr

@@ -1,0 +1,214 @@
+"""What the steps of the lowering share: the nest, the statements so far, temporary tiles."""
+
+from __future__ import annotations
+
+import textwrap
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Memory, Stmt
+from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.elementwise.algebra import Algebra
+from tl2npu.passes.gpu.elementwise.body import Put
+from tl2npu.passes.gpu.elementwise.nest import Nest
+from tl2npu.passes.gpu.elementwise.places import Place, Temporaries, place_of
+from tl2npu.passes.gpu.elementwise.reading import Reading
+from tl2npu.passes.gpu.elementwise.steps import Form, InLoop, Line, Step
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, show
+
+_NOTHING: frozenset[str] = frozenset()
+_COLUMNS = frozenset("c")
+
+
+class Work:
+    """The work on one nest."""
+
+    def __init__(self, nest: Nest, reading: Reading, temporaries: Temporaries, algebra: Algebra) -> None:
+        self.nest = nest
+        self.reading = reading
+        self.temporaries = temporaries
+        self.algebra = algebra
+        self.steps: list[Step] = []
+        self.codes: dict[str, cst.CSTNode] = {}
+        self.slowly: list[tuple[cst.CSTNode, str]] = []
+        self.stmt: Stmt = nest.loops[0]
+        self.stem = "value"
+        self._bound: dict[tuple[str, str], Expr] = {}
+
+    def materialise(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None = None) -> None:
+        """Compute a value into a place. ``rest``: buffers that must keep what they hold."""
+        raise NotImplementedError
+
+    def legal(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        """The value as the right side of a statement in the loop; what cannot stand there is computed before."""
+        raise NotImplementedError
+
+    def forget_names(self) -> None:
+        """Names of numbers that were bound where not everything that follows sees them."""
+        self._bound = {}
+
+    def slow(self) -> None:
+        """Remember that elements are computed one by one, and how many."""
+        self.note("TL146")
+        if self.nest.rows is not None:
+            self.slowly.append((self.stmt.node, " * ".join(factor_text(extent) for extent in self.nest.extents)))
+
+    def note(self, rule: str) -> None:
+        """Remember why the nest changes."""
+        self.codes.setdefault(rule, self.stmt.node)
+
+    def refuse(self, value: Expr) -> None:
+        """Raises :class:`Blocked`."""
+        shown = show(value)
+        if value.kind == "unknown" and value.name:
+            raise Blocked("TL150", self.stmt.node, f"`{shown}` has no vector instruction")
+        raise Blocked("TL153", self.stmt.node, f"`{shown}` has no vector form")
+
+    def plain_condition(self, condition: Expr) -> None:
+        """A condition that a scalar loop can compute; raises :class:`Blocked`."""
+        for part in condition.walk():
+            if part.kind in ("call", "select") or (part.kind == "unknown" and part.name):
+                raise Blocked("TL151", self.stmt.node, f"`{show(part)}` in a condition on single elements")
+
+    def loop_statement(self, text: str, form: Form, kept: bool = False) -> None:
+        """A statement in the loops of the nest."""
+        self.steps.append(InLoop(self.nest.names, self.nest.extents, text, form, self.stmt, kept))
+
+    def line(self, text: str) -> None:
+        """A statement by itself."""
+        self.steps.append(Line(text, self.stmt))
+
+    def one_by_one(self, text: str) -> None:
+        """A statement in serial loops over the elements."""
+        for name, extent in reversed(list(zip(self.nest.names, self.nest.extents, strict=True))):
+            text = f"for {name} in T.serial({extent}):\n" + textwrap.indent(text, "    ")
+        self.line(text)
+
+    def form(self, value: Expr) -> Form:
+        """What the vectoriser makes of a legal value."""
+        if self.nest.rows is None:
+            return "flat"
+        spans = {load.span for load in value.loads}
+        if Span.TILE not in spans:
+            return "spread"
+        return "rows" if spans & {Span.ROW, Span.COLUMN} else "flat"
+
+    def region(self, value: Expr) -> str:
+        """A load as a region for ``T.copy``."""
+        return value.name if value.load is None else place_of(value, self.nest).region
+
+    def copy(self, source: str, target: str) -> None:
+        """``T.copy(source, target)``."""
+        self.line(f"T.copy({source}, {target})")
+
+    def is_tile(self, value: Expr) -> bool:
+        """A load of all elements of a buffer, as operators on whole tiles need it."""
+        return value.kind == "load" and place_of_whole(value, self.nest)
+
+    def is_element(self, value: Expr) -> bool:
+        """A load that a function may stand on."""
+        if value.kind != "load":
+            return False
+        return value.span is Span.TILE or (value.span in (Span.COLUMN, Span.ROW) and is_flat(value))
+
+    def limits_in_loop(self, value: Expr) -> bool:
+        """``max(a, 0)`` of an element, or two values that change along rows and columns."""
+        left, right = value.args
+        if right.is_number:
+            return value.name == "max" and right.value == 0.0 and left.kind == "load" and left.span is Span.TILE
+        full = frozenset("rc") if self.nest.rows is not None else _COLUMNS
+        return left.axes == full and right.axes == full and not {left.kind, right.kind} & {"select", "cast", "index"}
+
+    def scalar(self, value: Expr, dtype: str) -> str:
+        """A number as an argument of a tile operator."""
+        if value.value is not None and element_types.is_float(dtype) and value.text.lstrip("-").isdigit():
+            return f"{value.text}.0"
+        return show(value)
+
+    def take(self, dtype: str, wish: str) -> str:
+        """A temporary tile of the loop's size."""
+        return self.temporaries.tile(self.nest.extents, dtype, wish)
+
+    def tile_place(self, name: str, dtype: str) -> Place:
+        """A new tile of the loop's size as a place."""
+        text = f"{name}[{', '.join(self.nest.names)}]"
+        axes = frozenset("rc") if self.nest.rows is not None else _COLUMNS
+        load = Expr("load", name, (), dtype, text=text, span=Span.TILE, axes=axes)
+        return Place(name, dtype, load, True, name)
+
+    def scratch(self, place: Place | None, rest: frozenset[str], dtype: str) -> Place:
+        """The place itself if it may be overwritten already, else a temporary tile."""
+        if place is not None and place.whole and place.name not in rest and dtype in ("", place.dtype):
+            return place
+        wish = place.name if place is not None else self.wish()
+        found = dtype or (place.dtype if place is not None else "float32")
+        return self.tile_place(self.take(found, wish), found)
+
+    def wish(self) -> str:
+        """What temporaries of the statement are named after."""
+        return self.stem
+
+    def hoist(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        """Compute a part before, and take its place's element instead."""
+        where = self.scratch(place, rest, value.dtype)
+        self.materialise(value, where, rest)
+        return where.load
+
+    def tile_operand(self, value: Expr, place: Place | None, rest: frozenset[str]) -> str:
+        """The name of a whole tile that holds a value."""
+        if self.is_tile(value):
+            return self.region(value)
+        where = self.scratch(place, rest, value.dtype)
+        self.materialise(value, where, rest)
+        return where.name
+
+    def all_axes(self) -> frozenset[str]:
+        """The axes of the nest."""
+        return frozenset("rc") if self.nest.rows is not None else _COLUMNS
+
+    def usable(self, place: Place) -> bool:
+        """Whether statements in the loop may store to the place: not to a part of the columns."""
+        return place.load.span is Span.TILE
+
+    def takes_rows(self, place: Place) -> bool:
+        """Whether a loop over the rows may store there: to ``y[i, j]``, with nothing added to the row."""
+        if place.load.load is None or self.nest.rows is None:
+            return True
+        dims = place.load.load.dims or ()
+        return len(dims) == 2 and str(dims[0].lo) == self.nest.rows.var
+
+    def through_tile(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
+        """Into a tile of the loop's own size first."""
+        tile = self.tile_place(self.take(place.dtype, place.name), place.dtype)
+        self.materialise(value, tile, rest)
+        self.copy(tile.region, place.region)
+        self.note("TL148")
+
+
+def is_source(value: Expr, item: Put | None) -> bool:
+    """Whether a value is what the source says, in the source's words."""
+    if item is None or value is not item.value:
+        return False
+    return (value.args[1] if item.sign else value).node is not None
+
+
+def is_flat(value: Expr) -> bool:
+    """An element of a buffer with one axis."""
+    return value.load is None or len(value.load.dims or ()) == 1
+
+
+def place_of_tile(target: Expr) -> bool:
+    """Whether a scalar loop may store there: scalar stores elsewhere run on the wrong core (facts 3: g3b_gmst)."""
+    return target.load is not None and target.load.buffer.memory is not Memory.GM
+
+
+def place_of_whole(value: Expr, nest: Nest) -> bool:
+    """Whether a load goes over every element of its buffer; a temporary tile always does."""
+    if value.load is None:
+        return value.span is Span.TILE
+    return place_of(value, nest).whole
+
+
+def factor_text(text: str) -> str:
+    return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"
