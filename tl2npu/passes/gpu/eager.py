@@ -15,7 +15,8 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import compilation, is_prim_func
 from tl2npu.passes.gpu.eager_calls import Callers
-from tl2npu.passes.gpu.eager_kernel import Plan, rebuilt_parts
+from tl2npu.passes.gpu.eager_kernel import Plan
+from tl2npu.passes.gpu.eager_text import rebuilt_parts
 from tl2npu.passes.gpu.eager_wrapper import wrapper_of
 from tl2npu.source.edits import EditError, Edits
 from tl2npu.source.index import Index

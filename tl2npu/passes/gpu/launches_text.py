@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
-from tl2npu.passes.gpu.eager_kernel import Line, without_blank_above
+from tl2npu.passes.gpu.eager_kernel import Line
+from tl2npu.passes.gpu.eager_text import without_blank_above
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import names_in, walk
