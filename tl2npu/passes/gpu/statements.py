@@ -22,7 +22,12 @@ def spelled(job: Job, text: str, at: cst.CSTNode) -> str:
 def parse(job: Job, text: str, at: cst.CSTNode) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
     """The statements of a text that uses ``T.``, for the place of the node ``at`` of the tree as it stands now."""
     module = cst.parse_module(spelled(job, text, at), job.module.config_for_parsing)
-    return list(module.body)
+    first, *rest = module.body or (None,)
+    if first is None:
+        return []
+    # The comments that a text begins with belong to the module for the parser, not to the statement below them.
+    above = [line for line in module.header if line.comment is not None]
+    return [first.with_changes(leading_lines=[*above, *first.leading_lines]) if above else first, *rest]
 
 
 def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
