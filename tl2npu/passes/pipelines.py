@@ -201,6 +201,7 @@ def gpu_form(job: Job, threads: int) -> None:
     pipelined.limit(job)
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)
+    gpu_allocations.drop_unused(job, before)
     gpu_allocations.finish(job)
     jit.retarget(job)
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)

@@ -6,6 +6,8 @@ L1 (measured: g3b_ubpar). What stands under a condition on the factory's argumen
 
 from __future__ import annotations
 
+from collections import Counter
+
 import libcst as cst
 
 from tl2npu.kernel.memory import Use, certain_uses, inferred
@@ -13,6 +15,7 @@ from tl2npu.kernel.model import Memory
 from tl2npu.passes import imports
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
 
 
 def finish(job: Job) -> None:
@@ -32,3 +35,18 @@ def finish(job: Job) -> None:
         job.change("TL130", buffer.node, f"`{buffer.name}` is used element by element only: alloc_ub")
     job.apply(edits)
     imports.complete(job, bare, set())
+
+
+def drop_unused(job: Job, before: Counter[str]) -> None:
+    """Tiles that the passes left without a use go with them; what the author allocated for nothing stays.
+
+    ``before``: how often the file mentioned each name.
+    """
+    mentioned = Counter(name.value for name in names_in(job.located.node))
+    edits = Edits(job.file.index)
+    for buffer in job.kernel.buffers.values():
+        unused = mentioned[buffer.name] == 1 and before[buffer.name] != 1
+        if buffer.memory is not Memory.GM and buffer.statement is not None and unused:
+            edits.remove(buffer.statement)
+            job.change("TL130", buffer.statement, f"`{buffer.name}` is not needed any more")
+    job.apply(edits)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.passes.imports import spelling
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in, walk
@@ -36,12 +37,18 @@ def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
 
 
 class Names:
-    """Names that are free in a kernel; each one that is handed out is taken from then on."""
+    """Names that are free in a kernel; each one that is handed out is taken from then on.
+
+    Taken are the names of the factory, and of the module around it; what other functions call their own things is not.
+    """
 
     def __init__(self, job: Job) -> None:
         around = job.located.factory.node if job.located.factory else job.located.node
         self._taken = {name.value for name in names_in(around)}
-        self._taken |= {name.value for name in walk(job.module) if isinstance(name, cst.Name)}
+        for statement in job.module.body:
+            self._taken |= assigned_names(statement)
+            if isinstance(statement, cst.SimpleStatementLine):
+                self._taken |= {name.value for name in walk(statement) if isinstance(name, cst.Name)}
 
     def fresh(self, *wishes: str) -> str:
         """The first wish that is free, else the last one with a number."""
