@@ -54,14 +54,14 @@ def without_unused(original: cst.Module, module: cst.Module) -> tuple[cst.Module
 
 
 def _is_tilelang(names: Names, node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias) -> bool:
-    module = node.module if isinstance(node, cst.ImportFrom) else alias.name
+    module: cst.BaseExpression | None = node.module if isinstance(node, cst.ImportFrom) else alias.name
     while isinstance(module, cst.Attribute):
         module = module.value
     return isinstance(module, cst.Name) and module.value in ("tilelang", "tvm")
 
 
 def _bound(alias: cst.ImportAlias) -> str:
-    name: cst.BaseExpression | cst.AssignTarget = alias.asname.name if alias.asname is not None else alias.name  # type: ignore[assignment]
+    name: cst.BaseExpression = alias.asname.name if alias.asname is not None else alias.name
     while isinstance(name, cst.Attribute):
         name = name.value
     return name.value if isinstance(name, cst.Name) else ""

@@ -72,7 +72,7 @@ def negated(test: cst.BaseExpression) -> cst.BaseExpression:
         target = test.comparisons[0]
         opposite = _OPPOSITE.get(type(target.operator))
         if opposite is not None:
-            operator = opposite(
+            operator = opposite().with_changes(
                 whitespace_before=target.operator.whitespace_before,  # type: ignore[attr-defined]
                 whitespace_after=target.operator.whitespace_after,  # type: ignore[attr-defined]
             )

@@ -50,7 +50,7 @@ def substituted(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> 
         return _operation(node, left, right)
     if isinstance(node, (cst.Lambda, cst.BaseComp)) and _binds(node) & set(values):
         raise Unclear(node, "a lambda or comprehension has a variable of the same name")
-    changes = {}
+    changes: dict[str, cst.CSTNode | list[cst.CSTNode]] = {}
     for field in child_fields(type(node)):
         value = getattr(node, field)
         if isinstance(value, cst.CSTNode):

@@ -138,9 +138,7 @@ def homes(found: dict[Buffer, Uses], routed: frozenset[str]) -> dict[Buffer, Hom
     return result
 
 
-def _needs_ub(
-    buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes], found: dict[Buffer, Uses]
-) -> bool:
+def _needs_ub(buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes], found: dict[Buffer, Uses]) -> bool:
     if not own.l1 and not own.l0c:
         return True
     if own.l0c:
