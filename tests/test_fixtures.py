@@ -342,10 +342,14 @@ class _OnAnyDevice(ast.NodeTransformer):
 
 
 def gpu_host(case: Case, text: str, gone: set[str]) -> dict[str, str]:
-    """The host code, compared as for one device; an eager kernel is called with its tensors either way."""
+    """The host code, compared as for one device; an eager kernel is called with its tensors either way.
+
+    A factory whose launches were split is a host function afterwards: it runs the parts (TL106).
+    """
     eager = frozenset(kernels(case.before).keys() - prim_funcs(case.before).keys())
+    split = {case.factory} if any("TL106" in kernel.codes for kernel in case.kernels) else set()
     tree = ast.parse(text)
-    tree.body = [n for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name in eager | gone)]
+    tree.body = [n for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name in eager | gone | split)]
     return host_functions(ast.unparse(_OnAnyDevice(eager).visit(tree)))
 
 
