@@ -72,7 +72,7 @@ class LoopOperands(LoopWriter):
                 continue
             operand = self.evaluator.operand(current, env) if isinstance(current, cst.Subscript) else None
             if operand is None or operand.buffer.memory is not Memory.GM:
-                stack += children(current)
+                stack += reversed(list(children(current)))  # tiles are made in the order of reading
                 continue
             found = self._region(operand, env)
             if found is None:

@@ -89,11 +89,11 @@ class Lowering(Legality):
         """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""
         if not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
             raise Blocked("TL151", self.stmt.node, f"a store to `{show(target)}` has no vector form")
-        tile = self.tile_place(self.take(target.dtype, self.wish()), target.dtype)
         value = self.prepared(item.value, target.dtype)
         if value.kind == "load" and value.dtype == target.dtype:
             source = value
         else:
+            tile = self.tile_place(self.take(target.dtype, self.wish()), target.dtype)
             self.materialise(self.shared_casts(value), tile, _NOTHING)
             source = tile.load
         self.slow()
