@@ -30,20 +30,18 @@ class Code:
 _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL101", "gpu-kernel", "info", "safe",
      "launch with `is_npu=True` and give every buffer the memory that its uses need"),
-    # TL102 to TL109: eager kernels, several launches
     ("TL102", "eager-kernel", "info", "safe",
      "write a factory with a `T.prim_func`; extents become arguments of the factory, outputs `out_idx`"),
     ("TL103", "irregular-eager-kernel", "error", "display-only",
      "declare every tensor at the top of the function, launch once after that, and return what `T.empty` gave"),
     ("TL104", "unclear-eager-call", "error", "display-only",
-     "give every extent as the axis of a tensor that is passed, and use the kernel by `f(...)` or `f.compile(...)` only"),
+     "give every extent as an axis of a tensor that is passed, and use the kernel by `f(...)` or `f.compile(...)`"),
     ("TL105", "eager-call-site", "info", "safe",
      "call the factory with the extents, and what it gives with the tensors"),
     ("TL106", "several-launches", "info", "safe",
      "write a prim_func in a factory of its own for each launch, and call them in order"),
     ("TL107", "inseparable-launches", "error", "display-only",
      "write a prim_func for each launch, and call them one after the other from host code"),
-    # TL110 to TL129: names, types, macros, loops, jit, host
     ("TL110", "dtype-object", "info", "safe",
      "write the dtype as a string: `\"float16\"`"),
     ("TL111", "subscripted-tensor-type", "info", "safe",
@@ -84,9 +82,6 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL137", "staged-product", "info", "safe", "store the product to global memory directly"),
     ("TL138", "gpu-launch", "info", "safe", "launch one grid axis with `is_npu=True`"),
     ("TL139", "gpu-pipeline", "info", "safe", "use `T.serial` where the vector cores work in the loop"),
-    ("TL159", "table-on-chip", "info", "safe",
-     "read a table of conditions or indices from global memory, where both cores see it"),
-    # TL140 to TL159: element-wise code
     ("TL140", "function-of-an-expression", "info", "safe",
      "compute the expression first, then the function of the element: `y = a - b`, `y = T.exp(y)`"),
     ("TL141", "vector-on-the-left", "info", "safe",
@@ -117,6 +112,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write it as stores of elements, each computed from elements of the same row and column"),
     ("TL154", "conversion-without-instruction", "error", "display-only",
      "convert through float32 or float16"),
+    ("TL159", "table-on-chip", "info", "safe",
+     "read a table of conditions or indices from global memory, where both cores see it"),
     ("TL160", "gpu-fill", "info", "safe", "fill a vector tile with `T.tile.fill(tile, value)`"),
     ("TL161", "unfillable-buffer", "error", "display-only",
      "fill a whole vector tile, or a stretch of its rows, and copy it to where it is needed"),
@@ -143,7 +140,6 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL175", "thread-private-accumulation", "error", "display-only",
      "keep running values in a tile and reduce it with `T.reduce_sum`, `reduce_max` or `reduce_min`"),
     ("TL176", "parallel-reducer", "info", "safe", "accumulate in a tile and reduce it once, after the loop"),
-    # TL180 to TL199: no equivalent, sizes
     ("TL180", "tensor-memory", "error", "display-only",
      "write the product as `T.gemm` on shared tiles with a fragment as its result"),
     ("TL181", "tensor-core-instruction", "error", "display-only",

@@ -49,6 +49,11 @@ def is_integer(dtype: str) -> bool:
     return dtype.startswith(("int", "uint")) or dtype == "bool"
 
 
+def is_half(dtype: str) -> bool:
+    """True for the 16-bit type that the vector core computes with."""
+    return dtype in ("float16", "half")
+
+
 def promoted(left: str, right: str) -> str:
     """The type of arithmetic between two types (TVM's BinaryOpMatchTypes); empty: a number that adapts."""
     if not left or not right or left == right:
@@ -70,11 +75,13 @@ def _bits(dtype: str) -> int:
 def computed(value: str, target: str) -> str:
     """The type in which a value of type ``value`` that is stored as ``target`` is computed.
 
-    As the GPU does, or wider: an operand is widened rather than the result, and bfloat16, for which the vector core
-    has no arithmetic, becomes float32.
+    As the GPU does: halves are multiplied as halves and the result is widened. Integers are computed in the wider
+    type, and bfloat16, for which the vector core has no arithmetic, becomes float32.
     """
     if not value:
         return "float32" if target.startswith("bfloat16") else target
+    if is_half(value) and is_float(target):
+        return value
     found = promoted(value, target) if is_integer(value) == is_integer(target) or is_integer(value) else value
     return "float32" if found.startswith("bfloat16") else found
 

@@ -46,6 +46,9 @@ class OneType(Work):
             own = expr.dtype or "int32"
             found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
             return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
+        if element_types.is_half(expr.dtype) and not element_types.is_half(dtype) and dtype:
+            found = rebuilt(expr, *(self.unified(arg, expr.dtype) for arg in expr.args))
+            return cast(dtype, self.temporaries.dtype_text(dtype), found)  # rounded to a half, as it is on the GPU
         return rebuilt(expr, *(self.unified(arg, dtype) for arg in expr.args))
 
     def unified_cast(self, expr: Expr, dtype: str) -> Expr:
