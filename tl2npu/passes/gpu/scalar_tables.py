@@ -45,7 +45,10 @@ def _replace(job: Job, buffer: Buffer) -> None:
     edits = Edits(job.file.index)
     for operand in reads:
         assert operand.dims is not None
-        edits.replace(operand.node, cst.parse_expression(source.element([code(dim.node) for dim in operand.dims])))
+        element = cst.parse_expression(source.element([code(dim.node) for dim in operand.dims]))
+        if isinstance(job.file.index.parent(operand.node), cst.If):
+            element = element.with_changes(lpar=(), rpar=())
+        edits.replace(operand.node, element)
         job.change("TL159", operand.node, f"`{buffer.name}` is read from `{source.tensor.name}`")
     statement = buffer.statement
     job.apply(edits)

@@ -8,6 +8,10 @@ element where that is right, and is refused where it is not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.model import Kernel, Op
 from tl2npu.passes.gpu.elementwise import scales, truths
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import items
@@ -39,11 +43,12 @@ def rewrite(job: Job) -> None:
     kernel = job.kernel
     found = list(nests(kernel))
     types, constants = scales.named_types(job), scales.constants(job)
-    folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest, types))])
+    settled = _product_types(kernel, types)
+    folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest, types, settled))])
     temporaries, writer = Temporaries(job), Writer(job)
     first: Nest | None = None
     for nest in found:
-        reading = Reading(job, nest, types)
+        reading = Reading(job, nest, types, settled)
         lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
         lowering.lower(items(nest, reading))
         for node, count in lowering.slowly:
@@ -56,3 +61,15 @@ def rewrite(job: Job) -> None:
         writer.allocate(temporaries, kernel, first)
         scales.fold(job, writer.edits, folded)
         job.apply(writer.edits)
+
+
+def _product_types(kernel: Kernel, types: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Names of types that are float32 in this file and in any other use: L0C holds 32-bit sums only."""
+    products = {
+        operand.buffer.dtype
+        for stmt in kernel.walk()
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
+        for name, operand in stmt.operands
+        if name == "C"
+    }
+    return frozenset(name for name in products if types.get(name) == frozenset({"float32"}))

@@ -31,14 +31,21 @@ _NONE: frozenset[str] = frozenset()
 class Reading:
     """Expressions of one nest; ``local`` holds what names that are bound inside of it stand for.
 
-    ``types``: the element types that the file gives to names.
+    ``types``: the element types that the file gives to names; ``settled`` those that can only be float32.
     """
 
-    def __init__(self, job: Job, nest: Nest, types: Mapping[str, frozenset[str]] | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        nest: Nest,
+        types: Mapping[str, frozenset[str]] | None = None,
+        settled: frozenset[str] = frozenset(),
+    ) -> None:
         self.evaluator = job.located.evaluator
         self.nest = nest
         self.local: dict[str, Expr] = {}
         self.types = types or {}
+        self.settled = settled
         kernel = job.kernel
         self._scalars = frozenset(kernel.scalars)
         self._kernel = kernel
@@ -103,6 +110,8 @@ class Reading:
     def typed(self, dtype: str) -> str:
         """One name for each element type; the vector core computes with bfloat16 as float32."""
         plain = element_types.plain(dtype)
+        if plain in self.settled:
+            return "float32"
         if element_types.is_known(plain) or "bfloat16" not in self.types.get(plain, ()):
             return plain
         return element_types.perhaps_bfloat16(plain)
