@@ -36,6 +36,7 @@ from tl2npu.passes import (
 from tl2npu.passes.gpu import allocations as gpu_allocations
 from tl2npu.passes.gpu import (
     atomics,
+    branches,
     despecialise,
     element_copies,
     elementwise,
@@ -189,6 +190,7 @@ def gpu_form(job: Job, threads: int) -> None:
     symbolic_sizes.rename(job)
     loops.normalise(job)
     refuse_unreadable(job)
+    branches.refuse_leaks(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
     element_copies.to_copies(job)

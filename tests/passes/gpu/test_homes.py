@@ -328,3 +328,25 @@ def test_layout_and_comments_of_changed_lines_stay() -> None:
     assert 'x   = T.alloc_shared((32, 64), "float32")  # for the vector cores\n\n' in new
     assert "            # sums start at zero\n            for k" in new.replace("zero\n\n", "zero\n")
     assert "init=(k == 0))  # the product" in new
+
+
+@pytest.mark.parametrize(("behind", "found"), [("n", ["TL120"]), ("3", [])])
+def test_value_of_an_arm_is_not_known_behind_it(behind: str, found: list[str]) -> None:
+    params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
+    text = f"""
+    x = T.alloc_shared((32, 96), "float32")
+    T.copy(A[bx * 32, 0], x)
+    if wide:
+        n = 3
+    else:
+        n = 2
+    for k in T.serial({behind}):
+        for i, j in T.Parallel(32, 96):
+            x[i, j] = x[i, j] * 2.0
+    T.copy(x, C[bx * 32, 0])
+    """
+    file = gpu_file(params, text, args="wide=True")
+    if found:
+        assert [code for code, _ in refused(file)] == found
+    else:
+        agree(file, {"A": A.astype(np.float32)}, args=(False,))

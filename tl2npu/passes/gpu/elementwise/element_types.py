@@ -49,9 +49,12 @@ def is_integer(dtype: str) -> bool:
     return dtype.startswith(("int", "uint")) or dtype == "bool"
 
 
-def is_half(dtype: str) -> bool:
-    """True for the 16-bit type that the vector core computes with."""
-    return dtype in ("float16", "half")
+def is_own(dtype: str) -> bool:
+    """True for a type in which the vector core computes and which may be narrower than float32.
+
+    A half, or a parameter of the factory that the file never gives as bfloat16.
+    """
+    return dtype in ("float16", "half") or not (is_known(dtype) or not dtype or dtype.startswith("bfloat16"))
 
 
 def promoted(left: str, right: str) -> str:
@@ -80,7 +83,7 @@ def computed(value: str, target: str) -> str:
     """
     if not value:
         return "float32" if target.startswith("bfloat16") else target
-    if is_half(value) and is_float(target):
+    if is_own(value) and is_float(target):
         return value
     found = promoted(value, target) if is_integer(value) == is_integer(target) or is_integer(value) else value
     return "float32" if found.startswith("bfloat16") else found

@@ -46,7 +46,7 @@ class OneType(Work):
             own = expr.dtype or "int32"
             found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
             return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
-        if element_types.is_half(expr.dtype) and not element_types.is_half(dtype) and dtype:
+        if element_types.is_own(expr.dtype) and expr.dtype != dtype and element_types.is_float(dtype) and dtype:
             found = rebuilt(expr, *(self.unified(arg, expr.dtype) for arg in expr.args))
             return cast(dtype, self.temporaries.dtype_text(dtype), found)  # rounded to a half, as it is on the GPU
         return rebuilt(expr, *(self.unified(arg, dtype) for arg in expr.args))

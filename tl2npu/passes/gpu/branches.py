@@ -1,0 +1,42 @@
+"""TL120: a value that is assigned in the arms of an ``if`` and used behind it.
+
+The NPU's front end gives each arm a scope of its own: the name is not known outside.
+"""
+
+from __future__ import annotations
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Branch, Let, Memory, Stmt, children, walk, walk_with_parents
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import names_in
+
+
+def refuse_leaks(job: Job) -> None:
+    """Raise :class:`Blocked` for the first such name that is no ``T.alloc_var``."""
+    kernel = job.kernel
+    variables = {buffer.name for buffer in kernel.buffers.values() if buffer.memory is Memory.VAR}
+    for stmt, parents in walk_with_parents(kernel.body):
+        if not isinstance(stmt, Branch) or (parents and isinstance(parents[-1], Branch) and stmt in parents[-1].orelse):
+            continue
+        assigned = {inner.name for inner in walk([stmt]) if isinstance(inner, Let)} - variables
+        for later in _behind(kernel.body, stmt):
+            if isinstance(later, Let):
+                used = {name.value for name in names_in(later.value.node)} & assigned
+            else:
+                used = {name.value for name in names_in(later.node)} & assigned
+            if used:
+                text = f"`{min(used)}` is assigned in the arms of this `if` and used behind it"
+                raise Blocked("TL120", stmt.node, text)
+            assigned -= {later.name} if isinstance(later, Let) else set()
+
+
+def _behind(body: list[Stmt], branch: Stmt) -> list[Stmt]:
+    """The statements that follow a branch in its own list."""
+    for number, stmt in enumerate(body):
+        if stmt is branch:
+            return body[number + 1 :]
+        for inner in children(stmt):
+            found = _behind(inner, branch)
+            if found or any(item is branch for item in inner):
+                return found
+    return []
