@@ -58,6 +58,12 @@ def test_conditions_on_ub(launch: str) -> None:
     assert "TL865" in check(cube, named, launch=launch)
 
 
+def test_a_variable_stored_under_a_condition_on_ub() -> None:
+    text = 'last = T.alloc_var("int32")\nfor k in T.serial(4):\n    if s[0] > 0.0:\n        last = k'
+    assert "TL865" in check("T.tile.fill(s, 1.0)", text, launch=ONE)
+    assert "TL865" not in check("T.tile.fill(s, 1.0)", text.replace("s[0] > 0.0", "cid > 0"), launch=ONE)
+
+
 def test_a_loop_bound_from_ub() -> None:
     extra = 'n = T.alloc_ub((1,), "int32")\nT.tile.fill(n, 1)'
     bound = "for k in T.serial(n[0]):\n    T.gemm_v0(l, r, c, init=True)"

@@ -58,7 +58,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         if isinstance(stmt, Store):
             yield from _check_store(subject, placed, stmt)
         elif isinstance(stmt, (Branch, Loop)):
-            yield from _check_condition(stmt)
+            yield from _check_condition(subject, stmt)
             if isinstance(stmt, Loop) and stmt.kind == "persistent":
                 yield from _check_persistent(subject, stmt)
         elif isinstance(stmt, Op):
@@ -206,13 +206,15 @@ def _check_store(subject: Subject, placed: Placed, stmt: Store) -> Iterator[Find
     yield Finding(rule, stmt.node, text)
 
 
-def _check_condition(stmt: Branch | Loop) -> Iterator[Finding]:
-    """TL865: the cube core cannot evaluate what is in UB."""
+def _check_condition(subject: Subject, stmt: Branch | Loop) -> Iterator[Finding]:
+    """TL865: the cube core cannot evaluate what is in UB. A variable (``T.alloc_var``) is stored by the cube core."""
+    variables = {buffer.name for buffer in subject.kernel.buffers.values() if buffer.memory is Memory.VAR}
     loads = stmt.cond.loads if isinstance(stmt, Branch) else stmt.loads
     source = next((load for load in loads if load.buffer.memory is Memory.UB), None)
     if source is None:
         return
-    inner = next((s for body in children(stmt) for s in walk(body) if _runs_on_cube(s)), None)
+    inside = [s for body in children(stmt) for s in walk(body)]
+    inner = next((s for s in inside if _runs_on_cube(s) or (isinstance(s, Let) and s.name in variables)), None)
     if inner is not None:
         text = f"a value in UB (`{source.buffer.name}`) decides whether this statement of the cube core runs"
         yield Finding("TL865", inner.node, text)
