@@ -65,14 +65,7 @@ class Closing:
     inside: set[str] = field(default_factory=set)
     stay: dict[str, Stmt] = field(default_factory=dict)
 
-    def close(
-        self,
-        opened: OpenLoop,
-        transfers: Sequence[Transfer],
-        chains: Sequence[Chain],
-        uses: dict[Buffer, Uses],
-        places: dict[int, Site],
-    ) -> bool:
+    def close(self, opened: OpenLoop, chains: Sequence[Chain], uses: dict[Buffer, Uses]) -> bool:
         """Decide on a repair of a loop; False if there is none left."""
         inner = {id(stmt) for stmt in walk(opened.loop.body)}
         if opened.to_vector:

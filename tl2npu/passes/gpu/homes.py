@@ -65,7 +65,7 @@ def _settle(job: Job) -> Layout:
         loop = open_loop(transfers)
         if loop is None:
             return layout
-        if not closing.close(loop, transfers, layout.chains, layout.uses, layout.places):
+        if not closing.close(loop, layout.chains, layout.uses):
             direction = "from the cube to the vector cores" if loop.to_vector else "from the vector cores to the cube"
             text = f"this loop hands tiles over {direction} only, which the compiler does not order"
             raise Blocked("TL135", loop.loop.node, text)

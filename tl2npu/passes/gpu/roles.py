@@ -156,13 +156,6 @@ def _needs_ub(buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes]
     return False
 
 
-def gemm_operand(stmt: Op, name: str) -> Operand:
-    """The argument A, B or C of a gemm."""
-    found = stmt.args[name]
-    assert isinstance(found, Operand)
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class Site:
     """Where a statement stands: in ``body`` at ``position``, directly inside ``parent`` (None: the launch)."""

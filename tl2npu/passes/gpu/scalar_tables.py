@@ -59,10 +59,6 @@ def _replace(job: Job, buffer: Buffer) -> None:
     plan.apply()
 
 
-def _writes(stmt: Stmt, tensor: Buffer) -> bool:
-    return any(access.writes and access.operand.buffer is tensor for access in accesses(stmt))
-
-
 class _Source:
     """Where the elements of a table lie in a tensor."""
 

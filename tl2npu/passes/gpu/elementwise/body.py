@@ -171,10 +171,6 @@ def choice_of(stmt: Branch) -> tuple[Store, Store] | None:
     return (left, right) if code(left.target.node) == code(right.target.node) else None
 
 
-def _is_choice(stmt: Branch) -> bool:
-    return choice_of(stmt) is not None
-
-
 def _choice(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return Expr("select", "", (condition, yes, no), yes.dtype or no.dtype, axes=joined(condition, yes, no))
 
