@@ -53,7 +53,8 @@ class Comparison:
 
     ``outputs``: the tensors that were compared. ``max_error``: the largest absolute difference in them, None where they
     could not be compared. ``problems`` are (code, message) pairs; none means that old and new agree. ``dropped``:
-    tensors of the old kernel, but for its workspaces, that the new one does not have.
+    tensors of the old kernel, but for its workspaces, that the new one does not have. ``relaid``: tensors that lie in
+    memory in another order than the old kernel keeps them in; ``laid`` those that both keep in one layout.
     """
 
     kernel: str
@@ -62,6 +63,8 @@ class Comparison:
     max_error: float | None
     problems: tuple[tuple[str, str], ...] = ()
     dropped: tuple[str, ...] = ()
+    relaid: tuple[str, ...] = ()
+    laid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

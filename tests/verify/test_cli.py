@@ -121,6 +121,7 @@ def test_verify_as_json(folder: Path) -> None:
                 "call": "scale(rows=64, factor=0.5)",
                 "outputs": ["Y"],
                 "dropped": [],
+                "relaid": [],
                 "problems": [{"code": "TL907", "message": message}],
             }
         ],

@@ -38,6 +38,15 @@ def test_tolerances() -> None:
     assert [tolerance(reduction, d) for d in ("float16", "float32")] == [1e-3, 1e-4]
 
 
+@pytest.mark.parametrize(("memory", "result"), [("ub", 5e-3), ("global", 1e-4)])
+def test_results_have_the_digits_of_what_was_rounded_on_the_chip(memory: str, result: float) -> None:
+    wide, narrow = (Buffer("w", (16, 16), "float32", "ub"), Buffer("n", (16, 16), "float16", memory))
+    attention = kernel("gemm_v0", "gemm_v0")
+    attention.launches[0].body.append(Op("copy", {"src": wide[:, :], "dst": narrow[:, :]}))
+    assert tolerance(attention, "float32") == result
+    assert tolerance(attention, "int32") == 0.0
+
+
 def test_within_and_beyond_the_tolerance() -> None:
     old = np.array([[1.0, 100.0], [2.0, 4.0]], np.float32)
     assert difference(old, old * np.float32(1 + 5e-6), 1e-5, 0.0) is None

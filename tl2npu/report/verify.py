@@ -106,5 +106,6 @@ def _launch(comparison: Comparison) -> dict[str, Any]:
         "outputs": list(comparison.outputs),
         "max_error": comparison.max_error,
         "dropped": list(comparison.dropped),
+        "relaid": list(comparison.relaid),
         "problems": [{"code": code, "message": message} for code, message in comparison.problems],
     }

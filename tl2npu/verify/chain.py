@@ -11,9 +11,11 @@ import numpy as np
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.lowering.lower import developer
 from tl2npu.verified import Comparison
+from tl2npu.verify import layouts
 from tl2npu.verify.compare import difference, largest, tolerance
-from tl2npu.verify.recording import Arrays, Recording
-from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, said
+from tl2npu.verify.layouts import Arrays
+from tl2npu.verify.recording import Recording
+from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, given_twice, said
 
 Chain = Callable[..., Any]
 
@@ -25,6 +27,9 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
     """
     run = _Run(judge, recording, chain)
     problems: list[tuple[str, str]] = []
+    if twice := given_twice(recording):
+        problems.append((UNVERIFIED, twice))
+        return Comparison(recording.kernel, recording.call, (), None, tuple(problems))
     actual = run.results(problems)
     compared: list[str] = []
     worst: float | None = None
@@ -40,7 +45,10 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
             problems.append((CHANGED, said(name, differs, ("old", "new"), ("", ""))))
     if actual is not None and run.is_developer:
         problems += run.readings(actual)
-    return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems), ())
+    if any(layouts.of(kernel) for kernel in run.kernels):
+        problems.append((UNVERIFIED, "several new kernels with layouts of global tensors cannot be compared with one"))
+    relaid = tuple(name for name, places in recording.places.items() if not layouts.same(places, None))
+    return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems), (), relaid)
 
 
 class _Run:

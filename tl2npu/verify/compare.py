@@ -1,9 +1,11 @@
 """Are two results equal? Tolerances by element type and by what the kernel computes; infinities and NaN in place.
 
 The relative tolerances are those of the Ascend operator tests: float16 1e-3, float32 1e-5, bfloat16 1e-2, integers 0;
-for attention and large products float16 5e-3, for these and for normalisations float32 1e-4. The absolute tolerance is
-the relative one times the root mean square of the old result: what is small compared with its neighbours is not held
-to more digits than they have.
+for attention and large products float16 5e-3, for these and for normalisations float32 1e-4. A result has no more
+digits than what it is computed from: where a kernel rounds a wider float to a narrower one on the chip (the scores of
+attention before the second product), the tolerance of the narrower one holds for its wider results, too. The absolute
+tolerance is the relative one times the root mean square of the old result: what is small compared with its neighbours
+is not held to more digits than they have.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.ir.buffer import GLOBAL, Buffer, Region
 from tl2npu.simulator.ir.expr import Call, walk
-from tl2npu.simulator.ir.stmt import Op
+from tl2npu.simulator.ir.stmt import Op, Store
 from tl2npu.simulator.ir.stmt import walk as statements
-from tl2npu.simulator.lowering.uses import values
+from tl2npu.simulator.lowering.uses import loads, values
 
 RELATIVE = {
     "float64": 1e-9,
@@ -54,7 +57,30 @@ class Difference:
 def tolerance(kernel: Any, dtype: str) -> float:
     """The relative tolerance for results of an element type of a kernel."""
     wider = {"attention": ATTENTION, "reduction": REDUCTION, "": {}}[operator_class(kernel)]
-    return wider.get(dtype, RELATIVE.get(dtype, 0.0))
+    types = {dtype, *rounded(kernel)} if dtypes.is_float(dtype) else {dtype}
+    return max(wider.get(name, RELATIVE.get(name, 0.0)) for name in types)
+
+
+def rounded(kernel: Any) -> set[str]:
+    """The element types to which the kernel rounds wider floats that it has computed, to go on with them."""
+    found: set[str] = set()
+    for launch in kernel.launches:
+        for stmt in statements(launch.body):
+            if isinstance(stmt, Store):
+                target: Buffer = stmt.buffer
+                sources = [load.buffer for load in loads(stmt.value)]
+            elif isinstance(stmt, Op) and isinstance(stmt.args.get("dst"), Region):
+                target = stmt.args["dst"].buffer
+                sources = [r.buffer for r in stmt.args.values() if isinstance(r, Region)]
+            else:
+                continue
+            if target.memory == GLOBAL or not dtypes.is_float(target.dtype):
+                continue
+            for source in sources:
+                computed = source.memory != GLOBAL and dtypes.is_float(source.dtype)
+                if computed and dtypes.bits(source.dtype) > dtypes.bits(target.dtype):
+                    found.add(target.dtype)
+    return found
 
 
 def operator_class(kernel: Any) -> str:

@@ -33,13 +33,15 @@ from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Comparison
+from tl2npu.verify import layouts
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.chain import compare_chain
 from tl2npu.verify.drawing import draw
 from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
+from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, execute, torch_importable
 from tl2npu.verify.naming import call_of, line_of, name_of
-from tl2npu.verify.recording import Arrays, Recorder, Recording, TooLarge
+from tl2npu.verify.recording import Recorder, Recording, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, same_inputs
 from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Arithmetic, Call, Reading, Settings, UsageError
@@ -233,7 +235,11 @@ def _script(job: Job, emit: Emit) -> int:
         number = waiting.pop((name, turn, call_of(compiled)), None)
         recording = None if number is None else recordings.load_one(Path(job.folder), number)
         emit({"event": "start", "kernel": name})
-        same = recording is not None and judge.precise and same_inputs(recording, arrays, scalars)
+
+        def by_index() -> Arrays:
+            return layouts.by_index(compiled.kernel, recordings.copies(arrays))
+
+        same = recording is not None and judge.precise and same_inputs(recording, by_index(), scalars)
         observed.clear()
         try:
             run_it()
@@ -243,7 +249,7 @@ def _script(job: Job, emit: Emit) -> int:
         for fault in observed.errors:
             _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
         if recording is not None:
-            done = Outcome(recordings.copies(arrays), writers=observed.writers) if same else None
+            done = Outcome(by_index(), writers=observed.writers) if same else None
             _compared(emit, recording, judge.compare(recording, compiled, done))
         emit({"event": "stop"})
 

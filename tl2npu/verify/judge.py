@@ -96,6 +96,7 @@ def verify(
         if len(findings.done) < findings.launches and not findings.broken:
             again = Job("replay", new, settings, folder, tuple(findings.done))
             findings.take(runner(again), settings.timeout, new.shown)
+    findings.comparisons = _with_torn_layouts(findings.comparisons)
     if any(code == READINGS for c in findings.comparisons for code, _ in c.problems):
         findings.comparisons = [_with_limits(c, new) for c in findings.comparisons]
     return _judged(result, findings, kernels, _to_prove(kernels, old.text, new.text, changed))
@@ -105,6 +106,20 @@ _NO_BACKEND = {
     "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; this version drives neither",
     "npu": "the backend npu needs an Ascend device with its tool kit; this version does not run kernels there",
 }
+
+
+def _with_torn_layouts(comparisons: list[Comparison]) -> list[Comparison]:
+    """What one kernel stores in another order than before, no other kernel may read in the old one."""
+    keeps = sorted({f"{c.kernel} ({name})" for c in comparisons for name in c.laid})
+    if not keeps:
+        return comparisons
+    return [
+        replace(c, problems=(*c.problems, *((CHANGED, _TORN.format(name, ", ".join(keeps))) for name in c.relaid)))
+        for c in comparisons
+    ]
+
+
+_TORN = "{} lies in memory in another order than the old kernel keeps it in, while a layout is kept by {}"
 
 
 def _with_limits(comparison: Comparison, new: Source) -> Comparison:
@@ -194,6 +209,9 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
     for comparison in findings.comparisons:
         for name in comparison.dropped:
             findings.notes.append(f"{comparison.kernel}: the new kernel has no {name}, which is not compared")
+        for name in comparison.relaid:
+            text = f"{name} has another layout in memory than before; it is compared element by element"
+            findings.notes.append(f"{comparison.kernel}: {text}")
     proved = {v.name for v in verdicts if v.status == "verified"}
     complete = (
         bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
@@ -222,7 +240,14 @@ def _owners(event: Event, kernels: dict[str, Place]) -> list[str]:
 def _comparison(event: Event) -> Comparison:
     problems = tuple((code, message) for code, message in event["problems"])
     return Comparison(
-        event["kernel"], event["call"], tuple(event["outputs"]), event["max_error"], problems, tuple(event["dropped"])
+        event["kernel"],
+        event["call"],
+        tuple(event["outputs"]),
+        event["max_error"],
+        problems,
+        tuple(event["dropped"]),
+        tuple(event["relaid"]),
+        tuple(event["laid"]),
     )
 
 

@@ -16,7 +16,7 @@ from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.session import Session
-from tl2npu.verify.recording import Arrays
+from tl2npu.verify.layouts import Arrays
 
 
 class CannotBuild(Exception):

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.verify import layouts
+from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.naming import call_of, name_of
 from tl2npu.verify.sessions import Writers
-
-Arrays = dict[str, np.ndarray]
 
 LIMIT = 4 << 30
 """Bytes of recorded tensors for one file."""
@@ -29,9 +29,10 @@ class Recording:
     (they hold poison); ``outputs`` the same tensors after it.
 
     ``made``: names of the tensors that the call made, ``scratch`` those of them that it did not return. ``shared``: a
-    parameter -> an earlier one that was given the very same memory. ``arguments`` is None where they cannot be kept
-    for another process. ``turn`` counts the launches of this kernel from 0. ``writers``: who wrote the elements of the
-    tensors that changed.
+    parameter -> an earlier one that was given the very same memory. ``places``: where the elements of a tensor lie that
+    the kernel keeps in a layout of its own; ``inputs`` and ``outputs`` hold it as the kernel indexes it. ``arguments``
+    is None where they cannot be kept for another process. ``turn`` counts the launches of this kernel from 0. ``writers``:
+    who wrote the elements of the tensors that changed.
     """
 
     number: int
@@ -47,6 +48,7 @@ class Recording:
     outputs: Arrays
     scalars: dict[str, Any]
     shared: dict[str, str]
+    places: Arrays
     writers: dict[str, Writers]
 
 
@@ -94,10 +96,11 @@ class Recorder:
             tuple(arrays),
             made,
             frozenset(params[n] for n in compiled.workspace_idx),
-            inputs,
-            outputs,
+            layouts.by_index(compiled.kernel, inputs),
+            layouts.by_index(compiled.kernel, outputs),
             dict(scalars),
             _shared(arrays),
+            layouts.places(compiled.kernel, arrays),
             {n: found for n in arrays if (found := self.writers(n)) is not None},
         )
         self.bytes += sum(a.nbytes for a in inputs.values()) + sum(a.nbytes for a in outputs.values())

@@ -14,10 +14,12 @@ from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.lowering.lower import developer
 from tl2npu.simulator.standin.jit import JITKernel
 from tl2npu.verified import Comparison
+from tl2npu.verify import layouts
 from tl2npu.verify.compare import Difference, difference, largest, tolerance
 from tl2npu.verify.launching import CannotBuild, allocate, named
+from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.matching import Match, Unmatched, match
-from tl2npu.verify.recording import Arrays, Recording
+from tl2npu.verify.recording import Recording
 from tl2npu.verify.sessions import Observed, Writers
 from tl2npu.verify.settings import Settings
 
@@ -46,14 +48,20 @@ class Judge:
         compared: list[str] = []
         worst: float | None = None
         dropped: tuple[str, ...] = ()
+        relaid: list[str] = []
+        laid: list[str] = []
 
         def result() -> Comparison:
-            return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems), dropped)
+            found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid)
+            return Comparison(recording.kernel, recording.call, *found)
 
         try:
             matched = match(recording, compiled)
         except Unmatched as error:
             problems.append((UNVERIFIED, str(error)))
+            return result()
+        if twice := given_twice(recording):
+            problems.append((UNVERIFIED, twice))
             return result()
         dropped = tuple(name for name in matched.gone if name not in recording.scratch)
         lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
@@ -64,6 +72,12 @@ class Judge:
             return result()
         buffers = {b.name: b for b in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(b, Buffer)}
         scratch = {compiled.kernel.params[n].name for n in compiled.workspace_idx}
+        places = layouts.places(compiled.kernel, outcome.arrays)
+        for name, old in matched.tensors.items():
+            if not layouts.same(recording.places.get(old), places.get(name)):
+                relaid.append(old)
+            elif old in recording.places:
+                laid.append(old)
         for name, old in matched.tensors.items():
             if name in scratch or old in recording.scratch:
                 continue
@@ -106,10 +120,11 @@ class Judge:
     def _run(self, observed: Observed, recording: Recording, compiled: JITKernel, matched: Match) -> Outcome:
         copies: dict[str, np.ndarray] = {}
         given: Arrays = {}
+        laid = layouts.of(compiled.kernel)
         for name, old in matched.tensors.items():
             first = recording.shared.get(old, old)
             if first not in copies:
-                copies[first] = recording.inputs[first].copy()
+                copies[first] = layouts.in_memory(laid.get(name), recording.inputs[first])
             given[name] = copies[first]
         by_name = {p.name: p for p in compiled.kernel.params if isinstance(p, Var)}
         scalars = {by_name[name]: recording.scalars[old] for name, old in matched.scalars.items()}
@@ -122,7 +137,7 @@ class Judge:
         except SimulatorError as error:
             return Outcome(None, [(FAULTY, f"the new kernel: {error}")])
         hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in observed.errors]
-        return Outcome(named(compiled, arrays), hazards, observed.writers)
+        return Outcome(layouts.by_index(compiled.kernel, named(compiled, arrays)), hazards, observed.writers)
 
     def _difference(
         self, compiled: JITKernel, buffer: Buffer, left: np.ndarray, right: np.ndarray
@@ -148,6 +163,12 @@ class Outcome:
         self.arrays = arrays
         self.problems = problems or []
         self.writers = writers
+
+
+def given_twice(recording: Recording) -> str:
+    """Why a launch cannot be compared that was given one memory for two tensors, of which one has a layout."""
+    alike = {*recording.shared, *recording.shared.values()} & recording.places.keys()
+    return f"{min(alike)} has a layout of its own and shares its memory with another tensor" if alike else ""
 
 
 def same_inputs(recording: Recording, inputs: Arrays, scalars: dict[str, Any]) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 from tl2npu.simulator.run import exit_code
 from tl2npu.verified import LaunchReport, RunResult
+from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.naming import name_of
-from tl2npu.verify.recording import Arrays
 from tl2npu.verify.sessions import observe
 from tl2npu.verify.settings import Settings
 
