@@ -31,8 +31,8 @@ class Recording:
     ``made``: names of the tensors that the call made, ``scratch`` those of them that it did not return. ``shared``: a
     parameter -> an earlier one that was given the very same memory. ``places``: where the elements of a tensor lie that
     the kernel keeps in a layout of its own; ``inputs`` and ``outputs`` hold it as the kernel indexes it. ``arguments``
-    is None where they cannot be kept for another process. ``turn`` counts the launches of this kernel from 0. ``writers``:
-    who wrote the elements of the tensors that changed.
+    is None where they cannot be kept for another process. ``turn`` counts the launches of this kernel from 0.
+    ``writers``: who wrote the elements of the tensors that changed.
     """
 
     number: int
