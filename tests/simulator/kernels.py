@@ -12,7 +12,7 @@ import numpy as np
 
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
-from tl2npu.verify.loading import torch_importable
+from tl2npu.verify.loading import anything_importable
 
 _counter = itertools.count()
 
@@ -35,7 +35,7 @@ def load(text: str, session: Session | None = None) -> dict[str, Any]:
     source = textwrap.dedent(text)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     space: dict[str, Any] = {"__name__": "kernel", "__file__": name}
-    with installed(session or Session()), torch_importable():
+    with installed(session or Session()), anything_importable():
         exec(compile(source, name, "exec", dont_inherit=True), space)
     return space
 

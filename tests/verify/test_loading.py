@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.support import MAIN, SCRIPT, by_calls, source
-from tl2npu.verify.loading import execute, torch_importable
+from tl2npu.verify.loading import anything_importable, execute
 
 TORCH = SCRIPT.replace("import numpy as np\n", "import numpy as np\nimport torch\nimport torch.nn.functional as F\n", 1)
 
@@ -60,10 +60,26 @@ def test_kernels_can_be_had_without_torch() -> None:
     assert "torch" not in sys.modules
 
 
+def test_kernels_can_be_had_without_the_packages_of_their_references() -> None:
+    head = "import nobodys_ops.triton\nfrom nobodys_ops import chunk, Config\n"
+    head += "@nobodys_ops.triton.autotune([Config(1)])\ndef reference(): ...\n"
+    used = SCRIPT.replace(MAIN, "").replace("import tilelang\n", f"{head}import tilelang\n", 1)
+    result = by_calls(used, used.replace("factor)", "factor * 1.0)"))
+    assert result.ok
+    assert "nobodys_ops is not installed: its names give no values" in result.notes
+    assert "nobodys_ops" not in sys.modules
+
+
+def test_modules_of_an_installed_package_are_not_invented() -> None:
+    used = SCRIPT.replace(MAIN, "").replace("import tilelang\n", "import json.nothing_here\nimport tilelang\n", 1)
+    result = by_calls(used, used)
+    assert not result.ok
+    assert "ModuleNotFoundError" in result.kernels[0].reason
+
+
 @pytest.mark.usefixtures("without_torch")
 def test_nothing_is_computed_without_torch() -> None:
-    with torch_importable() as real:
-        assert not real
+    with anything_importable():
         import torch
 
         for wrong in (lambda: torch.randn(3) + 1, lambda: [0][torch.tensor(0)], lambda: len(torch.zeros(3))):

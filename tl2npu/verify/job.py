@@ -39,7 +39,7 @@ from tl2npu.verify.chain import compare_chain
 from tl2npu.verify.drawing import draw
 from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
 from tl2npu.verify.layouts import Arrays
-from tl2npu.verify.loading import Source, execute, torch_importable
+from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, line_of, name_of
 from tl2npu.verify.recording import Recorder, Recording, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, same_inputs
@@ -171,7 +171,7 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
     name are there by then, they can be used.
     """
     name = Path(source.path).stem
-    with torch_importable() if settings.calls else nullcontext():
+    with anything_importable() if settings.calls else nullcontext(set()) as absent:
         try:
             return execute(source, name, settings.script_args)
         except (Exception, SystemExit) as error:
@@ -182,6 +182,9 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
                 return module
             _problem(emit, UNVERIFIED, f"{source.shown} cannot be loaded: {text}")
             return None
+        finally:
+            for package in sorted(absent):
+                emit({"event": "note", "text": f"{package} is not installed: its names give no values"})
 
 
 def _replay(job: Job, emit: Emit) -> int:

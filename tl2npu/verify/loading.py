@@ -51,33 +51,34 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
 
 
 @contextmanager
-def torch_importable() -> Iterator[bool]:
-    """Inside of the context ``import torch`` works in a file of which only the kernels are wanted; True if it is real.
+def anything_importable() -> Iterator[set[str]]:
+    """Inside of the context a file of which only the kernels are wanted may import packages that are not installed.
 
-    Without torch an empty one stands in: its names may be mentioned, called and derived from, but give no values.
+    Gives the outermost names of those that were asked for. Empty ones stand in: their names may be mentioned, called
+    and derived from, but give no values. Modules below an installed package are not invented.
     """
-    if importlib.util.find_spec("torch") is not None:
-        yield True
-        return
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)
+    without_torch = importlib.util.find_spec("torch") is None
+    first, last = _Finder({"torch", "torch_npu"} if without_torch else set()), _Finder()
+    sys.meta_path.insert(0, first)
+    sys.meta_path.append(last)
     try:
-        yield False
+        yield last.asked
     finally:
-        sys.meta_path.remove(finder)
-        for name in [n for n in sys.modules if n.split(".")[0] in finder.roots]:
+        sys.meta_path.remove(first)
+        sys.meta_path.remove(last)
+        for name in [n for n, module in sys.modules.items() if isinstance(module, _Absent)]:
             del sys.modules[name]
 
 
 class _Nothing(Inert):
-    """A name of torch: no value, so that nothing can be computed from it by mistake."""
+    """A name of a package that is not there: no value, so that nothing can be computed from it by mistake."""
 
     def __repr__(self) -> str:
-        return f"<{self.__name__}: torch is not installed>"
+        return f"<{self.__name__}: {self.__name__.split('.')[0]} is not installed>"
 
 
 class _Absent(ModuleType):
-    """``torch`` or a module below it. Element types are their names, which TileLang takes as well."""
+    """A package or a module below it. Element types (torch's) are their names, which TileLang takes as well."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -90,12 +91,19 @@ class _Absent(ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds torch and everything below it."""
+    """Finds the packages of ``roots`` and everything below them; without ``roots`` what no finder before it has found.
 
-    roots = ("torch", "torch_npu")
+    ``asked``: the outermost packages that it has found.
+    """
+
+    def __init__(self, roots: set[str] | None = None) -> None:
+        self.roots = roots
+        self.asked: set[str] = set()
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if name.split(".")[0] in self.roots:
+        root = name.split(".")[0]
+        if (self.roots is None and (name == root or root in self.asked)) or root in (self.roots or ()):
+            self.asked.add(root)
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
