@@ -55,6 +55,7 @@ class Comparison:
     could not be compared. ``problems`` are (code, message) pairs; none means that old and new agree. ``dropped``:
     tensors of the old kernel, but for its workspaces, that the new one does not have. ``relaid``: tensors that lie in
     memory in another order than the old kernel keeps them in; ``laid`` those that both keep in one layout.
+    ``unrounded``: outputs that agree with the old kernel without the roundings that it does on the way to a wider type.
     """
 
     kernel: str
@@ -65,6 +66,7 @@ class Comparison:
     dropped: tuple[str, ...] = ()
     relaid: tuple[str, ...] = ()
     laid: tuple[str, ...] = ()
+    unrounded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

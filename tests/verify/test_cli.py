@@ -122,6 +122,7 @@ def test_verify_as_json(folder: Path) -> None:
                 "outputs": ["Y"],
                 "dropped": [],
                 "relaid": [],
+                "unrounded": [],
                 "problems": [{"code": "TL907", "message": message}],
             }
         ],

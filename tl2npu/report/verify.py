@@ -107,5 +107,6 @@ def _launch(comparison: Comparison) -> dict[str, Any]:
         "max_error": comparison.max_error,
         "dropped": list(comparison.dropped),
         "relaid": list(comparison.relaid),
+        "unrounded": list(comparison.unrounded),
         "problems": [{"code": code, "message": message} for code, message in comparison.problems],
     }

@@ -32,6 +32,7 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
         return Comparison(recording.kernel, recording.call, (), None, tuple(problems))
     actual = run.results(problems)
     compared: list[str] = []
+    unrounded: list[str] = []
     worst: float | None = None
     for name, found in (actual or {}).items():
         old = recording.outputs[name]
@@ -41,14 +42,18 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
         compared.append(name)
         worst = max(worst or 0.0, largest(old, found))
         differs = run.difference(old, found)
-        if differs is not None:
+        wide = recording.unrounded.get(name)
+        if differs is not None and wide is not None and run.difference(wide, found) is None:
+            unrounded.append(name)
+        elif differs is not None:
             problems.append((CHANGED, said(name, differs, ("old", "new"), ("", ""))))
     if actual is not None and run.is_developer:
         problems += run.readings(actual)
     if any(layouts.of(kernel) for kernel in run.kernels):
         problems.append((UNVERIFIED, "several new kernels with layouts of global tensors cannot be compared with one"))
     relaid = tuple(name for name, places in recording.places.items() if not layouts.same(places, None))
-    return Comparison(recording.kernel, recording.call, tuple(compared), worst, tuple(problems), (), relaid)
+    shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded)
+    return Comparison(recording.kernel, recording.call, *shown)
 
 
 class _Run:

@@ -26,9 +26,12 @@ from types import ModuleType
 from typing import Any, Literal
 
 from tl2npu.simulator.errors import SimulatorError, TraceError, UnsupportedOperator
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
-from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.expr import Cast, Expr, Load, Var, walk
 from tl2npu.simulator.ir.stmt import Kernel
+from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.lowering.uses import values
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
@@ -44,7 +47,7 @@ from tl2npu.verify.naming import call_of, line_of, name_of
 from tl2npu.verify.recording import Recorder, Recording, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, same_inputs
 from tl2npu.verify.sessions import Observed, observe
-from tl2npu.verify.settings import Arithmetic, Call, Reading, Settings, UsageError
+from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk
 
 Event = dict[str, Any]
@@ -70,7 +73,7 @@ def run(job: Job, emit: Emit) -> None:
     emit({"event": "exit", "code": task(job, emit)})
 
 
-def _observe(job: Job, reading: Reading = "actual", arithmetic: Arithmetic | None = None) -> Observed:
+def _observe(job: Job, reading: Reading = "actual", arithmetic: Counted | None = None) -> Observed:
     settings = job.settings
     return observe(arithmetic or settings.arithmetic, reading, settings.hazards, settings.device)
 
@@ -80,6 +83,7 @@ def _record(job: Job, emit: Emit) -> int:
     # A script's own checks need numbers: it gets them, and each launch is repeated in the arithmetic of the comparison.
     observed = _observe(job, arithmetic="precise")
     again = _observe(job) if job.settings.arithmetic != "precise" else None
+    wider = observe("unrounded", "actual", "off", job.settings.device) if again is None else None
     recorder = Recorder(Path(job.folder), (again or observed).writers)
 
     def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
@@ -87,8 +91,11 @@ def _record(job: Job, emit: Emit) -> int:
         emit({"event": "start", "kernel": name})
         observed.clear()
         repeat = None if again is None else partial(_repeat, again.session, compiled, scalars=scalars)
+        wide = None
+        if wider is not None and rounds_on_the_way(compiled.kernel):
+            wide = partial(_repeat_unrounded, wider.session, compiled, scalars=scalars)
         try:
-            recorder.record(compiled, arrays, scalars, run_it, repeat)
+            recorder.record(compiled, arrays, scalars, run_it, repeat, wide)
         except SimulatorError as error:
             _told(emit, error, "old", name)
             raise
@@ -103,6 +110,30 @@ def _record(job: Job, emit: Emit) -> int:
     with installed(observed.session):
         emit({"event": "begin"})
         return _as_script(job.source, job.settings, emit, "old")
+
+
+def _repeat_unrounded(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, Any]) -> None:
+    """The same; no arrays are left where the kernel cannot be run on other digits, as with an index made of them."""
+    try:
+        _repeat(session, compiled, arrays, scalars)
+    except SimulatorError:
+        arrays.clear()
+
+
+def rounds_on_the_way(kernel: Kernel) -> bool:
+    """Whether something is computed in halves and then converted to a wider float."""
+    return any(
+        isinstance(part, Cast) and dtypes.is_float(part.dtype) and _narrow(part.value) and dtypes.bits(part.dtype) > 16
+        for launch in kernel.launches
+        for stmt in statements(launch.body)
+        for value in values(stmt)
+        for part in walk(value)
+    )
+
+
+def _narrow(value: Any) -> bool:
+    computed = isinstance(value, Expr) and not isinstance(value, Load)
+    return computed and dtypes.is_float(value.dtype) and dtypes.bits(value.dtype) <= 16
 
 
 def _repeat(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, Any]) -> None:

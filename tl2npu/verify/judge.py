@@ -102,6 +102,7 @@ def verify(
     return _judged(result, findings, kernels, _to_prove(kernels, old.text, new.text, changed))
 
 
+_UNROUNDED = "agrees with the old kernel where that does not round to halves on the way to a wider type"
 _NO_BACKEND = {
     "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; this version drives neither",
     "npu": "the backend npu needs an Ascend device with its tool kit; this version does not run kernels there",
@@ -212,6 +213,8 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
         for name in comparison.relaid:
             text = f"{name} has another layout in memory than before; it is compared element by element"
             findings.notes.append(f"{comparison.kernel}: {text}")
+        for name in comparison.unrounded:
+            findings.notes.append(f"{comparison.kernel}: {name} {_UNROUNDED}")
     proved = {v.name for v in verdicts if v.status == "verified"}
     complete = (
         bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
@@ -248,6 +251,7 @@ def _comparison(event: Event) -> Comparison:
         tuple(event["dropped"]),
         tuple(event["relaid"]),
         tuple(event["laid"]),
+        tuple(event["unrounded"]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ class Recording:
     shared: dict[str, str]
     places: Arrays
     writers: dict[str, Writers]
+    unrounded: Arrays = field(default_factory=dict)
+    """The outputs once more, without the roundings that the kernel does on the way to a wider type; if it has some."""
 
 
 class Recorder:
@@ -69,8 +71,11 @@ class Recorder:
         scalars: dict[str, Any],
         run: Callable[[], None],
         repeat: Callable[[Arrays], None] | None = None,
+        unrounded: Callable[[Arrays], None] | None = None,
     ) -> None:
         """Run a launch and keep it. ``repeat`` runs it once more, on copies; then these results are kept.
+
+        ``unrounded`` does the same; then both results are kept.
 
         Raises TooLarge where the limit is reached, and what the kernel raises.
         """
@@ -79,6 +84,9 @@ class Recorder:
         outputs = copies(arrays if repeat is None else inputs)
         if repeat is not None:
             repeat(outputs)
+        others = {} if unrounded is None else copies(inputs)
+        if unrounded is not None:
+            unrounded(others)
         name = name_of(compiled)
         turn = self.turns[name] = self.turns.get(name, -1) + 1
         params = [p.name for p in compiled.kernel.params]
@@ -102,8 +110,9 @@ class Recorder:
             _shared(arrays),
             layouts.places(compiled.kernel, arrays),
             {n: found for n in arrays if (found := self.writers(n)) is not None},
+            layouts.by_index(compiled.kernel, others),
         )
-        self.bytes += sum(a.nbytes for a in inputs.values()) + sum(a.nbytes for a in outputs.values())
+        self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())
         if self.bytes > LIMIT:
             raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
         with (self.folder / f"{self.count:06}.launch").open("wb") as file:

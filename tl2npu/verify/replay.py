@@ -50,9 +50,10 @@ class Judge:
         dropped: tuple[str, ...] = ()
         relaid: list[str] = []
         laid: list[str] = []
+        unrounded: list[str] = []
 
         def result() -> Comparison:
-            found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid)
+            found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid), tuple(unrounded)
             return Comparison(recording.kernel, recording.call, *found)
 
         try:
@@ -91,6 +92,10 @@ class Judge:
                 compared.append(old)  # tensors that were only read are compared as well, but are no outputs
             worst = max(worst or 0.0, largest(left, right))
             found = self._difference(compiled, buffers[name], left, right)
+            wide = recording.unrounded.get(old)
+            if found is not None and wide is not None and not self._difference(compiled, buffers[name], wide, right):
+                found = None
+                unrounded.append(old)
             if found is not None and not any(code == CHANGED for code, _ in problems):
                 wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
                 problems.append((CHANGED, said(old, found, ("old", "new"), wrote)))

@@ -11,7 +11,7 @@ from tl2npu.simulator.arithmetic.precise import Precise
 from tl2npu.simulator.hazards import Hazard, Report
 from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Fault
-from tl2npu.verify.settings import Arithmetic, Hazards, Reading
+from tl2npu.verify.settings import Counted, Hazards, Reading
 
 Writers = tuple[np.ndarray, tuple[str, ...]]
 """Per element of a tensor the number of the statement that wrote it last, and the statements as texts."""
@@ -48,7 +48,7 @@ class Observed:
         return numbers, tuple("nothing" if party is None else str(party) for party in parties)
 
 
-def observe(arithmetic: Arithmetic, reading: Reading, hazards: Hazards, device: str) -> Observed:
+def observe(arithmetic: Counted, reading: Reading, hazards: Hazards, device: str) -> Observed:
     """A fresh session. With ``hazards`` off nothing but the simulator's own errors is found."""
     report = None if hazards == "off" else Report(device=DEVICES[device])
     session = Session(arithmetic=arithmetic_of(arithmetic), reading=reading)
@@ -57,7 +57,7 @@ def observe(arithmetic: Arithmetic, reading: Reading, hazards: Hazards, device: 
     return Observed(session, report)
 
 
-def arithmetic_of(name: Arithmetic) -> Any:
+def arithmetic_of(name: Counted) -> Any:
     """The arithmetic of a name."""
     if name == "algebraic":
         from tl2npu.simulator.arithmetic.algebraic import Algebraic
@@ -67,6 +67,10 @@ def arithmetic_of(name: Arithmetic) -> Any:
         from tl2npu.simulator.arithmetic.structure import Structure
 
         return Structure()
+    if name == "unrounded":
+        from tl2npu.simulator.arithmetic.unrounded import Unrounded
+
+        return Unrounded()
     return Precise()
 
 

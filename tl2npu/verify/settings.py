@@ -11,6 +11,8 @@ from tl2npu.devices import DEFAULT_DEVICE
 from tl2npu.options import VERIFY_TIMEOUT, Options
 
 Arithmetic = Literal["precise", "algebraic", "structure"]
+Counted = Literal[Arithmetic, "unrounded"]
+"""The arithmetics that a user can ask for, and the one in which an old kernel is repeated."""
 Reading = Literal["actual", "ideal"]
 Hazards = Literal["off", "warn", "fatal"]
 Backend = Literal["sim", "pto", "npu"]

@@ -177,7 +177,7 @@ class Legality(Instructions):
     def along(self, nest: Nest, value: Expr, name: str, dtype: str) -> None:
         """Compute a value that changes along one axis only, in a loop over that axis."""
         inner = type(self)(nest, self.reading, self.temporaries, self.algebra)
-        inner.slowly = self.slowly
+        inner.slowly, inner.unrounded = self.slowly, self.unrounded
         inner.stmt, inner.steps, inner.codes, inner.stem = self.stmt, self.steps, self.codes, self.stem
         place = inner.tile_place(name, dtype)
         inner.materialise(as_columns(value), place, _NOTHING)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
-from tl2npu.passes.gpu.elementwise.tree import Expr, cast, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, cast, show, with_args
 from tl2npu.passes.gpu.elementwise.work import Work
 
 _SIGNS = frozenset("+-*/")
@@ -19,6 +21,8 @@ class OneType(Work):
             floats = element_types.is_float(value.dtype) and element_types.is_float(target)
             value = value.args[0] if floats else value  # rounded once, to the type that is stored
         dtype = element_types.computed(value.dtype, target)
+        if target == dtype == "float32":
+            self.unrounded += [(self.stmt.node, show(part)) for part in _rounded(value)]
         self.algebra.seen.clear()
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
@@ -75,3 +79,13 @@ class OneType(Work):
         if expr.kind == "logic":
             return with_args(expr, *(self.condition(arg) for arg in expr.args))
         return expr
+
+
+def _rounded(value: Expr) -> Iterator[Expr]:
+    """What a GPU computes in bfloat16 on the way to a value."""
+    computed = value.kind == "call" or (value.kind == "binary" and value.name in _SIGNS)
+    if computed and value.dtype.startswith("bfloat16"):
+        yield value
+        return
+    for arg in value.args:
+        yield from _rounded(arg)
