@@ -178,3 +178,47 @@ def test_the_arguments_of_scripts() -> None:
     )
     assert by_script(text, new, script_args=("--size", "4 5")).ok
     assert not by_script(text, new).ok
+
+
+def test_an_eager_kernel_with_dynamic_extents_is_made_again_by_its_constants() -> None:
+    """What a launch decides (``T.dynamic``) is no argument of the factory; what compiles (``T.const``) is."""
+    head = "import numpy as np\nimport tilelang\nimport tilelang.language as T\n"
+    old = f"""{head}
+@tilelang.jit
+def scale(X, factor=2.0):
+    rows = T.dynamic("rows")
+    columns = T.const("columns")
+    X: T.Tensor((rows, columns), "float32")
+    Y = T.empty((rows, columns), "float32")
+    with T.Kernel(rows, threads=128) as bx:
+        x = T.alloc_fragment((columns,), "float32")
+        T.copy(X[bx, 0], x)
+        for j in T.Parallel(columns):
+            x[j] *= factor
+        T.copy(x, Y[bx, 0])
+    return Y
+
+
+x = np.ones((5, 64), np.float32)
+assert (scale(x, factor=3.0) == 3).all()
+raise SystemExit(1)
+"""
+    new = f"""{head}
+@tilelang.jit(out_idx=[1])
+def scale(columns, factor=2.0):
+    rows = T.symbolic("rows")
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(rows, threads=128) as bx:
+            x = T.alloc_fragment((columns,), "float32")
+            T.copy(X[bx, 0], x)
+            for j in T.Parallel(columns):
+                x[j] = x[j] * factor
+            T.copy(x, Y[bx, 0])
+
+    return main
+"""
+    result = by_script(old, new)
+    assert result.comparisons[0].problems == ()
+    assert result.comparisons[0].outputs == ("Y",)

@@ -46,6 +46,8 @@ class Builder:
     calls: list[OpCall] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
     """Values of ``T.const`` (eager style)."""
+    unsolved: set[str] = field(default_factory=set)
+    """Names of ``T.const`` extents that had no value when they were asked for."""
     names: dict[str, int] = field(default_factory=dict)
     on_launch: Callable[[], None] | None = None
     """Called when a launch begins."""

@@ -91,7 +91,7 @@ def _solve(
     shapes: dict[str, tuple[tuple[int, ...], str]],
     constants: dict[str, int],
 ) -> dict[str, int]:
-    """Values of ``T.const`` extents from the shapes of the tensors."""
+    """Values of ``T.const`` extents from the shapes of the tensors; those of ``T.dynamic`` are left to the launch."""
     builder = _builder(function, constants)
     builder.on_launch = _stop
     with builder.tracing():
@@ -108,7 +108,7 @@ def _solve(
             if len(shape) != len(param.shape):
                 raise TraceError(f"{param.name} has {len(param.shape)} axes, but the tensor has shape {list(shape)}")
             for dim, size in zip(param.shape, shape, strict=True):
-                if isinstance(dim, Var):
+                if isinstance(dim, Var) and dim.name in builder.unsolved:
                     found.setdefault(dim.name, size)
     return found
 

@@ -65,7 +65,9 @@ def symbolic(name: Any, dtype: Any = "int32") -> Any:
 def const(names: str, dtype: Any = "int32") -> Any:
     """``T.const("M, N")``, ``T.const("M N")`` (eager style): extents that are constants of the compiled kernel."""
     builder = Builder.current()
-    found = tuple(builder.constants.get(n, Var(n)) for n in names.replace(",", " ").split())
+    asked = names.replace(",", " ").split()
+    builder.unsolved |= set(asked) - builder.constants.keys()
+    found = tuple(builder.constants.get(n, Var(n)) for n in asked)
     return found[0] if len(found) == 1 else found
 
 
