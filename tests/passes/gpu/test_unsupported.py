@@ -198,6 +198,60 @@ def test_types_that_callers_choose(args: str, call: str, codes: list[str]) -> No
     assert [code for code, _ in found(text)] == codes
 
 
+HELPERS = """
+from tilelang.language.fp8 import determine_fp8_type
+from elsewhere import some_type
+
+TABLE = {"low": T.float8_e4m3fn, "high": "float8_e5m2"}
+FITTING = {"low": T.float8_e4m3fn, "high": T.float16}
+
+
+def eight_bits(low=True):
+    kind = "e4m3"
+    if low:
+        return T.float8_e4m3fn
+    return TABLE["high"]
+
+
+def same(dtype, n=1):
+    return dtype
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "codes"),
+    [
+        ("determine_fp8_type()", ["TL191"]),
+        ("eight_bits(flag)", ["TL191"]),
+        ("same(eight_bits())", ["TL191"]),
+        ("same(n=2, dtype=T.float16)", []),
+        ("same(n=2, dtype='float8_e5m2')", ["TL191"]),
+        ("TABLE[flag]", ["TL191"]),
+        ("TABLE.get(flag, 'float8_e5m2')", ["TL191"]),
+        ("FITTING[flag]", []),
+        ("T.float8_e4m3fn if flag else T.float8_e5m2", ["TL191"]),
+        ("some_type()", []),
+        ("flag", []),
+    ],
+)
+def test_types_that_host_functions_choose(chosen: str, codes: list[str]) -> None:
+    for params, factory in (("dtype", f"dtype = {chosen}"), (chosen, "")):
+        text = gpu_file(f"A: T.Tensor((64, 64), {params})", "T.copy(A[0, 0], A[0, 0])", args="flag", factory=factory)
+        assert [code for code, _ in found(text.replace("\n\n\n", HELPERS, 1))] == codes
+
+
+@pytest.mark.parametrize(("chosen", "said"), [("some_type()", True), ("eight_bits(flag)", False), ("flag", False)])
+def test_a_type_that_the_file_does_not_show_is_said(chosen: str, said: bool) -> None:
+    body = "s = T.alloc_shared((64, 64), dtype)\nT.copy(A[0, 0], s)\nT.copy(s, A[0, 0])"
+    text = gpu_file("A: T.Tensor((64, 64), dtype)", body, args="flag", factory=f"dtype = {chosen}")
+    result = result_of(text.replace("\n\n\n", HELPERS, 1))
+    told = [(d.severity, d.message) for d in result.diagnostics if d.severity == "warning"]
+    message = "the element type of `A` is what `some_type()` gives: the file does not show it"
+    assert told == ([("warning", message)] if said else [])
+
+
 @pytest.mark.parametrize(
     ("extent", "codes"),
     [("M", ["TL195"]), ("M // 2", ["TL195"]), ("n", ["TL195"]), ("bx + 1", ["TL195"]), ("block", []), ("64", [])],

@@ -16,6 +16,7 @@ from tl2npu.kernel.model import Kernel
 from tl2npu.passes.gpu.types_names import LANGUAGE, TypeNames
 from tl2npu.passes.gpu.types_reach import nodes
 from tl2npu.passes.gpu.types_rewrite import rewrite
+from tl2npu.passes.gpu.unsupported_types import hidden_types
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
@@ -28,6 +29,8 @@ def to_strings(job: Job) -> None:
     """``T.float16`` and its like, wherever the factory uses them as a value."""
     _refuse_pointers(job)
     _refuse_open_types(job)
+    for node, message in hidden_types(job):
+        job.note("TL191", node, message, "warning")
     for _ in range(_ROUNDS):
         if not _rewrite_once(job):
             return

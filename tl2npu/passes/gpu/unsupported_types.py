@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import Factory, calls
 from tl2npu.kernel.model import Buffer, Memory
+from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.types_values import TypeValues
 from tl2npu.passes.job import Job
 
 _FP8 = re.compile(r"(torch\.)?(float8|fp8|e4m3|e5m2)")
@@ -17,14 +18,29 @@ _NARROW = re.compile(r"(torch\.)?(float[46]_|tfloat32|tf32|int4\b|uint4\b|float8
 
 
 def foreign_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
-    """Buffers of such a type, each with a message; a type that the callers choose counts if all of them choose one."""
-    made = _factory_calls(job)
+    """Buffers of such a type, each with a message; a type that is chosen elsewhere counts if every choice is one."""
+    values, made = TypeValues(job), _factory_calls(job)
     for buffer in job.kernel.buffers.values():
-        found = _types_of(job, buffer, made)
-        wrong = [name for name in found if is_foreign(name)]
+        found = _types_of(job, buffer, made, values)
+        wrong = [name for name in found if name is not None and is_foreign(name)]
         if wrong and len(wrong) == len(found):
             where = "an argument" if buffer.memory is Memory.GM else "a tile"
             yield buffer.node, f"`{buffer.name}`, {where}, has elements of type {wrong[0]}"
+
+
+def hidden_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
+    """Types that a function picks which the file does not show, each once; a parameter is for the callers to choose."""
+    values, factory = TypeValues(job), job.located.factory
+    told: set[str] = set()
+    for buffer in job.kernel.buffers.values():
+        if buffer.dtype in told or (node := _expression(buffer.dtype)) is None:
+            continue
+        told.add(buffer.dtype)
+        if unknown := values.hidden(node, None if factory is None else factory.node):
+            yield (
+                buffer.node,
+                f"the element type of `{buffer.name}` is what `{unknown}` gives: the file does not show it",
+            )
 
 
 def is_foreign(dtype: str) -> bool:
@@ -40,19 +56,31 @@ def _factory_calls(job: Job) -> list[cst.Call]:
     return [call for call in calls(job.module) if isinstance(call.func, cst.Name) and call.func.value == name]
 
 
-def _types_of(job: Job, buffer: Buffer, made: list[cst.Call]) -> list[str]:
-    """The dtype of a buffer; where its factory takes it as a parameter, what the default and the callers give."""
-    factory = job.located.factory
-    if factory is None or not buffer.dtype.isidentifier():
+def _types_of(job: Job, buffer: Buffer, made: list[cst.Call], values: TypeValues) -> list[str | None]:
+    """The types that a buffer may have; where its factory takes it as a parameter, what default and callers give."""
+    factory, node = job.located.factory, _expression(buffer.dtype)
+    if node is None:
         return [buffer.dtype]
+    if factory is None:
+        return values.within(node, None)
     params = (*factory.node.params.posonly_params, *factory.node.params.params, *factory.node.params.kwonly_params)
     param = next((item for item in params if item.name.value == buffer.dtype), None)
     if param is None:
-        return [buffer.dtype]
+        return values.within(node, factory.node)
     given = list(_given(made, factory, param))
     if param.default is not None:
         given.append(param.default)
-    return [_text(job, value) for value in given]
+    return [name for value in given for name in values.within(value, None)]
+
+
+def _expression(dtype: str) -> cst.BaseExpression | None:
+    """The source of a type that is not known by its name."""
+    if not dtype or is_foreign(dtype) or element_types.is_known(element_types.plain(dtype)):
+        return None
+    try:
+        return cst.parse_expression(dtype)
+    except cst.ParserSyntaxError:
+        return None
 
 
 def _given(made: list[cst.Call], factory: Factory, param: cst.Param) -> Iterator[cst.BaseExpression]:
@@ -67,10 +95,3 @@ def _given(made: list[cst.Call], factory: Factory, param: cst.Param) -> Iterator
                 if position < len(names) and names[position] == param.name.value:
                     yield arg.value
                 position += 1
-
-
-def _text(job: Job, node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.SimpleString):
-        return str(node.evaluated_value)
-    resolved = job.file.names.resolve(node)
-    return resolved.rsplit(".", 1)[-1] if resolved else code(node)
