@@ -347,6 +347,25 @@ def test_names_and_branches_inside_of_a_loop(statements: str) -> None:
     lines(f"for i, j in T.Parallel({M}, {N}):\n" + textwrap.indent(textwrap.dedent(statements).strip(), "    "))
 
 
+INDICES = [
+    "q, c = j // 2, i\no[i, j] = x[q, c] + 1.0",
+    "q = j // 2\no[i, j] = x[q, i]",
+    "q, c = 31 - i, 63 - j\no[q, c] = x[i, j] * 2.0",
+    "q = 31 - i\nq = 31 - q\no[i, j] = x[q, j] * x[q, j]",
+    "q = i // 2\nif q < 5:\n    o[i, j] = x[q, j]\nelse:\n    o[i, j] = x[q + 1, j] + 1.0",
+    "q = i // 2 * 2\nt = x[q, j] * 2.0\no[i, j] = t + t * t",
+    "c = (i + j) % 64\no[i, j] = T.max(x[i, c], 0.0) + c",
+    "q = i\no[i, j] = x[q, j] * s[q]",
+]
+
+
+@pytest.mark.parametrize("outer", ["", "q = 5\n"], ids=["", "also outside"])
+@pytest.mark.parametrize("statements", INDICES)
+def test_names_of_a_loop_in_indices(statements: str, outer: str) -> None:
+    body = textwrap.indent(statements, "    ")
+    lines(f"{outer}for i, j in T.Parallel({M}, {N}):\n{body}")
+
+
 # -- parts and other orders -------------------------------------------------------------------------------------------
 
 PARTS = [

@@ -12,7 +12,8 @@ from tl2npu.kernel.model import Loop, Memory, Operand
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import element_types, functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, sign_of, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, show, sign_of, with_args
+from tl2npu.passes.gpu.macros_substitute import substituted
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in
 
@@ -98,6 +99,8 @@ class Reading:
         buffer = operand.buffer
         dims = operand.dims or ()
         axes = frozenset().union(*(self._axes(dim.lo) for dim in dims)) if dims else _NONE
+        if isinstance(node, cst.Subscript) and any(self._uses_local(item) for item in node.slice):
+            return replace(self.load(operand, self._without_locals(node)), node=None)
         text = code(node.with_changes(lpar=(), rpar=()) if node.lpar else node)
         dtype = self.typed(buffer.dtype)
         if buffer.memory is Memory.VAR or (buffer.memory is Memory.GM and not axes):
@@ -106,6 +109,13 @@ class Reading:
             return Expr("unknown", text=text, node=node)
         span = Span.OTHER if buffer.memory is Memory.GM else self.span(operand)
         return Expr("load", buffer.name, (), dtype, node, text, operand, span, axes)
+
+    def _without_locals(self, node: cst.Subscript) -> cst.Subscript:
+        """An element with what the names of the nest stand for in its indices."""
+        names = {found.value for item in node.slice for found in names_in(item)} & self.local.keys()
+        values = {name: cst.parse_expression(show(self.local[name])) for name in names}
+        parts = [cst.ensure_type(substituted(item, values), cst.SubscriptElement) for item in node.slice]
+        return node.with_changes(slice=parts)
 
     def typed(self, dtype: str) -> str:
         """One name for each element type; the vector core computes with bfloat16 as float32."""
