@@ -372,6 +372,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "change the calls by hand: the kernel no longer takes the workspace tensors"),
     ("TL884", "unverified-target", "info", "display-only",
      "run the kernel on the target before relying on it"),
+    ("TL885", "tile-behind-the-tensor", "error", "display-only",
+     "end the loop, or guard the statement, where the tensor ends"),
     ("TL890", "row-vector-on-the-left", "error", "display-only",
      "put the row vector on the right, or broadcast it to a tile first"),
     ("TL891", "partial-column-parallel", "error", "display-only",

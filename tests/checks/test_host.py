@@ -32,12 +32,12 @@ def test_the_grid_must_be_known() -> None:
 def test_a_grid_that_a_call_makes_symbolic() -> None:
     launch = SPLIT.replace("8", "m // 32")
     assert check(*ONE_TILE, launch=launch, args="m", tail='factory(T.symbolic("m"))') == ["TL881"]
-    assert check(*ONE_TILE, launch=launch, args="m", tail="factory(4096)") == []
+    assert check(*ONE_TILE, launch=launch, args="m", tail="factory(256)") == []
 
 
 def test_huge_workspaces() -> None:
-    assert warned(*ONE_TILE, launch=SPLIT.replace("8", "1 << 18")) == []
-    assert warned(*ONE_TILE, launch=SPLIT.replace("8", "(1 << 18) + 1")) == ["TL882"]
+    assert "TL882" not in warned(*ONE_TILE, launch=SPLIT.replace("8", "1 << 18"))
+    assert "TL882" in warned(*ONE_TILE, launch=SPLIT.replace("8", "(1 << 18) + 1"))
 
 
 def test_target_pto_is_a_note() -> None:

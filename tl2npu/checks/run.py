@@ -21,6 +21,7 @@ from tl2npu.checks import (
     row_ops,
     rows,
     self_check,
+    starts,
 )
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.compiler import COMPILERS
@@ -44,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     leftovers.check,
     gpu_names.check,
     fitting.check,
+    starts.check,
 )
 """Every family; the order does not matter."""
 

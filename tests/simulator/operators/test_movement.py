@@ -119,6 +119,21 @@ def test_a_load_from_behind_the_tensor_pads_everything_in_ub_only(call: Any, reg
         call("copy", src=region(GRID, (-1, 0), memory="global"), dst=tile)
 
 
+def test_only_the_last_two_axes_longer_than_one_end_with_the_tensor(call: Any, region: Any) -> None:
+    tensor, row = np.arange(24, dtype=np.float32).reshape(2, 2, 6), np.full((1, 6), 9, np.float32)
+    call("copy", src=region(tensor, (1, 2, 0), (1, 1, 6), memory="global"), dst=row)
+    assert not row.any()
+    with pytest.raises(OutOfBounds):
+        call("copy", src=region(tensor, (2, 0, 0), (1, 1, 6), memory="global"), dst=row)
+    with pytest.raises(OutOfBounds):
+        call("copy", src=row, dst=region(tensor, (2, 0, 0), (1, 1, 6), memory="global"))
+    block = np.zeros((3, 1, 6), np.float32)
+    call("copy", src=region(tensor, (1, 0, 0), (3, 1, 6), memory="global"), dst=block)  # rows of the first axis
+    np.testing.assert_array_equal(block[0, 0], tensor[1, 0])
+    with pytest.raises(OutOfBounds):
+        call("copy", src=region(tensor, (1, 0, 0), (2, 2, 6), memory="global"), dst=np.zeros((2, 2, 6), np.float32))
+
+
 def test_relu_and_conversion_on_the_way(call: Any, region: Any) -> None:
     accumulator = np.array([[-1.5, 2049.0], [1.0, -0.0]], np.float32)
     tensor = np.zeros((2, 2), np.float16)

@@ -155,17 +155,27 @@ def _valid(side: Operand, extents: Index, clip_below: bool, other: str) -> tuple
     """Per axis the part of the region, relative to its start, that lies in the tensor; all of it on the chip.
 
     Raises OutOfBounds for a region that begins before the tensor. One that begins behind it is empty, but not in a copy
-    to L1 or from L0C: those take no rows for all rows (common.h:copy_gm_to_l1, ``realTailM == 0``).
+    to L1 or from L0C: those take no rows for all rows (common.h:copy_gm_to_l1, ``realTailM == 0``). Only the last two
+    axes longer than 1 end with the tensor (ascend.cc:330-364).
     """
     low, high = [0] * len(extents), list(extents)
     if side.memory == "global":
+        clamped = range(len(extents)) if clip_below else _clamped(extents)
         for axis, (start, extent, size) in enumerate(zip(side.starts, extents, side.array.shape, strict=True)):
             high[axis] = max(min(extent, size - start), 0)
             if start < 0 and clip_below:
                 low[axis] = -start
-            if not clip_below and (start < 0 or (start >= size and extent > 0 and other in ("l1", "l0c"))):
+            behind = (start >= size and other in ("l1", "l0c")) or (start + extent > size and axis not in clamped)
+            if not clip_below and (start < 0 or (behind and extent > 0)):
                 side.access.outside(side.number, side.array, side.starts, extents, side.site)
     return low, high
+
+
+def _clamped(extents: Index) -> tuple[int, ...]:
+    """The axes in which a copy ends where the tensor ends (ascend.cc:find_active_dim_indices)."""
+    last = len(extents) - 1
+    active = [n for n, extent in enumerate(extents) if extent != 1 or n == last]
+    return (last - 1, last) if len(active) == 1 else tuple(active[-2:])
 
 
 def _mismatch(src: Operand, dst: Operand, src_extents: Index, dst_extents: Index) -> None:

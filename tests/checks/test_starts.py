@@ -1,0 +1,100 @@
+"""Tiles that begin outside of their tensor (TL885)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.support import findings, kernel, source
+from tl2npu.codes import CODES
+
+CUBE = "T.Kernel(T.ceildiv(M, 128), is_npu=True) as (cid, _)"
+PARAMS = (
+    'A: T.Tensor((M, 512), "float16"), B: T.Tensor((512, 128), "float16"), C: T.Tensor((M, 128), "float32"), '
+    'L: T.Tensor((9,), "int32"), X: T.Tensor((M, 16, 512), "float16")'
+)
+ALLOCS = """
+a = T.alloc_shared((128, 64), "float16")
+b = T.alloc_shared((64, 128), "float16")
+c = T.alloc_fragment((128, 128), "float32")
+u = T.alloc_ub((128, 64), "float16")
+w = T.alloc_ub((1, 512), "float16")
+"""
+GEMM = """
+T.copy(B[0, 0], b)
+T.gemm_v0(a, b, c, init=True)
+T.copy(c, C[cid * 128, 0])
+"""
+
+
+def found(*parts: str, **settings: object) -> list[str]:
+    """The severities of what is said about the beginnings of tiles."""
+    settings = {"launch": CUBE, "params": PARAMS, "jit": "out_idx=[2]", "args": "M=1000", **settings}
+    every = findings(source(kernel(ALLOCS, *parts), **settings))  # type: ignore[arg-type]
+    return [f.severity or CODES[f.code].severity for f in every if f.code == "TL885"]
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "T.copy(A[cid * 128, 0], a)",
+        "T.copy(A[cid * 128 : (cid + 1) * 128, 0:64], a)",
+        "for k in T.serial(8):\n    T.copy(A[cid * 128, k * 64], a)",
+        "for k in T.serial(T.min(cid + 1, T.ceildiv(M, 128))):\n    T.copy(A[k * 128, 0], a)",
+        "for k in T.serial(cid + 2):\n    if k * 128 < M:\n        T.copy(A[k * 128, 0], a)",
+        "for k in T.serial(cid + 2):\n    if k >= 0 and M > k * 128:\n        T.copy(A[k * 128, 0], a)",
+        "for k in T.serial(cid + 2):\n    if not (k * 128 >= M):\n        T.copy(A[k * 128, 0], a)",
+        "end = T.min(cid + 2, T.ceildiv(M, 128))\nfor k in T.serial(end):\n    T.copy(A[k * 128, 0], a)",
+        "row = L[cid]\nT.copy(A[row, 0], a)",
+        "page = L[cid]\nT.copy(A[page * 128, 0], a)",
+        "for k in T.serial(2):\n    T.copy(A[L[cid] * 256 + k * 128, 0], a)",
+        "for k in T.serial(T.ceildiv(L[cid], 128)):\n    T.copy(A[k * 128, 0], a)",
+        "for k in T.serial(T.ceildiv(L[cid + 1] - L[cid], 128)):\n    T.copy(A[L[cid] + k * 128, 0], a)",
+        "for k in T.serial(4):\n    if k * 128 < L[cid]:\n        T.copy(A[k * 128, 0], a)",
+        "T.copy(X[cid * 128 : cid * 128 + 128, 3, 0:64], a)",
+    ],
+)
+def test_inside(load: str) -> None:
+    assert found(load, GEMM) == []
+
+
+@pytest.mark.parametrize(
+    ("load", "severity"),
+    [
+        ("T.copy(A[cid * 256, 0], a)", "error"),
+        ("T.copy(A[cid * 128, 512], a)", "error"),
+        ("for k in T.serial(9):\n    T.copy(A[cid * 128, k * 64], a)", "error"),
+        ("for k in T.serial(cid + 2):\n    T.copy(A[k * 128, 0], a)", "error"),
+        ("for k in T.serial(cid + 2):\n    if k * 128 <= M + 24:\n        T.copy(A[k * 128, 0], a)", "error"),
+        ("T.copy(A[cid * 128 - 128, 0], a)", "error"),
+        ("T.copy(A[cid * 128 - 1, 0], u)", "error"),
+        ("T.copy(A[L[cid] + cid * 128, 0], a)", "warning"),
+        ("for k in T.serial(T.ceildiv(L[cid], 128) + 1):\n    T.copy(A[L[0] + k * 128, 0], a)", "warning"),
+        ("T.copy(X[L[cid] + cid, 0:1, :], w)", "warning"),
+    ],
+)
+def test_outside(load: str, severity: str) -> None:
+    assert found(load, GEMM) == [severity]
+
+
+def test_ub_takes_nothing_from_behind_the_end() -> None:
+    assert found("T.copy(A[cid * 256, 0], u)", GEMM) == []
+
+
+def test_stores() -> None:
+    assert found("T.gemm_v0(a, b, c, init=True)\nT.copy(c, C[cid * 256, 0])") == ["error"]
+    assert found("T.gemm_v0(a, b, c, init=True)\nT.tile.atomic_add(C[cid * 256, 0], c)") == ["error"]
+
+
+def test_some_calls_only() -> None:
+    load = "for k in T.serial(T.ceildiv(cid * 128 + 128, 64)):\n    T.copy(A[k * 64, 0], b)"
+    settings = {"args": "M", "launch": CUBE}
+    assert found(load, GEMM, tail="factory(1024)", **settings) == ["warning"]  # 900 rows would be read to 960
+    assert found(load, GEMM, tail="factory(1024)\nfactory(900)", **settings) == ["warning"]
+    assert found(load, GEMM, tail="factory(900)", **settings) == ["error"]
+    assert found(load, GEMM, **settings) == ["warning"]
+
+
+def test_a_branch_that_no_call_takes() -> None:
+    load = "if wide:\n    T.copy(A[cid * 256, 0], a)\nelse:\n    T.copy(A[cid * 128, 0], a)"
+    assert found(load, GEMM, args="M=1000, wide=False") == []
+    assert found(load, GEMM, args="M=1000, wide=True") == ["error"]

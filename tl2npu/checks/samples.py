@@ -1,0 +1,253 @@
+"""What is known of the variables at a statement, and whether an expression is negative for some block and iteration."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.checks.subject import Placed, Subject
+from tl2npu.kernel.bounds import EITHER, Bounds
+from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.model import Branch, Let, Range
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, const, opaque
+
+_BLOCKS = 24
+_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+    "LessThan": operator.lt,
+    "LessThanEqual": operator.le,
+    "GreaterThan": operator.gt,
+    "GreaterThanEqual": operator.ge,
+    "Equal": operator.eq,
+    "NotEqual": operator.ne,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A statement with the loops and conditions around it."""
+
+    bounds: Bounds
+    loops: tuple[Range, ...]
+    conditions: tuple[tuple[Branch, bool], ...]
+
+    def everything(self, sym: Sym) -> Iterator[Atom]:
+        """The atoms of an expression and of the ranges of its variables."""
+        seen: set[str] = set()
+        todo = [sym]
+        while todo:
+            for atom in todo.pop().atoms():
+                yield atom
+                if isinstance(atom, Var) and atom.name in self.bounds.ranges and atom.name not in seen:
+                    seen.add(atom.name)
+                    todo += self.bounds.ranges[atom.name]
+
+
+class Sampler:
+    """Bounds and samples, for one kernel."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.evaluator: Evaluator = subject.file.evaluator
+        self._places: dict[int, Place] = {}
+        self._lets: dict[str, list[Let]] = {}
+        for placed in subject.statements:
+            if isinstance(placed.stmt, Let):
+                self._lets.setdefault(placed.stmt.name, []).append(placed.stmt)
+
+    def place(self, placed: Placed) -> Place:
+        """What is known at a statement."""
+        if id(placed) not in self._places:
+            self._places[id(placed)] = Place(self._bounds(placed), placed.ranges, placed.conditions)
+        return self._places[id(placed)]
+
+    def _bounds(self, placed: Placed) -> Bounds:
+        kernel = self.subject.kernel
+        ranges: dict[str, tuple[Sym, Sym]] = {}
+        if kernel.launch is not None and kernel.cid is not None and len(kernel.launch.grid) == 1:
+            ranges[kernel.cid] = const(0), kernel.launch.grid[0] - 1
+        if kernel.vid is not None:
+            ranges[kernel.vid] = const(0), const(1)
+        for item in placed.ranges:
+            ranges[str(item.var)] = item.start, item.start + item.extent - 1
+        facts = [
+            fact
+            for branch, taken in placed.conditions
+            for fact in self._facts(branch.cond.node, branch.env or Env(), taken)
+        ]
+        return Bounds(ranges, tuple(facts), self._values(placed))
+
+    def _values(self, placed: Placed) -> dict[str, Sym]:
+        """What names stand for that were bound once, to something that is no plain arithmetic."""
+        found: dict[str, Sym] = {}
+        env = placed.stmt.env or Env()
+        for name, lets in self._lets.items():
+            bound = env.lookup(name)
+            if len(lets) == 1 and isinstance(bound, Sym) and len(bound.terms) == 1 and "@" in str(bound):
+                value = self._value(lets[0].value.node, lets[0].env or Env())
+                if not value.depends_on(str(bound)):
+                    found[str(bound)] = value
+        return found
+
+    def _value(self, node: cst.BaseExpression, env: Env) -> Sym:
+        """An expression, with both arms of a choice."""
+        arms: tuple[cst.BaseExpression, ...] = ()
+        if isinstance(node, cst.IfExp):
+            arms = (node.body, node.orelse, node.test)
+        elif isinstance(node, cst.Call) and (self.evaluator.names.resolve(node.func) or "").endswith(".if_then_else"):
+            arms = tuple(node.args[n].value for n in (1, 2, 0)) if len(node.args) == 3 else ()
+        if not arms:
+            return self.evaluator.sym(node, env)
+        return opaque(EITHER, *(self._value(arm, env) for arm in arms))
+
+    def _facts(self, node: cst.BaseExpression, env: Env, taken: bool) -> Iterator[Sym]:
+        """Expressions that are at least 0 where a condition holds (or does not)."""
+        parts = self._parts(node)
+        if parts is not None:
+            if parts[0] == taken:
+                for part in parts[1]:
+                    yield from self._facts(part, env, taken)
+        elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+            yield from self._facts(node.expression, env, not taken)
+        elif isinstance(node, cst.Comparison) and (taken or len(node.comparisons) == 1):
+            left = node.left
+            for target in node.comparisons:
+                a, b = self.evaluator.sym(left, env), self.evaluator.sym(target.comparator, env)
+                yield from _comparison(target.operator, a, b, taken)
+                left = target.comparator
+
+    def _parts(self, node: cst.BaseExpression) -> tuple[bool, Sequence[cst.BaseExpression]] | None:
+        """The parts of a conjunction (True) or of a disjunction (False)."""
+        if isinstance(node, cst.BooleanOperation):
+            return isinstance(node.operator, cst.And), (node.left, node.right)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.BitAnd, cst.BitOr)):
+            return isinstance(node.operator, cst.BitAnd), (node.left, node.right)
+        if isinstance(node, cst.Call):
+            name = (self.evaluator.names.resolve(node.func) or "").rsplit(".", 1)[-1]
+            if name in ("And", "Or"):
+                return name == "And", [arg.value for arg in node.args]
+        return None
+
+    # samples -----------------------------------------------------------------------------------------------------
+
+    def find(self, placed: Placed, sym: Sym, known: Mapping[str, int], told: Container[str] = ()) -> str | None:
+        """Where an expression is negative, in words, for these sizes: the first of some blocks and iterations. Only
+        the sizes that are named in ``told`` are told; all if it is empty."""
+        place = self.place(placed)
+        if any(
+            isinstance(atom, Var) and atom.name not in known and atom.name not in place.bounds.ranges
+            for atom in place.everything(sym)
+        ):
+            return None
+        expanded = place.bounds.expanded(sym)
+        for values in self._iterations(place, known):
+            value = _number(expanded, values)
+            if value is not None and value < 0 and self._runs(place, values):
+                return self._shown(place, values, [n for n in known if not told or n in told], sym)
+        return None
+
+    def _runs(self, place: Place, values: Mapping[str, int]) -> bool:
+        """The conditions around a statement certainly hold."""
+        return all(
+            self._holds(branch.cond.node, branch.env or Env(), values, place) is taken
+            for branch, taken in place.conditions
+        )
+
+    def is_reachable(self, placed: Placed, known: Mapping[str, int]) -> bool:
+        """False if a condition on the sizes alone keeps the statement from running."""
+        place = self.place(placed)
+        return all(
+            self._holds(branch.cond.node, branch.env or Env(), known, place) in (taken, None)
+            for branch, taken in place.conditions
+        )
+
+    def _shown(self, place: Place, values: Mapping[str, int], sizes: Sequence[str], sym: Sym) -> str:
+        texts = [f"{name.split('@')[0]}={values[name]}" for name in place.bounds.ranges]
+        used = {atom.name for atom in place.everything(sym) if isinstance(atom, Var)}
+        texts += [f"{name}={values[name]}" for name in sorted(sizes) if name in used]
+        return f" ({', '.join(texts)})" if texts else ""
+
+    def _iterations(self, place: Place, known: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        """Some blocks, and of every loop the first and the last iterations."""
+        order = list(place.bounds.ranges)
+
+        def rest(position: int, values: dict[str, int]) -> Iterator[dict[str, int]]:
+            if position == len(order):
+                yield values
+                return
+            name = order[position]
+            low, high = (_number(side, values) for side in place.bounds.ranges[name])
+            if low is None or high is None:
+                return
+            several = _BLOCKS if position == 0 else 4
+            for value in _some(low, high, several):
+                yield from rest(position + 1, {**values, name: value})
+
+        yield from rest(0, dict(known))
+
+    def _holds(self, node: cst.BaseExpression, env: Env, values: Mapping[str, int], place: Place) -> bool | None:
+        """Whether a condition holds; None if that cannot be told."""
+        parts = self._parts(node)
+        if parts is not None:
+            found = [self._holds(part, env, values, place) for part in parts[1]]
+            decided = not parts[0]
+            return decided if decided in found else None if None in found else parts[0]
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+            inner = self._holds(node.expression, env, values, place)
+            return None if inner is None else not inner
+        value = _number(place.bounds.expanded(self.evaluator.sym(node, env)), values)
+        return None if value is None else bool(value)
+
+
+def _some(low: int, high: int, count: int) -> list[int]:
+    if high - low < count:
+        return list(range(low, high + 1))
+    half = count // 2
+    return [*range(low, low + half), *range(high - half + 1, high + 1)]
+
+
+def _number(sym: Sym, values: Mapping[str, int]) -> int | None:
+    """The value of an expression; None if something in it is not known."""
+    total = 0
+    for monomial, coef in sym.terms:
+        for atom in monomial:
+            factor = _atom(atom, values)
+            if factor is None:
+                return None
+            coef *= factor
+        total += coef
+    return total
+
+
+def _atom(atom: Atom, values: Mapping[str, int]) -> int | None:
+    if isinstance(atom, Var):
+        return values.get(atom.name)
+    if isinstance(atom, (Div, Mod)):
+        num, den = _number(atom.num, values), _number(atom.den, values)
+        if num is None or not den:
+            return None
+        return num // den if isinstance(atom, Div) else num % den
+    if atom.head == EITHER:
+        chosen = _number(atom.args[2], values)
+        return None if chosen is None else _number(atom.args[0 if chosen else 1], values)
+    found = [_number(arg, values) for arg in atom.args]
+    known = [value for value in found if value is not None]
+    if len(known) != len(found) or not known:
+        return None
+    if atom.head in ("min", "max"):
+        return (min if atom.head == "min" else max)(known)
+    if atom.head in _COMPARE and len(known) == 2:
+        return int(_COMPARE[atom.head](known[0], known[1]))
+    return None
+
+
+def _comparison(kind: cst.BaseCompOp, a: Sym, b: Sym, taken: bool) -> Iterator[Sym]:
+    if isinstance(kind, (cst.LessThan, cst.GreaterThanEqual)):
+        yield b - 1 - a if isinstance(kind, cst.LessThan) == taken else a - b
+    elif isinstance(kind, (cst.GreaterThan, cst.LessThanEqual)):
+        yield a - 1 - b if isinstance(kind, cst.GreaterThan) == taken else b - a
+    elif isinstance(kind, cst.Equal if taken else cst.NotEqual):
+        yield a - b
+        yield b - a
