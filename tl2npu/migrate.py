@@ -18,7 +18,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
-from tl2npu.passes.gpu import grid, host, tensor_layouts, unsupported
+from tl2npu.passes.gpu import grid, host, tensor_layouts, unit_axes, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
@@ -269,6 +269,8 @@ def _best_form(
     for form in _forms(kind, options):
         before = attempts[-1] if attempts and kind.style == "gpu" else None
         attempts.append(_attempt(start, kind, form, suppressions, before))
+        if kind.style == "gpu" and form == "developer":
+            attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
         if attempts[-1].reached:
             break
     reached = attempts[-1] if attempts[-1].reached else None
@@ -311,7 +313,10 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
     """
     job = Job(start.original, start.file, start.key, start.options, start.elsewhere, origin=start.origin)
     try:
-        if before is not None and before.built:
+        if before is not None and before.built and form == before.target:
+            job = replace(before.job, edited=list(before.job.edited), notes=list(before.job.notes))
+            unit_axes.insert(job)
+        elif before is not None and before.built:
             job = grid.one_thread(before.job)
         elif before is not None:
             return replace(before, target=form)
@@ -359,6 +364,14 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
             job.notes.append(found)
     _repair(job, repairs)
     return Attempt(form, job)
+
+
+def _with_unit_axes(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
+    """The attempt, or one with the axes of the tensors in the tiles, if that is all that ``threads=2`` lacks."""
+    if tried.reached or not tried.built or tried.blocked is None or tried.blocked.code != "TL824":
+        return tried
+    again = _attempt(start, kind, tried.target, suppressions, tried)
+    return again if again.reached else tried
 
 
 def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:

@@ -1,0 +1,84 @@
+"""Tiles across an axis of their tensor: (batch, seq, head, dim) with ``threads=2``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, migrated
+
+_GRID = "T.Kernel(H, T.ceildiv(S, 32), B, threads=128) as (bx, by, bz)"
+_Q = 'Q: T.Tensor((B, S, H, D), "float16")'
+_O = 'O: T.Tensor((B, S, H, D), "float32")'
+
+
+def _random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(7).standard_normal(shape).astype(np.float16)
+
+
+@pytest.mark.parametrize("seq", [64, 80], ids=["whole", "tail"])
+def test_load_and_store_of_one_head(seq: int) -> None:
+    body = """
+    q = T.alloc_shared((32, D), "float16")
+    o = T.alloc_fragment((32, D), "float32")
+    T.copy(Q[bz, by * 32 : (by + 1) * 32, bx, :], q)
+    for i, j in T.Parallel(32, D):
+        o[i, j] = T.exp(q[i, j])
+    T.copy(o, O[bz, by * 32 : (by + 1) * 32, bx, :])
+    """
+    text = gpu_file(f"{_Q}, {_O}", body, launch=_GRID, args="B, S, H, D")
+    new = agree(text, {"Q": _random(2, seq, 3, 32)}, args=(2, seq, 3, 32))
+    assert "threads=2" in new
+    assert "T.alloc_shared((32, 1, D)" in new
+    assert "T.tile.fill" not in new  # all columns of the tensor
+
+
+@pytest.mark.parametrize("dim", [64, 80], ids=["whole", "tail"])
+def test_columns_that_may_be_missing_are_filled(dim: int) -> None:
+    body = """
+    q = T.alloc_fragment((32, 32), "float16")
+    o = T.alloc_fragment((32, 32), "float32")
+    total = T.alloc_fragment((32,), "float32")
+    T.clear(o)
+    for k in range(T.ceildiv(D, 32)):
+        T.copy(Q[bz, by * 32 : (by + 1) * 32, bx, k * 32 : (k + 1) * 32], q)
+        for i, j in T.Parallel(32, 32):
+            o[i, j] += q[i, j]
+    T.reduce_sum(o, total, 1)
+    T.copy(total, R[bz, bx, by * 32 : (by + 1) * 32])
+    """
+    params = f'{_Q}, R: T.Tensor((B, H, S), "float32")'
+    text = gpu_file(params, body, launch=_GRID, args="B, S, H, D")
+    new = agree(text, {"Q": _random(2, 64, 3, dim)}, args=(2, 64, 3, dim))
+    assert "threads=2" in new
+    lines = [line.strip() for line in new.splitlines()]
+    load = next(n for n, line in enumerate(lines) if line.startswith("T.copy(Q["))
+    assert lines[load - 1].startswith("T.tile.fill(q")
+
+
+def test_three_axes_where_the_head_is_in_the_middle() -> None:
+    body = """
+    x = T.alloc_shared([16, 32], "float32")
+    T.copy(X[bx * 16 : bx * 16 + 16, 1, :], x)
+    for i, j in T.Parallel(16, 32):
+        x[i, j] = x[i, j] * 2.0
+    T.copy(x, Y[bx * 16 : bx * 16 + 16, 0, :])
+    """
+    params = 'X: T.Tensor((32, 2, 32), "float32"), Y: T.Tensor((32, 2, 32), "float32")'
+    new = agree(gpu_file(params, body, jit="@tilelang.jit"), {"X": _random(32, 2, 32).astype(np.float32)})
+    assert "x_rows = T.alloc_shared([16, 1, 32]" in new
+    assert "threads=2" in new
+
+
+def test_another_reason_for_one_core_leaves_the_tiles_alone() -> None:
+    body = """
+    q = T.alloc_shared((32, D), "float16")
+    o = T.alloc_fragment((D,), "float32")
+    T.copy(Q[bz, by * 32 : (by + 1) * 32, bx, :], q)
+    T.reduce_sum(q, o, 0)
+    T.copy(o, R[bz, bx, by, :])
+    """
+    params = f'{_Q}, R: T.Tensor((B, H, S // 32, D), "float32")'
+    new = migrated(gpu_file(params, body, launch=_GRID, args="B, S, H, D"))
+    assert "threads=1" in new
+    assert ", 1, " not in new

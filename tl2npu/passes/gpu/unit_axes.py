@@ -1,0 +1,181 @@
+"""TL155: a tile whose rows are not the last axis but one of its tensor gets that tensor's axes, for ``threads=2``.
+
+The compiler adds the offset of the second vector core to axis ``rank(tensor) - rank(tile)`` of the tensor
+(``src/transform/ascend_vid_reduction.cc``). With ``Q[b, s0:s1, h, :]`` and a tile of two axes that is the head. A tile
+``(rows, 1, columns)`` has the offset on the rows. The memory is the same; the copies take strides and counts from the
+region of the tensor (``src/op/ascend.cc``), and only copies use such a tile: the lowering of ``T.Parallel`` and of the
+reductions is not asked to read three axes.
+
+A load that is cut off at the end of the tensor fills the tile before, but of this tile only the first row
+(``copy_gm_to_ub`` counts the last axis but one). Rows behind the end stay rows that nobody stores; where columns may be
+missing, or a gemm adds up the rows, the tile is filled by a statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Memory, Op, Operand
+from tl2npu.passes.gpu import allocations, fills_values
+from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+
+@dataclass(eq=False)
+class _Tile:
+    """A tile with ``units`` axes of length 1 between its rows and its columns in every tensor that it is copied with.
+
+    ``pure``: nothing but whole copies uses it, so that the tile itself can have these axes.
+    """
+
+    units: int
+    copies: list[Copy] = field(default_factory=list)
+    pure: bool = True
+
+
+def insert(job: Job) -> bool:
+    """Give the tiles the axes of their tensors; False if there is none, or one that cannot be treated so."""
+    kernel = job.kernel
+    found = _tiles(kernel)
+    if not found:
+        return False
+    edits = Edits(job.file.index)
+    names = Names(job)
+    own = {buffer: tile for buffer, tile in found.items() if tile.pure}
+    to_cube = _feeds_cube(kernel)
+    for buffer, tile in found.items():
+        assert isinstance(buffer.node, cst.Call)
+        if tile.pure:
+            shape = _shape_argument(buffer.node)
+            if shape is None:
+                return False
+            edits.replace(shape, _with_units(buffer, shape, tile.units))
+            job.change("TL155", buffer.node, f"`{buffer.name}` has the axes of its tensor")
+            for copy in tile.copies:
+                if copy.dst.buffer is buffer and (to_cube or not _whole_columns(copy.src)):
+                    edits.replace_many(
+                        copy.node, [*parse(job, _fill(job, buffer, copy, buffer.name), copy.node), copy.node]
+                    )
+        elif not _land(job, edits, buffer, tile, names.fresh(f"{buffer.name}_rows"), to_cube):
+            return False
+    for stmt in kernel.walk():
+        if not isinstance(stmt, Copy):
+            continue
+        units = [own[o.buffer].units if o.buffer in own else 0 for o in (stmt.src, stmt.dst)]
+        if Memory.GM in (stmt.src.buffer.memory, stmt.dst.buffer.memory) or units[0] == units[1]:
+            continue
+        for operand in (stmt.src, stmt.dst):
+            if operand.buffer in own:
+                edits.replace(operand.node, cst.parse_expression(_view(operand.buffer.name, own[operand.buffer].units)))
+    job.apply(edits)
+    allocations.finish(job)
+    return True
+
+
+def _tiles(kernel: Kernel) -> dict[Buffer, _Tile]:
+    found: dict[Buffer, _Tile] = {}
+    for stmt in kernel.walk():
+        if not isinstance(stmt, Copy):
+            continue
+        for inner, outer in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
+            units = _units(inner, outer)
+            if units:
+                tile = found.setdefault(inner.buffer, _Tile(units))
+                tile.copies.append(stmt)
+                tile.pure = tile.pure and tile.units == units
+    for stmt in kernel.walk():
+        for access in accesses(stmt):
+            tile = found.get(access.operand.buffer)
+            if tile is not None and not _only_copied(stmt, access.operand, tile):
+                tile.pure = False
+    return found
+
+
+def _units(inner: Operand, outer: Operand) -> int:
+    """How many axes of length 1 the tensor has between the rows and the columns of a whole tile."""
+    tile, dims = inner.buffer, outer.dims
+    if tile.memory is not Memory.UB or outer.buffer.memory is not Memory.GM or not inner.is_whole:
+        return 0
+    if len(tile.shape) != 2 or dims is None or len(dims) != len(outer.buffer.shape) or dims[-1].is_point:
+        return 0
+    rows = next((axis for axis in reversed(range(len(dims) - 1)) if not dims[axis].is_point), None)
+    if rows is None or any(not dim.is_point for dim in dims[:rows]) or dims[rows].extent != tile.shape[0]:
+        return 0
+    return len(dims) - 2 - rows
+
+
+def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
+    if isinstance(stmt, Op):
+        return stmt.op.kind is Kind.FILL and operand.is_whole
+    if not isinstance(stmt, Copy) or not operand.is_whole:
+        return False
+    other = stmt.dst if operand is stmt.src else stmt.src
+    if other.buffer.memory is Memory.GM:
+        return stmt in tile.copies
+    return other.buffer.memory is Memory.UB and other.is_whole
+
+
+def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, to_cube: bool) -> bool:
+    """A second tile for the copies with global memory; the tile that computes stays as it is."""
+    assert isinstance(buffer.node, cst.Call)
+    shape = _shape_argument(buffer.node)
+    if shape is None or buffer.statement is None:
+        return False
+    call = buffer.node.deep_replace(shape, _with_units(buffer, shape, tile.units))
+    assert isinstance(call, cst.CSTNode)
+    edits.replace_many(buffer.statement, [buffer.statement, *parse(job, f"{name} = {code(call)}", buffer.statement)])
+    for copy in tile.copies:
+        loads = copy.dst.buffer is buffer
+        view = _view(name, tile.units)
+        text = f"T.copy({view}, {buffer.name})" if loads else f"T.copy({buffer.name}, {view})"
+        extra = parse(job, text, copy.node)
+        moved = copy.node.deep_replace((copy.dst if loads else copy.src).node, cst.Name(name))
+        assert isinstance(moved, cst.CSTNode)
+        before = []
+        if loads and (to_cube or not _whole_columns(copy.src)):
+            before = parse(job, _fill(job, buffer, copy, name), copy.node)
+        edits.replace_many(copy.node, [*before, moved, *extra] if loads else [*extra, moved])
+    job.change("TL155", buffer.node, f"`{name}`, with the axes of the tensor, stands between it and `{buffer.name}`")
+    return True
+
+
+def _feeds_cube(kernel: Kernel) -> bool:
+    """Vector data becomes an operand of a gemm, which may add up the rows of a tile."""
+    return any(
+        isinstance(stmt, Copy) and (stmt.src.buffer.memory, stmt.dst.buffer.memory) == (Memory.UB, Memory.L1)
+        for stmt in kernel.walk()
+    )
+
+
+def _whole_columns(outer: Operand) -> bool:
+    assert outer.dims is not None
+    return outer.dims[-1].lo.is_zero and outer.dims[-1].extent == outer.buffer.shape[-1]
+
+
+def _fill(job: Job, buffer: Buffer, copy: Copy, name: str) -> str:
+    pad = copy.options.get("pad_value")
+    value = fills_values.literal(job, buffer, cst.Integer("0") if pad is None else pad.node)
+    return f"T.tile.fill({name}, {value})"
+
+
+def _shape_argument(call: cst.Call) -> cst.BaseExpression | None:
+    for arg in call.args:
+        if arg.keyword is None or arg.keyword.value == "shape":
+            return arg.value
+    return None
+
+
+def _with_units(buffer: Buffer, shape: cst.BaseExpression, units: int) -> cst.BaseExpression:
+    first, last = (code(node) for node in buffer.shape_nodes)
+    inner = ", ".join([first, *["1"] * units, last])
+    return cst.parse_expression(f"[{inner}]" if isinstance(shape, cst.List) else f"({inner})")
+
+
+def _view(name: str, units: int) -> str:
+    return f"{name}[{', '.join([':', *['0'] * units, ':'])}]"
