@@ -11,6 +11,7 @@ from tl2npu.devices import DEVICES
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.hazards import HazardFound
 from tl2npu.simulator.hazards.capacity import ALIGNMENT
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
 X = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
 UNINITIALISED = {"uninitialised-read"}
@@ -95,6 +96,14 @@ def test_ub_capacity(kernels: Any, name: str, alive: int) -> None:
         # without planning nothing fails at the planner's limit, which is below that of the hardware
         limit = UB if name == "planned" else HARDWARE
         assert bool(kernels.kinds()) == (alive * rows * columns > limit)
+
+
+@pytest.mark.parametrize("reading", [IDEAL, ACTUAL])
+def test_only_the_half_of_a_core_has_to_fit(kernels: Any, reading: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels.session, "reading", reading)
+    columns = UB // (32 * 4) + 32
+    kernels.run("halves", np.zeros((32, columns), np.float32), columns=columns)
+    assert not kernels.report.hazards
 
 
 def test_lifetimes_that_overlap(kernels: Any) -> None:

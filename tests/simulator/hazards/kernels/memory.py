@@ -301,3 +301,16 @@ def renamed(rows, N=16):
                 T.copy(b, B)
 
     return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def halves(columns):
+    @T.prim_func
+    def main(A: T.Tensor((32, columns), "float32"), B: T.Tensor((32, columns), "float32")):
+        with T.Kernel(1, threads=2, is_npu=True):
+            a = T.alloc_shared((32, columns), "float32")
+            T.copy(A, a)
+            T.tile.exp(a, a)
+            T.copy(a, B)
+
+    return main
