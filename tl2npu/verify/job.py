@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -202,7 +202,8 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
     name are there by then, they can be used.
     """
     name = Path(source.path).stem
-    with anything_importable() if settings.calls else nullcontext(set()) as absent:
+    around: AbstractContextManager[set[str]] = anything_importable() if settings.calls else nullcontext(set())
+    with around as absent:
         try:
             return execute(source, name, settings.script_args)
         except (Exception, SystemExit) as error:

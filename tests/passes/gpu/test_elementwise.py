@@ -190,6 +190,30 @@ def test_powers_of_two_are_right_whatever_the_exponent(exponent: str) -> None:
     tile(f"o[i, j] = T.exp2({exponent})", factory=FACTORY + "\nlog2e = 1.44269504")
 
 
+FOLDS = [
+    "r[i] * scale - g[i] * 1.44269504",
+    "g[i] * 1.44269504 - r[i] * scale",
+    "(g[i] * 1.44269504) - (r[i] - s[i]) * scale",
+    "T.max(r[i], s[i]) * scale",
+    "T.max(r[i] * scale, s[i] * scale)",
+    "g[i] * g[i] - r[i] * scale * 0.5",
+    "r[i] * scale - s[i] * scale * scale",
+    "(g[i] * scale) - r[i] * scale",
+]
+
+
+@pytest.mark.parametrize("exponent", FOLDS)
+def test_a_folded_constant_is_never_used_with_its_old_value(exponent: str) -> None:
+    """Another exponent alone would let the scale lose its factor; this one may be taken apart before it is scaled."""
+    body = f"""
+        for i, j in T.Parallel({M}, {N}):
+            o[i, j] = T.exp2(x[i, j] * scale - r[i] * scale)
+        for i in T.Parallel({M}):
+            s[i] += T.exp2({exponent})
+    """
+    agree(kernel(body, HALF), values(), threads="1", rtol=3e-3, atol=3e-3)
+
+
 # -- element types ----------------------------------------------------------------------------------------------------
 
 HALF = f"""

@@ -45,17 +45,25 @@ def rewrite(job: Job) -> None:
     types, constants = scales.named_types(job), scales.constants(job)
     settled = _product_types(kernel, types)
     folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest, types, settled))])
-    temporaries, writer = Temporaries(job), Writer(job)
+    while True:
+        temporaries, lowered = Temporaries(job), list[tuple[Nest, Lowering]]()
+        for nest in found:
+            reading = Reading(job, nest, types, settled)
+            lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
+            lowering.lower(items(nest, reading))
+            lowered.append((nest, lowering))
+        missed = scales.missed(folded, [lowering.steps for _, lowering in lowered], temporaries.prelude)
+        if not missed:
+            break
+        folded = {name: node for name, node in folded.items() if name not in missed}
+    writer = Writer(job)
     first: Nest | None = None
-    for nest in found:
-        reading = Reading(job, nest, types, settled)
-        lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
-        lowering.lower(items(nest, reading))
+    for nest, lowering in lowered:
         for node, count in lowering.slowly:
             job.note("TL146", node, f"{count} elements are computed one by one in every run of the loop")
         for node, text in lowering.unrounded:
             job.note("TL144", node, f"`{text}` is computed in float32: a GPU rounds it to bfloat16 before it goes on")
-        if writer.nest(nest, lowering.steps):
+        if writer.nest(nest, scales.named(lowering.steps)):
             first = first or nest
             for rule, node in sorted(lowering.codes.items()):
                 job.change(rule, node, _MESSAGES[rule])

@@ -29,6 +29,8 @@ LN_2 = math.log(2.0)
 _LOG2_E = 1.0 / LN_2
 _LN_10 = math.log(10.0)
 _CLOSE = 1e-6
+FOLDED = "__without_log2e"
+"""Stands behind a folded name where its factor has been used: without it the name means its old value."""
 
 
 class Algebra:
@@ -171,7 +173,7 @@ class Algebra:
                 for part, arg in zip(parts, expr.args, strict=True)
             ]
             found = binary(expr.name, whole[0], whole[1])
-            if None not in parts or _size(found) <= _size(expr):
+            if None not in parts or _size(found) <= _size(expr) or FOLDED in show(found):
                 return found
         return None
 
@@ -181,7 +183,7 @@ class Algebra:
             whole = round(product)
             return number(float(whole) if abs(product - whole) < _CLOSE * abs(product) else _short(product))
         if value.text in self.folded and factor == LN_2:
-            return value
+            return number(value.text + FOLDED, dynamic=value.dynamic)
         if abs(self.constants.get(value.text, 0.0) * factor - 1.0) < _CLOSE:
             return number("1.0")
         rest = without_factor(value.text, 1.0 / factor) if factor > 0 else None

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.passes.gpu.elementwise.algebra import Algebra, without_factor
+from tl2npu.passes.gpu.elementwise.algebra import FOLDED, Algebra, without_factor
 from tl2npu.passes.gpu.elementwise.body import Item, Put
+from tl2npu.passes.gpu.elementwise.steps import Step, Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, literal
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -86,6 +88,33 @@ def _bound(node: cst.CSTNode) -> Iterator[str]:
     else:
         targets.append(node.target)  # type: ignore[attr-defined]
     return (name.value for target in targets for name in names_in(target))
+
+
+def missed(folded: Iterable[str], lowered: Iterable[Sequence[Step]], prelude: Sequence[str]) -> set[str]:
+    """The names that statements use with their old value, after all: their definition has to stay."""
+    texts = [*prelude, *(text for steps in lowered for text in _texts(steps))]
+    return {name for name in folded if any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)}
+
+
+def named(steps: Iterable[Step]) -> list[Step]:
+    """The steps with the names as the file has them."""
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, Under):
+            condition = step.condition.replace(FOLDED, "")
+            found.append(Under(condition, tuple(named(step.then)), tuple(named(step.orelse)), step.stmt))
+        else:
+            found.append(replace(step, text=step.text.replace(FOLDED, "")))
+    return found
+
+
+def _texts(steps: Iterable[Step]) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step, Under):
+            yield step.condition
+            yield from _texts((*step.then, *step.orelse))
+        else:
+            yield step.text
 
 
 def fold(job: Job, edits: Edits, chosen: dict[str, cst.Assign]) -> None:

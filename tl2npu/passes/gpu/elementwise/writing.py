@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from tl2npu.kernel.model import Alloc, Kernel, Stmt, walk
+from tl2npu.passes.gpu.elementwise.algebra import FOLDED
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.steps import InLoop, Line, Step, Under
@@ -38,7 +39,7 @@ class Writer:
 
     def allocate(self, temporaries: Temporaries, kernel: Kernel, first: Nest) -> None:
         """Write the new allocations below the ones that stand above the first changed nest."""
-        texts = [*temporaries.allocations, *temporaries.prelude]
+        texts = [*temporaries.allocations, *(line.replace(FOLDED, "") for line in temporaries.prelude)]
         if not texts:
             return
         new = parse(self.job, "\n".join(texts) + "\n", first.node)
