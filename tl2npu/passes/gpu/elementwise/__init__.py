@@ -61,8 +61,8 @@ def rewrite(job: Job) -> None:
     for nest, lowering in lowered:
         for node, count in lowering.slowly:
             job.note("TL146", node, f"{count} elements are computed one by one in every run of the loop")
-        for node, text in lowering.unrounded:
-            job.note("TL144", node, f"`{text}` is computed in float32: a GPU rounds it to bfloat16 before it goes on")
+        for node, text, dtype in lowering.unrounded:
+            job.note("TL144", node, f"`{text}` is computed in float32: a GPU rounds it to {dtype} before it goes on")
         if writer.nest(nest, scales.named(lowering.steps)):
             first = first or nest
             for rule, node in sorted(lowering.codes.items()):

@@ -10,6 +10,8 @@ from tl2npu.passes.gpu.elementwise.tree import Expr, cast, show, with_args
 from tl2npu.passes.gpu.elementwise.work import Work
 
 _SIGNS = frozenset("+-*/")
+_BY_OTHERS = frozenset("exp2 exp10 log2 log10 log1p tanh".split())
+"""Functions written with others: their steps would each be rounded to a half, the function itself is once."""
 
 
 class OneType(Work):
@@ -22,7 +24,7 @@ class OneType(Work):
             value = value.args[0] if floats else value  # rounded once, to the type that is stored
         dtype = element_types.computed(value.dtype, target)
         if target == dtype == "float32":
-            self.unrounded += [(self.stmt.node, show(part)) for part in _rounded(value)]
+            self.unrounded += [(self.stmt.node, show(part), part.dtype) for part in self.rounded(value)]
         self.algebra.seen.clear()
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
@@ -50,10 +52,22 @@ class OneType(Work):
             own = expr.dtype or "int32"
             found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
             return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
+        if self.by_others(expr):
+            if dtype == "float32":  # nothing of it is rounded
+                return rebuilt(expr, *(self.widened(arg) for arg in expr.args))
+            found = rebuilt(expr, *(self.unified(arg, "float32") for arg in expr.args))
+            return cast(dtype, self.temporaries.dtype_text(dtype), found)
         if element_types.is_own(expr.dtype) and expr.dtype != dtype and element_types.is_float(dtype) and dtype:
             found = rebuilt(expr, *(self.unified(arg, expr.dtype) for arg in expr.args))
             return cast(dtype, self.temporaries.dtype_text(dtype), found)  # rounded to a half, as it is on the GPU
         return rebuilt(expr, *(self.unified(arg, dtype) for arg in expr.args))
+
+    def widened(self, expr: Expr) -> Expr:
+        """The expression with its elements in float32, whatever a GPU rounds in it."""
+        narrow = expr.kind == "binary" and expr.name in _SIGNS and element_types.is_own(expr.dtype)
+        if narrow or (expr.kind == "negative" and element_types.is_own(expr.dtype)):
+            return rebuilt(expr, *(self.widened(arg) for arg in expr.args))
+        return self.unified(expr, "float32")
 
     def unified_cast(self, expr: Expr, dtype: str) -> Expr:
         """A conversion that the source writes; a widening one is the type of the computation itself."""
@@ -80,12 +94,17 @@ class OneType(Work):
             return with_args(expr, *(self.condition(arg) for arg in expr.args))
         return expr
 
+    def by_others(self, expr: Expr) -> bool:
+        """True for a function of halves, or of what may be halves, that is written with other functions."""
+        if expr.kind != "call" or expr.name not in _BY_OTHERS or not element_types.is_own(expr.dtype):
+            return False
+        return self.reading.types.get(element_types.plain(expr.dtype)) != frozenset({"float32"})
 
-def _rounded(value: Expr) -> Iterator[Expr]:
-    """What a GPU computes in bfloat16 on the way to a value."""
-    computed = value.kind == "call" or (value.kind == "binary" and value.name in _SIGNS)
-    if computed and value.dtype.startswith("bfloat16"):
-        yield value
-        return
-    for arg in value.args:
-        yield from _rounded(arg)
+    def rounded(self, value: Expr) -> Iterator[Expr]:
+        """What a GPU rounds to a narrower type on the way to a value, and is not rounded here."""
+        computed = value.kind == "call" or (value.kind == "binary" and value.name in _SIGNS)
+        if self.by_others(value) or (computed and value.dtype.startswith("bfloat16")):
+            yield value
+            return
+        for arg in value.args:
+            yield from self.rounded(arg)

@@ -32,7 +32,7 @@ class Work:
         self.steps: list[Step] = []
         self.codes: dict[str, cst.CSTNode] = {}
         self.slowly: list[tuple[cst.CSTNode, str]] = []
-        self.unrounded: list[tuple[cst.CSTNode, str]] = []
+        self.unrounded: list[tuple[cst.CSTNode, str, str]] = []
         self.stmt: Stmt = nest.loops[0]
         self.stem = "value"
         self._bound: dict[tuple[str, str], Expr] = {}
