@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -265,14 +266,13 @@ def _best_form(
         start.note(blocked.code, blocked.node, blocked.message, "error")
         style = "unknown" if blocked.code == "TL902" else traits(start).style
         return _refused(start, line, style, blocked.message), start
-    attempts: list[Attempt] = []
-    for form in _forms(kind, options):
-        before = attempts[-1] if attempts and kind.style == "gpu" else None
-        attempts.append(_attempt(start, kind, form, suppressions, before))
-        if kind.style == "gpu" and form == "developer":
-            attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
-        if attempts[-1].reached:
-            break
+    attempts = _attempts(start, kind, suppressions)
+    if kind.style == "gpu" and _misfits(attempts[-1]):
+        start.tight = True
+        tight = _attempts(start, kind, suppressions)
+        if tight[-1].reached and _misfits(tight[-1]) < _misfits(attempts[-1]):
+            attempts = tight
+        start.tight = False
     reached = attempts[-1] if attempts[-1].reached else None
     missed = [attempt for attempt in attempts if attempt is not reached]
     if reached is None:
@@ -298,6 +298,27 @@ def _best_form(
     ), job
 
 
+def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
+    """The forms, best first, up to the first one that can be proved."""
+    attempts: list[Attempt] = []
+    for form in _forms(kind, start.options):
+        before = attempts[-1] if attempts and kind.style == "gpu" else None
+        attempts.append(_attempt(start, kind, form, suppressions, before))
+        if kind.style == "gpu" and form == "developer":
+            attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
+        if attempts[-1].reached:
+            break
+    return attempts
+
+
+def _misfits(tried: Attempt) -> int:
+    """How many calls of the factory ask for tiles that do not fit; all of them, if no size fits."""
+    if tried.blocked is not None:
+        return sys.maxsize if tried.blocked.code == "TL801" else 0
+    found = [note.message for note in tried.job.notes if note.code == "TL801"]
+    return sum(int(text.split()[0]) if " configurations do not fit" in text else 1 for text in found)
+
+
 def _forms(kind: Traits, options: Options) -> list[str]:
     if kind.style == "gpu":
         return ["developer-threads1"] if options.threads == "1" else ["developer", "developer-threads1"]
@@ -311,7 +332,15 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
 
     ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
     """
-    job = Job(start.original, start.file, start.key, start.options, start.elsewhere, origin=start.origin)
+    job = Job(
+        start.original,
+        start.file,
+        start.key,
+        start.options,
+        start.elsewhere,
+        origin=start.origin,
+        tight=start.tight,
+    )
     try:
         if before is not None and before.built and form == before.target:
             job = replace(before.job, edited=list(before.job.edited), notes=list(before.job.notes))

@@ -30,6 +30,7 @@ class Job:
     ``must_be_even`` those that it did not need to be even,
     ``overlapping`` those that it rounds up in one place and down in another.
     ``origin``: name and line in the input of a kernel that has been given another form before (eager kernels).
+    ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop.
     """
 
     original: Index
@@ -42,6 +43,7 @@ class Job:
     must_be_even: set[str] = field(default_factory=set)
     overlapping: set[str] = field(default_factory=set)
     origin: tuple[str, int] | None = None
+    tight: bool = False
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     _kernel: Kernel | None = None

@@ -91,9 +91,9 @@ def _tiles(kernel: Kernel) -> dict[Buffer, _Tile]:
                 tile.pure = tile.pure and tile.units == units
     for stmt in kernel.walk():
         for access in accesses(stmt):
-            tile = found.get(access.operand.buffer)
-            if tile is not None and not _only_copied(stmt, access.operand, tile):
-                tile.pure = False
+            known = found.get(access.operand.buffer)
+            if known is not None and not _only_copied(stmt, access.operand, known):
+                known.pure = False
     return found
 
 

@@ -118,6 +118,7 @@ class _Select:
         self.place = place
         self.rest = rest
         self.is_free = False
+        self.spare = ""
 
     def all(self, condition: Expr, yes: Expr, no: Expr) -> None:
         """Select into the place."""
@@ -148,6 +149,8 @@ class _Select:
         self.check_size()
         leaf = self.leaf(condition)
         mask = self.mask(leaf, opposite, yes, no)
+        self.lowering.temporaries.give_back(self.spare)
+        self.spare = ""
         self.one(yes, no, out, mask)
         self.lowering.temporaries.give_back(mask[0])
 
@@ -253,12 +256,20 @@ class _Select:
         kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
         extents = self.lowering.nest.extents
         assert len(extents) == 2
-        if kind in ("c", "r") and self.is_free and self.place.dtype == "float32":
-            index = (columns or rows)[0][1]  # the vector is spread in the destination, which is written anyway
-            self.lowering.materialise(index, self.place, self.rest)
-            return _Leaf(self.place.name, sign, _bound(fixed), True)
-        tile = indices.tile(self.lowering.temporaries, extents, kind)
-        return _Leaf(tile, sign, _bound(fixed), True)
+        tight = self.lowering.temporaries.tight
+        if (kind in ("c", "r") or tight) and self.is_free and self.place.dtype == "float32":
+            where = self.place  # the vector is spread in the destination, which is written anyway
+        elif tight:
+            name = self.lowering.temporaries.tile(extents, "float32", "index_tile", bare=True)
+            where, self.spare = self.lowering.tile_place(name, "float32"), name
+        else:
+            return _Leaf(indices.tile(self.lowering.temporaries, extents, kind), sign, _bound(fixed), True)
+        self.lowering.materialise((columns or rows)[0][1], where, self.rest)
+        if kind in ("+", "-"):
+            row = indices.index_vector(self.lowering, rows[0][1], "float32")
+            target = show(where.load)
+            self.lowering.loop_statement(f"{target} = {target} {kind} {show(row)}", "rows")
+        return _Leaf(where.name, sign, _bound(fixed), True)
 
 
 def _bound(fixed: list[tuple[int, Expr]]) -> str:

@@ -100,6 +100,7 @@ class Temporaries:
     def __init__(self, job: Job) -> None:
         self._names = Names(job)
         self._job = job
+        self.tight = job.tight
         self._free: dict[tuple[tuple[str, ...], str], list[str]] = {}
         self._taken: list[tuple[tuple[tuple[str, ...], str], str]] = []
         self._own: set[str] = set()
