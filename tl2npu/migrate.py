@@ -247,7 +247,6 @@ def _inside(index: Index, node: cst.CSTNode, factory: cst.CSTNode) -> bool:
 def _best_form(
     start: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, Job]:
-    options = start.options
     line = start.def_line
     try:
         kind = traits(start)

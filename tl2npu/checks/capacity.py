@@ -8,6 +8,7 @@ of long expressions) is not counted. Evidence: facts 4 (g8_l0a, l0a2) and 8.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,14 @@ from tl2npu.checks.subject import Placed, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.configs import PLANNING
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Memory, Op, Operand
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Op, Operand
 
 _ALIGN = 32
 _K_STEP = 128
+_CONDITIONS = 4
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Needs:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.capacity = DEVICES.get(subject.options.device, DEFAULT_DEVICE).capacity
-        self._spans = _spans(subject)
+        self._spans = [_spans(subject, without) for without in _choices(subject)]
         by_hand = any(isinstance(p.stmt, Op) and p.stmt.op.name == "annotate_address" for p in subject.statements)
         # buffers that share addresses on purpose need less than the sum of them
         self._memories = () if by_hand else (Memory.L1, Memory.UB, Memory.L0C)
@@ -77,8 +81,9 @@ class Needs:
             limit = self.capacity.of(memory.value.lower())
             if limit is None:
                 continue
-            found = self._intervals(memory, known, words)
-            need = _need(found, limit, self.subject.is_on(PLANNING) is not False)
+            planned = self.subject.is_on(PLANNING) is not False
+            choices = [self._intervals(memory, spans, known, words) for spans in self._spans]
+            need, found = max(((_need(c, limit, planned), c) for c in choices), key=lambda pair: pair[0])
             if need > limit:
                 biggest = max(found, key=lambda interval: interval.size)
                 yield Overflow(memory.value, limit, need, biggest.name, biggest.size, launch.call)
@@ -86,19 +91,21 @@ class Needs:
             if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
                 yield from self._operands(placed.stmt, known, words)
 
-    def _intervals(self, memory: Memory, known: Values, words: Mapping[str, str]) -> list[Interval]:
+    def _intervals(
+        self, memory: Memory, spans: Mapping[Buffer, tuple[int, int]], known: Values, words: Mapping[str, str]
+    ) -> list[Interval]:
         halved = self._halved if memory is Memory.UB else set()
         found: list[Interval] = []
         for buffer in self.subject.allocated(memory):
             size = _item_size(buffer, words)
             extents = [extent.evaluate(known) for extent in buffer.shape]
             sizes = [extent for extent in extents if extent is not None]
-            if size is None or buffer not in self._spans or len(sizes) != len(extents) or not sizes:
+            if size is None or buffer not in spans or len(sizes) != len(extents) or not sizes:
                 continue
             if buffer in halved:
                 sizes[0] = max(1, sizes[0] // 2)
             need = -(-math.prod(sizes) * size // _ALIGN) * _ALIGN
-            found.append(Interval(buffer.name, *self._spans[buffer], need))
+            found.append(Interval(buffer.name, *spans[buffer], need))
         return found
 
     def _operands(self, stmt: Op, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
@@ -128,8 +135,32 @@ def _item_size(buffer: Buffer, words: Mapping[str, str]) -> int | None:
     return ITEM_SIZE.get(words.get(buffer.dtype, buffer.dtype))
 
 
-def _spans(subject: Subject) -> dict[Buffer, tuple[int, int]]:
-    """First and last use; a last use in a loop that the first use is not in lasts until the end of that loop."""
+_Arm = tuple[Branch, bool]
+
+
+def _choices(subject: Subject) -> list[frozenset[_Arm]]:
+    """The arms that are not there, for each outcome of the conditions that the factory decides."""
+    tests: dict[str, list[Branch]] = {}
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if not isinstance(stmt, Branch) or not isinstance(stmt.node, cst.If):
+            continue
+        if is_of_factory(subject.kernel.node, stmt.node.test):
+            tests.setdefault(code(stmt.node.test), []).append(stmt)
+    if len(tests) > _CONDITIONS:
+        return [frozenset()]
+    outcomes = itertools.product((True, False), repeat=len(tests))
+    return [
+        frozenset((branch, not holds) for holds, same in zip(outcome, tests.values(), strict=True) for branch in same)
+        for outcome in outcomes
+    ]
+
+
+def _spans(subject: Subject, without: frozenset[_Arm] = frozenset()) -> dict[Buffer, tuple[int, int]]:
+    """First and last use; a last use in a loop that the first use is not in lasts until the end of that loop.
+
+    ``without``: arms of conditions that are not there.
+    """
     first: dict[Buffer, Placed] = {}
     last: dict[Buffer, Placed] = {}
     ends: dict[Loop, int] = {}
@@ -137,7 +168,7 @@ def _spans(subject: Subject) -> dict[Buffer, tuple[int, int]]:
         for loop in placed.loops:
             ends[loop] = placed.order
         stmt = placed.stmt
-        if isinstance(stmt, Alloc):
+        if isinstance(stmt, Alloc) or not without.isdisjoint(placed.conditions):
             continue
         for access in accesses(stmt):
             if isinstance(stmt, Copy) and is_on_chip(stmt) and access.operand is stmt.dst:

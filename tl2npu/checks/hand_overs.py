@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from tl2npu.checks.channels import OnChip, Touch, on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Dim, Loop, walk
+from tl2npu.kernel.model import Branch, Buffer, Dim, Loop, walk
 
 _NO_WORKSPACE_DTYPE = ("bool", "uint4", "int4")
 
@@ -102,11 +105,20 @@ def _same_dtype(left: Buffer, right: Buffer) -> bool:
     return {left.dtype, right.dtype} == {"float", "float32"}
 
 
-def _check_reader(subject: Subject, item: OnChip) -> Iterator[Finding]:
-    """The load must stand where, and as often as, the tile arrives."""
-    dst, reader = item.dst, item.reader
+_Arm = tuple[Branch, bool]
+
+
+def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = frozenset()) -> Iterator[Finding]:
+    """The load must stand where, and as often as, the tile arrives.
+
+    ``without``: arms of conditions of the factory that are not in this kernel. What the first reader stands under is
+    checked both ways.
+    """
+    dst = item.dst
+    touches = [touch for touch in item.touches if without.isdisjoint(touch.placed.conditions)]
+    reader = next((touch for touch in touches if touch.sees), None)
     first = reader.placed.order if reader is not None else None
-    for touch in item.touches:
+    for touch in touches:
         if touch is reader:
             break
         stale = touch.placed.order > item.placed.order or _common_loop(touch, item)
@@ -125,16 +137,29 @@ def _check_reader(subject: Subject, item: OnChip) -> Iterator[Finding]:
     if reader is None:
         yield Finding("TL845", item.copy.node, f"nothing reads the tile handed over to `{dst.name}`")
         return
-    yield from _check_place(item, reader)
+    yield from _check_place(subject, item, reader)
+    arm = next((a for a in reader.placed.conditions if a not in item.placed.conditions and _chosen(subject, a)), None)
+    if arm is not None and (arm[0], not arm[1]) not in without:
+        yield from _check_reader(subject, item, without | {arm})
+
+
+def _chosen(subject: Subject, arm: _Arm) -> bool:
+    """The factory decides which arm there is; the compiler never sees the condition."""
+    node = arm[0].node
+    return isinstance(node, cst.If) and is_of_factory(subject.kernel.node, node.test)
 
 
 def _common_loop(touch: Touch, item: OnChip) -> bool:
     return any(loop in item.placed.loops for loop in touch.placed.loops)
 
 
-def _check_place(item: OnChip, reader: Touch) -> Iterator[Finding]:
+def _check_place(subject: Subject, item: OnChip, reader: Touch) -> Iterator[Finding]:
     stmt, dst = reader.placed.stmt, item.dst
-    if item.placed.conditions != reader.placed.conditions:
+    here, there = (
+        [arm for arm in placed.conditions if arm in item.placed.conditions or not _chosen(subject, arm)]
+        for placed in (item.placed, reader.placed)
+    )
+    if here != there:
         text = f"`{dst.name}` arrives and is first read under different conditions"
         deeper = len(reader.placed.conditions) > len(item.placed.conditions)
         yield Finding("TL846", stmt.node if deeper else item.copy.node, text)

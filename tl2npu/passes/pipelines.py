@@ -48,6 +48,7 @@ from tl2npu.passes.gpu import (
     local_memory,
     loops,
     macros,
+    masked_products,
     persistent,
     pipelined,
     reductions,
@@ -195,6 +196,7 @@ def gpu_form(job: Job, threads: int) -> None:
     local_memory.to_buffers(job)
     element_copies.to_copies(job)
     atomics.to_tile(job)
+    masked_products.apply(job)
     homes.assign(job)
     element_copies.convert_stores(job)
     fills.rewrite(job)

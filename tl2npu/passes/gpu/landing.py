@@ -6,12 +6,15 @@ on the whole tile, or it is repeated for every row (compiler-facts, rule 7; g2_r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from tl2npu.kernel.access import reads
-from tl2npu.kernel.model import Copy, Loop, Memory, Op, Store
+from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Stmt, Store
 from tl2npu.passes.gpu.chains import Chain, touches
 from tl2npu.passes.gpu.layout import Layout
+from tl2npu.passes.gpu.masked_products import keeps_whole
 from tl2npu.source.tree import walk as nodes
 
 
@@ -24,7 +27,18 @@ def read_whole(layout: Layout, chain: Chain) -> bool:
             break
         if any(operand.buffer is buffer for operand in reads(stmt)) and stmt not in chain.gemms:
             return False
-    after = next((s for s in site.body[site.position + 1 :] if touches(s, buffer)), None)
+    return _takes_whole([s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
+
+
+def _takes_whole(later: Sequence[Stmt], buffer: Buffer) -> bool:
+    """The first of these statements reads the whole tile; at a branch in the factory's hands, whichever it takes."""
+    after = later[0] if later else None
+    if isinstance(after, Branch):
+        arms = [[s for s in arm if touches(s, buffer)] for arm in (after.then, after.orelse)]
+        masks = all(len(arm) == 1 and keeps_whole(arm[0], buffer) for arm in arms if arm)
+        return masks and (all(arms) or _takes_whole(later[1:], buffer))
+    if after is not None and keeps_whole(after, buffer):
+        return True
     if isinstance(after, Copy):
         return after.src.buffer is buffer and after.src.is_whole and after.dst.buffer.memory is not Memory.GM
     if isinstance(after, Op):

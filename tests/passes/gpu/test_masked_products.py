@@ -1,0 +1,103 @@
+"""Masks of zeros and minus infinities that a product is added to, and masks where memory is short."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, migrated
+
+_PARAMS = 'Q: T.Tensor((S, 32), "float16"), K: T.Tensor((S, 32), "float16"), R: T.Tensor((S,), "float32")'
+
+
+def _text(mask: str, args: str = "S, causal", block: str = "32", end: str = "") -> str:
+    body = f"""
+    q = T.alloc_shared(({block}, 32), "float16")
+    k = T.alloc_shared(({block}, 32), "float16")
+    p = T.alloc_shared(({block}, 32), "float16")
+    s = T.alloc_fragment(({block}, {block}), "float32")
+    p16 = T.alloc_fragment(({block}, {block}), "float16")
+    o = T.alloc_fragment(({block}, 32), "float32")
+    top = T.alloc_fragment(({block},), "float32")
+    total = T.alloc_fragment(({block},), "float32")
+    T.copy(Q[bx * {block} : bx * {block} + {block}, :], q)
+    T.clear(o)
+    for n in range(S // {block}):
+        T.copy(K[n * {block} : n * {block} + {block}, :], k)
+{mask}
+        T.gemm(q, k, s, transpose_B=True)
+        T.reduce_max(s, top, dim=1)
+        for i, j in T.Parallel({block}, {block}):
+            s[i, j] = T.exp(T.max(s[i, j] - T.max(top[i], -1e4), -60.0))
+        T.copy(s, p16)
+        T.gemm(p16, k, o)
+    T.reduce_sum(o, total, dim=1)
+    T.copy(total, R[bx * {block} : bx * {block} + {block}])
+    """
+    return gpu_file(_PARAMS, body, args=args, launch=f"T.Kernel(S // {block}, threads=128) as bx") + end
+
+
+def _mask(value: str, indent: str = "        ") -> str:
+    return f"{indent}for i, j in T.Parallel(32, 32):\n{indent}    s[i, j] = {value}"
+
+
+def _inputs(size: int = 64) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(3)
+    return {name: random.standard_normal((size, 32)).astype(np.float16) for name in ("Q", "K")}
+
+
+CAUSAL = "T.if_then_else(bx * 32 + i >= n * 32 + j, 0, -T.infinity(s.dtype))"
+AHEAD = "T.if_then_else(n * 32 + j > bx * 32 + i, -T.infinity('float32'), 0.0)"
+PLAIN = "0 if bx * 32 + i >= n * 32 + j else -T.infinity('float32')"
+BAND = "T.if_then_else(bx * 32 + i >= n * 32 + j and bx * 32 + i < n * 32 + j + 40, 0, -T.infinity('float32'))"
+
+
+@pytest.mark.parametrize("value", [CAUSAL, AHEAD, PLAIN, BAND], ids=["causal", "ahead", "plain", "band"])
+def test_the_mask_is_applied_to_the_product(value: str) -> None:
+    new = agree(_text(_mask(value)), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)
+    assert "T.copy(s_l0c, s)" in new
+    assert "s_part" not in new
+    lines = [line.strip() for line in new.splitlines()]
+    assert lines.index("T.copy(s_l0c, s)") < next(n for n, line in enumerate(lines) if line.startswith("T.tile.select"))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("other", ["T.clear(s)", "mask"])
+def test_the_factory_chooses_the_mask(causal: bool, other: str) -> None:
+    inner = _mask(CAUSAL, " " * 12)
+    tail = "T.if_then_else(n * 32 + j >= S - 5, -T.infinity(s.dtype), 0)"
+    orelse = _mask(tail, " " * 12) if other == "mask" else f"            {other}"
+    text = _text(f"        if causal:\n{inner}\n        else:\n{orelse}")
+    new = agree(text, _inputs(), args=(64, causal), rtol=2e-2, atol=2e-2)
+    assert "T.copy(s_l0c, s)" in new
+    assert ("else:" in new) == (other == "mask")
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        _mask(CAUSAL.replace("-T.infinity(s.dtype)", "-1e9")),
+        _mask(CAUSAL.replace("0,", "0.5,")),
+        f"        if n >= bx:\n{_mask(CAUSAL, ' ' * 12)}\n        else:\n            T.clear(s)",
+    ],
+    ids=["finite", "offset", "at run time"],
+)
+def test_other_masks_are_added_to(mask: str) -> None:
+    new = agree(_text(mask), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)
+    assert "s[i, j] += s_part[i, j]" in new
+
+
+CALL = "\n\ndef build():\n    return factory(512, True)\n"
+
+
+def test_index_tiles_are_kept_where_there_is_room_only() -> None:
+    """Three tiles of 64 KB do not fit: scores and indices are there one after the other."""
+    assert "column_minus_row" in migrated(_text(_mask(CAUSAL), end=CALL))
+    text = _text(_mask(CAUSAL.replace("32", "128")).replace("32, 32", "128, 128"), block="128", end=CALL)
+    assert "column_minus_row" in migrated(text)
+    kept = "weights = T.alloc_fragment((128, 128), 'float32')\n    T.fill(weights, 1.5)\n    T.clear(o)"
+    text = text.replace("T.clear(o)", kept.replace("\n    ", "\n            "))
+    text = text.replace("T.exp(T.max(", "weights[i, j] * T.exp(T.max(")
+    new = agree(text, _inputs(256), args=(256, True), rtol=2e-2, atol=2e-2)
+    assert "column_minus_row" not in new
+    assert "index_tile = " in new
