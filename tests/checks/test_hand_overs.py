@@ -112,6 +112,23 @@ def test_one_condition_around_everything() -> None:
     assert check(outside, "T.tile.exp(y, x)", STORE) == ["TL846"]
 
 
+@pytest.mark.parametrize(
+    ("readers", "found"),
+    [
+        ("if flag:\n    T.tile.exp(x, x)\nT.tile.exp(y, x)", []),
+        ("if flag:\n    T.tile.exp(x, x)\nelse:\n    T.tile.mul(x, x, 2.0)\nT.tile.exp(y, x)", []),
+        ("if flag:\n    T.tile.exp(x, x)\nfor i in range(32):\n    T.tile.mul(x[i, :], x[i, :], s[i])", ["TL845"]),
+        ("if flag:\n    for i in range(32):\n        T.tile.mul(x[i, :], x[i, :], s[i])\nT.tile.exp(y, x)", ["TL845"]),
+        ("if flag:\n    T.tile.exp(x, x)\nT.tile.fill(x, 0.0)\nT.tile.exp(y, x)", ["TL845"]),
+        ("if flag:\n    T.tile.exp(y, x)", ["TL845"]),
+        ("if cid > flag:\n    T.tile.exp(x, x)\nT.tile.exp(y, x)", ["TL846"]),
+    ],
+)
+def test_a_condition_of_the_factory_is_none_of_the_kernel(readers: str, found: list[str]) -> None:
+    """Each outcome is a kernel of its own, with a first reader of its own."""
+    assert check("T.tile.fill(s, 1.0)", PRODUCT, "T.copy(c, x)", readers, STORE, args="flag") == found
+
+
 def test_two_arms_read_one_tile() -> None:
     prepare = "T.tile.fill(h, 1.0)\nT.copy(B[0, 0], r)"
     arms = """
