@@ -73,6 +73,22 @@ def test_the_factory_chooses_the_mask(causal: bool, other: str) -> None:
     assert ("else:" in new) == (other == "mask")
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_choice_and_names_inside_of_the_loop(causal: bool) -> None:
+    mask = """\
+        for i, j in T.Parallel(32, 32):
+            row = bx * 32 + i
+            column = n * 32 + j
+            if causal:
+                s[i, j] = T.if_then_else(row >= column and row < column + 40, 0, -T.infinity(s.dtype))
+            else:
+                s[i, j] = T.if_then_else(column > row + 20, -T.infinity(s.dtype), 0)
+    """
+    new = agree(_text(mask.rstrip()), _inputs(), args=(64, causal), rtol=2e-2, atol=2e-2)
+    assert "T.copy(s_l0c, s)" in new
+    assert "s_part" not in new
+
+
 @pytest.mark.parametrize(
     "mask",
     [

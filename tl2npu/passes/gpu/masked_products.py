@@ -6,6 +6,8 @@ that the sum would take a second tile, a fill and an addition; ``where(mask, pro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import libcst as cst
@@ -32,19 +34,19 @@ def apply(job: Job) -> None:
     edits = Edits(job.file.index)
     for found in _pairs(job, job.kernel):
         gemm = _cleared(found.gemm)
-        masked = _on_product(found.mask, found.buffer)
+        masked = _on_product(job.located.node, found.mask, found.buffer)
         if gemm is None or masked is None:
             continue
         edits.remove(found.mask.node)
-        edits.replace_many(found.gemm.node, [found.gemm.node.deep_replace(found.gemm.call, gemm), masked])  # type: ignore[list-item]
+        edits.replace_many(found.gemm.node, [found.gemm.node.deep_replace(found.gemm.call, gemm), masked])
         job.change("TL133", found.mask.node, f"the mask is applied to the product in `{found.buffer.name}`")
     job.apply(edits)
 
 
-def keeps_whole(stmt: Stmt, buffer: Buffer) -> bool:
+def keeps_whole(kernel: cst.FunctionDef, stmt: Stmt, buffer: Buffer) -> bool:
     """``buffer[i, j] = if_then_else(condition, buffer[i, j], -inf)`` that becomes compare and select for sure."""
-    select = _select(stmt, buffer)
-    return select is not None and _is_compared(select[0], stmt) and code(select[1]) == _target(stmt)
+    selects = _selects(kernel, stmt, buffer)
+    return bool(selects) and all(code(item.other) == code(item.store.target.node) for item in selects)
 
 
 def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
@@ -57,7 +59,7 @@ def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
             place = next((n for n in reversed(range(position)) if _touches(body[n], buffer)), None)
             if place is None or not _is_mask(job, body[place], buffer):
                 continue
-            if any(isinstance(inner, Let) for stmt in body[place:position] for inner in walk([stmt])):
+            if any(isinstance(inner, Let) for stmt in body[place + 1 : position] for inner in walk([stmt])):
                 continue
             assert isinstance(gemm, Op)
             found.append(_Found(body[place], gemm, buffer))
@@ -105,10 +107,11 @@ def _with_comma(arg: cst.Arg) -> cst.Arg:
 
 def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
     """A mask, or a choice of masks that the factory makes; every arm sets the whole tile."""
+    kernel = job.located.node
     if not isinstance(stmt, Branch):
-        select = _select(stmt, buffer)
-        return select is not None and _is_zero(select[1]) and _is_compared(select[0], stmt)
-    if not isinstance(stmt.node, cst.If) or not stmt.orelse or not is_of_factory(job.located.node, stmt.node.test):
+        selects = _selects(kernel, stmt, buffer)
+        return bool(selects) and all(_is_zero(item.other) for item in selects)
+    if not isinstance(stmt.node, cst.If) or not stmt.orelse or not is_of_factory(kernel, stmt.node.test):
         return False
     if isinstance(stmt.orelse[0], Branch):
         return False
@@ -118,32 +121,56 @@ def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
     )
 
 
-def _select(stmt: Stmt, buffer: Buffer) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    """The condition under which ``stmt`` stores something else than minus infinity to every element, and that."""
-    if not isinstance(stmt, Loop) or stmt.kind != "parallel" or len(stmt.ranges) != 2 or len(stmt.body) != 1:
+@dataclass(frozen=True, eq=False)
+class _Select:
+    """``store`` puts minus infinity where the mask says so, and ``other`` elsewhere."""
+
+    store: Store
+    other: cst.BaseExpression
+
+
+def _selects(kernel: cst.FunctionDef, stmt: Stmt, buffer: Buffer) -> list[_Select]:
+    """What a loop stores to every element of a buffer, for each outcome of the factory's conditions; else nothing."""
+    if not isinstance(stmt, Loop) or stmt.kind != "parallel" or len(stmt.ranges) != 2:
+        return []
+    if [item.extent for item in stmt.ranges] != list(buffer.shape) or not all(r.start.is_zero for r in stmt.ranges):
+        return []
+    names = {let.name: let.value.node for let in stmt.body if isinstance(let, Let)}
+    stores = _stores(kernel, [inner for inner in stmt.body if not isinstance(inner, Let)])
+    if len(names) != sum(isinstance(inner, Let) for inner in stmt.body):
+        return []
+    found = [_select(store, stmt, buffer, names) for store in stores]
+    return [item for item in found if item is not None] if all(found) else []
+
+
+def _stores(kernel: cst.FunctionDef, body: list[Stmt]) -> list[Store | None]:
+    """The one store of each path; None for a path that has none, or several."""
+    if len(body) != 1:
+        return [None]
+    (stmt,) = body
+    if isinstance(stmt, Store):
+        return [stmt]
+    if isinstance(stmt, Branch) and isinstance(stmt.node, cst.If) and is_of_factory(kernel, stmt.node.test):
+        return [*_stores(kernel, stmt.then), *_stores(kernel, stmt.orelse)]
+    return [None]
+
+
+def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str, cst.BaseExpression]) -> _Select | None:
+    if store is None or store.augmented or store.target.buffer is not buffer:
         return None
-    store = stmt.body[0]
-    if not isinstance(store, Store) or store.augmented or store.target.buffer is not buffer:
-        return None
-    extents = [item.extent for item in stmt.ranges]
     dims = store.target.dims
-    if dims is None or [dim.lo for dim in dims] != [item.var for item in stmt.ranges]:
-        return None
-    if extents != list(buffer.shape) or not all(item.start.is_zero for item in stmt.ranges):
-        return None
-    if any(load.buffer is not buffer for load in store.value.loads):
+    if dims is None or [dim.lo for dim in dims] != [item.var for item in loop.ranges]:
         return None
     arms = _arms(store.value.node)
-    if arms is None:
+    if arms is None or any(load.buffer is not buffer for load in store.value.loads):
         return None
     condition, yes, no = arms
+    variables = {item.name for item in loop.ranges}
+    if not _is_compared(condition, variables, names):
+        return None
     if _is_minus_infinity(no):
-        return condition, yes
-    if _is_minus_infinity(yes) and isinstance(condition, cst.Comparison):
-        return cst.UnaryOperation(
-            cst.Not(), condition.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        ), no
-    return None
+        return _Select(store, yes)
+    return _Select(store, no) if _is_minus_infinity(yes) else None
 
 
 def _arms(value: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
@@ -176,58 +203,69 @@ def _is_minus_infinity(node: cst.BaseExpression) -> bool:
     )
 
 
-def _is_compared(condition: cst.BaseExpression, stmt: Stmt) -> bool:
+def _is_compared(
+    condition: cst.BaseExpression, variables: AbstractSet[str], names: Mapping[str, cst.BaseExpression]
+) -> bool:
     """Comparisons of sums in which each loop variable stands at most once, as a term of its own."""
-    assert isinstance(stmt, Loop)
-    names = {item.name for item in stmt.ranges}
     if isinstance(condition, cst.BooleanOperation):
-        return _is_compared(condition.left, stmt) and _is_compared(condition.right, stmt)
+        return all(_is_compared(side, variables, names) for side in (condition.left, condition.right))
     if isinstance(condition, cst.UnaryOperation) and isinstance(condition.operator, cst.Not):
-        return _is_compared(condition.expression, stmt)
+        return _is_compared(condition.expression, variables, names)
     if not isinstance(condition, cst.Comparison) or len(condition.comparisons) != 1:
         return False
-    terms = [*_terms(condition.left), *_terms(condition.comparisons[0].comparator)]
-    found = [name for term in terms for name in sorted({n.value for n in names_in(term)} & names)]
-    plain = [term.value for term in terms if isinstance(term, cst.Name) and term.value in names]
-    return bool(found) and sorted(found) == sorted(plain) and len(set(plain)) == len(plain)
+    terms = [*_terms(condition.left, names), *_terms(condition.comparisons[0].comparator, names)]
+    plain = [term.value for term in terms if isinstance(term, cst.Name) and term.value in variables]
+    others = [term for term in terms if not (isinstance(term, cst.Name) and term.value in variables)]
+    hidden = variables | set(names)
+    if any(name.value in hidden for term in others for name in names_in(term)):
+        return False
+    return bool(plain) and len(set(plain)) == len(plain)
 
 
-def _terms(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+def _terms(node: cst.BaseExpression, names: Mapping[str, cst.BaseExpression]) -> list[cst.BaseExpression]:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
-        return [*_terms(node.left), *_terms(node.right)]
+        return [*_terms(node.left, names), *_terms(node.right, names)]
+    if isinstance(node, cst.Name) and node.value in names:
+        return _terms(names[node.value], {name: value for name, value in names.items() if name != node.value})
     return [node]
 
 
-def _target(stmt: Stmt) -> str:
-    assert isinstance(stmt, Loop)
-    store = stmt.body[0]
-    assert isinstance(store, Store)
-    return code(store.target.node)
+class _Put(cst.CSTTransformer):
+    """Puts copies of expressions in the place of nodes; ``left`` are those that were not met."""
+
+    def __init__(self, new: Mapping[int, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._new = new
+        self.left = set(new)
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        if id(original_node) not in self._new:
+            return updated_node
+        self.left.discard(id(original_node))
+        return self._new[id(original_node)].deep_clone()
 
 
-def _on_product(stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
+def _on_product(kernel: cst.FunctionDef, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
     """The mask, with the product in the place of the zeros; an arm of zeros goes."""
     if isinstance(stmt, Loop):
-        select = _select(stmt, buffer)
-        assert select is not None
-        store = stmt.body[0]
-        assert isinstance(store, Store)
-        new = store.target.node.deep_clone()
-        found = stmt.node.deep_replace(select[1], new)
-        return found if isinstance(found, cst.CSTNode) else None
+        put = _Put({id(item.other): item.store.target.node for item in _selects(kernel, stmt, buffer)})
+        node = stmt.node.visit(put)
+        return node if isinstance(node, cst.CSTNode) and not put.left else None
     assert isinstance(stmt, Branch)
     assert isinstance(stmt.node, cst.If)
-    node = stmt.node
+    choice = stmt.node
     if is_zero_fill(stmt.then[0]):
         return None
-    then = _on_product(stmt.then[0], buffer)
-    assert isinstance(then, cst.BaseStatement)
-    body = node.body.with_changes(body=[then])
+    then = _on_product(kernel, stmt.then[0], buffer)
+    if not isinstance(then, cst.BaseStatement):
+        return None
+    body = choice.body.with_changes(body=[then])
     if is_zero_fill(stmt.orelse[0]):
-        return node.with_changes(body=body, orelse=None)
-    other = _on_product(stmt.orelse[0], buffer)
-    assert isinstance(node.orelse, cst.Else)
-    assert isinstance(other, cst.BaseStatement)
-    return node.with_changes(
-        body=body, orelse=node.orelse.with_changes(body=node.orelse.body.with_changes(body=[other]))
+        return choice.with_changes(body=body, orelse=None)
+    other = _on_product(kernel, stmt.orelse[0], buffer)
+    assert isinstance(choice.orelse, cst.Else)
+    if not isinstance(other, cst.BaseStatement):
+        return None
+    return choice.with_changes(
+        body=body, orelse=choice.orelse.with_changes(body=choice.orelse.body.with_changes(body=[other]))
     )
