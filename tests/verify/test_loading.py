@@ -62,6 +62,7 @@ def test_kernels_can_be_had_without_torch() -> None:
 
 def test_kernels_can_be_had_without_the_packages_of_their_references() -> None:
     head = "import nobodys_ops.triton\nfrom nobodys_ops import chunk, Config\n"
+    head += "assert nobodys_ops.__version__ >= '0' and nobodys_ops.__file__\n"
     head += "@nobodys_ops.triton.autotune([Config(1)])\ndef reference(): ...\n"
     used = SCRIPT.replace(MAIN, "").replace("import tilelang\n", f"{head}import tilelang\n", 1)
     result = by_calls(used, used.replace("factor)", "factor * 1.0)"))

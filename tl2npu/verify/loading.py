@@ -83,6 +83,8 @@ class _Absent(ModuleType):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.__path__: list[str] = []
+        self.__file__ = f"<{name}: not installed>"
+        self.__version__ = "0"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
