@@ -191,6 +191,27 @@ def test_powers_of_two_are_right_whatever_the_exponent(exponent: str) -> None:
     tile(f"o[i, j] = T.exp2({exponent})", factory=FACTORY + "\nlog2e = 1.44269504")
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(\n        x[i, j]\n        - r[i]\n    ) * soft",
+        "T.exp2(\n    (\n        x[i, j]  # the score\n        - r[i]  # its maximum\n    )\n    * scale\n)",
+        "(\n        h[i, j]\n        + g[i]\n    ) + x[i, j]",
+        "x[\n        i,\n        j,\n    ] * (soft\n        + 1)",
+    ],
+)
+def test_expressions_over_several_lines(value: str) -> None:
+    tile(f"o[i, j] = {value}", more=HALF)
+
+
+@pytest.mark.parametrize("flag", ["bx > 0", "bx == 0", "K[0, 0] > 1000", "K[0, 0] < 1000"])
+@pytest.mark.parametrize("test", ["{} and x[i, j] > 0", "x[i, j] > 0 or {}", "s[i] > 1 and {} and z[i, j] < 1"])
+def test_a_condition_of_which_a_part_is_the_same_for_all_elements(flag: str, test: str) -> None:
+    new = tile(f"o[i, j] = T.if_then_else({test.format(flag)}, x[i, j], z[i, j])")
+    assert f"if {flag}:" in new or "K" in flag  # an element of global memory is read into a variable before
+    assert not any("T.serial" in line for line in new)
+
+
 FOLDS = [
     "r[i] * scale - g[i] * 1.44269504",
     "g[i] * 1.44269504 - r[i] * scale",

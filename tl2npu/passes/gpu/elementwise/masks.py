@@ -6,13 +6,13 @@ becomes ``column_minus_row <= bx * M - k * N``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tl2npu.passes.gpu.elementwise import element_types, indices
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, joined, number, show, with_args
 
 if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.legality import Legality
@@ -39,8 +39,16 @@ class _Leaf:
 def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> None:
     """``place = yes if condition else no`` for every element."""
     condition, yes, no = value.args
-    if not condition.axes and all(load.span is Span.POINT for load in condition.loads):
+    if _is_uniform(condition):
         _under(lowering, value, place, rest)
+        return
+    parts = _flat(condition) if condition.kind == "logic" else []
+    uniform = [part for part in parts if _is_uniform(part)]
+    if uniform:  # decided once for the tile; where it does not decide, the rest is asked for each element
+        others = [part for part in parts if not _is_uniform(part)]
+        inner = with_args(value, _logic(condition, others), yes, no)
+        outer = (inner, no) if condition.name == "and" else (yes, inner)
+        _under(lowering, with_args(value, _logic(condition, uniform), *outer), place, rest)
         return
     if lowering.nest.rows is None:
         _by_elements(lowering, value, place, rest)
@@ -57,6 +65,22 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         lowering.temporaries.back_to(mark)
         lowering.forget_names()
         _by_elements(lowering, value, place, rest)
+
+
+def _is_uniform(condition: Expr) -> bool:
+    return not condition.axes and all(load.span is Span.POINT for load in condition.loads)
+
+
+def _flat(condition: Expr) -> list[Expr]:
+    """The operands of a chain of ``and`` or of ``or``."""
+    same = [arg.kind == "logic" and arg.name == condition.name != "not" for arg in condition.args]
+    return [part for arg, inner in zip(condition.args, same, strict=True) for part in (_flat(arg) if inner else [arg])]
+
+
+def _logic(condition: Expr, parts: list[Expr]) -> Expr:
+    if len(parts) == 1:
+        return parts[0]
+    return replace(condition, args=tuple(parts), node=None, axes=joined(*parts))
 
 
 def _under(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> None:
@@ -250,6 +274,8 @@ class _Select:
             if len(parts[axis]) > 1 or any(term.kind != "index" for _, term in parts[axis]):
                 raise _NoTile
         columns, rows, fixed = parts["c"], parts["r"], parts[""]
+        if not columns and not rows:
+            raise _NoTile
         if (columns or rows)[0][0] < 0:
             columns, rows, fixed = ([(-side, term) for side, term in part] for part in (columns, rows, fixed))
             sign = _FLIPPED[sign]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -152,7 +153,18 @@ def level_of(node: cst.BaseExpression) -> int:
 def show(expr: Expr, at_least: int = _CONDITIONAL) -> str:
     """The text, in parentheses where it binds less tightly than ``at_least``."""
     text, level = _shown(expr)
+    if "#" in text:  # a comment between the lines: they stay as they are
+        return f"({text})" if "\n" in text else text
+    text = _on_one_line(text)
     return f"({text})" if level < at_least else text
+
+
+def _on_one_line(text: str) -> str:
+    """What stood in parentheses of its own may go over several lines; elsewhere it may not."""
+    if "\n" not in text:
+        return text
+    text = re.sub(r"\s*\n\s*", " ", text)
+    return re.sub(r"(?<=[(\[]) | (?=[)\]])", "", text)
 
 
 def _shown(expr: Expr) -> tuple[str, int]:
