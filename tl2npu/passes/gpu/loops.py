@@ -1,7 +1,7 @@
 """TL119, TL120: loops and scalar statements that the NPU's front end does not know.
 
-Nests of parallel loops are the business of :mod:`tl2npu.passes.gpu.loops_nests`, ``continue`` that of
-:mod:`tl2npu.passes.gpu.loops_continue`.
+Nests of parallel loops are the business of :mod:`tl2npu.passes.gpu.loops_nests` and, where they are one loop, of
+:mod:`tl2npu.passes.gpu.loops_flat`; ``continue`` that of :mod:`tl2npu.passes.gpu.loops_continue`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tl2npu.kernel.expressions import Env, code, unparenthesised
 from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.loops_continue import drop_continues
+from tl2npu.passes.gpu.loops_flat import flatten
 from tl2npu.passes.gpu.loops_nests import untangle
 from tl2npu.passes.gpu.statements import Names, expression
 from tl2npu.passes.gpu.types_names import STRINGS
@@ -36,6 +37,7 @@ def normalise(job: Job) -> None:
     _plain_assignments(job)
     _conditional_values(job)
     _steps(job)
+    flatten(job)
     untangle(job)
 
 

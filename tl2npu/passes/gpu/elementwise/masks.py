@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tl2npu.passes.gpu.elementwise import element_types, indices
+from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, joined, number, show, with_args
@@ -50,7 +51,7 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         outer = (inner, no) if condition.name == "and" else (yes, inner)
         _under(lowering, with_args(value, _logic(condition, uniform), *outer), place, rest)
         return
-    if lowering.nest.rows is None:
+    if lowering.nest.rows is None and not _is_long(lowering.nest):
         _by_elements(lowering, value, place, rest)
         return
     if not place.whole:
@@ -65,6 +66,17 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         lowering.temporaries.back_to(mark)
         lowering.forget_names()
         _by_elements(lowering, value, place, rest)
+
+
+def _is_long(nest: Nest) -> bool:
+    """True for a vector that is worth instructions: a known multiple of 256 bytes, or a product of sizes.
+
+    One value for each row of a tile is often shorter than the 64 elements that a comparison takes at a time.
+    """
+    (extent,) = nest.shape
+    if extent.constant is not None:
+        return extent.constant % 64 == 0
+    return any(len(monomial) > 1 for monomial, _ in extent.terms)
 
 
 def _is_uniform(condition: Expr) -> bool:
@@ -281,7 +293,8 @@ class _Select:
             sign = _FLIPPED[sign]
         kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
         extents = self.lowering.nest.extents
-        assert len(extents) == 2
+        if len(extents) == 1:
+            return _Leaf(indices.vector(self.lowering.temporaries, extents[0], "float32"), sign, _bound(fixed), True)
         tight = self.lowering.temporaries.tight
         if (kind in ("c", "r") or tight) and self.is_free and self.place.dtype == "float32":
             where = self.place  # the vector is spread in the destination, which is written anyway
@@ -289,7 +302,9 @@ class _Select:
             name = self.lowering.temporaries.tile(extents, "float32", "index_tile", bare=True)
             where, self.spare = self.lowering.tile_place(name, "float32"), name
         else:
-            return _Leaf(indices.tile(self.lowering.temporaries, extents, kind), sign, _bound(fixed), True)
+            return _Leaf(
+                indices.tile(self.lowering.temporaries, (extents[0], extents[1]), kind), sign, _bound(fixed), True
+            )
         self.lowering.materialise((columns or rows)[0][1], where, self.rest)
         if kind in ("+", "-"):
             row = indices.index_vector(self.lowering, rows[0][1], "float32")
