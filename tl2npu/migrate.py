@@ -3,56 +3,32 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import libcst as cst
 
-from tl2npu.checks.evenness import unproved_evenness
+from tl2npu import attempts
+from tl2npu.attempts import Attempt
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings, factories
-from tl2npu.passes.gpu import grid, host, tensor_layouts, unit_axes, unsupported
+from tl2npu.passes.gpu import host, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
-from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, refuse_unreadable, traits
+from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity
-from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
-
-_AUTHORS_OWN = frozenset({"TL890", "TL891", "TL892", "TL893", "TL894", "TL896", "TL898", "TL899"})
-"""Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
-
-
-_ROW_SPLIT = ("TL82", "TL83")
-"""Limits of the row split of threads=2; threads=1 has none of them."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One form, tried: the file with it, or why it cannot be (``built`` False: it has no text at all)."""
-
-    target: str
-    job: Job
-    blocked: Diagnostic | None = None
-    built: bool = True
-
-    @property
-    def reached(self) -> bool:
-        """True if the form was built and passed its checks."""
-        return self.blocked is None
 
 
 def migrate_text(
@@ -265,15 +241,9 @@ def _best_form(
         start.note(blocked.code, blocked.node, blocked.message, "error")
         style = "unknown" if blocked.code == "TL902" else traits(start).style
         return _refused(start, line, style, blocked.message), start
-    attempts = _attempts(start, kind, suppressions)
-    if kind.style == "gpu" and _misfits(attempts[-1]):
-        start.tight = True
-        tight = _attempts(start, kind, suppressions)
-        if tight[-1].reached and _misfits(tight[-1]) < _misfits(attempts[-1]):
-            attempts = tight
-        start.tight = False
-    reached = attempts[-1] if attempts[-1].reached else None
-    missed = [attempt for attempt in attempts if attempt is not reached]
+    tried = attempts.best_first(start, kind, suppressions)
+    reached = tried[-1] if tried[-1].reached else None
+    missed = [attempt for attempt in tried if attempt is not reached]
     if reached is None:
         for attempt in missed[-1:] if kind.style == "gpu" else missed:
             found = replace(attempt.blocked, severity="error") if attempt.blocked is not None else None
@@ -282,12 +252,12 @@ def _best_form(
         why = missed[-1].blocked.message if missed and missed[-1].blocked else "no form could be proved"
         return _refused(start, line, kind.style, why), start
     job = reached.job
-    better = missed[: attempts.index(reached)]
+    better = missed[: tried.index(reached)]
     for attempt in better:
         if attempt.blocked is not None:
             level: Severity = "info" if kind.style == "gpu" else "warning"
             job.notes.append(replace(attempt.blocked, severity=level))
-    _offer_one_thread(start, kind, suppressions, job, reached)
+    attempts.offer_one_thread(start, kind, suppressions, job, reached)
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"
     if changed:
@@ -295,133 +265,6 @@ def _best_form(
     return _result(
         job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)
     ), job
-
-
-def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
-    """The forms, best first, up to the first one that can be proved."""
-    attempts: list[Attempt] = []
-    for form in _forms(kind, start.options):
-        before = attempts[-1] if attempts and kind.style == "gpu" else None
-        attempts.append(_attempt(start, kind, form, suppressions, before))
-        if kind.style == "gpu" and form == "developer":
-            attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
-        if attempts[-1].reached:
-            break
-    return attempts
-
-
-def _misfits(tried: Attempt) -> int:
-    """How many calls of the factory ask for tiles that do not fit; all of them, if no size fits."""
-    if tried.blocked is not None:
-        return sys.maxsize if tried.blocked.code == "TL801" else 0
-    found = [note.message for note in tried.job.notes if note.code == "TL801"]
-    return sum(int(text.split()[0]) if " configurations do not fit" in text else 1 for text in found)
-
-
-def _forms(kind: Traits, options: Options) -> list[str]:
-    if kind.style == "gpu":
-        return ["developer-threads1"] if options.threads == "1" else ["developer", "developer-threads1"]
-    if kind.vector and options.threads == "1":
-        return ["developer-threads1", "fallback"]
-    return ["developer", "fallback"]
-
-
-def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, before: Attempt | None = None) -> Attempt:
-    """Build a form and check it. The original job stays as it is.
-
-    ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
-    """
-    job = Job(
-        start.original,
-        start.file,
-        start.key,
-        start.options,
-        start.elsewhere,
-        origin=start.origin,
-        tight=start.tight,
-    )
-    try:
-        if before is not None and before.built and form == before.target:
-            job = replace(before.job, edited=list(before.job.edited), notes=list(before.job.notes))
-            unit_axes.insert(job)
-        elif before is not None and before.built:
-            job = grid.one_thread(before.job)
-        elif before is not None:
-            return replace(before, target=form)
-        elif kind.style == "gpu":
-            gpu_form(job, 1 if form == "developer-threads1" else 2)
-        elif form == "fallback":
-            fallback_form(job, kind)
-        else:
-            if kind.vector and not kind.cube and not kind.uses_vid:
-                raise Blocked(
-                    "TL222", start.located.node, "both vector cores do the same work; splitting it is a redesign"
-                )
-            developer_form(job, kind, 1 if form == "developer-threads1" else 2)
-    except Blocked as blocked:
-        found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
-        return Attempt(form, job, found, built=False)
-    subject = Subject(job.kernel, job.file, job.located, job.options)
-    repairs: list[tuple[cst.CSTNode, str | None]] = []
-    for finding in (
-        *check_kernel(subject),
-        *unproved_evenness(subject, job.split, job.known_even, job.must_be_even, job.overlapping),
-    ):
-        found = diagnostic(
-            start.original,
-            finding.code,
-            finding.node,
-            finding.message,
-            start.kernel_name,
-            finding.severity,
-            job.file.index,
-        )
-        if suppressions.covers(found.line, found.code):
-            continue
-        if kind.style != "gpu" and finding.code in _AUTHORS_OWN and finding.node in start.original:
-            found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
-        if kind.style != "gpu" and finding.code == "TL801":
-            found = replace(found, severity="error")  # another form may need less
-        if job.module is start.module and found.severity == "error":
-            found = replace(found, severity="warning")  # the author's own form: nothing is written
-        if found.severity == "error":
-            return Attempt(form, job, found)
-        if found.severity == "warning" and finding.repair and start.options.unsafe:
-            repairs += finding.repair
-        elif found.severity == "warning":
-            job.notes.append(found)
-    _repair(job, repairs)
-    return Attempt(form, job)
-
-
-def _with_unit_axes(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
-    """The attempt, or one with the axes of the tensors in the tiles, if that is all that ``threads=2`` lacks."""
-    if tried.reached or not tried.built or tried.blocked is None or tried.blocked.code != "TL824":
-        return tried
-    again = _attempt(start, kind, tried.target, suppressions, tried)
-    return again if again.reached else tried
-
-
-def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:
-    """The unsafe edits: sizes of tiles, where the callers give them."""
-    edits = Edits(job.file.index)
-    for node, new in repairs:
-        if new is None:
-            edits.remove(node)
-            job.change("TL197", node, f"`{code(node).strip(' ,')}` does not fit")
-        else:
-            edits.replace(node, cst.parse_expression(new))
-            job.change("TL197", node, f"`{code(node)}` does not fit, `{new}` does")
-    job.apply(edits)
-
-
-def _offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
-    """Where only the row split fails, threads=1 is right and slower: say so."""
-    split_failed = any(note.code.startswith(_ROW_SPLIT) for note in job.notes if note.severity == "warning")
-    if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and split_failed):
-        return
-    if _attempt(start, kind, "developer-threads1", suppressions).reached:
-        job.note("TL234", start.located.node, "`--threads 1` gives the full form, with one vector core at work", "info")
 
 
 def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool) -> str:

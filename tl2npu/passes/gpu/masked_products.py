@@ -16,6 +16,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, children, walk
+from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.gpu.roles import is_zero_fill
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -38,7 +39,7 @@ def apply(job: Job) -> None:
         if gemm is None or masked is None:
             continue
         edits.remove(found.mask.node)
-        edits.replace_many(found.gemm.node, [found.gemm.node.deep_replace(found.gemm.call, gemm), masked])
+        edits.replace_many(found.gemm.node, [substitute(found.gemm.node, {id(found.gemm.call): gemm}), masked])
         job.change("TL133", found.mask.node, f"the mask is applied to the product in `{found.buffer.name}`")
     job.apply(edits)
 
@@ -230,27 +231,11 @@ def _terms(node: cst.BaseExpression, names: Mapping[str, cst.BaseExpression]) ->
     return [node]
 
 
-class _Put(cst.CSTTransformer):
-    """Puts copies of expressions in the place of nodes; ``left`` are those that were not met."""
-
-    def __init__(self, new: Mapping[int, cst.BaseExpression]) -> None:
-        super().__init__()
-        self._new = new
-        self.left = set(new)
-
-    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        if id(original_node) not in self._new:
-            return updated_node
-        self.left.discard(id(original_node))
-        return self._new[id(original_node)].deep_clone()
-
-
 def _on_product(kernel: cst.FunctionDef, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
     """The mask, with the product in the place of the zeros; an arm of zeros goes."""
     if isinstance(stmt, Loop):
-        put = _Put({id(item.other): item.store.target.node for item in _selects(kernel, stmt, buffer)})
-        node = stmt.node.visit(put)
-        return node if isinstance(node, cst.CSTNode) and not put.left else None
+        products = {id(item.other): item.store.target.node.deep_clone() for item in _selects(kernel, stmt, buffer)}
+        return substitute(stmt.node, products)
     assert isinstance(stmt, Branch)
     assert isinstance(stmt.node, cst.If)
     choice = stmt.node

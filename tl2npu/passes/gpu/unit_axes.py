@@ -22,6 +22,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Memory, Op, Operand
 from tl2npu.passes.gpu import allocations, fills_values
+from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -127,16 +128,14 @@ def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, to_cub
     shape = _shape_argument(buffer.node)
     if shape is None or buffer.statement is None:
         return False
-    call = buffer.node.deep_replace(shape, _with_units(buffer, shape, tile.units))
-    assert isinstance(call, cst.CSTNode)
+    call = substitute(buffer.node, {id(shape): _with_units(buffer, shape, tile.units)})
     edits.replace_many(buffer.statement, [buffer.statement, *parse(job, f"{name} = {code(call)}", buffer.statement)])
     for copy in tile.copies:
         loads = copy.dst.buffer is buffer
         view = _view(name, tile.units)
         text = f"T.copy({view}, {buffer.name})" if loads else f"T.copy({buffer.name}, {view})"
         extra = parse(job, text, copy.node)
-        moved = copy.node.deep_replace((copy.dst if loads else copy.src).node, cst.Name(name))
-        assert isinstance(moved, cst.CSTNode)
+        moved = substitute(copy.node, {id((copy.dst if loads else copy.src).node): cst.Name(name)})
         before = []
         if loads and (to_cube or not _whole_columns(copy.src)):
             before = parse(job, _fill(job, buffer, copy, name), copy.node)
