@@ -35,6 +35,7 @@ class Bounds:
     values: Mapping[str, Sym] = field(default_factory=dict)
     _left: int = field(default=_STEPS, init=False)
     _seen: dict[Sym, int] = field(default_factory=dict, init=False)
+    _expanded: dict[Sym, Sym] = field(default_factory=dict, init=False)
     _divisors: set[Atom] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -70,12 +71,13 @@ class Bounds:
 
     def expanded(self, sym: Sym) -> Sym:
         """Names replaced by what they stand for."""
-        for _ in range(8):
-            made = sym.map_variables(lambda name: self.values.get(name))
-            if made == sym:
-                break
-            sym = made
-        return sym
+        if sym not in self._expanded:
+            self._expanded[sym] = sym  # a name that stands for itself ends here
+            if any(name in self.values for name in sym.variables()):
+                self._expanded[sym] = sym.map_variables(
+                    lambda name: self.expanded(self.values[name]) if name in self.values else None
+                )
+        return self._expanded[sym]
 
     def _proved(self, sym: Sym, depth: int) -> bool:
         value = sym.constant
