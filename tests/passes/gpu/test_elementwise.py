@@ -375,6 +375,22 @@ BRANCHES = [
             o[i, j] = 2.0
     """,
     """
+        if bx * 32 + i < 40 and j < 11:
+            o[i, j] = x[i, j]
+            z[i, j] = z[i, j] * 2.0
+        else:
+            o[i, j] = 0.0
+            z[i, j] = 1.0
+    """,
+    """
+        if j < 11:
+            o[i, j] = x[i, j]
+            z[i, j] = o[i, j] * 2.0
+        else:
+            o[i, j] = 0.0
+            z[i, j] = o[i, j] + 1.0
+    """,
+    """
         d = T.alloc_var("float32")
         if x[i, j] > 0:
             d = 1.0
@@ -412,6 +428,26 @@ BRANCHES = [
 @pytest.mark.parametrize("statements", BRANCHES)
 def test_names_and_branches_inside_of_a_loop(statements: str) -> None:
     lines(f"for i, j in T.Parallel({M}, {N}):\n" + textwrap.indent(textwrap.dedent(statements).strip(), "    "))
+
+
+def test_pairs_of_stores_in_both_arms_are_choices() -> None:
+    """Nothing is read that only the other arm would have written."""
+    new = lines(
+        """
+        y = T.alloc_fragment((32, 16), "float32")
+        v = T.alloc_fragment((32, 16), "float32")
+        for i, j in T.Parallel(32, 16):
+            if i < 20 and j < 11:
+                y[i, j] = x[i, j]
+                v[i, j] = z[i, j]
+            else:
+                y[i, j] = 0.0
+                v[i, j] = 1.0
+        for i, j in T.Parallel(32, 16):
+            o[i, j] = y[i, j] + v[i, j]
+        """
+    )
+    assert sum("T.tile.select" in line for line in new) == 4
 
 
 INDICES = [

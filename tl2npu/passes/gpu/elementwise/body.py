@@ -139,12 +139,13 @@ class _Body:
             then, orelse = (tuple(self.read(part, condition)) for part in (stmt.then, stmt.orelse))
             yield When(stmt, found, then, orelse)
             return
-        pair = choice_of(stmt)
-        if pair is not None:
+        pairs = choices_of(stmt)
+        for pair in pairs:
             yes, no = (self.reading.expression(one.value.node, one.env or Env()) for one in pair)
             target = self.reading.load(pair[0].target, pair[0].target.node)
             value = _choice(found, yes, no)
             yield Put(stmt, target, value if condition is None else _choice(condition, value, target))
+        if pairs:
             return
         self.check_condition(stmt, found)
         yield from self.read(stmt.then, _both(condition, found))
@@ -161,14 +162,24 @@ class _Body:
             raise Blocked("TL153", stmt.node, "the branches change what their condition reads")
 
 
-def choice_of(stmt: Branch) -> tuple[Store, Store] | None:
-    """The two stores of ``if c: x[i] = a`` with ``else: x[i] = b``, to the same element."""
-    if len(stmt.then) != 1 or len(stmt.orelse) != 1:
-        return None
-    left, right = stmt.then[0], stmt.orelse[0]
-    if not isinstance(left, Store) or not isinstance(right, Store) or left.augmented or right.augmented:
-        return None
-    return (left, right) if code(left.target.node) == code(right.target.node) else None
+def choices_of(stmt: Branch) -> list[tuple[Store, Store]]:
+    """The pairs of stores of ``if c: x[i] = a`` with ``else: x[i] = b``, each to the same element; empty if the arms
+    hold anything else, or if what one pair stores is read by the condition or by another pair."""
+    stores = [[s for s in arm if isinstance(s, Store) and not s.augmented] for arm in (stmt.then, stmt.orelse)]
+    if not stmt.then or [len(arm) for arm in stores] != [len(stmt.then), len(stmt.orelse)]:
+        return []
+    pairs = list(zip(*stores, strict=False))
+    if len(stores[0]) != len(stores[1]) or any(code(a.target.node) != code(b.target.node) for a, b in pairs):
+        return []
+    written = [a.target.buffer for a, _ in pairs]
+    if len(pairs) > 1:
+        if len(set(written)) < len(written) or any(load.buffer in written for load in stmt.cond.loads):
+            return []
+        for pair in pairs:
+            others = [buffer for buffer in written if buffer is not pair[0].target.buffer]
+            if any(load.buffer in others for one in pair for load in (*one.value.loads, *one.target.loads)):
+                return []
+    return [(a, b) for a, b in pairs]
 
 
 def _choice(condition: Expr, yes: Expr, no: Expr) -> Expr:
