@@ -376,6 +376,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "run the kernel on the target before relying on it"),
     ("TL885", "tile-behind-the-tensor", "error", "display-only",
      "end the loop, or guard the statement, where the tensor ends"),
+    ("TL886", "vector-as-column", "error", "display-only",
+     "move the elements in a loop: `for i in T.serial(n): x[i, k] = s[i]`"),
     ("TL890", "row-vector-on-the-left", "error", "display-only",
      "put the row vector on the right, or broadcast it to a tile first"),
     ("TL891", "partial-column-parallel", "error", "display-only",

@@ -1,7 +1,7 @@
-"""TL892: column slices between global memory and UB.
+"""TL892: column slices between global memory and UB; TL886: copies inside UB that do not move row by row.
 
-The rows of the slice are packed one behind the other, without the stride of the UB buffer. Evidence: facts 1
-(g1_g_cols, gy_t2_colpartial, gy_ubub_col).
+The rows of a slice are packed one behind the other, without the stride of the UB buffer. Evidence: facts 1
+(g1_g_cols, gy_t2_colpartial, gy_ubub_col). Inside of UB see :mod:`tl2npu.kernel.ub_copies`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory, Operand
 from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.ub_copies import sides
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -20,12 +21,29 @@ def check(subject: Subject) -> Iterator[Finding]:
         stmt = placed.stmt
         if not isinstance(stmt, Copy):
             continue
+        if stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
+            yield from _inside_of_ub(subject, stmt)
         loads = stmt.src.buffer.memory is Memory.GM and stmt.dst.buffer.memory is Memory.UB
         stores = stmt.dst.buffer.memory is Memory.GM and stmt.src.buffer.memory is Memory.UB
         inner = stmt.dst if loads else stmt.src
         if (loads or (stores and subject.target != "pto")) and _is_column_slice(subject, inner):
             text = f"`{code(inner.node)}` is a part of the columns: its rows are packed without the rows' stride"
             yield Finding("TL892", stmt.node, text)
+
+
+def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    found = sides(copy)
+    if found is None:
+        return
+    src, dst = found
+    whole = [side for side in found if not subject.known_different(side.columns, side.stride)]
+    if len(whole) == len(found):
+        return
+    for left, right, what in ((src.rows, dst.rows, "rows"), (src.columns, dst.columns, "columns")):
+        if subject.known_different(left, right):
+            text = f"`{code(copy.src.node)}` has {left} {what} and `{code(copy.dst.node)}` has {right}"
+            yield Finding("TL886", copy.node, f"{text}: the rows of the source are moved, whatever the other side is")
+            return
 
 
 def _is_column_slice(subject: Subject, operand: Operand) -> bool:

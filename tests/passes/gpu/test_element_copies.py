@@ -402,3 +402,32 @@ for t in T.serial(2):
     new = agree(gpu_file(params, body), inputs, rtol=1e-2, atol=1e-2)
     assert "T.copy(K[i_tile[r], 1, :], k_tile[r, :])" in new
     assert "T.copy(k_tile, k)" in new
+
+
+@pytest.mark.parametrize(
+    ("copies", "loops"),
+    [
+        ("T.copy(top, sums[:, k])", 1),
+        ("T.copy(top, sums[:, k])\nT.copy(sums[:, k], top)", 2),
+        ("T.copy(top, half[:, k])\nT.copy(half, sums)", 1),
+        ("T.copy(top, sums[:, k : k + 1])", 1),
+    ],
+)
+def test_columns_of_a_tile_and_vectors(copies: str, loops: int) -> None:
+    """``T.copy(vector, tile[:, k])`` would put the vector into a row."""
+    body = """
+    a = T.alloc_shared((32, 8), "float32")
+    top = T.alloc_fragment((32,), "float32")
+    sums = T.alloc_fragment((32, 8), "float32")
+    half = T.alloc_fragment((32, 8), "float16")
+    T.fill(sums, 0)
+    T.fill(half, 0)
+    for k in T.serial(6):
+        T.copy(A[bx * 32, k * 8], a)
+        T.reduce_max(a, top, dim=1)
+        COPIES
+    T.copy(sums, B[bx * 32, 0])
+    """
+    lines = copies.replace("\n", "\n        ")
+    new = agree(gpu_file(PARAMS, body.replace("COPIES", lines)), INPUT, threads="1")
+    assert new.count(" in T.serial(32):") == loops

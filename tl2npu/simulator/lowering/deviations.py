@@ -118,6 +118,7 @@ class _Deviations(Copier):
             return [self.copy(_first_index(stmt))]
         if stmt.name != "copy":
             return [self.copy(stmt)]
+        _check_rows(stmt)
         for ub, gm in (("src", "dst"), ("dst", "src")):
             tile, tensor = stmt.args.get(ub), stmt.args.get(gm)
             if not isinstance(tile, Region) or not isinstance(tensor, (Region, Load)):
@@ -143,6 +144,25 @@ class _Deviations(Copier):
         line = Region(tensor.buffer, places, extents, (True,) * tensor.buffer.ndim)
         copy = replace(stmt, args={**stmt.args, ub: run, gm: line})
         return [For(row, 0, tile.extents[0], [copy], site=stmt.site)]
+
+
+def _check_rows(stmt: Op) -> None:
+    """Raises SimulatorError for a vector and a column of a UB tile (ascend.cc:512-532).
+
+    ``copy_ub_to_ub`` moves the rows of the source, and a vector is a single row.
+    """
+    src, dst = stmt.args.get("src"), stmt.args.get("dst")
+    if not isinstance(src, Region) or not isinstance(dst, Region) or {src.buffer.memory, dst.buffer.memory} != {"ub"}:
+        return
+    pairs = [(region.extents[-2] if len(region.extents) > 1 else 1, region.extents[-1]) for region in (src, dst)]
+    whole = [columns == region.buffer.shape[-1] for region, (_, columns) in zip((src, dst), pairs, strict=True)]
+    known = all(isinstance(size, int) for pair in pairs for size in pair)
+    if known and not all(whole) and pairs[0] != pairs[1]:
+        raise SimulatorError(
+            f"a copy of {pairs[0][0]} rows of {pairs[0][1]} elements of {src.buffer.name} to {pairs[1][0]} rows of "
+            f"{pairs[1][1]} elements of {dst.buffer.name}: only the rows of the source are moved",
+            stmt.site,
+        )
 
 
 _SCALAR_FORMS = {f"tile.{name}" for name in ("add", "sub", "mul", "div", "max", "min", "compare")}

@@ -1,0 +1,53 @@
+"""What the compiler makes of a copy between two UB tiles (``src/op/ascend.cc:512-532``).
+
+``copy_ub_to_ub`` (``src/tl_templates/ascend/common.h:282-311``) gets rows, columns and the row length of both sides.
+Where both take whole rows it moves one flat run; else it moves the rows of the *source*, each with the columns of the
+source, and goes on by the row length on both sides. A vector is one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl2npu.kernel.model import Copy, Operand
+from tl2npu.kernel.symbolic import Sym, const
+
+
+@dataclass(frozen=True)
+class TileSide:
+    """One side: what is moved, and how long the rows of its buffer are."""
+
+    rows: Sym
+    columns: Sym
+    stride: Sym
+
+
+def sides(copy: Copy) -> tuple[TileSide, TileSide] | None:
+    """Source and destination; None where the extents cannot be told."""
+    left, right = _extents(copy.src), _extents(copy.dst)
+    if left is None and right is None:
+        return None
+    src = left if left is not None else _aligned(right or (), copy.src)
+    dst = right if right is not None else _aligned(left or (), copy.dst)
+    if not src or not dst or not copy.src.buffer.shape or not copy.dst.buffer.shape:
+        return None
+    return _side(src, copy.src), _side(dst, copy.dst)
+
+
+def _extents(operand: Operand) -> tuple[Sym, ...] | None:
+    """The extents that an operand gives; None for a start index."""
+    if operand.dims is None:
+        return operand.buffer.shape
+    if all(dim.is_point for dim in operand.dims):
+        return None
+    return tuple(dim.extent if dim.extent is not None else const(1) for dim in operand.dims)
+
+
+def _aligned(extents: tuple[Sym, ...], operand: Operand) -> tuple[Sym, ...]:
+    rank = len(operand.buffer.shape)
+    return ((const(1),) * rank + extents)[-rank:]
+
+
+def _side(extents: tuple[Sym, ...], operand: Operand) -> TileSide:
+    rows = extents[-2] if len(extents) > 1 else const(1)
+    return TileSide(rows, extents[-1], operand.buffer.shape[-1])
