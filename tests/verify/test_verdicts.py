@@ -192,3 +192,51 @@ def test_bit_for_bit_in_the_ring() -> None:
     wrong = MIGRATED.replace("T.tile.mul(x, x, factor)", "T.tile.mul(x, x, factor + 2.0 ** -20)")
     assert by_calls(SCRIPT, wrong, rtol=1e-3).ok
     assert not by_calls(SCRIPT, wrong, arithmetic="algebraic").ok
+
+
+HALF = """
+
+@tilelang.jit(out_idx=[1], pass_configs=pass_configs)
+def scale(rows, factor=0.5):
+    @T.prim_func
+    def main(
+        X: T.Tensor((rows, 64), "float32"),
+        Y: T.Tensor((rows, 64), "float32"),
+    ):
+        with T.Kernel(rows // 32, threads=1, is_npu=True) as (cid):
+            x = T.alloc_ub((32, 64), "float32")
+            T.copy(X[cid * 32 : cid * 32 + 16, 0:64], x[0:16, :])
+            T.tile.mul(x, x, factor)
+            T.copy(x, Y[cid * 32, 0])
+
+    return main
+"""
+"""Half of the rows of a tile are never loaded."""
+
+
+def test_what_the_old_kernel_leaves_undefined_is_not_held_against_the_new_one() -> None:
+    old = HEAD + HALF
+    result = by_calls(old, old.replace("x, x, factor", "x, x, factor * 1.0"))
+    assert [k.status for k in result.kernels] == ["verified"]
+    assert [(d.code, d.severity) for d in result.diagnostics] == [("TL908", "warning")]
+    assert "the old kernel: " in result.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("cid * 32 + 16, 0:64], x[0:16, :]", "cid * 32 + 8, 0:64], x[0:8, :]"), "TL908"),
+        (("x, x, factor", "x, x, factor * 2.0"), "TL907"),
+    ],
+)
+def test_what_it_does_define_is_compared(change: tuple[str, str], expected: str) -> None:
+    old = HEAD + HALF
+    result = by_calls(old, old.replace(*change))
+    assert [k.status for k in result.kernels] == ["failed"]
+    assert expected in codes(result)
+
+
+def test_undefined_data_of_the_new_kernel_alone() -> None:
+    old = HEAD + HALF.replace("cid * 32 + 16, 0:64], x[0:16, :]", "cid * 32 + 32, 0:64], x[0:32, :]")
+    assert [k.status for k in by_calls(old, HEAD + HALF).kernels] == ["failed"]
+    assert [k.status for k in by_calls(HEAD + HALF, old).kernels] == ["verified"]

@@ -45,7 +45,7 @@ from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, line_of, name_of
 from tl2npu.verify.recording import Recorder, Recording, TooLarge
-from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, same_inputs
+from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, same_inputs
 from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk
@@ -84,7 +84,8 @@ def _record(job: Job, emit: Emit) -> int:
     observed = _observe(job, arithmetic="precise")
     again = _observe(job) if job.settings.arithmetic != "precise" else None
     wider = observe("unrounded", "actual", "off", job.settings.device) if again is None else None
-    recorder = Recorder(Path(job.folder), (again or observed).writers)
+    watching = again or observed
+    recorder = Recorder(Path(job.folder), watching.writers, watching.undefined)
 
     def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
@@ -282,7 +283,8 @@ def _script(job: Job, emit: Emit) -> int:
             _told(emit, error, "new", name)
             raise
         for fault in observed.errors:
-            _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
+            if recording is None or not inherited(fault, recording, compiled, observed):
+                _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
         if recording is not None:
             done = Outcome(by_index(), writers=observed.writers) if same else None
             _compared(emit, recording, judge.compare(recording, compiled, done))

@@ -52,12 +52,23 @@ class Recording:
     writers: dict[str, Writers]
     unrounded: Arrays = field(default_factory=dict)
     """The outputs once more, without the roundings that the kernel does on the way to a wider type; if it has some."""
+    undefined: Arrays = field(default_factory=dict)
+    """Where the kernel left undefined data in an output; outputs without are missing."""
 
 
 class Recorder:
-    """Writes one file per launch into a folder. ``writers`` says who wrote a tensor in the last launch."""
+    """Writes one file per launch into a folder.
 
-    def __init__(self, folder: Path, writers: Callable[[str], Writers | None]) -> None:
+    ``writers`` says who wrote a tensor in the last launch, ``undefined`` where undefined data was left in it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        writers: Callable[[str], Writers | None],
+        undefined: Callable[[str], np.ndarray | None] = lambda _: None,
+    ) -> None:
+        self.undefined = undefined
         self.folder = folder
         self.writers = writers
         self.count = 0
@@ -111,6 +122,7 @@ class Recorder:
             layouts.places(compiled.kernel, arrays),
             {n: found for n in arrays if (found := self.writers(n)) is not None},
             layouts.by_index(compiled.kernel, others),
+            {n: np.array(mask) for n in arrays if (mask := self.undefined(n)) is not None},
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())
         if self.bytes > LIMIT:

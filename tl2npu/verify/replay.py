@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.hazards.hazard import UNINITIALISED
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.lowering.lower import developer
 from tl2npu.simulator.standin.jit import JITKernel
-from tl2npu.verified import Comparison
+from tl2npu.verified import Comparison, Fault
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import Difference, difference, largest, tolerance
 from tl2npu.verify.launching import CannotBuild, allocate, named
@@ -83,6 +84,9 @@ class Judge:
             if name in scratch or old in recording.scratch:
                 continue
             left, right = recording.outputs[old], outcome.arrays[name]
+            undefined = recording.undefined.get(old)
+            if undefined is not None and undefined.shape == left.shape == right.shape:
+                right = np.where(undefined, left, right)  # there is nothing to compare with
             if left.shape != right.shape or left.dtype != right.dtype:
                 problems.append(
                     (CHANGED, f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one")
@@ -141,7 +145,8 @@ class Judge:
             return Outcome(None, [(UNVERIFIED, f"the new kernel cannot be run: {error}")])
         except SimulatorError as error:
             return Outcome(None, [(FAULTY, f"the new kernel: {error}")])
-        hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in observed.errors]
+        errors = [fault for fault in observed.errors if not inherited(fault, recording, compiled, observed)]
+        hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in errors]
         return Outcome(layouts.by_index(compiled.kernel, named(compiled, arrays)), hazards, observed.writers)
 
     def _difference(
@@ -168,6 +173,20 @@ class Outcome:
         self.arrays = arrays
         self.problems = problems or []
         self.writers = writers
+
+
+def inherited(fault: Fault, recording: Recording, compiled: JITKernel, observed: Observed) -> bool:
+    """True for undefined data in elements of an output that the old kernel leaves undefined as well."""
+    found = fault.details
+    if found.get("kind") != UNINITIALISED or found.get("memory") != "GM":
+        return False
+    name = str(found.get("buffer"))
+    try:
+        old = match(recording, compiled).tensors.get(name, "")
+    except Unmatched:
+        return False
+    before, now = recording.undefined.get(old), observed.undefined(name)
+    return before is not None and now is not None and before.shape == now.shape and not (now & ~before).any()
 
 
 def given_twice(recording: Recording) -> str:

@@ -47,6 +47,10 @@ class Observed:
         numbers, parties = found
         return numbers, tuple("nothing" if party is None else str(party) for party in parties)
 
+    def undefined(self, tensor: str) -> np.ndarray | None:
+        """Where the last launch left undefined data in a tensor; None if nowhere, or where nobody watches."""
+        return self._report.undefined(tensor) if self._report is not None else None
+
 
 def observe(arithmetic: Counted, reading: Reading, hazards: Hazards, device: str) -> Observed:
     """A fresh session. With ``hazards`` off nothing but the simulator's own errors is found."""

@@ -128,6 +128,16 @@ class Report:
             return np.broadcast_to(numbers.reshape(found.shape).astype(np.int32), shape), known
         return None
 
+    def undefined(self, buffer: str) -> np.ndarray | None:
+        """Where undefined data was left in a tensor in the last call; None where there is none."""
+        observer = self._last
+        for cells in observer.tensors.values() if observer is not None else ():
+            if cells.name == buffer and cells.state.tainted:
+                shape = cells.shape[: len(cells.full)]
+                found = np.asarray(cells.get(cells.state.writer, cells.full, True)) < 0
+                return np.broadcast_to(found.any(axis=-1) if found.ndim > len(shape) else found, shape)
+        return None
+
     # reads of unwritten memory
 
     def uninitialised(self, access: Watched, gap: Gap) -> None:
