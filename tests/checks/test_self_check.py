@@ -36,6 +36,17 @@ def test_vid_beside_threads() -> None:
     assert errors(body, launch=PLAIN) == []
 
 
+@pytest.mark.parametrize("binding", ["vid = cid % 2", "for vid in T.serial(2):\n    T.copy(A[vid * 16, 0], a)"])
+def test_a_variable_of_the_name_vid(binding: str) -> None:
+    body = kernel(TILES, binding, "T.copy(A[cid * 32 + 0, 0], a)", "T.tile.exp(b, a)", STORE_B)
+    assert errors(body) == []
+
+
+def test_a_block_of_the_name_vid() -> None:
+    body = kernel(TILES, "T.copy(A[vid * 32, 0], a)", "T.tile.exp(b, a)", STORE_B.replace("cid", "vid"))
+    assert errors(body, launch="T.Kernel(8, threads=2, is_npu=True) as (vid)") == []
+
+
 def test_workspaces_beside_on_chip_copies() -> None:
     body = (PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE)
     params = (

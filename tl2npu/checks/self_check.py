@@ -12,6 +12,7 @@ import libcst as cst
 from tl2npu.checks.channels import OnChip, kept, on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.memory import certain_uses, inferred
@@ -31,7 +32,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield from _check_launch(subject, launch)
     found = on_chip(subject)
     if launch.threads is not None:
-        yield from _check_vid(launch)
+        yield from _check_vid(subject, launch)
         yield from _check_allocations(subject)
     elif found:
         text = "hand-overs on chip without `threads=`: both vector cores do all of the vector work"
@@ -68,9 +69,13 @@ def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
         yield Finding("TL815", call, f"an NPU kernel has one grid axis, not {len(launch.grid)}")
 
 
-def _check_vid(launch: Launch) -> Iterator[Finding]:
+def _check_vid(subject: Subject, launch: Launch) -> Iterator[Finding]:
+    """TL810: the axis of the vector cores by its usual name, which nothing binds any more."""
     if len(launch.names) > 1 and launch.names[1] != "_":
         return  # the launch itself is rejected
+    bound = {*launch.names, *assigned_names(subject.kernel.node.body), *subject.kernel.scalars}
+    if "vid" in bound:
+        return  # a block or a variable of the kernel; what the module calls so may be there by chance
     for name in names_in(launch.node.body):
         if name.value == "vid":
             yield Finding("TL810", name, "`vid` is left, but the launch no longer names it")

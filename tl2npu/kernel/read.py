@@ -24,6 +24,7 @@ from tl2npu.kernel.bindings import (
     target_names,
     value_of,
 )
+from tl2npu.kernel.conditions import as_if
 from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, code
 from tl2npu.kernel.loops import loop_bounds
 from tl2npu.kernel.model import (
@@ -48,7 +49,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
-from tl2npu.kernel.style import is_gpu_kernel
+from tl2npu.kernel.style import is_gpu_kernel, launches_in
 from tl2npu.kernel.symbolic import Sym, const, var
 
 _MEMORY = {
@@ -400,8 +401,15 @@ class Reader:
             if op is not None and op.kind is Kind.LAUNCH and self.launch is None:
                 self._read_launch(node, item, call, op, env)
                 return self.block(body_of(node), env, via)
+        written = as_if(node, self.names) if self.is_gpu else None
+        if written is not None:
+            branch = self.branch(written, env, via)
+            branch.node = node
+            return [branch]
         self._forget(node, env)
-        return [self.opaque(node, env, via, "a `with` block that the kernel model does not know")]
+        heads = ", ".join(code(item.item) for item in node.items)
+        second = "a second launch" if launches_in(node, self.names) else "a block that the kernel model does not know"
+        return [self.opaque(node, env, via, f"{second}, `with {heads}`")]
 
     def _read_launch(self, node: cst.With, item: cst.WithItem, call: cst.Call, op: Operator, env: Env) -> None:
         positional = [arg.value for arg in call.args if arg.keyword is None]

@@ -37,6 +37,7 @@ from tl2npu.passes.gpu import allocations as gpu_allocations
 from tl2npu.passes.gpu import (
     atomics,
     branches,
+    conditions,
     despecialise,
     element_copies,
     elementwise,
@@ -186,6 +187,7 @@ def gpu_form(job: Job, threads: int) -> None:
     before: Counter[str] = unused.name_counts(job)
     despecialise.put_in_order(job)
     macros.inline(job)
+    conditions.to_python(job)
     hints.drop(job)
     types.to_strings(job)
     symbolic_sizes.rename(job)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.one_pass import after
-from tests.passes.gpu.support import gpu_file
+from tests.passes.gpu.support import agree, gpu_file
 from tests.passes.simulated import run
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.gpu.conditions import to_python
 from tl2npu.passes.gpu.loops import normalise
 
 PARAMS = "A: T.Tensor((32, 16), 'float32'), B: T.Tensor((32, 16), 'float32')"
@@ -206,6 +207,92 @@ def test_choices_at_run_time() -> None:
         a[k, 0] = T.if_then_else(flag and k > 5, a[k, 0], T.if_then_else(k > 3, 1.0, a[k, 1]))
     """
     same(old, new, "flag=True")
+
+
+BUILDER = """
+# the last one is special
+with T.If(bx + 1 < 2):
+    with T.Then():
+        # all rows
+        for k in T.serial(32):
+            a[k, 0] = 1.0
+    with T.Else():
+        with T.If(s[0] > 0.0), T.Then():  # nothing else
+            a[0, 0] = 2.0
+"""
+AS_IF = """
+# the last one is special
+if bx + 1 < 2:
+    # all rows
+    for k in T.serial(32):
+        a[k, 0] = 1.0
+else:
+    if s[0] > 0.0:  # nothing else
+        a[0, 0] = 2.0
+"""
+
+
+def test_branches_of_the_builder() -> None:
+    before, expected = kernel(BUILDER), kernel(AS_IF)
+    assert after(to_python, before) == expected
+    inputs = {"A": np.random.default_rng(5).standard_normal((32, 16)).astype(np.float32)}
+    found = [run(text, inputs)["B"] for text in (before, expected)]
+    np.testing.assert_array_equal(found[1], found[0])
+    assert (found[0][:, 0] == 1.0).all()
+
+
+def test_a_branch_without_else_whose_condition_is_long() -> None:
+    old = """
+    with T.If(
+        T.And(bx < 2, bx >= 0),
+    ):  # noqa: SIM117
+        with T.Then():
+            a[0, 0] = 1.0
+    """
+    new = """
+    if T.And(bx < 2, bx >= 0):
+        a[0, 0] = 1.0
+    """
+    assert after(to_python, kernel(old)) == kernel(new)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "with T.If(bx < 2):\n    a[0, 0] = 1.0\n    with T.Then():\n        a[0, 0] = 2.0",
+        "with T.If(bx < 2):\n    with T.Else():\n        a[0, 0] = 2.0",
+        "with T.Then():\n    a[0, 0] = 2.0",
+        "with T.If(bx < 2) as c:\n    with T.Then():\n        a[0, 0] = 2.0",
+    ],
+)
+def test_other_blocks_are_no_branches(body: str) -> None:
+    assert after(to_python, kernel(body)) == kernel(body)
+
+
+def test_branches_of_the_builder_end_to_end() -> None:
+    body = """
+    x = T.alloc_shared((16, 64), "float16")
+    f = T.alloc_fragment((16, 64), "float32")
+    m = T.alloc_fragment((16,), "float32")
+    T.fill(m, -T.infinity("float32"))
+    for t in T.Serial(3):
+        with T.If(t < 2):
+            with T.Then():
+                T.copy(A[bx * 16, t * 64], x)
+                for i, j in T.Parallel(16, 64):
+                    f[i, j] = x[i, j]
+            with T.Else():
+                for i, j in T.Parallel(16, 64):
+                    f[i, j] = T.if_then_else(t * 64 + j < 150, T.cast(A[bx * 16 + i, t * 64 + j], "float32"), -1e30)
+        T.reduce_max(f, m, dim=1, clear=False)
+    for i in T.Parallel(16):
+        with T.If(bx * 16 + i < 24), T.Then():
+            B[bx * 16 + i] = m[i]
+    """
+    params = 'A: T.Tensor((24, 150), "float16"), B: T.Tensor((24,), "float32")'
+    values = np.random.default_rng(8).standard_normal((24, 150)).astype(np.float16)
+    new = agree(gpu_file(params, body), {"A": values})
+    assert "T.If" not in new
 
 
 def test_annotated_assignments() -> None:

@@ -70,7 +70,8 @@ class Work:
         """A condition that a scalar loop can compute; raises :class:`Blocked`."""
         for part in condition.walk():
             if part.kind in ("call", "select") or (part.kind == "unknown" and part.name):
-                raise Blocked("TL151", self.stmt.node, f"`{show(part)}` in a condition on single elements")
+                shown = f"`{show(part)}`" if show(part) else "a choice between two values"
+                raise Blocked("TL151", self.stmt.node, f"{shown} in a condition on single elements")
 
     def loop_statement(self, text: str, form: Form, kept: bool = False) -> None:
         """A statement in the loops of the nest."""

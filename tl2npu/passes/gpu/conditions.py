@@ -1,0 +1,31 @@
+"""TL119: branches in the builder's spelling, ``with T.If(c): with T.Then(): ...``, as ``if``."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.conditions import Rewriter
+from tl2npu.kernel.model import Branch, Stmt, children
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+
+def to_python(job: Job) -> None:
+    """Write ``if`` for every branch of the kernel that is a ``with`` block."""
+    edits = Edits(job.file.index)
+    for stmt in _outermost(job.kernel.body):
+        new = stmt.node.visit(Rewriter(job.file.names))
+        assert isinstance(new, cst.If)
+        edits.replace(stmt.node, new.with_changes(leading_lines=()))  # those above the block stay
+        job.change("TL119", stmt.node, "`if` for `with T.If(...)`")
+    job.apply(edits)
+
+
+def _outermost(body: list[Stmt]) -> list[Stmt]:
+    found: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Branch) and isinstance(stmt.node, cst.With):
+            found.append(stmt)
+        else:
+            found += [item for inner in children(stmt) for item in _outermost(inner)]
+    return [stmt for stmt in found if not stmt.via]
