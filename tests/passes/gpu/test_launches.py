@@ -184,10 +184,135 @@ def use(a):
     assert "f(a.shape[0], a.shape[1])(a, p), p" in new
 
 
+PROFILED = """
+def make():
+    kernel = f(64, 32)
+    return kernel
+
+
+def use(a):
+    profiler = make().get_profiler(tensor_supply_type=tilelang.TensorSupplyType.Randn)
+    assert len(profiler._get_inputs()) == INPUTS
+    assert profiler.do_bench() > 0
+    return profiler.func(TENSORS)
+"""
+
+
+def test_a_profiler_of_the_kernel() -> None:
+    host = PROFILED.replace("INPUTS", "1").replace("TENSORS", "a")
+    new = agrees(program(SCRATCH + FIRST + SECOND, host=host))
+    expected = """
+                P = part1(A)
+                return part2(P)
+
+            def get_profiler(tensor_supply_type=tilelang.TensorSupplyType.Auto):
+                profiler = tilelang.profiler.Profiler(part1.params[:1], [], [], tensor_supply_type)
+                return profiler.with_default_adapter(kernel)
+
+            kernel.get_profiler = get_profiler
+            return kernel
+        """
+    assert textwrap.indent(textwrap.dedent(expected).strip("\n"), "    ") in new
+
+
+def test_the_inputs_of_a_profiler_come_from_the_parts_that_read_them() -> None:
+    body = launch("A", "P", "+ 1.0") + launch("P", "C", "* 2.0").replace("* 2.0", "* 2.0 + S[0, 0]")
+    host = PROFILED.replace("INPUTS", "3").replace("TENSORS", "a * 1, a * 0 + 2, a * 0")
+    new = agrees(program(body, "A S P C", "(out_idx=[3])", host=host))
+    assert "part1 = f_part1(M, N, block)" in new
+    given = "[*part1.params[:1], *part2.params[:1], *part1.params[1:2]]"
+    assert f"Profiler({given}, [], []," in new
+    assert "        part1(A, P)\n        return part2(S, P)\n" in new
+
+
+CHOICE = """
+    \"\"\"Two steps, or one.\"\"\"
+    assert M % block == 0
+    half = block // 2
+    big = M > 3 * block
+    shape = (M, N)
+
+    @T.prim_func
+    def main_steps(A: T.Tensor(shape, "float32"), C: T.Tensor(shape, "float32")):
+        P = T.alloc_global(shape, "float32")
+STEPS
+    @T.prim_func
+    def main_once(A: T.Tensor(shape, "float32"), C: T.Tensor(shape, "float32")):
+ONCE
+"""
+
+
+def choice(end: str, host: str) -> str:
+    """A factory that gives a prim_func with two launches, or one with one, which computes the same."""
+    once = launch("A", "C", "* 2.0 + 2.0").replace("block", "half")
+    setup = CHOICE.replace("STEPS", textwrap.indent(FIRST + SECOND, " " * 8))
+    setup = setup.replace("ONCE\n", textwrap.indent(once, " " * 8)).replace('\\"', '"')
+    return f"{IMPORTS}@tilelang.jit(out_idx=[1])\ndef f(M, N, block=16, *, unused=0):{setup}\n{end}\n\n\n{host}\n"
+
+
+ENDS = {
+    "if": "    if big:\n        return main_steps\n    else:\n        return main_once",
+    "if and return": "    if not big:\n        return main_once\n    return main_steps",
+    "conditional": "    return main_steps if big else main_once",
+}
+BOTH = "def use(a):\n    return f(64, 32)(a), f(64, 32, block=32)(a), f(64, 32, 16).get_profiler().do_bench() * a"
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+def test_a_choice_between_prim_funcs(end: str) -> None:
+    text = choice(end, BOTH)
+    result = result_of(text)
+    assert [(k.name, k.disposition) for k in result.kernels] == [
+        ("f.main_steps", "migrated"),
+        ("f.main_once", "migrated"),
+    ]
+    new = result.new_text or ""
+    assert result_of(new).new_text == new
+    for old, found in zip(values(text), values(new), strict=True):
+        np.testing.assert_allclose(found, old, 1e-6)
+    np.testing.assert_allclose(values(new)[0], (X + 1) * 2, 1e-6)
+    np.testing.assert_allclose(values(new)[1], (X + 1) * 2, 1e-6)
+    parts, chooser = new.split("def f(M, N, block=16, *, unused=0):\n")
+    assert chooser.startswith(
+        '    """Two steps, or one."""\n    assert M % block == 0\n    big = M > 3 * block\n\n    '
+    )
+    wanted = "f_steps(M, N, block) if big else" if "else main" in end else "return f_steps(M, N, block)\n"
+    assert wanted in chooser
+    assert "assert" not in parts
+    assert "big" not in parts
+    assert parts.count("half = block // 2") == 1
+    assert "def f_once(M, N, block=16):" in parts
+    assert ".get_profiler = get_profiler" in parts
+
+
+def test_a_choice_with_a_prim_func_that_stays() -> None:
+    text = choice(ENDS["if"], BOTH).replace(
+        "* 2.0 + 2.0\n", '* 2.0 + 2.0\n            T.call_extern("handle", "g", t)\n'
+    )
+    result = result_of(text)
+    assert result.new_text == text
+    assert {k.disposition for k in result.kernels} == {"refused"}
+    assert ("TL107", "f.main_steps") in {(d.code, d.kernel) for d in result.diagnostics}
+
+
+def test_a_choice_after_a_changed_parameter() -> None:
+    text = choice(ENDS["if"], BOTH).replace("    big = M", "    N = N * 1\n    big = M + N * 0")
+    assert [d.code for d in result_of(text).diagnostics if d.severity == "error"] == ["TL107"]
+
+
+def test_a_program_that_is_printed() -> None:
+    new = agrees(program(SCRATCH + FIRST + SECOND, end="print(main)\n    return main"))
+    assert new.count("    print(main)\n    return main\n") == 2
+
+
 REFUSED = {
-    "a method of the kernel": {"host": "def use(a):\n    kernel = f(64, 32)\n    return kernel.get_profiler()"},
+    "a method of the kernel": {"host": "def use(a):\n    kernel = f(64, 32)\n    return kernel.get_host_source()"},
     "a method at once": {"host": "def use(a):\n    return f(64, 32).get_kernel_source()"},
+    "a method of what a function returns": {
+        "host": "def make():\n    kernel = f(64, 32)\n    return kernel\n\n\ndef use(a):\n    return make().latency"
+    },
     "a choice": {"end": "return main if M > 3 else main"},
+    "other code": {"end": "show(main)\n    return main"},
     "outputs from elsewhere": {"jit": "(out_idx=OUT)"},
     "a tuner": {"jit": "\n@tilelang.autotune(configs=[])"},
 }

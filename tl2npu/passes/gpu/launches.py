@@ -16,9 +16,10 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import compilation, is_prim_func
-from tl2npu.passes.definitions import visible_uses
+from tl2npu.passes.gpu.choices import all_named, separate_choices
 from tl2npu.passes.gpu.eager import Eager, Lazy, is_launch
 from tl2npu.passes.gpu.launches_text import Part, rebuilt
+from tl2npu.passes.gpu.launches_uses import methods_taken
 from tl2npu.passes.gpu.macros_launches import with_launches_in_place
 from tl2npu.passes.job import line_of
 from tl2npu.source.edits import Edits
@@ -45,6 +46,7 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
     """
     done: set[int] = set()
     lazy.module = with_launches_in_place(original, lazy.module, leave)
+    whole = separate_choices(original, lazy, leave, lambda node, names: len(_launches(node, names)) > 1)
     while True:
         index = Index.of(lazy.module) if lazy.module is not original.module else original
         program = next((p for p in _programs(index, Names(index)) if id(p.node) not in done), None)
@@ -58,6 +60,8 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
         if source.line in leave:
             continue
         try:
+            if id(program.node) in whole:
+                raise whole[id(program.node)]
             lazy.module = _split(index, program, source, lazy)
         except Blocked as blocked:
             lazy.whole.append((source, blocked))
@@ -67,14 +71,19 @@ def _programs(index: Index, names: Names) -> Iterator[Program]:
     for node in walk(index.module):
         if not isinstance(node, cst.FunctionDef) or not is_prim_func(node, names):
             continue
-        found = [
-            line
-            for line in node.body.body
-            if isinstance(line, cst.With) and any(is_launch(item.item, names) for item in line.items)
-        ]
+        found = _launches(node, names)
         factory = index.enclosing(node, cst.FunctionDef)
         if len(found) > 1 and factory is not None:
             yield Program(factory, node, found)
+
+
+def _launches(node: cst.FunctionDef, names: Names) -> list[cst.With]:
+    """The launches that stand in a prim_func one after the other."""
+    return [
+        line
+        for line in node.body.body
+        if isinstance(line, cst.With) and any(is_launch(item.item, names) for item in line.items)
+    ]
 
 
 def _refused(node: cst.CSTNode, why: str) -> Blocked:
@@ -102,7 +111,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     if missing:
         raise _refused(node, f"no launch uses the output `{missing[0]}`")
     _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
-    new = rebuilt(index, names, factory, node, parts, temporaries, outputs)
+    new = rebuilt(index, names, factory, node, parts, temporaries, outputs, _profiler(index, names, factory))
     for made_factory in new[:-1]:
         lazy.made(made_factory.name, source)
     lazy.changes.append((source, "TL106", node, f"its {len(parts)} launches become a prim_func each"))
@@ -121,17 +130,17 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
     jit = compilation(factory.decorators[0].decorator, names, index.module)
     if jit is None or jit.unread is not None or jit.spread is not None:
         raise _refused(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")
-    if factory.params.star_kwarg is not None or isinstance(factory.params.star_arg, cst.Param):
+    if not all_named(factory.params):
         raise _refused(node, f"the parameters of `{factory.name.value}` are not all named")
-    last = factory.body.body[-1]
-    if factory.body.body[-2] is not node or not (
+    place = factory.body.body.index(node)
+    *between, last = factory.body.body[place + 1 :] or [node]
+    if not all(_is_print(line) for line in between) or not (
         isinstance(last, cst.SimpleStatementLine)
         and isinstance(last.body[0], cst.Return)
         and isinstance(last.body[0].value, cst.Name)
         and last.body[0].value.value == node.name.value
     ):
         raise _refused(node, f"`{factory.name.value}` does more than to return it")
-    _check_uses(index, factory)
     params = [param.name.value for param in node.params.params]
     if "out_idx" not in jit.kwargs:
         return []
@@ -142,24 +151,28 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
         raise _refused(jit.kwargs["out_idx"], "its `out_idx` is no literal") from None
 
 
-def _check_uses(index: Index, factory: cst.FunctionDef) -> None:
-    """What the factory gives may be called, and handed on; a function has none of the methods of a kernel."""
-    name = factory.name.value
-    for use in visible_uses(index.module, name):
-        made = index.parent(use)
-        if isinstance(made, cst.Attribute):
-            raise _refused(made, f"`{name}.{made.attr.value}` is used")
-        if not isinstance(made, cst.Call) or made.func is not use:
-            continue
-        above = index.parent(made)
-        if isinstance(above, cst.Attribute):
-            raise _refused(above, f"`{above.attr.value}` of the compiled kernel is used")
-        if isinstance(above, cst.Assign) and isinstance(target := above.targets[0].target, cst.Name):
-            scope = index.enclosing(above, cst.FunctionDef) or index.module
-            for handle in visible_uses(scope, target.value):
-                attribute = index.parent(handle)
-                if isinstance(attribute, cst.Attribute):
-                    raise _refused(attribute, f"`{attribute.attr.value}` of the compiled kernel is used")
+def _is_print(line: cst.CSTNode) -> bool:
+    """``print(...)``: each part prints what it is."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    call = small.value if isinstance(small, cst.Expr) else None
+    return isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == "print"
+
+
+def _profiler(index: Index, names: Names, factory: cst.FunctionDef) -> str | None:
+    """How to spell tilelang, where a profiler of what the factory gives is wanted.
+
+    What it gives may be called, profiled and handed on; a function has no other methods of a kernel.
+    """
+    root = None
+    for attribute, of_result in methods_taken(index, factory.name.value):
+        if not of_result:
+            raise _refused(attribute, f"`{factory.name.value}.{attribute.attr.value}` is used")
+        if attribute.attr.value != "get_profiler":
+            raise _refused(attribute, f"`{attribute.attr.value}` of the compiled kernel is used")
+        root = names.spell("tilelang", factory)
+        if root is None:
+            raise _refused(attribute, "a profiler of the compiled kernel cannot be named")
+    return root
 
 
 def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpression], list[cst.SimpleStatementLine]]:

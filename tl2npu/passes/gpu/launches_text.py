@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
+from tl2npu.passes.gpu.choices import is_text, with_params
 from tl2npu.passes.gpu.eager_kernel import Line
 from tl2npu.passes.gpu.eager_text import without_blank_above
 from tl2npu.source.index import Index
@@ -37,8 +38,12 @@ def rebuilt(
     parts: Sequence[Part],
     temporaries: dict[str, cst.BaseExpression],
     outputs: Sequence[str],
+    profiler: str | None = None,
 ) -> list[cst.FunctionDef]:
-    """A factory per launch, then the function of the old name."""
+    """A factory per launch, then the function of the old name.
+
+    ``profiler``: how the file calls tilelang, if what that function gives needs a ``get_profiler``.
+    """
     taken = {name.value for name in walk(index.module) if isinstance(name, cst.Name)}
     annotations = dict(temporaries)
     for param in node.params.params:
@@ -47,12 +52,14 @@ def rebuilt(
     made: list[cst.FunctionDef] = []
     for number, part in enumerate(parts):
         name = f"{factory.name.value}_{part.suffix}"
+        if part.suffix.replace("_", "").startswith(factory.name.value.replace("_", "")):
+            name = part.suffix
         while name in taken:
             name += "_"
         made.append(_factory(index, factory, node, part, name, annotations, first=number == 0))
     above = [cst.EmptyLine(indent=False)] * 2
     made = [made[0], *(item.with_changes(leading_lines=above) for item in made[1:])]
-    return [*made, _runner(index, factory, node, parts, made, outputs).with_changes(leading_lines=above)]
+    return [*made, _runner(index, factory, node, parts, made, outputs, profiler).with_changes(leading_lines=above)]
 
 
 def _factory(
@@ -91,10 +98,11 @@ def _factory(
     )
     used = {n.value for item in (inner, *factory.decorators) for n in names_in(item)}
     lines: list[Line] = []
-    for line in reversed(factory.body.body[:-2]):
+    place = factory.body.body.index(node)
+    for line in reversed(factory.body.body[:place]):
         assert isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
         bound = assigned_names(line)
-        if _is_text(line) or (bound and not bound & used) or (not bound and not first):
+        if is_text(line) or (bound and not bound & used) or (not bound and not first):
             continue
         used |= {n.value for n in names_in(line)}
         kept = own(line)
@@ -106,26 +114,14 @@ def _factory(
         inner = inner.with_changes(leading_lines=())
     elif not inner.leading_lines:
         inner = inner.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
-    body_of_factory = factory.body.with_changes(body=[*lines, inner, own(factory.body.body[-1])])
-    given = factory.params
-    chosen = given.with_changes(
-        params=[p.deep_clone() for p in given.params if p.name.value in used],
-        kwonly_params=[p.deep_clone() for p in given.kwonly_params if p.name.value in used],
-    )
-    if not chosen.kwonly_params:
-        chosen = chosen.with_changes(star_arg=cst.MaybeSentinel.DEFAULT)
+    after = [own(line) for line in factory.body.body[place + 1 :]]
+    body_of_factory = factory.body.with_changes(body=[*lines, inner, *after])
     return factory.with_changes(
         name=cst.Name(name),
-        params=chosen,
+        params=with_params(factory.params, used),
         decorators=[_jit(factory.decorators[0], part)],
         body=body_of_factory,
     )
-
-
-def _is_text(line: cst.CSTNode) -> bool:
-    """A docstring."""
-    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 def _jit(decorator: cst.Decorator, part: Part) -> cst.Decorator:
@@ -161,11 +157,12 @@ def _runner(
     parts: Sequence[Part],
     made: Sequence[cst.FunctionDef],
     outputs: Sequence[str],
+    profiler: str | None,
 ) -> cst.FunctionDef:
     """``def f(...)``: compiles every part, and gives a function that runs them."""
     every = {p.name.value for p in (*factory.params.params, *factory.params.kwonly_params)}
     tensors = [p.name.value for p in node.params.params if p.name.value not in outputs]
-    busy = every | {t for part in parts for t in part.tensors}
+    busy = every | {t for part in parts for t in part.tensors} | {item.name.value for item in made}
     handles = [part.suffix if part.suffix not in busy else f"{part.suffix}_kernel" for part in parts]
     indent = index.module.default_indent
     lines = []
@@ -185,10 +182,37 @@ def _runner(
             lines[-1] = f"{indent}return " + lines[-1].split(" = ", 1)[1]
         else:
             lines.append(f"{indent}return {', '.join(outputs)}")
-    lines += ["", f"return {name}"]
+    if profiler is not None:
+        lines += ["", *_profiler(name, _given(tensors, parts, handles), profiler, indent)]
+    lines += ["", f"return {name}"] if profiler is None else [f"return {name}"]
     text = "def f():\n" + "".join(f"{indent}{line}\n" if line else "\n" for line in lines)
     body = cst.ensure_type(cst.parse_statement(text, index.module.config_for_parsing), cst.FunctionDef).body
-    docs = [line for line in factory.body.body[:1] if _is_text(line)]
+    docs = [line for line in factory.body.body[:1] if is_text(line)]
     return factory.with_changes(
         decorators=(), body=body.with_changes(body=[*docs, *body.body]), lines_after_decorators=()
     )
+
+
+def _given(tensors: Sequence[str], parts: Sequence[Part], handles: Sequence[str]) -> str:
+    """The descriptions of the tensors that a call takes, from the parts that read them."""
+    runs: list[tuple[str, int, int]] = []
+    for tensor in tensors:
+        handle, part = next((h, p) for h, p in zip(handles, parts, strict=True) if tensor in p.tensors)
+        at = part.tensors.index(tensor)
+        if runs and runs[-1][0] == handle and runs[-1][2] == at:
+            runs[-1] = handle, runs[-1][1], at + 1
+        else:
+            runs.append((handle, at, at + 1))
+    texts = [f"{handle}.params[{start or ''}:{end}]" for handle, start, end in runs]
+    return texts[0] if len(texts) == 1 else f"[{', '.join('*' + text for text in texts)}]"
+
+
+def _profiler(name: str, given: str, root: str, indent: str) -> list[str]:
+    """``get_profiler`` of the function that runs the parts: a profiler makes their inputs and calls it."""
+    return [
+        f"def get_profiler(tensor_supply_type={root}.TensorSupplyType.Auto):",
+        f"{indent}profiler = {root}.profiler.Profiler({given}, [], [], tensor_supply_type)",
+        f"{indent}return profiler.with_default_adapter({name})",
+        "",
+        f"{name}.get_profiler = get_profiler",
+    ]

@@ -152,7 +152,7 @@ class JITKernel:
         """A profiler that measures nothing."""
         from tl2npu.simulator.standin.profiler import Profiler
 
-        return Profiler(self)
+        return Profiler(self.params, self.out_idx, self.workspace_idx).with_default_adapter(self)
 
     @property
     def adapter(self) -> Any:

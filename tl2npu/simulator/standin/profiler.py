@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tl2npu.simulator.standin.testing import torch_assert_close
@@ -11,8 +11,28 @@ from tl2npu.simulator.standin.testing import torch_assert_close
 class Profiler:
     """What ``get_profiler`` gives. Checks are made, nothing is timed: latencies are 1.0 ms by definition."""
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
+    def __init__(
+        self,
+        params: Sequence[Any],
+        result_idx: Sequence[int],
+        workspace_idx: Sequence[int] = (),
+        supply_type: Any = None,
+        adapter: Callable[..., Any] | None = None,
+    ) -> None:
+        self.params = params
+        self.made = {*result_idx, *workspace_idx}
+        self.adapter = adapter
+
+    def with_default_adapter(self, adapter: Callable[..., Any]) -> Profiler:
+        """What is run."""
+        self.adapter = adapter
+        return self
+
+    @property
+    def func(self) -> Callable[..., Any]:
+        """What is run."""
+        assert self.adapter is not None, "adapter should be provided"
+        return self.adapter
 
     def do_bench(self, *_: Any, **__: Any) -> float:
         """Not measured."""
@@ -21,18 +41,14 @@ class Profiler:
     run_once = do_bench
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.kernel(*args, **kwargs)
-
-    func = property(lambda self: self.kernel)
+        return self.func(*args, **kwargs)
 
     def _get_inputs(self, *_: Any, **__: Any) -> list[Any]:
         import torch
 
-        kernel = self.kernel
-        made = {*kernel.out_idx, *kernel.workspace_idx}
         result = []
-        for n, param in enumerate(kernel.params):
-            if n in made:
+        for n, param in enumerate(self.params):
+            if n in self.made:
                 continue
             dtype = getattr(torch, param.dtype)
             if dtype.is_floating_point:
@@ -54,7 +70,7 @@ class Profiler:
         real profiler (tilelang/profiler/__init__.py:assert_allclose)."""
         inputs = input_tensors or self._get_inputs()
         expected = reference(*inputs)
-        actual = self.kernel(*inputs)
+        actual = self.func(*inputs)
         pairs = zip(expected, actual, strict=True) if isinstance(expected, (list, tuple)) else [(expected, actual)]
         for want, have in pairs:
             if want is not None:
