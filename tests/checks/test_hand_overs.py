@@ -148,12 +148,15 @@ def test_two_buffers_of_one_name() -> None:
 
 
 def test_the_number_of_flags() -> None:
-    def body(count: int) -> str:
+    def body(count: int, start: int = 0) -> str:
         lines = []
-        for i in range(count):
+        for i in range(start, start + count):
             lines += [f'c{i} = T.alloc_fragment((32, 16), "float32")', f'u{i} = T.alloc_ub((32, 16), "float32")']
             lines += [f"T.gemm_v0(l, r, c{i}, init=True)", f"T.copy(c{i}, u{i})", f"T.tile.exp(u{i}, u{i})"]
         return "\n".join(lines)
 
     assert check(PRODUCT, body(11)) == []
     assert check(PRODUCT, body(12)) == ["TL869"]
+    for condition, codes in (("causal", []), ("n_heads > 4", []), ("cid > 4", ["TL869"]), ("A[0, 0] > 0", ["TL869"])):
+        arms = loop(body(6), f"if {condition}:") + "\n" + loop(body(6, 6), "else:")
+        assert check(PRODUCT, arms) == codes

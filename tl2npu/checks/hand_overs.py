@@ -7,16 +7,16 @@ before the first call that reads it. Evidence: facts 2 and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from tl2npu.checks.channels import OnChip, Touch, on_chip
+from tl2npu.checks.channels import OnChip, Touch, is_on_chip, on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Dim, Loop, walk
+from tl2npu.kernel.model import Branch, Buffer, Copy, Dim, Loop, Stmt, children, walk
 
 _NO_WORKSPACE_DTYPE = ("bool", "uint4", "int4")
 
@@ -33,8 +33,21 @@ def check(subject: Subject) -> Iterator[Finding]:
             text = "without `threads=` the tile that the cube core gets is put together from the wrong halves"
             yield Finding("TL856", item.copy.node, text)
     limit = subject.compiler.cross_core_flags
-    if len(found) > limit:
-        yield Finding("TL869", found[limit].copy.node, f"{len(found)} hand-overs, but only {limit} cross-core flags")
+    count = _flags(subject, subject.kernel.body)
+    if count > limit:
+        yield Finding("TL869", found[limit].copy.node, f"{count} hand-overs, but only {limit} cross-core flags")
+
+
+def _flags(subject: Subject, body: Iterable[Stmt]) -> int:
+    """The most hand-overs that one compilation has: of an ``if`` that Python decides only one arm is there."""
+    total = 0
+    for stmt in body:
+        if isinstance(stmt, Branch) and not stmt.cond.loads and not subject.is_runtime(stmt.cond.sym):
+            total += max(_flags(subject, stmt.then), _flags(subject, stmt.orelse))
+        else:
+            total += isinstance(stmt, Copy) and is_on_chip(stmt)
+            total += sum(_flags(subject, inner) for inner in children(stmt))
+    return total
 
 
 def _check_names(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
