@@ -141,6 +141,11 @@ class Operator:
                 return param
         return None
 
+    def takes_buffer(self, name: str) -> bool:
+        """True for a parameter that must be given and can only be a buffer or a part of one."""
+        param = self.param(name)
+        return param is not None and bool(param.mask) and param.required and not param.scalar
+
     def bind(self, args: Sequence[tuple[str | None, object]]) -> dict[str, object]:
         """Match call arguments, ``(keyword or None, value)`` each, with parameters: parameter name -> value.
 

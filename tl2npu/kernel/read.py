@@ -62,6 +62,7 @@ _MEMORY = {
     "fragment": Memory.L0C,
     "var": Memory.VAR,
 }
+_ON_TILES = (Kind.GEMM, Kind.MMA, Kind.REDUCE, Kind.FILL, Kind.TILE)
 _MAX_INLINE_DEPTH = 8
 
 
@@ -253,6 +254,9 @@ class Reader:
         args: dict[str, Operand | Scalar] = {}
         for name, value in bound.items():
             args[name] = self.evaluator.operand(value, env) or self.evaluator.scalar(value, env)
+        for name, value in bound.items():
+            if op.kind in _ON_TILES and op.takes_buffer(name) and not isinstance(args[name], Operand):
+                return [self.opaque(node, env, via, f"it is not clear which buffer `{code(value)}` is")]
         if op.kind is Kind.COPY and op.name == "copy":
             src, dst = args.get("src"), args.get("dst")
             if isinstance(src, Operand) and isinstance(dst, Operand):
@@ -346,10 +350,9 @@ class Reader:
             left, right = after_then.get(name), env.values.get(name)
             if left is right or (isinstance(left, Sym) and left == right):
                 continue
-            # a buffer allocated in one branch only stays known by its name
-            env.values[name] = (
-                left if isinstance(left, Buffer) else right if isinstance(right, Buffer) else self.fresh(name)
-            )
+            # a buffer allocated in one branch only stays known by its name; another name for it means that branch only
+            own = [b for b in (left, right) if isinstance(b, Buffer) and b.name.partition("#")[0] == name]
+            env.values[name] = own[0] if own else self.fresh(name)
         return Branch(node, cond, then, orelse, via=via)
 
     def loop(self, node: cst.For, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:

@@ -350,3 +350,26 @@ def test_value_of_an_arm_is_not_known_behind_it(behind: str, found: list[str]) -
         assert [code for code, _ in refused(file)] == found
     else:
         agree(file, {"A": A.astype(np.float32)}, args=(False,))
+
+
+ALIASED = """
+a = T.alloc_shared((64, 64), "float16")
+a2 = T.alloc_shared((64, 64), "float16")
+b = T.alloc_shared((64, 64), "float16")
+c = T.alloc_fragment((64, 64), "float32")
+T.copy(A, a)
+T.copy(A, a2)
+T.copy(B, b)
+if flag:
+    P = a
+else:
+    P = a2
+{use}
+T.copy(c, O)
+"""
+
+
+@pytest.mark.parametrize("use", ["T.gemm(P, b, c, clear_accum=True)", "T.reduce_max(P, c)", "T.copy(P, c)"])
+def test_a_name_that_stands_for_different_buffers(use: str) -> None:
+    params = ", ".join(f'{name}: T.Tensor((64, 64), "float16")' for name in "ABO")
+    assert refused(gpu_file(params, ALIASED.format(use=use), args="flag")) == [("TL902", 21)]
