@@ -37,6 +37,7 @@ from tl2npu.passes.gpu import allocations as gpu_allocations
 from tl2npu.passes.gpu import (
     atomics,
     branches,
+    branches_values,
     conditions,
     despecialise,
     element_copies,
@@ -191,6 +192,7 @@ def gpu_form(job: Job, threads: int) -> None:
     hints.drop(job)
     types.to_strings(job)
     symbolic_sizes.rename(job)
+    branches_values.choose(job)
     loops.normalise(job)
     refuse_unreadable(job)
     branches.refuse_leaks(job)

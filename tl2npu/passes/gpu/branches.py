@@ -5,6 +5,8 @@ The NPU's front end gives each arm a scope of its own: the name is not known out
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Branch, Let, Memory, Stmt, children, walk, walk_with_parents
 from tl2npu.passes.job import Job
@@ -13,21 +15,25 @@ from tl2npu.source.tree import names_in
 
 def refuse_leaks(job: Job) -> None:
     """Raise :class:`Blocked` for the first such name that is no ``T.alloc_var``."""
+    for stmt, used in leaks(job):
+        raise Blocked("TL120", stmt.node, f"`{min(used)}` is assigned in the arms of this `if` and used behind it")
+
+
+def leaks(job: Job) -> Iterator[tuple[Branch, set[str]]]:
+    """Every ``if`` with such names, and the names; an outer one before those in its arms."""
     kernel = job.kernel
     variables = {buffer.name for buffer in kernel.buffers.values() if buffer.memory is Memory.VAR}
     for stmt, parents in walk_with_parents(kernel.body):
         if not isinstance(stmt, Branch) or (parents and isinstance(parents[-1], Branch) and stmt in parents[-1].orelse):
             continue
         assigned = {inner.name for inner in walk([stmt]) if isinstance(inner, Let)} - variables
+        found: set[str] = set()
         for later in _behind(kernel.body, stmt):
-            if isinstance(later, Let):
-                used = {name.value for name in names_in(later.value.node)} & assigned
-            else:
-                used = {name.value for name in names_in(later.node)} & assigned
-            if used:
-                text = f"`{min(used)}` is assigned in the arms of this `if` and used behind it"
-                raise Blocked("TL120", stmt.node, text)
+            node = later.value.node if isinstance(later, Let) else later.node
+            found |= {name.value for name in names_in(node)} & assigned
             assigned -= {later.name} if isinstance(later, Let) else set()
+        if found:
+            yield stmt, found
 
 
 def _behind(body: list[Stmt], branch: Stmt) -> list[Stmt]:
