@@ -336,7 +336,7 @@ def test_value_of_an_arm_is_not_known_behind_it(behind: str, found: list[str]) -
     text = f"""
     x = T.alloc_shared((32, 96), "float32")
     T.copy(A[bx * 32, 0], x)
-    if wide:
+    if bx > 0:
         n = 3
     else:
         n = 2
