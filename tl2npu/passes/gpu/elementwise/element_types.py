@@ -78,13 +78,13 @@ def _bits(dtype: str) -> int:
 def computed(value: str, target: str) -> str:
     """The type in which a value of type ``value`` that is stored as ``target`` is computed.
 
-    As the GPU does: halves are multiplied as halves and the result is widened. Integers are computed in the wider
-    type, and bfloat16, for which the vector core has no arithmetic, becomes float32.
+    Floats that go on in float32 are computed there, and so is bfloat16, for which the vector core has no arithmetic.
+    Halves that are stored in another type are multiplied as halves, as on the GPU; integers in the wider type.
     """
     if not value:
         return "float32" if target.startswith("bfloat16") else target
     if is_own(value) and is_float(target):
-        return value
+        return "float32" if target == "float32" else value
     found = promoted(value, target) if is_integer(value) == is_integer(target) or is_integer(value) else value
     return "float32" if found.startswith("bfloat16") else found
 

@@ -52,22 +52,13 @@ class OneType(Work):
             own = expr.dtype or "int32"
             found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
             return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
-        if self.by_others(expr):
-            if dtype == "float32":  # nothing of it is rounded
-                return rebuilt(expr, *(self.widened(arg) for arg in expr.args))
+        if dtype != "float32" and self.by_others(expr):
             found = rebuilt(expr, *(self.unified(arg, "float32") for arg in expr.args))
             return cast(dtype, self.temporaries.dtype_text(dtype), found)
-        if element_types.is_own(expr.dtype) and expr.dtype != dtype and element_types.is_float(dtype) and dtype:
+        if element_types.is_own(expr.dtype) and dtype not in ("", "float32", expr.dtype) and element_types.is_float(dtype):
             found = rebuilt(expr, *(self.unified(arg, expr.dtype) for arg in expr.args))
             return cast(dtype, self.temporaries.dtype_text(dtype), found)  # rounded to a half, as it is on the GPU
         return rebuilt(expr, *(self.unified(arg, dtype) for arg in expr.args))
-
-    def widened(self, expr: Expr) -> Expr:
-        """The expression with its elements in float32, whatever a GPU rounds in it."""
-        narrow = expr.kind == "binary" and expr.name in _SIGNS and element_types.is_own(expr.dtype)
-        if narrow or (expr.kind == "negative" and element_types.is_own(expr.dtype)):
-            return rebuilt(expr, *(self.widened(arg) for arg in expr.args))
-        return self.unified(expr, "float32")
 
     def unified_cast(self, expr: Expr, dtype: str) -> Expr:
         """A conversion that the source writes; a widening one is the type of the computation itself."""
@@ -96,14 +87,17 @@ class OneType(Work):
 
     def by_others(self, expr: Expr) -> bool:
         """True for a function of halves, or of what may be halves, that is written with other functions."""
-        if expr.kind != "call" or expr.name not in _BY_OTHERS or not element_types.is_own(expr.dtype):
-            return False
-        return self.reading.types.get(element_types.plain(expr.dtype)) != frozenset({"float32"})
+        return expr.kind == "call" and expr.name in _BY_OTHERS and self.is_half(expr.dtype)
+
+    def is_half(self, dtype: str) -> bool:
+        """True for a type that the vector core computes in and that is, or may be, narrower than float32."""
+        known = self.reading.types.get(element_types.plain(dtype))
+        return element_types.is_own(dtype) and known != frozenset({"float32"})
 
     def rounded(self, value: Expr) -> Iterator[Expr]:
         """What a GPU rounds to a narrower type on the way to a value, and is not rounded here."""
         computed = value.kind == "call" or (value.kind == "binary" and value.name in _SIGNS)
-        if self.by_others(value) or (computed and value.dtype.startswith("bfloat16")):
+        if computed and (value.dtype.startswith("bfloat16") or self.is_half(value.dtype)):
             yield value
             return
         for arg in value.args:
