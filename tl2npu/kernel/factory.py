@@ -203,6 +203,24 @@ class FileKernels:
                 if isinstance(target, cst.Name) and isinstance(func, cst.Name) and func.value in factories:
                     yield target.value, factories[func.value]
 
+    def _given_by(self, factories: Mapping[str, Factory]) -> dict[str, Factory]:
+        """Functions that return a factory, or what one gives, and nothing else."""
+        given: dict[str, set[str]] = {}
+        for small in self.index.statements:
+            function = self.index.enclosing(small, cst.FunctionDef) if isinstance(small, cst.Return) else None
+            if function is not None and function.name.value not in factories:
+                value = small.value if isinstance(small, cst.Return) else None
+                while isinstance(value, cst.Call):
+                    value = value.func
+                given.setdefault(function.name.value, set()).add(value.value if isinstance(value, cst.Name) else "")
+        found: dict[str, Factory] = {}
+        for _ in given:  # a function may return what another returns
+            for name, returned in given.items():
+                owners = {id(o): o for r in returned if (o := factories.get(r) or found.get(r)) is not None}
+                if len(owners) == 1 and all(r in factories or r in found for r in returned):
+                    found[name] = next(iter(owners.values()))
+        return found
+
     def _host_calls(self) -> Iterator[cst.Call]:
         """Every call outside of the prim_funcs."""
         skip = {id(item.node) for item in self.located}
@@ -214,6 +232,7 @@ class FileKernels:
         """``tilelang.compile(factory(...), ...)`` and ``tilelang.jit(...)(factory)`` anywhere in the file."""
         by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
+        by_name |= self._given_by(by_name)
         for name, made in self._made_by(by_name):
             by_name.setdefault(name, made)
         for call in self._host_calls():

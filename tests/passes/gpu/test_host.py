@@ -50,6 +50,7 @@ def host(text: str) -> str:
             "t = kernel.get_profiler().do_bench(warmup=5)",
         ),
         ("t.set_profile_args(rtol=1, backend=b)", "t.set_profile_args(rtol=1)"),
+        ("r = t.run(warmup=5, early_stop=e, early_stop_factor=1.2)", "r = t.run(warmup=5)"),
         ("f(64, T.float16, dtype=T.bfloat16)", 'f(64, "float16", dtype="bfloat16")'),
         ("y = T.float16.as_torch()", "y = torch.float16"),
         ("d = T.dtype(x.dtype)\nf(d)", 'd = str(x.dtype).removeprefix("torch.")\nf(d)'),

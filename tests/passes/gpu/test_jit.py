@@ -146,3 +146,25 @@ def test_tuner() -> None:
     new = text + "AutoTuner.from_kernel(kernel=factory, configs=[]).set_compile_args(out_idx=[1]).run()\n"
     assert after(retarget, old) == new
     assert ".set_compile_args(out_idx=[1], pass_configs=pass_configs).run()" in after([retarget, require_all], old)
+
+
+@pytest.mark.parametrize(
+    ("host", "use"),
+    [
+        ("def make():\n    return factory", "tilelang.compile(make()(), out_idx=[1])"),
+        ("def make(n):\n    return factory(n)", "tilelang.compile(make(4), out_idx=[1])"),
+        ("def inner():\n    return factory()\n\n\ndef make():\n    return inner()", "tilelang.compile(make())"),
+    ],
+)
+def test_a_factory_that_functions_return(host: str, use: str) -> None:
+    text = file("").replace("\ndef factory", "def factory") + f"\n\n{host}\n\n\nkernel = {use}\n"
+    assert f"kernel = {use[:-1]}, pass_configs=pass_configs)\n" in after([retarget, require_all], text)
+
+
+def test_a_function_that_returns_one_of_two_factories_shows_no_compilation() -> None:
+    text = file("").replace("\ndef factory", "def factory")
+    other = text[text.index("def factory") :].replace("def factory", "def other")
+    host = "def make(n):\n    if n:\n        return factory()\n    return other()\n"
+    with pytest.raises(Blocked) as caught:
+        after([retarget, require_all], f"{text}\n\n{other}\n\n{host}\n\nkernel = tilelang.compile(make(1))\n")
+    assert caught.value.code == "TL816"

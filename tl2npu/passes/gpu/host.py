@@ -23,6 +23,8 @@ from tl2npu.source.tree import children
 _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
 _ABOUT_GPUS = ("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA")
+_TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_compile_size", "benchmark_devices"})
+_TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
 _TIMED = frozenset({"set_profile_args", "autotune"})
 _GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
 
@@ -122,7 +124,9 @@ def _devices(host: Host, index: Index, names: Names, edits: Edits) -> None:
         elif isinstance(node, cst.Call):
             for arg in _bench_arguments(node):
                 edits.remove(arg)
-                host.changes.append((arg, f"`{_short(arg.value)}` times with a tool of the GPU"))
+                tuner = arg.keyword is not None and arg.keyword.value in _TUNER_ARGUMENTS
+                why = "is no option of the tuner here" if tuner else "times with a tool of the GPU"
+                host.changes.append((arg, f"`{_short(arg).strip(' ,') if tuner else _short(arg.value)}` {why}"))
         elif isinstance(node, cst.Decorator) and _is_gpu_mark(names, node):
             edits.remove(node)
             host.changes.append((node, f"`{_short(node.decorator)}` asks for a GPU"))
@@ -148,7 +152,8 @@ def _attribute(
 def _bench_arguments(call: cst.Call) -> Iterator[cst.Arg]:
     func = call.func
     name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-    gone = _BENCH_ARGUMENTS if name == "do_bench" else {"backend"} if name in _TIMED else set()
+    gone = _BENCH_ARGUMENTS if name == "do_bench" else frozenset({"backend"}) if name in _TIMED else frozenset()
+    gone |= _TUNER_ARGUMENTS if name in {"autotune", "run"} else frozenset()
     yield from (arg for arg in call.args if arg.keyword is not None and arg.keyword.value in gone)
 
 
