@@ -75,9 +75,7 @@ def _separated(
     """The factories of the prim_funcs, and these followed by the function that chooses."""
     jit = compilation(factory.decorators[0].decorator, names, index.module) if len(factory.decorators) == 1 else None
     if jit is None:
-        raise _refused(
-            factory, f"`{factory.name.value}` is not under `tilelang.jit` alone; a tuner takes compiled kernels only"
-        )
+        raise _refused(factory, f"`{factory.name.value}` has more decorators than `tilelang.jit`")
     if not all_named(factory.params):
         raise _refused(factory, f"the parameters of `{factory.name.value}` are not all named")
     lines = [

@@ -126,9 +126,7 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
     if index.enclosing(factory, cst.FunctionDef, cst.ClassDef) is not None:
         raise _refused(node, f"the factory `{factory.name.value}` is not a function of the module")
     if len(factory.decorators) != 1:
-        raise _refused(
-            node, f"`{factory.name.value}` is not under `tilelang.jit` alone; a tuner takes compiled kernels only"
-        )
+        raise _refused(node, f"`{factory.name.value}` has more decorators than `tilelang.jit`")
     jit = compilation(factory.decorators[0].decorator, names, index.module)
     if jit is None or jit.unread is not None or jit.spread is not None:
         raise _refused(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")

@@ -55,7 +55,11 @@ class OneType(Work):
         if dtype != "float32" and self.by_others(expr):
             found = rebuilt(expr, *(self.unified(arg, "float32") for arg in expr.args))
             return cast(dtype, self.temporaries.dtype_text(dtype), found)
-        if element_types.is_own(expr.dtype) and dtype not in ("", "float32", expr.dtype) and element_types.is_float(dtype):
+        if (
+            element_types.is_own(expr.dtype)
+            and dtype not in ("", "float32", expr.dtype)
+            and element_types.is_float(dtype)
+        ):
             found = rebuilt(expr, *(self.unified(arg, expr.dtype) for arg in expr.args))
             return cast(dtype, self.temporaries.dtype_text(dtype), found)  # rounded to a half, as it is on the GPU
         return rebuilt(expr, *(self.unified(arg, dtype) for arg in expr.args))
