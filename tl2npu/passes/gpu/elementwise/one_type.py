@@ -24,7 +24,9 @@ class OneType(Work):
             value = value.args[0] if floats else value  # rounded once, to the type that is stored
         dtype = element_types.computed(value.dtype, target)
         if target == dtype == "float32":
-            self.unrounded += [(self.stmt.node, show(part), part.dtype) for part in self.rounded(value)]
+            self.unrounded += [
+                (self.stmt.node, show(part), element_types.text_of(part.dtype)) for part in self.rounded(value)
+            ]
         self.algebra.seen.clear()
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
