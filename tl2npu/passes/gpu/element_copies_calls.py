@@ -25,7 +25,7 @@ from tl2npu.passes.gpu.element_copies_strided import (
 from tl2npu.passes.gpu.element_copies_tiles import Tiles, dtype_text, last_allocation
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.gpu.fills_values import element_type
-from tl2npu.passes.gpu.statements import Names, expression, parse
+from tl2npu.passes.gpu.statements import Names, expression, parse, shape_text
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
@@ -122,14 +122,14 @@ def _between(job: Job, stmt: Copy, edits: Edits, tiles: Tiles) -> None:
     shape = [_extent(dim) for dim in dims or ()]
     if None in shape or not 1 <= len([size for size in shape if size]) <= _MATRIX:
         raise Blocked("TL170", stmt.node, "a copy from tensor to tensor whose size is not to be seen")
-    size = ", ".join(text for text in shape if text)
+    size = shape_text(job.kernel, [text for text in shape if text])
     name = tiles.names.fresh(f"{stmt.src.buffer.name.lower()}_tile")
     source, target = stmt.src.buffer, stmt.dst.buffer
     lines = [f"T.copy({code(stmt.src.node)}, {name})"]
-    made = [f"{name} = T.alloc_shared([{size}], {dtype_text(source)})"]
+    made = [f"{name} = T.alloc_shared({size}, {dtype_text(source)})"]
     if not same_type(job, source, target):
         converted = tiles.names.fresh(f"{target.name.lower()}_tile")
-        made.append(f"{converted} = T.alloc_shared([{size}], {dtype_text(target)})")
+        made.append(f"{converted} = T.alloc_shared({size}, {dtype_text(target)})")
         lines.append(f"T.copy({name}, {converted})")
         name = converted
     lines.append(f"T.copy({name}, {code(stmt.dst.node)})")
@@ -173,7 +173,7 @@ def _through_part(job: Job, stmt: Copy, operand: Operand, edits: Edits, tiles: T
     if None in [_extent(dim) for dim in operand.dims or ()] or buffer.statement is None:
         raise Blocked("TL170", stmt.node, f"the size of `{code(operand.node)}` is not to be seen")
     name = tiles.names.fresh(f"{buffer.name}_part")
-    tiles.add(buffer, f"{name} = T.alloc_shared([{', '.join(shape)}], {dtype_text(tensor)})")
+    tiles.add(buffer, f"{name} = T.alloc_shared({shape_text(job.kernel, shape)}, {dtype_text(tensor)})")
     other = code(stmt.src.node) if load else code(stmt.dst.node)
     here = code(operand.node)
     lines = (

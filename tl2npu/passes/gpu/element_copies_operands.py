@@ -30,7 +30,7 @@ from tl2npu.passes.gpu.element_copies_strided import column_of, load_column
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text
 from tl2npu.passes.gpu.element_copies_writing import Item, LoopWriter, env_of
 from tl2npu.passes.gpu.fills_values import element_type
-from tl2npu.passes.gpu.statements import Names
+from tl2npu.passes.gpu.statements import Names, shape_text
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import children
 
@@ -136,8 +136,9 @@ class LoopOperands(LoopWriter):
         shared = any(buffer.name.endswith("_shared") for buffer in self.kernel.buffers.values())
         base = found.buffer.name
         name = self.names.fresh(*([f"{base}_shared"] if shared else []), f"{base.lower()}_tile")
-        shape = ", ".join(extent_text(part).strip("()") if part.stop_node else "" for part in found.ranges)
-        self.allocations.append(f"{name} = T.alloc_shared([{shape}], {dtype_text(found.buffer)})")
+        extents = [extent_text(part).strip("()") if part.stop_node else "" for part in found.ranges]
+        shape = shape_text(self.kernel, extents)
+        self.allocations.append(f"{name} = T.alloc_shared({shape}, {dtype_text(found.buffer)})")
         return name
 
     def from_tiles(self, node: cst.BaseExpression, stmt: Stmt) -> cst.BaseExpression:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.model import Kernel
 from tl2npu.passes.imports import spelling
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in, walk
@@ -34,6 +35,16 @@ def parse(job: Job, text: str, at: cst.CSTNode) -> list[cst.SimpleStatementLine 
 def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
     """The expression of a text that uses ``T.``."""
     return cst.parse_expression(spelled(job, text, at), job.module.config_for_parsing)
+
+
+def shape_text(kernel: Kernel, extents: Sequence[str]) -> str:
+    """A shape, in brackets of the kind that the kernel's own allocations have."""
+    shapes = [b.node.args[0].value for b in kernel.buffers.values() if isinstance(b.node, cst.Call) and b.node.args]
+    tuples = sum(isinstance(shape, cst.Tuple) for shape in shapes)
+    text = ", ".join(extents)
+    if tuples > sum(isinstance(shape, cst.List) for shape in shapes):
+        return f"({text},)" if len(extents) == 1 else f"({text})"
+    return f"[{text}]"
 
 
 class Names:

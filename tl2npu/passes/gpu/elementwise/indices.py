@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.work import Work
 
 
-def vector(temporaries: Temporaries, extent: str, dtype: str) -> str:
+def vector(temporaries: Temporaries, extent: str, dtype: str, wish: str = "index") -> str:
     """The name of a tile ``0, 1, 2, ...`` of an element type."""
     key = ("index", extent, dtype)
     if key in temporaries.shared:
         return temporaries.shared[key]
     if dtype == "int32":
-        name = temporaries.tile((extent,), dtype, "index_int", keep=True)
+        name = temporaries.tile((extent,), dtype, f"{wish}_int", keep=True)
         temporaries.prelude.append(f"T.tile.createvecindex({name}, 0)")
     else:
         path = element_types.conversions("int32", dtype) or [dtype]
-        before = vector(temporaries, extent, "int32" if len(path) < 2 else path[-2])
-        name = temporaries.tile((extent,), dtype, "index", keep=True)
+        before = vector(temporaries, extent, "int32" if len(path) < 2 else path[-2], wish)
+        name = temporaries.tile((extent,), dtype, wish, keep=True)
         temporaries.prelude.append(f"T.copy({before}, {name})")
     temporaries.shared[key] = name
     return name
@@ -34,7 +34,8 @@ def index_vector(lowering: Work, value: Expr, dtype: str) -> Expr:
     nest = lowering.nest
     axis = nest.columns if "c" in value.axes or nest.rows is None else nest.rows
     lowering.note("TL147")
-    name = vector(lowering.temporaries, axis.text, dtype)
+    wish = "index" if len({*nest.extents}) == 1 else "column_index" if axis is nest.columns else "row_index"
+    name = vector(lowering.temporaries, axis.text, dtype, wish)
     span = Span.TILE if nest.rows is None else Span.COLUMN if axis is nest.columns else Span.ROW
     return Expr("load", name, (), dtype, text=f"{name}[{axis.name}]", span=span, axes=value.axes)
 
@@ -45,9 +46,10 @@ def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
     key = ("tile", rows, columns, sign)
     if key in temporaries.shared:
         return temporaries.shared[key]
-    row = vector(temporaries, rows, "float32") if sign != "c" else ""
-    column = vector(temporaries, columns, "float32") if sign != "r" else ""
-    wish = {"-": "column_minus_row", "+": "column_plus_row", "c": "column_index", "r": "row_index"}[sign]
+    row_wish, column_wish = ("index", "index") if rows == columns else ("row_index", "column_index")
+    row = vector(temporaries, rows, "float32", row_wish) if sign != "c" else ""
+    column = vector(temporaries, columns, "float32", column_wish) if sign != "r" else ""
+    wish = {"-": "column_minus_row", "+": "column_plus_row", "c": "column_indices", "r": "row_indices"}[sign]
     name = temporaries.tile(extents, "float32", wish, keep=True)
     header = f"for i, j in T.Parallel({rows}, {columns}):"
     first = f"{row}[i]" if sign == "r" else f"{column}[j]"

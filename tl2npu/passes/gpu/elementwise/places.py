@@ -13,7 +13,7 @@ from tl2npu.passes.fold import put_numbers
 from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span
-from tl2npu.passes.gpu.statements import Names
+from tl2npu.passes.gpu.statements import Names, shape_text
 from tl2npu.passes.job import Job
 
 
@@ -136,8 +136,8 @@ class Temporaries:
                 self._own.add(wish)
             else:
                 name = self._names.fresh(wish if keep or bare else f"{_SUFFIX.sub('', wish)}_tmp")
-            shape = ", ".join(extents)
-            self.allocations.append(f"{name} = T.alloc_shared([{shape}], {self.dtype_text(dtype)})")
+            shape = shape_text(self._job.kernel, extents)
+            self.allocations.append(f"{name} = T.alloc_shared({shape}, {self.dtype_text(dtype)})")
         if not keep:
             self._taken.append((key, name))
         return name
