@@ -49,7 +49,7 @@ def statement(text: str, **settings: object) -> list[str]:
         "a[i, j]",
         "G[i, j]",
         "s[i]",
-        "s[i] * w[0]",
+        "s[i] * 2.0",
         "T.cast(a[i, j], 'float32')",
     ],
 )
@@ -66,6 +66,12 @@ def test_right_values(text: str) -> None:
         ("one[i, 0] / a[i, j]", ["TL890"]),
         ("b[i, j] + s[i] * a[i, j]", ["TL890"]),
         ("(s[i] * 2.0) * a[i, j]", ["TL890"]),
+        ("s[i] * w[0]", ["TL890"]),  # not every operand is a row or a column vector
+        ("a[i, j] - s[i] * 2.0", ["TL890"]),
+        ("a[i, j] - s[i] * q[i]", ["TL890"]),
+        ("a[i, j] * (one[i, 0] + 1.0)", ["TL890"]),
+        ("a[i, j] + T.exp(s[i])", ["TL890"]),
+        ("a[i, j] + w[0] * 2.0", ["TL890"]),
         ("T.exp(a[i, j] - b[i, j])", ["TL896"]),
         ("T.exp(a[i, j] * 2.0)", ["TL896"]),
         ("T.exp(a[i, j] - s[i])", ["TL896"]),
@@ -145,3 +151,34 @@ def test_three_axes() -> None:
     assert statement(cube + three) == ["TL871"]
     assert statement(cube + nested) == ["TL871"]
     assert statement(cube + serial) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("for i, j in T.Parallel(32, 64):\n    b[i, j] = a[i, j]", []),
+        ("for i, j in T.Parallel(16, 64):\n    b[i, j] = a[i, j]", ["TL887"]),
+        ("for i, j in T.Parallel(16, 64):\n    b[i + 16, j] = a[i, j]", ["TL887"]),
+        ("for i, j in T.Parallel(16, 64):\n    b[i, j] = a[i, j] * 1.0", []),
+        ("for i in T.Parallel(16):\n    s[i + 16] = q[i]", ["TL887"]),
+        ("for i in T.Parallel(16):\n    s[i] = q[i + 16]", []),
+        ("for i, j in T.Parallel(32, 64):\n    b[i, j] = s[i]", []),
+        ("for i, j in T.Parallel(32, 64):\n    a[i, j] = a[i, j] * s[i]\n    b[i, j] = a[i, j]", ["TL887"]),
+        ("for i, j in T.Parallel(32, 64):\n    a[i, j] = a[i, j] * 2.0\n    b[i, j] = a[i, j]", []),
+    ],
+)
+def test_copies(text: str, found: list[str]) -> None:
+    assert statement(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("for k in T.serial(4):\n    for i in T.Parallel(32):\n        s[i] = s[i] + q[i]", ["TL888"]),
+        ("for k in T.serial(1):\n    for i in T.Parallel(32):\n        s[i] = s[i] + q[i]", []),
+        ("for k in T.serial(32):\n    for j in T.Parallel(64):\n        b[k, j] = a[k, j] + a[k, j]", []),
+        ("for k in T.serial(4):\n    q[k] = 1.0\n    for i in T.Parallel(32):\n        s[i] = s[i] + q[i]", []),
+    ],
+)
+def test_a_vector_in_a_serial_loop(text: str, found: list[str]) -> None:
+    assert statement(text) == found

@@ -1,6 +1,9 @@
-"""TL871, TL890, TL891, TL893, TL896: what ``T.Parallel`` turns into wrong or impossible vector instructions.
+"""TL871, TL887, TL888, TL890, TL891, TL893, TL896: what ``T.Parallel`` turns into wrong or impossible instructions.
 
-Evidence: facts 3, measured with the compiler at 95acbd7f.
+Evidence: facts 3, measured with the compiler at 95acbd7f; ``src/transform/ascend_lower_parallel_to_vector.cc``, read:
+the left operand of an operation is a vector from its element on (1030-1070, ``HandleSimpleCase``) unless every operand
+can be broadcast (530-620); a copy takes the whole destination (1788-1831, ``GenerateAscendCopy``), in every turn of a
+loop over rows (730-880); a vector in a serial loop gets the elements of all turns (345-372, 450-461).
 """
 
 from __future__ import annotations
@@ -25,9 +28,13 @@ def check(subject: Subject) -> Iterator[Finding]:
     for placed in subject.statements:
         if isinstance(placed.stmt, Loop) and placed.stmt.kind == "parallel":
             yield from _check_nest(placed, placed.stmt)
-    for store in parallel_stores(subject):
+    stores = list(parallel_stores(subject))
+    rows = {id(store.nest[0]) for store in stores if store.form == "rows"}
+    for store in stores:
         yield from _check_value(subject, store)
-        yield from _check_columns(subject, store)
+        columns = list(_check_columns(subject, store))
+        yield from columns or _check_copy(subject, store, id(store.nest[0]) in rows)
+        yield from _check_turns(store)
 
 
 def _check_nest(placed: Placed, loop: Loop) -> Iterator[Finding]:
@@ -46,13 +53,17 @@ def _check_value(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
             yield Finding("TL871", node, f"T.{part.name} in T.Parallel becomes code that does not compile")
             return
     yield from _check_intrinsics(store)
-    if store.outer is not None:
-        for part in value.walk():
-            left = _row_on_the_left(part, store.outer, store.inner)
-            if left is not None:
-                text = f"`{code(left.node)}` holds one value per row and stands on the left: it is taken for columns"
-                yield Finding("TL890", node, text)
-                return
+    for part in value.walk():
+        left = _row_on_the_left(part, store.outer, store.inner) if store.outer is not None else None
+        if left is not None:
+            text = f"`{code(left.node)}` holds one value per row and stands on the left: it is taken for columns"
+            yield Finding("TL890", node, text)
+            return
+        left = _taken_for_columns(part, store)
+        if left is not None:
+            text = f"`{code(left.node)}` is one value in `{code(part.node)}`: it is taken for columns that begin there"
+            yield Finding("TL890", node, text)
+            return
     yield from _check_global(subject, store)
 
 
@@ -94,6 +105,70 @@ def _row_on_the_left(part: Expr, outer: Range, inner: Range) -> Expr | None:
     left, right = part.args
     per_row = bool(left.loads) and left.depends_on(outer) and not left.depends_on(inner)
     return left if per_row and right.depends_on(inner) else None
+
+
+def _taken_for_columns(part: Expr, store: ParallelStore) -> Expr | None:
+    """The element, one for all columns, that an operation takes as its vector: ``m[i] * c``, ``exp(m[i])``."""
+    if store.form == "scalar" or _all_broadcast(store) or not part.args:
+        return None
+    first = part.args[0]
+    takes = (part.kind == "binary" and part.name in ("+", "-", "*", "/")) or (
+        part.kind == "call" and part.name in _INTRINSICS
+    )
+    if not takes or first.kind != "load" or not first.loads or first.depends_on(store.inner):
+        return None
+    return first if first.loads[0].buffer.memory is Memory.UB else None
+
+
+def _all_broadcast(store: ParallelStore) -> bool:
+    """Every operand is a vector of the rows or of the columns: each becomes a tile before."""
+    if store.outer is None:
+        return False
+    variables = (store.outer.var, store.inner.var)
+    return all(
+        len(load.buffer.shape) == 1 and load.dims is not None and load.dims[0].lo in variables
+        for load in store.value.loads
+    )
+
+
+def _check_copy(subject: Subject, store: ParallelStore, in_rows: bool) -> Iterator[Finding]:
+    """TL887: ``b[i, j] = a[i, j]`` copies all of the destination, from its first element on."""
+    target, value = store.store.target, store.value
+    if store.form == "scalar" or value.kind != "load" or store.store.augmented or not value.loads:
+        return
+    source = value.loads[0]
+    if target.buffer.memory is not Memory.UB or target.dims is None or _all_broadcast(store):
+        return
+    if len(target.buffer.shape) != len(target.dims) or not source.dims or source.buffer.memory is Memory.VAR:
+        return
+    if len(target.dims) > 1 and subject.known_different(source.buffer.shape[-1], target.buffer.shape[-1]):
+        return  # a loop over the elements
+    shown = f"`{code(store.store.node)}`"
+    if in_rows and len(target.dims) > 1:
+        yield Finding("TL887", store.store.node, f"{shown} is repeated for every row beside a statement with rows")
+        return
+    items = [store.outer, store.inner] if store.outer is not None else [store.inner]
+    if len(items) != len(target.dims):
+        return
+    for dim, size, item in zip(target.dims, target.buffer.shape, items, strict=True):
+        shift = dim.lo - item.var
+        if (shift.constant or 0) != 0 or (len(items) > 1 and subject.known_different(item.extent, size)):
+            yield Finding("TL887", store.store.node, f"{shown} is a copy into all of `{target.buffer.name}`")
+            return
+
+
+def _check_turns(store: ParallelStore) -> Iterator[Finding]:
+    """TL888: a serial loop around nothing but one loop over a vector."""
+    loops = store.placed.loops
+    if store.form == "scalar" or len(store.nest) != 1 or len(store.nest[0].ranges) != 1 or len(loops) < 2:
+        return
+    around, inner = loops[-2], loops[-1]
+    alone = around.kind == "serial" and len(around.ranges) == 1 and around.body == [inner]
+    if alone and inner is store.nest[0] and len(store.store.target.buffer.shape) == 1:
+        if around.ranges[0].extent.constant in (0, 1):
+            return
+        text = f"every turn of the loop over `{around.ranges[0].name}` computes the elements of all its turns"
+        yield Finding("TL888", store.store.node, f"{text}, behind the end of `{store.store.target.buffer.name}`")
 
 
 def _check_global(subject: Subject, store: ParallelStore) -> Iterator[Finding]:

@@ -171,6 +171,17 @@ for i, j in T.Parallel(M, N):
 T.copy(a, C)
 """
 RIGHT = LEFT.replace("s[i] - a[i, j]", "a[i, j] * (-1.0) + s[i]")
+TIMES = LEFT.replace("s[i] - a[i, j]", "a[i, j] - s[i] * 2.0")
+TIMES_RIGHT = LEFT.replace("s[i] - a[i, j]", "a[i, j] - s[i] - s[i]")
+VECTOR_TO_COLUMN = """
+a = T.alloc_ub((M, N), "float32")
+s = T.alloc_ub((M,), "float32")
+T.copy(A, a)
+T.copy(S, s)
+T.copy(s, a[:, 3])
+T.copy(a, C)
+"""
+ELEMENTS_TO_COLUMN = VECTOR_TO_COLUMN.replace("T.copy(s, a[:, 3])", "for i in T.serial(M):\n    a[i, 3] = s[i]")
 SOME_COLUMNS = """
 a = T.alloc_ub((M, N), "float32")
 T.copy(A, a)
@@ -428,6 +439,22 @@ CASES = (
         (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', LEFT, 1),
         (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', RIGHT, 1),
         "out-of-bounds",
+    ),
+    Case(
+        "row vector with an operation of its own (HandleSimpleCase)",
+        (A, S),
+        A - 2 * S[:, None],
+        (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', TIMES, 1),
+        (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', TIMES_RIGHT, 1),
+        "out-of-bounds",
+    ),
+    Case(
+        "a vector into a column of a tile (copy_ub_to_ub)",
+        (A, S),
+        np.where(np.arange(A.shape[1]) == 3, S[:, None], A),
+        (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', VECTOR_TO_COLUMN, 1),
+        (f'{TILE}, S: T.Tensor((M,), "float32"), {OUT}', ELEMENTS_TO_COLUMN, 1),
+        "only the rows of the source are moved",
     ),
     Case(
         "some columns in T.Parallel (g3_subcol)",

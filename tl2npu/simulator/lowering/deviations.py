@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
-from tl2npu.simulator.ir.expr import Binary, Load, Value, Var, binary, free, rebuild
+from tl2npu.simulator.ir.expr import Binary, Load, Value, Var, binary, free, rebuild, walk
 from tl2npu.simulator.ir.stmt import Alloc, For, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms
@@ -79,6 +79,8 @@ class _Deviations(Copier):
 
     def _store(self, stmt: Store, kind: str) -> Stmt:
         value = rebuild(stmt.value, self._row_on_the_left)
+        if kind == parallel_forms.ROWS and not self._all_broadcast(stmt.value):
+            value = rebuild(value, self._one_for_all_columns)
         if kind == parallel_forms.VECTOR:
             value = rebuild(value, lambda e: self._flat_load(e) if isinstance(e, Load) else e)
             indices = self._flat_indices(stmt.buffer, stmt.indices)
@@ -96,6 +98,23 @@ class _Deviations(Copier):
             moved = Load(left.buffer, (binary("+", row, column),))
             return Binary(part.op, moved, part.right, part.dtype)
         return part
+
+    def _all_broadcast(self, value: Value) -> bool:
+        """Every operand is a vector of the rows or of the columns (CheckExpressionSupports2DVectorization)."""
+        assert self.nest is not None
+        loads = [part for part in walk(value) if isinstance(part, Load)]
+        return all(load.buffer.ndim == 1 and any(load.indices[0] is v for v in self.nest.vars) for load in loads)
+
+    def _one_for_all_columns(self, part: object) -> object:
+        """``a[i, j] - s[i] * c``: an operation of its own takes its left operand for a vector (HandleSimpleCase)."""
+        assert self.nest is not None
+        column = self.nest.vars[1]
+        if not isinstance(part, Binary) or part.op not in ("+", "-", "*", "/") or not isinstance(part.left, Load):
+            return part
+        left = part.left
+        if left.buffer.ndim != 1 or left.buffer.memory != "ub" or column in free(left.indices[0]):
+            return part
+        return Binary(part.op, Load(left.buffer, (binary("+", left.indices[0], column),)), part.right, part.dtype)
 
     def _flat_load(self, load: Load) -> Load:
         return Load(load.buffer, self._flat_indices(load.buffer, load.indices))
