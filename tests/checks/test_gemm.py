@@ -111,6 +111,8 @@ def test_column_slices(statement: str, found: list[str]) -> None:
         "T.atomic_add(O[cid, 0], a)",
         "T.reduce_absmax(a, s)",
         "for i in T.serial(32):\n    s[i] = T.exp2(s[i])",
+        "for i in T.serial(32):\n    s[i] = T.exp(s[i])",
+        "g = 1.0 + T.log(s[0])\nT.tile.add(a, a, g)",
     ],
 )
 def test_names_that_are_dropped(statement: str) -> None:

@@ -13,7 +13,8 @@ import libcst as cst
 from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu
-from tl2npu.source.tree import children
+from tl2npu.kernel.style import called
+from tl2npu.source.tree import children, walk
 
 _PREFIX = "tilelang.language."
 
@@ -36,14 +37,22 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _own(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes below a factory, without other kernels and without annotations (of scalars: ``n: T.int32``)."""
+    """The nodes below a factory, without other kernels and their macros and without annotations (``n: T.int32``)."""
     others = {id(item.node) for item in subject.file.located if item.node is not subject.located.node}
+    own = {id(node) for node in called(subject.located.node, subject.file.names)}
+    others |= {id(node) for node in walk(root) if _is_macro(subject, node) and id(node) not in own}
     stack = [root]
     while stack:
         node = stack.pop()
         yield node
         if not isinstance(node, cst.Attribute):
             stack += [child for child in reversed(children(node)) if id(child) not in others and not _plain(child)]
+
+
+def _is_macro(subject: Subject, node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.FunctionDef) and any(
+        subject.file.names.resolve(decorator.decorator) == f"{_PREFIX}macro" for decorator in node.decorators
+    )
 
 
 def _plain(node: cst.CSTNode) -> bool:

@@ -1,7 +1,7 @@
 """TL897: names that the Ascend compiler parses and then drops or refuses, and arguments that it refuses.
 
 Evidence: facts 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum, g4_slice) and 3
-(gy_tilecol, gy_tilerow).
+(g3_expdiff, g3_exp2, gy_tilecol, gy_tilerow).
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Op
+from tl2npu.kernel.model import Let, Op, Store
 from tl2npu.source.tree import walk
 
 _PREFIX = "tilelang.language."
 _ALWAYS = frozenset({"call_extern", "clear", "exp2"})
+_FUNCTIONS = frozenset({"exp", "log", "log2", "sigmoid", "tanh"})
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -33,8 +34,24 @@ def check(subject: Subject) -> Iterator[Finding]:
                 if name:
                     yield Finding("TL897", part, f"T.{name} is dropped or refused by the Ascend compiler")
     for placed in subject.statements:
+        yield from _check_scalars(subject, placed)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
             yield from _check_ranges(placed.stmt)
+
+
+def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:
+    """The scalar unit knows no functions: "Unresolved call Op(tir.exp)"."""
+    stmt = placed.stmt
+    if not isinstance(stmt, (Let, Store)) or any(loop.kind == "parallel" for loop in placed.loops):
+        return
+    unknown = any("@" in name and "." not in name.partition("@")[2] for name in stmt.value.sym.variables())
+    if not stmt.value.loads and not unknown:
+        return
+    for part in walk(stmt.value.node):
+        if isinstance(part, cst.Call):
+            name = (subject.file.names.resolve(part.func) or "").removeprefix(_PREFIX)
+            if name in _FUNCTIONS:
+                yield Finding("TL897", part, f"T.{name} of single values, which the Ascend compiler does not know")
 
 
 def _check_ranges(stmt: Op) -> Iterator[Finding]:

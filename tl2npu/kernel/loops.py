@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator
@@ -20,6 +22,9 @@ _LOOPS = {
     "Serial": "serial",
     "Vectorized": "vectorized",
 }
+
+_IN_ORDER = ("serial", "unroll", "pipelined")
+"""Loops that run in order, the plainest first."""
 
 Bounds = list[tuple[cst.BaseExpression | None, cst.BaseExpression, cst.BaseExpression | None]]
 """(start, stop, step) of every variable."""
@@ -59,3 +64,20 @@ def loop_bounds(
     if kind == "pipelined" and stages is None and len(positional) > 2:
         stages = evaluator.sym(positional[2], env)
     return (kind, [(start, stop, step)], stages) if stop is not None else (None, [], None)
+
+
+def either_loop(
+    node: cst.IfExp, operator: Callable[[cst.BaseExpression, Env], Operator | None], env: Env, evaluator: Evaluator
+) -> cst.Call | None:
+    """``T.Pipelined(n, num_stages=2) if deep else T.serial(n)``: the plainer of two over the same, in order."""
+    found: list[tuple[int, cst.Call]] = []
+    extents: list[list[list[Sym | None]]] = []
+    for arm in (node.body, node.orelse):
+        if not isinstance(arm, cst.Call):
+            return None
+        kind, bounds, _ = loop_bounds(arm, operator(arm.func, env), env, evaluator)
+        if kind not in _IN_ORDER:
+            return None
+        found.append((_IN_ORDER.index(kind), arm))
+        extents.append([[None if part is None else evaluator.sym(part, env) for part in item] for item in bounds])
+    return min(found, key=lambda item: item[0])[1] if extents[0] == extents[1] else None

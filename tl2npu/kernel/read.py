@@ -26,7 +26,7 @@ from tl2npu.kernel.bindings import (
 )
 from tl2npu.kernel.conditions import as_if
 from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, code
-from tl2npu.kernel.loops import loop_bounds
+from tl2npu.kernel.loops import either_loop, loop_bounds
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -171,6 +171,9 @@ class Reader:
                     inlined = self.inline(node, value, env, via)
                     env.values[name] = self.fresh(name)
                     return inlined
+                op = self.operator(value.func, env)
+                if op is not None and op.kind is Kind.TYPE and self.evaluator.buffers_in(value, env):
+                    return [self.opaque(node, env, via, f"`{name} = {code(value)}`, another shape of a tensor")]
             scalar = self.evaluator.scalar(value, env)
             bound = value_of(name, value, env, self.evaluator)
             if isinstance(bound, Sym) and not is_arithmetic(scalar.sym):
@@ -359,6 +362,8 @@ class Reader:
         """Read a ``for`` over range, T.serial, T.Parallel, T.Pipelined, ..."""
         self._forget_carried(node, env)
         call = node.iter if isinstance(node.iter, cst.Call) else None
+        if self.is_gpu and isinstance(node.iter, cst.IfExp):
+            call = either_loop(node.iter, self.operator, env, self.evaluator)
         op = self.operator(call.func, env) if call is not None else None
         kind, bounds, stages = loop_bounds(call, op, env, self.evaluator)
         targets = [node.target] if isinstance(node.target, cst.Name) else None

@@ -19,7 +19,7 @@ def is_gpu_kernel(node: cst.FunctionDef, names: Names) -> bool:
     own = _verdict(node, names)
     if own is not None:
         return own
-    found = {_verdict(function, names) for function in _called(node, names)}
+    found = {_verdict(function, names) for function in called(node, names)}
     return True in found and False not in found
 
 
@@ -42,7 +42,7 @@ def _verdict(node: cst.FunctionDef, names: Names) -> bool | None:
     return launched
 
 
-def _called(node: cst.FunctionDef, names: Names) -> list[cst.FunctionDef]:
+def called(node: cst.FunctionDef, names: Names) -> list[cst.FunctionDef]:
     """The functions of the file that some code names, directly or through others."""
     functions: dict[str, list[cst.FunctionDef]] = {}
     for statement in names.statements:

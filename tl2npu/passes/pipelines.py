@@ -47,6 +47,7 @@ from tl2npu.passes.gpu import (
     hints,
     homes,
     jit,
+    known_branches,
     local_memory,
     loops,
     macros,
@@ -54,6 +55,7 @@ from tl2npu.passes.gpu import (
     persistent,
     pipelined,
     reductions,
+    scalar_functions,
     scalar_tables,
     symbolic_sizes,
     types,
@@ -188,6 +190,7 @@ def gpu_form(job: Job, threads: int) -> None:
     before: Counter[str] = unused.name_counts(job)
     despecialise.put_in_order(job)
     macros.inline(job)
+    known_branches.fold(job)
     conditions.to_python(job)
     hints.drop(job)
     types.to_strings(job)
@@ -205,6 +208,7 @@ def gpu_form(job: Job, threads: int) -> None:
     element_copies.convert_stores(job)
     fills.rewrite(job)
     reductions.rewrite(job)
+    scalar_functions.to_tiles(job)
     elementwise.rewrite(job)
     pipelined.limit(job)
     grid.fold(job, threads)

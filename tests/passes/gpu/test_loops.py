@@ -269,6 +269,21 @@ def test_other_blocks_are_no_branches(body: str) -> None:
     assert after(to_python, kernel(body)) == kernel(body)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("T.Pipelined(32, num_stages=2) if n > 1 else T.serial(32)", "T.serial(32)"),
+        ("T.serial(0, n * 4) if n > 1 else T.unroll(4 * n)", "T.serial(0, n * 4) if n > 1 else T.unroll(4 * n)"),
+        ("T.serial(n * 4) if n > 1 else T.unroll(4 * n)", "T.serial(n * 4)"),
+        ("T.serial(32) if n > 1 else T.serial(16)", "T.serial(32) if n > 1 else T.serial(16)"),
+        ("T.Parallel(32) if n > 1 else T.serial(32)", "T.Parallel(32) if n > 1 else T.serial(32)"),
+    ],
+)
+def test_a_choice_of_loops(old: str, new: str) -> None:
+    text = kernel(f"for k in {old}:\n    {ROW}", "n=8")
+    assert after(to_python, text) == kernel(f"for k in {new}:\n    {ROW}", "n=8")
+
+
 def test_branches_of_the_builder_end_to_end() -> None:
     body = """
     x = T.alloc_shared((16, 64), "float16")

@@ -319,6 +319,76 @@ def test_launches_in_macros_that_cannot_be_separated_stay() -> None:
     assert [kernel.disposition for kernel in result.kernels] == ["refused"]
 
 
+OPTIONAL = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def factory(shifted=True):
+    @T.macro
+    def body(X, Y, S):
+        with T.Kernel(4, threads=128) as bx:
+            x = T.alloc_fragment((64, 64), "float32")
+            T.copy(X[bx * 64, 0], x)
+            for i, j in T.Parallel(64, 64):
+                if shifted:
+                    x[i, j] = x[i, j] + S[j]
+                else:
+                    x[i, j] = x[i, j] * 2.0
+            for i, j in T.Parallel(64, 64):
+                x[i, j] = T.max(x[i, j], 0.0 if S is None else S[0])
+            T.copy(x, Y[bx * 64, 0])
+
+    CHOICE
+        @T.prim_func
+        def with_shift(
+            X: T.Tensor((256, 64), "float32"), Y: T.Tensor((256, 64), "float32"), S: T.Tensor((64,), "float32")
+        ):
+            body(X, Y, S)
+
+        return with_shift
+
+    @T.prim_func
+    def plain(X: T.Tensor((256, 64), "float32"), Y: T.Tensor((256, 64), "float32")):
+        body(X, Y, None)
+
+    return plain
+"""
+
+
+@pytest.mark.parametrize("shifted", [True, False])
+def test_a_tensor_that_is_not_always_there(shifted: bool) -> None:
+    text = OPTIONAL.replace("CHOICE", "if shifted:")
+    result = result_of(text)
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated", "migrated"]
+    new = result.new_text
+    assert new is not None
+    assert "None" not in new
+    assert new.count("if shifted") == 1
+    generator = np.random.default_rng(2)
+    x, s = (generator.standard_normal(shape).astype(np.float32) for shape in ((256, 64), (64,)))
+    found = run(new, {"X": x, "S": s}, args=(shifted,))["Y"]
+    expected = np.maximum(x + s, s[0]) if shifted else np.maximum(x * 2, 0)
+    np.testing.assert_allclose(found, expected, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "if X0 > 3:",  # no plain name
+        "shifted = shifted and X0 > 3\n    if shifted:",  # the name gets another value on the way
+        "for shifted in (False, True):\n     if shifted:\n      pass\n    if X0 > 3:",
+    ],
+)
+def test_a_condition_that_the_place_does_not_decide(choice: str) -> None:
+    text = "X0 = 5\n" + OPTIONAL.replace("CHOICE", choice)
+    result = result_of(text)
+    by_name = {kernel.name.rpartition(".")[2]: kernel.disposition for kernel in result.kernels}
+    assert by_name["plain"] == "refused"
+    assert result.new_text is not None
+    assert "if shifted:\n                    x[i, j] = x[i, j] + S[j]" in result.new_text
+
+
 @pytest.mark.parametrize(
     ("macro", "call"),
     [

@@ -120,7 +120,7 @@ def _run_time_choices(job: Job) -> Iterator[cst.IfExp]:
             continue
         for part in _own_parts(stmt):
             for node in walk(part):
-                if isinstance(node, cst.IfExp) and _is_run_time(job, node.test, stmt.env):
+                if isinstance(node, cst.IfExp) and is_run_time(job, node.test, stmt.env):
                     yield node
 
 
@@ -134,7 +134,7 @@ def _own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:
         yield stmt.node
 
 
-def _is_run_time(job: Job, test: cst.BaseExpression, env: Env) -> bool:
+def is_run_time(job: Job, test: cst.BaseExpression, env: Env) -> bool:
     """The condition depends on a block, a loop variable, a scalar parameter, an element or a dynamic size."""
     scalar = job.file.evaluator.scalar(test, env)
     if scalar.loads:

@@ -1,0 +1,65 @@
+"""Functions of single values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, refused
+from tests.passes.simulated import run
+
+RNG = np.random.default_rng(11)
+PARAMS = 'G: T.Tensor((2, 4), "float32"), A: T.Tensor((2, 4, 64), "float32"), B: T.Tensor((2, 4, 64), "float32")'
+INPUT = {
+    "G": np.abs(RNG.standard_normal((2, 4))).astype(np.float32) + 0.1,
+    "A": RNG.standard_normal((2, 4, 64)).astype(np.float32),
+}
+
+
+def kernel(value: str, before: str = "") -> str:
+    body = f"""
+    x = T.alloc_shared((64,), "float32")
+    for k in T.serial(4):
+        T.copy(A[bx, k, 0], x)
+        {before or "pass"}
+        gate = {value}
+        for j in T.Parallel(64):
+            x[j] = x[j] * gate
+        T.copy(x, B[bx, k, 0])
+    """
+    return gpu_file(PARAMS, body)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("T.exp2(G[bx, k] * 1.4426950408889634)", np.exp),
+        ("T.exp(-G[bx, k])", lambda g: np.exp(-g)),
+        ("0.5 * T.log(G[bx, k]) + 1.0", lambda g: 0.5 * np.log(g) + 1.0),
+        ("T.exp(T.sqrt(G[bx, k]) - 1.0)", lambda g: np.exp(np.sqrt(g) - 1.0)),
+        ("T.sigmoid(G[bx, k]) * T.log2(G[bx, k])", lambda g: np.log2(g) / (1.0 + np.exp(-g))),
+    ],
+)
+def test_of_an_element(value: str, expected) -> None:  # type: ignore[no-untyped-def]
+    new = agree(kernel(value), INPUT)
+    assert "gate_tile[0]" in new
+    assert "T.exp2(" not in new
+    found = run(new, INPUT)["B"]
+    np.testing.assert_allclose(found, INPUT["A"] * expected(INPUT["G"])[:, :, None], 1e-4, 1e-5)
+
+
+def test_of_a_name() -> None:
+    new = agree(kernel("T.exp(g)", "g = T.cast(G[bx, k], 'float32')"), INPUT)
+    assert "T.tile.fill(gate_tile, g)" in new
+    assert "gate_arg" not in new
+
+
+def test_numbers_that_the_host_knows_stay() -> None:
+    new = agree(
+        kernel("G[bx, k] * math.exp(2.0)").replace("import tilelang\n", "import math\n\nimport tilelang\n"), INPUT
+    )
+    assert "gate_tile" not in new
+
+
+def test_of_two_values() -> None:
+    assert refused(kernel("T.pow(G[bx, k], G[bx, 0])")) == [("TL150", 14)]

@@ -1,0 +1,127 @@
+"""TL117: conditions of the factory that the place of a kernel decides.
+
+A macro that serves two kernels asks ``if has_bias:``, and each kernel stands in an arm of the same question, or behind
+an ``if has_bias: return``. Written in place, the other arm would use what this kernel has not got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import body_of, target_names
+from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.model import Branch, Loop, Stmt
+from tl2npu.passes.gpu.macros_substitute import closed, exchanged
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import walk
+
+_ROUNDS = 200
+
+
+def fold(job: Job) -> None:
+    """Keep the arm that runs, of branches and of conditional expressions."""
+    known = _facts(job)
+    for _ in range(_ROUNDS):
+        edits = Edits(job.file.index)
+        if not any(_fold(job, stmt, known, edits) for stmt in job.kernel.walk() if not stmt.via):
+            return
+        job.apply(edits)
+
+
+def _fold(job: Job, stmt: Stmt, known: Mapping[str, bool], edits: Edits) -> bool:
+    """Put one decision into the edits; True if there was one."""
+    if stmt.env is None or isinstance(stmt, Loop):
+        return False
+    node = stmt.node
+    if isinstance(stmt, Branch) and isinstance(node, cst.If):
+        value = _decided(job, node.test, stmt.env, known)
+        if value is None or isinstance(job.file.index.parent(node), cst.If):
+            return False
+        arm = node if value else node.orelse
+        if isinstance(arm, cst.If) and arm is not node:
+            edits.replace(node, arm.with_changes(leading_lines=()))
+        elif arm is not None:
+            edits.replace_many(node, list(body_of(arm)))
+        else:
+            edits.remove(node)
+        job.change("TL117", node.test, f"`{code(node.test)}` is {value} for this kernel")
+        return True
+    if isinstance(node, cst.BaseCompoundStatement):
+        return False
+    for part in walk(node):
+        if isinstance(part, cst.IfExp):
+            value = _decided(job, part.test, stmt.env, known)
+            if value is not None:
+                arm_node = part.body if value else part.orelse
+                edits.replace(node, exchanged(node, part, arm_node if not part.lpar else closed(arm_node)))
+                job.change("TL117", part.test, f"`{code(part.test)}` is {value} for this kernel")
+                return True
+    return False
+
+
+def _decided(job: Job, test: cst.BaseExpression, env: Env, known: Mapping[str, bool]) -> bool | None:
+    """What a condition is known to be: a fact, its negation, or whether a parameter of a macro was given."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        inner = _decided(job, test.expression, env, known)
+        return None if inner is None else not inner
+    if isinstance(test, cst.Name):
+        return known.get(test.value)
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        target = test.comparisons[0]
+        same = isinstance(target.operator, cst.Is)
+        if (same or isinstance(target.operator, cst.IsNot)) and code(target.comparator) == "None":
+            if code(test.left) == "None":
+                return same
+            if job.file.evaluator.buffer(test.left, env) is not None:
+                return not same
+    return None
+
+
+def _facts(job: Job) -> dict[str, bool]:
+    """Names of the factory whose truth follows from where the kernel stands."""
+    index, found = job.file.index, dict[str, bool]()
+    below: cst.CSTNode = job.located.node
+    functions: list[cst.FunctionDef] = [job.located.node]
+    for above in index.ancestors(job.located.node):
+        if isinstance(above, cst.If):
+            _note(found, above.test, below is not above.orelse)
+        elif isinstance(above, cst.IndentedBlock):
+            for sibling in above.body[: next(n for n, part in enumerate(above.body) if part is below)]:
+                if isinstance(sibling, cst.If) and sibling.orelse is None and _leaves(sibling):
+                    _note(found, sibling.test, False)
+        elif isinstance(above, cst.FunctionDef):
+            functions.append(above)
+        below = above
+    around = functions[-1]
+    return {name: value for name, value in found.items() if _bindings(around, name) <= 1}
+
+
+def _note(found: dict[str, bool], test: cst.BaseExpression, value: bool) -> None:
+    while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        test, value = test.expression, not value
+    if isinstance(test, cst.Name):
+        found.setdefault(test.value, value)
+
+
+def _leaves(node: cst.If) -> bool:
+    """The function is left at the end of the block."""
+    last = body_of(node)[-1]
+    return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], (cst.Return, cst.Raise))
+
+
+def _bindings(around: cst.FunctionDef, name: str) -> int:
+    """How often a name gets a value: as a parameter, or by an assignment; loops give it many."""
+    count = 0
+    for node in walk(around):
+        if isinstance(node, cst.Param):
+            count += node.name.value == name
+        elif isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.NamedExpr)):
+            count += name in target_names(node.target)
+        elif isinstance(node, (cst.For, cst.AugAssign, cst.CompFor)):
+            count += 2 * (name in target_names(node.target))
+        elif isinstance(node, cst.AsName):
+            count += 2 * (name in target_names(node.name))
+    return count

@@ -1,0 +1,105 @@
+"""TL152: functions such as ``T.exp`` of single values, which only the vector core computes.
+
+The scalar unit has arithmetic, and nothing else: the compiler stops at ``alpha = T.exp(g)``. The value is put into all
+elements of a small tile, the function is taken there, and one element is read back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Let, Loop, Stmt, Store, walk, walk_with_parents
+from tl2npu.passes.gpu.elementwise.functions import MATH, OF_NUMBERS, SYNONYMS
+from tl2npu.passes.gpu.loops import is_run_time
+from tl2npu.passes.gpu.macros_substitute import exchanged
+from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import walk as nodes
+
+_LANGUAGE = "tilelang.language."
+_BLOCK = 8
+"""Elements of the tile: 32 bytes of float32, the least that an instruction takes."""
+_ROUNDS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class _Site:
+    stmt: Let | Store
+    call: cst.Call
+    top: Stmt
+
+
+def to_tiles(job: Job) -> None:
+    """Write every such function of a value that only the device knows as a function of a tile."""
+    names = Names(job)
+    for _ in range(_ROUNDS):
+        site = _first(job)
+        if site is None:
+            return
+        _write(job, site, names)
+
+
+def _first(job: Job) -> _Site | None:
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if not isinstance(stmt, (Let, Store)) or stmt.via or stmt.env is None:
+            continue
+        if any(isinstance(above, Loop) and above.kind in ("parallel", "vectorized") for above in parents):
+            continue
+        found = [node for node in nodes(stmt.value.node) if isinstance(node, cst.Call) and _is_function(job, node)]
+        if found and is_run_time(job, found[-1], stmt.env):
+            return _Site(stmt, found[-1], parents[0] if parents else stmt)  # the last one holds no other
+    return None
+
+
+def _is_function(job: Job, call: cst.Call) -> bool:
+    resolved = job.file.names.resolve(call.func) or ""
+    name = resolved.removeprefix(_LANGUAGE)
+    return resolved.startswith(_LANGUAGE) and SYNONYMS.get(name, name) in MATH - OF_NUMBERS
+
+
+def _write(job: Job, site: _Site, names: Names) -> None:
+    stmt, call = site.stmt, site.call
+    line = job.file.index.parent(stmt.node)
+    if len(call.args) != 1 or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        raise Blocked("TL150", stmt.node, f"`{code(call)}` of single values")
+    stem = stmt.name if isinstance(stmt, Let) else stmt.target.buffer.name
+    argument = call.args[0].value
+    text = ""
+    if isinstance(argument, cst.Name):
+        given = argument.value
+    else:
+        given = names.fresh(f"{stem}_arg")
+        text = f"{given} = {code(argument)}\n"
+    tile, index = names.fresh(f"{stem}_tile"), names.fresh("i")
+    text += f"for {index} in T.Parallel({_BLOCK}):\n    {tile}[{index}] = {code(call.func)}({given})\n"
+    new = exchanged(stmt.node, call, cst.parse_expression(f"{tile}[0]"))
+    assert isinstance(new, cst.BaseSmallStatement)
+    edits = Edits(job.file.index)
+    edits.replace_many(line, [*parse(job, text, line), line.with_changes(body=[new], leading_lines=())])
+    job.change("TL152", call, f"`{code(call.func)}` of single values is taken of a small tile")
+    _allocate(job, edits, site.top, f'{tile} = T.alloc_shared([{_BLOCK}], "float32")\n')
+    job.apply(edits)
+
+
+def _allocate(job: Job, edits: Edits, top: Stmt, text: str) -> None:
+    """Behind the last allocation above the statement, else first of all."""
+    last = None
+    for stmt in job.kernel.body:
+        if any(inner is top for inner in walk([stmt])):
+            break
+        if isinstance(stmt, Alloc):
+            last = stmt.node
+    if last is not None:
+        assert isinstance(last, cst.BaseSmallStatement)
+        edits.replace_many(last, [last, *parse(job, text, last)])
+        return
+    assert job.kernel.launch is not None
+    first = job.kernel.launch.node.body.body[0]
+    if first is job.file.index.parent(top.node) or first is top.node:
+        raise Blocked("TL150", top.node, "a function of single values before the first allocation")
+    edits.replace_many(first, [*parse(job, text, first), first])
