@@ -239,18 +239,6 @@ def test_a_folded_constant_is_never_used_with_its_old_value(exponent: str) -> No
 # -- element types ----------------------------------------------------------------------------------------------------
 
 
-def test_a_constant_stays_where_a_half_beside_it_cannot_take_the_factor() -> None:
-    body = f"""
-        for i, j in T.Parallel({M}, {N}):
-            o[i, j] = T.exp2(x[i, j] * scale - s[i] * scale)
-        for i in T.Parallel({M}):
-            s[i] += T.exp2(g[i] * 1.44269504 - r[i] * scale)
-    """
-    found = lines(body, HALF)
-    assert "g[i] * 1.44269504" in " ".join(found)
-    assert not any(line.startswith("scale =") for line in found)
-
-
 HALF = f"""
 h = T.alloc_fragment(({M}, {N}), "float16")
 g = T.alloc_fragment(({M},), "float16")
