@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file, migrated, refused
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused, result_of
 from tests.passes.simulated import run
 
 M, N = 32, 64
@@ -521,3 +521,20 @@ def test_what_has_no_vector_form_is_refused(statement: str, rule: str | None) ->
     codes = [code for code, _ in refused(kernel(f"for i, j in T.Parallel({M}, {N}):\n    {statement}"))]
     assert codes
     assert rule is None or rule in codes
+
+
+@pytest.mark.parametrize(
+    ("args", "head"), [("op=None", ""), ("", "from kernels.common import op\n\n"), ("", "op = OPS['relu']\n\n")]
+)
+def test_functions_that_the_file_does_not_tell(args: str, head: str) -> None:
+    body = """
+    x = T.alloc_fragment((64,), "float32")
+    T.copy(X[bx, 0], x)
+    for j in T.Parallel(64):
+        x[j] = op(x[j])
+    T.copy(x, Y[bx, 0])
+    """
+    params = 'X: T.Tensor((2, 64), "float32"), Y: T.Tensor((2, 64), "float32")'
+    text = gpu_file(params, body, args=args).replace("\n\n\n", "\n" + head + "\n\n", 1)
+    result = result_of(text)
+    assert [(d.code, "`op`" in d.message) for d in result.diagnostics if d.severity == "error"] == [("TL903", True)]

@@ -7,6 +7,7 @@ import textwrap
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Stmt
 from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
@@ -64,6 +65,9 @@ class Work:
         shown = show(value)
         if value.kind == "unknown" and value.name:
             raise Blocked("TL150", self.stmt.node, f"`{shown}` has no vector instruction")
+        if value.kind == "unknown" and isinstance(value.node, cst.Call):
+            text = f"which function `{code(value.node.func)}` is cannot be told from this file"
+            raise Blocked("TL903", self.stmt.node, text)
         raise Blocked("TL153", self.stmt.node, f"`{shown}` has no vector form")
 
     def plain_condition(self, condition: Expr) -> None:
