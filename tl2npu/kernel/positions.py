@@ -9,6 +9,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import Compilation, FileKernels, Located
+from tl2npu.kernel.facts import facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,9 @@ def indices(file: FileKernels, located: Located, compilation: Compilation, key: 
     node = compilation.kwargs.get(key)
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         return None
+    if isinstance(node, cst.IfExp) and isinstance(node.test, cst.Name):
+        known = facts(file.index, located.node).get(node.test.value)
+        node = node if known is None else node.body if known else node.orelse
     env = located.factory.env if located.factory else located.env
     items = file.evaluator.sequence(node, env)
     given = [file.evaluator.sym(item, item_env).constant for item, item_env in items]

@@ -372,6 +372,68 @@ def test_a_tensor_that_is_not_always_there(shifted: bool) -> None:
     np.testing.assert_allclose(found, expected, 1e-6, 1e-6)
 
 
+PRODUCT = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-2, -1] if both else [-1])
+def factory(both=True):
+    @T.macro
+    def body(A, B, C, D):
+        with T.Kernel(2, threads=128) as bx:
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.copy(A[bx * 64, 0], a)
+            T.copy(B, b)
+            T.clear(c)
+            T.gemm(a, b, c)
+            for i, j in T.Parallel(64, 64):
+                c[i, j] = T.max(c[i, j], 0.0)
+            T.copy(c, C[bx * 64, 0])
+            if both:
+                T.copy(c, D[bx * 64, 0])
+
+    if both:
+
+        @T.prim_func
+        def two(
+            A: T.Tensor((128, 64), "float16"),
+            B: T.Tensor((64, 64), "float16"),
+            C: T.Tensor((128, 64), "float32"),
+            D: T.Tensor((128, 64), "float32"),
+        ):
+            body(A, B, C, D)
+
+        return two
+
+    @T.prim_func
+    def one(
+        A: T.Tensor((128, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((128, 64), "float32")
+    ):
+        body(A, B, C, None)
+
+    return one
+"""
+
+
+def test_outputs_that_the_place_of_a_kernel_decides() -> None:
+    head = "import tilelang\nimport tilelang.language as T\n\n\n"
+    factory = PRODUCT.removeprefix(head).replace("@tilelang.jit", "    @tilelang.jit", 1)
+    lines = factory.split("\n")
+    inner = "\n".join([lines[0], *(f"    {line}" if line else "" for line in lines[1:])])
+    text = (
+        head
+        + "def outer(both=True):\n"
+        + inner.replace("def factory(both=True)", "def factory()")
+        + "\n    return factory\n"
+    )
+    result = result_of(text)
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated", "migrated"]
+    assert result.new_text is not None
+    assert "out_idx=[2, 3] if both else [2]" in result.new_text
+
+
 @pytest.mark.parametrize(
     "choice",
     [

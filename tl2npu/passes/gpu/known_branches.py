@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import body_of, target_names
+from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.facts import facts
 from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.passes.gpu.macros_substitute import closed, exchanged
 from tl2npu.passes.job import Job
@@ -23,7 +24,7 @@ _ROUNDS = 200
 
 def fold(job: Job) -> None:
     """Keep the arm that runs, of branches and of conditional expressions."""
-    known = _facts(job)
+    known = facts(job.file.index, job.located.node)
     for _ in range(_ROUNDS):
         edits = Edits(job.file.index)
         if not any(_fold(job, stmt, known, edits) for stmt in job.kernel.walk() if not stmt.via):
@@ -78,50 +79,3 @@ def _decided(job: Job, test: cst.BaseExpression, env: Env, known: Mapping[str, b
             if job.file.evaluator.buffer(test.left, env) is not None:
                 return not same
     return None
-
-
-def _facts(job: Job) -> dict[str, bool]:
-    """Names of the factory whose truth follows from where the kernel stands."""
-    index, found = job.file.index, dict[str, bool]()
-    below: cst.CSTNode = job.located.node
-    functions: list[cst.FunctionDef] = [job.located.node]
-    for above in index.ancestors(job.located.node):
-        if isinstance(above, cst.If):
-            _note(found, above.test, below is not above.orelse)
-        elif isinstance(above, cst.IndentedBlock):
-            for sibling in above.body[: next(n for n, part in enumerate(above.body) if part is below)]:
-                if isinstance(sibling, cst.If) and sibling.orelse is None and _leaves(sibling):
-                    _note(found, sibling.test, False)
-        elif isinstance(above, cst.FunctionDef):
-            functions.append(above)
-        below = above
-    around = functions[-1]
-    return {name: value for name, value in found.items() if _bindings(around, name) <= 1}
-
-
-def _note(found: dict[str, bool], test: cst.BaseExpression, value: bool) -> None:
-    while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        test, value = test.expression, not value
-    if isinstance(test, cst.Name):
-        found.setdefault(test.value, value)
-
-
-def _leaves(node: cst.If) -> bool:
-    """The function is left at the end of the block."""
-    last = body_of(node)[-1]
-    return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], (cst.Return, cst.Raise))
-
-
-def _bindings(around: cst.FunctionDef, name: str) -> int:
-    """How often a name gets a value: as a parameter, or by an assignment; loops give it many."""
-    count = 0
-    for node in walk(around):
-        if isinstance(node, cst.Param):
-            count += node.name.value == name
-        elif isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.NamedExpr)):
-            count += name in target_names(node.target)
-        elif isinstance(node, (cst.For, cst.AugAssign, cst.CompFor)):
-            count += 2 * (name in target_names(node.target))
-        elif isinstance(node, cst.AsName):
-            count += 2 * (name in target_names(node.name))
-    return count
