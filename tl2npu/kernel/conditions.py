@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.source.names import Names
+from tl2npu.source.tree import child_fields
 
 _LANGUAGE = "tilelang.language."
 _NESTED_WITH = "# noqa: SIM117"
@@ -72,13 +73,22 @@ def _with_lines(body: cst.BaseSuite, lines: Sequence[cst.EmptyLine]) -> cst.Base
     )
 
 
-class Rewriter(cst.CSTTransformer):
-    """Every such block below a node as ``if``."""
-
-    def __init__(self, names: Names) -> None:
-        super().__init__()
-        self.names = names
-
-    def leave_With(self, original_node: cst.With, updated_node: cst.With) -> cst.BaseStatement:
-        """Inner blocks were rewritten already."""
-        return as_if(original_node, self.names, updated_node) or updated_node
+def rewritten(node: cst.CSTNode, names: Names) -> cst.CSTNode:
+    """Every such block at and below a node as ``if``, the inner ones first."""
+    if isinstance(node, (cst.BaseExpression, cst.BaseSmallStatement)):
+        return node
+    changes: dict[str, object] = {}
+    for field in child_fields(type(node)):
+        value = getattr(node, field)
+        if isinstance(value, cst.CSTNode):
+            done = rewritten(value, names)
+            if done is not value:
+                changes[field] = done
+        elif isinstance(value, (tuple, list)):
+            items = [rewritten(item, names) for item in value]
+            if any(new is not old for new, old in zip(items, value, strict=True)):
+                changes[field] = items
+    new = node.with_changes(**changes) if changes else node
+    if isinstance(node, cst.With) and isinstance(new, cst.With):
+        return as_if(node, names, new) or new
+    return new

@@ -51,6 +51,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.style import is_gpu_kernel, launches_in
 from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.tensors import tensor_parameter
 
 _MEMORY = {
     "l1": Memory.L1,
@@ -466,7 +467,7 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kern
     params: list[Buffer] = []
     scalars: dict[str, cst.Param] = {}
     for index, param in enumerate((*node.params.posonly_params, *node.params.params)):
-        tensor = _tensor(reader, param, outer, index)
+        tensor = tensor_parameter(param, outer, index, reader.evaluator, reader.operator)
         name = param.name.value
         if tensor is None:
             scalars[name] = param
@@ -478,34 +479,4 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kern
     buffers = {param.name: param for param in params} | reader.buffers
     return Kernel(
         node.name.value, node, params, scalars, reader.launch, body, buffers, reader.cid, reader.vid, reader.problems
-    )
-
-
-def _tensor(reader: Reader, param: cst.Param, env: Env, index: int) -> Buffer | None:
-    """A parameter annotated ``T.Tensor(shape, dtype)`` or ``T.Tensor[shape, dtype]`` (or ``T.Buffer``).
-
-    None for a scalar parameter.
-    """
-    written = param.annotation.annotation if param.annotation else None
-    if isinstance(written, cst.Subscript):
-        inside = [item.slice.value for item in written.slice if isinstance(item.slice, cst.Index)]
-        written = cst.Call(written.value, [cst.Arg(item) for item in inside])
-    if not isinstance(written, cst.Call):
-        return None
-    op = reader.operator(written.func, env)
-    if op is None or op.kind is not Kind.TYPE:
-        return None
-    values = {arg.keyword.value: arg.value for arg in written.args if arg.keyword is not None}
-    positional = [arg.value for arg in written.args if arg.keyword is None]
-    shape = values.get("shape", positional[0] if positional else None)
-    dtype = values.get("dtype", positional[1] if len(positional) > 1 else None)
-    items = reader.evaluator.sequence(shape, env) if shape is not None else ()
-    return Buffer(
-        param.name.value,
-        Memory.GM,
-        tuple(reader.evaluator.sym(item, item_env) for item, item_env in items),
-        tuple(item for item, _ in items),
-        reader.evaluator.dtype(dtype, env) if dtype is not None else "",
-        param,
-        index=index,
     )

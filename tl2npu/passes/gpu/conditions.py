@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.kernel.conditions import Rewriter
+from tl2npu.kernel.conditions import rewritten
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Loop, Stmt, children
 from tl2npu.passes.job import Job
@@ -15,7 +15,7 @@ def to_python(job: Job) -> None:
     """Write ``if`` for every branch that is a ``with`` block, and one loop where there is a choice of two."""
     edits = Edits(job.file.index)
     for stmt in _outermost(job.kernel.body):
-        new = stmt.node.visit(Rewriter(job.file.names))
+        new = rewritten(stmt.node, job.file.names)
         assert isinstance(new, cst.If)
         edits.replace(stmt.node, new.with_changes(leading_lines=()))  # those above the block stay
         job.change("TL119", stmt.node, "`if` for `with T.If(...)`")
