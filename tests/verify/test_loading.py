@@ -8,6 +8,7 @@ import pytest
 
 from tests.verify.support import MAIN, SCRIPT, by_calls, source
 from tl2npu.verify.loading import anything_importable, execute
+from tl2npu.verify.settings import Call
 
 TORCH = SCRIPT.replace("import numpy as np\n", "import numpy as np\nimport torch\nimport torch.nn.functional as F\n", 1)
 
@@ -88,3 +89,30 @@ def test_nothing_is_computed_without_torch() -> None:
                 wrong()
         assert torch.float16 == "float16"
     assert "torch" not in sys.modules
+
+
+def test_the_file_decides_alone_about_postponed_annotations(tmp_path: Path) -> None:
+    module = execute(source("def f(x: 1 + 1): ...\n", "mod.py", tmp_path), "mod", ())
+    assert module.f.__annotations__ == {"x": 2}
+
+
+def test_a_module_of_a_package_imports_from_its_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    inner = tmp_path / "outer_pack" / "inner"
+    inner.mkdir(parents=True)
+    for folder in (inner, inner.parent):
+        (folder / "__init__.py").write_text("")
+    (inner.parent / "sizes.py").write_text("width = 64\n")
+    text = "from ..sizes import width\n"
+    assert execute(source(text, "mod.py", inner), "mod", ()).width == 64
+    for name in [n for n in sys.modules if n.startswith("outer_pack")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_kernel_of_a_factory_inside_of_a_function() -> None:
+    inner = SCRIPT.replace(MAIN, "").replace("@tilelang.jit", "def outer(rows):\n    @tilelang.jit").split("def outer")
+    head, (first, *rest) = inner[0], inner[1].split("\n")
+    body = "\n".join(f"    {line}" if line and not line.startswith("    @tilelang") else line for line in rest)
+    text = f"{head}def outer{first}\n{body}\n    return scale(rows)\n"
+    result = by_calls(text, text.replace("factor)", "factor * 1.0)"), Call("outer", {"rows": 64}))
+    assert [k.status for k in result.kernels] == ["verified"]

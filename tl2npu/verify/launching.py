@@ -47,10 +47,14 @@ def built(
         return JITKernel(session, result, factory=factory, arguments=_numbered(arguments, signature))
     if not isinstance(result, (JITKernel, FunctionType)):
         raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
-    if isinstance(result, JITKernel) and not compiles and not result.arguments:
-        # A host function that compiles a prim_func (tilelang.compile) is what can be called again.
+    if isinstance(result, JITKernel) and not compiles and not _can_be_made_again(module, result):
+        # The host function that makes the kernel, not a factory inside of it, is what can be called again.
         result.factory, result.arguments = factory, _numbered(arguments, signature)
     return result
+
+
+def _can_be_made_again(module: ModuleType, kernel: JITKernel) -> bool:
+    return bool(kernel.arguments) and factory_of(module, kernel.factory) is not None
 
 
 def factory_of(module: ModuleType | None, name: str) -> Any:

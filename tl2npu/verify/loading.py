@@ -46,8 +46,23 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
     directory = str(Path(source.path).resolve().parent)
     if sys.path[:1] != [directory]:
         sys.path.insert(0, directory)
-    exec(compile(source.text, source.shown, "exec"), module.__dict__)
+    if name != "__main__":
+        module.__package__ = _package(Path(source.path).resolve())
+    # The file decides alone what it takes from the future, this module's own choice is not its.
+    exec(compile(source.text, source.shown, "exec", dont_inherit=True), module.__dict__)
     return module
+
+
+def _package(path: Path) -> str:
+    """The package that a file is part of, so that it can import from its neighbours; its root is on ``sys.path``."""
+    names: list[str] = []
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    if names and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    return ".".join(names)
 
 
 @contextmanager
