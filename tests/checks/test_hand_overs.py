@@ -129,6 +129,16 @@ def test_a_condition_of_the_factory_is_none_of_the_kernel(readers: str, found: l
     assert check("T.tile.fill(s, 1.0)", PRODUCT, "T.copy(c, x)", readers, STORE, args="flag") == found
 
 
+@pytest.mark.parametrize("late", ["n > 64", "n > 64 and flag", "rows > 1"])
+def test_a_condition_of_a_launch_is_one_of_the_kernel(late: str) -> None:
+    """Of a size that is only known when the kernel is launched, the compiler has both arms."""
+    readers = f"if {late}:\n    T.tile.exp(x, x)\nelse:\n    T.tile.mul(x, x, 2.0)\nT.tile.exp(y, x)"
+    factory = 'n = T.symbolic("n")\nrows = T.ceildiv(n, 64)'
+    body = ("T.tile.fill(s, 1.0)", PRODUCT, "T.copy(c, x)", readers, STORE)
+    assert check(*body, args="flag", factory=factory) == ["TL846"]
+    assert check(*body, args="flag, n", factory="rows = T.ceildiv(n, 64)") == []
+
+
 def test_two_arms_read_one_tile() -> None:
     prepare = "T.tile.fill(h, 1.0)\nT.copy(B[0, 0], r)"
     arms = """

@@ -24,7 +24,6 @@ from tl2npu.checks.subject import Placed, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.configs import PLANNING
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Op, Operand
@@ -139,13 +138,13 @@ _Arm = tuple[Branch, bool]
 
 
 def _choices(subject: Subject) -> list[frozenset[_Arm]]:
-    """The arms that are not there, for each outcome of the conditions that the factory decides."""
+    """The arms that are not there, for each outcome of the conditions that Python decides."""
     tests: dict[str, list[Branch]] = {}
     for placed in subject.statements:
         stmt = placed.stmt
         if not isinstance(stmt, Branch) or not isinstance(stmt.node, cst.If):
             continue
-        if is_of_factory(subject.kernel.node, stmt.node.test):
+        if subject.late.python_decides(stmt):
             tests.setdefault(code(stmt.node.test), []).append(stmt)
     if len(tests) > _CONDITIONS:
         return [frozenset()]

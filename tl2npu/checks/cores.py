@@ -132,7 +132,7 @@ def _check_memories(subject: Subject) -> Iterator[Finding]:
 
 def _check_options(subject: Subject) -> Iterator[Finding]:
     """TL866: what marks a buffer as UB stands under an option of the factory, its element-wise use does not."""
-    certain = without_options(subject.kernel)
+    certain = without_options(subject.kernel, subject.late)
     found = uses(certain)
     for buffer in {
         access.operand.buffer: None for stmt in certain.walk() for access in accesses(stmt) if access.element

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import libcst as cst
-
 from tl2npu.checks.channels import OnChip, Touch, is_on_chip, on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Dim, Loop, Stmt, children, walk
 
@@ -42,7 +39,7 @@ def _flags(subject: Subject, body: Iterable[Stmt]) -> int:
     """The most hand-overs that one compilation has: of an ``if`` that Python decides only one arm is there."""
     total = 0
     for stmt in body:
-        if isinstance(stmt, Branch) and not stmt.cond.loads and not subject.is_runtime(stmt.cond.sym):
+        if isinstance(stmt, Branch) and subject.late.python_decides(stmt):
             total += max(_flags(subject, stmt.then), _flags(subject, stmt.orelse))
         else:
             total += isinstance(stmt, Copy) and is_on_chip(stmt)
@@ -124,7 +121,7 @@ _Arm = tuple[Branch, bool]
 def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = frozenset()) -> Iterator[Finding]:
     """The load must stand where, and as often as, the tile arrives.
 
-    ``without``: arms of conditions of the factory that are not in this kernel. What the first reader stands under is
+    ``without``: arms of conditions of Python that are not in this kernel. What the first reader stands under is
     checked both ways.
     """
     dst = item.dst
@@ -151,15 +148,12 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
         yield Finding("TL845", item.copy.node, f"nothing reads the tile handed over to `{dst.name}`")
         return
     yield from _check_place(subject, item, reader)
-    arm = next((a for a in reader.placed.conditions if a not in item.placed.conditions and _chosen(subject, a)), None)
+    arm = next(
+        (a for a in reader.placed.conditions if a not in item.placed.conditions and subject.late.python_decides(a[0])),
+        None,
+    )
     if arm is not None and (arm[0], not arm[1]) not in without:
         yield from _check_reader(subject, item, without | {arm})
-
-
-def _chosen(subject: Subject, arm: _Arm) -> bool:
-    """The factory decides which arm there is; the compiler never sees the condition."""
-    node = arm[0].node
-    return isinstance(node, cst.If) and is_of_factory(subject.kernel.node, node.test)
 
 
 def _common_loop(touch: Touch, item: OnChip) -> bool:
@@ -169,7 +163,7 @@ def _common_loop(touch: Touch, item: OnChip) -> bool:
 def _check_place(subject: Subject, item: OnChip, reader: Touch) -> Iterator[Finding]:
     stmt, dst = reader.placed.stmt, item.dst
     here, there = (
-        [arm for arm in placed.conditions if arm in item.placed.conditions or not _chosen(subject, arm)]
+        [arm for arm in placed.conditions if arm in item.placed.conditions or not subject.late.python_decides(arm[0])]
         for placed in (item.placed, reader.placed)
     )
     if here != there:

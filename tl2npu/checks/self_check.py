@@ -84,7 +84,7 @@ def _check_vid(subject: Subject, launch: Launch) -> Iterator[Finding]:
 
 def _check_allocations(subject: Subject) -> Iterator[Finding]:
     """TL812: explicit memories where the inference gives the same."""
-    found = certain_uses(subject.kernel)
+    found = certain_uses(subject.kernel, subject.late)
     for buffer, use in found.items():
         general = _EXPLICIT.get(buffer.alloc)
         if general is None or not isinstance(buffer.node, cst.Call):

@@ -32,7 +32,7 @@ from tl2npu.kernel.model import (
     walk_with_parents,
 )
 from tl2npu.kernel.positions import compilations
-from tl2npu.kernel.runtime import runtime_names
+from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.results import Severity
 
@@ -208,9 +208,9 @@ class Subject:
         return callers_of(self.file, self.located)
 
     @cached_property
-    def runtime(self) -> frozenset[str]:
-        """Names that only have a value at run time: ``T.symbolic`` sizes and scalar parameters of the prim_func."""
-        return runtime_names(self.file, self.located) | set(self.kernel.scalars)
+    def late(self) -> Late:
+        """What only has a value at run time: ``T.symbolic`` sizes and scalar parameters of the prim_func."""
+        return Late.of(self.file, self.located, self.kernel)
 
     def numbers(self, sym: Sym) -> tuple[int | None, ...]:
         """The value of an expression for each known way to call the factory; None where it is not known."""
@@ -224,7 +224,7 @@ class Subject:
 
     def is_runtime(self, sym: Sym) -> bool:
         """True if the value changes from block to block or from call to call: no constant for the compiler."""
-        return any("@" in name or name in self.runtime for name in sym.variables())
+        return self.late.is_late(sym)
 
     def same(self, left: Sym, right: Sym) -> bool:
         """Proved equal, or equal for every known way to call the factory."""

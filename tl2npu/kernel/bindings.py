@@ -11,7 +11,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value
 from tl2npu.kernel.model import Buffer
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import children
 
 
 def assigned_names(node: cst.CSTNode) -> AbstractSet[str]:
@@ -19,12 +19,6 @@ def assigned_names(node: cst.CSTNode) -> AbstractSet[str]:
     if isinstance(node, (cst.BaseStatement, cst.BaseSuite)):
         return _assigned_in_block(node)
     return _assigned(node)
-
-
-def is_of_factory(kernel: cst.FunctionDef, expression: cst.BaseExpression) -> bool:
-    """Whether an expression is worked out before there is a kernel: it uses nothing that the kernel binds."""
-    own = {param.name.value for param in kernel.params.params} | assigned_names(kernel.body)
-    return not any(name.value in own for name in names_in(expression))
 
 
 @lru_cache(maxsize=8192)

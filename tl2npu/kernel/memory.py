@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.model import Branch, Buffer, Copy, Inlined, Kernel, Loop, Memory, Op, ScopeBlock, Stmt
+from tl2npu.kernel.runtime import Late
 
 _GEMM = (Kind.GEMM, Kind.MMA)
 
@@ -45,30 +46,30 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
     return found
 
 
-def certain_uses(kernel: Kernel) -> dict[Buffer, Use]:
+def certain_uses(kernel: Kernel, late: Late) -> dict[Buffer, Use]:
     """The uses that are there for any arguments of the factory; an ``if`` on one of them may leave its statements out.
 
     That a gemm, or a copy to L0, uses a buffer counts in any case.
     """
-    found = uses(without_options(kernel))
+    found = uses(without_options(kernel, late))
     for buffer, use in uses(kernel).items():
         found[buffer].cube, found[buffer].to_l0 = use.cube, use.to_l0
     return found
 
 
-def without_options(kernel: Kernel) -> Kernel:
+def without_options(kernel: Kernel, late: Late) -> Kernel:
     """The kernel without statements under an ``if`` on arguments of the factory."""
-    return replace(kernel, body=list(_without_options(kernel.body)))
+    return replace(kernel, body=list(_without_options(kernel.body, late)))
 
 
-def _without_options(body: Sequence[Stmt]) -> Iterator[Stmt]:
+def _without_options(body: Sequence[Stmt], late: Late) -> Iterator[Stmt]:
     for stmt in body:
         if isinstance(stmt, Branch):
-            at_run_time = stmt.cond.loads or any("@" in name for name in stmt.cond.sym.variables())
-            if at_run_time:
-                yield replace(stmt, then=list(_without_options(stmt.then)), orelse=list(_without_options(stmt.orelse)))
+            if not late.python_decides(stmt):
+                then, orelse = (list(_without_options(arm, late)) for arm in (stmt.then, stmt.orelse))
+                yield replace(stmt, then=then, orelse=orelse)
         elif isinstance(stmt, (Loop, Inlined, ScopeBlock)):
-            yield replace(stmt, body=list(_without_options(stmt.body)))
+            yield replace(stmt, body=list(_without_options(stmt.body, late)))
         else:
             yield stmt
 

@@ -340,11 +340,11 @@ class Reader:
     def branch(self, node: cst.If, env: Env, via: tuple[cst.CSTNode, ...]) -> Branch:
         """Read ``if``/``elif``/``else``; both sides may run."""
         cond = self.evaluator.scalar(node.test, env)
-        before = dict(env.values)
+        before = env.snapshot()
         then = self.block(body_of(node), env, via)
         after_then = dict(env.values)
         env.values.clear()
-        env.values.update(before)
+        env.values.update(before.values)
         orelse: list[Stmt] = []
         if isinstance(node.orelse, cst.If):
             orelse = [self.branch(node.orelse, env, via)]
@@ -357,7 +357,7 @@ class Reader:
             # a buffer allocated in one branch only stays known by its name; another name for it means that branch only
             own = [b for b in (left, right) if isinstance(b, Buffer) and b.name.partition("#")[0] == name]
             env.values[name] = own[0] if own else self.fresh(name)
-        return Branch(node, cond, then, orelse, via=via)
+        return Branch(node, cond, then, orelse, via=via, env=before)
 
     def loop(self, node: cst.For, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read a ``for`` over range, T.serial, T.Parallel, T.Pipelined, ..."""

@@ -25,7 +25,7 @@ def developer_name(buffer: Buffer, use: Use) -> str | None:
 def infer_allocations(job: Job) -> None:
     """Rename every allocation for which the inference gives the memory that the author chose."""
     kernel = job.kernel
-    used = certain_uses(kernel)
+    used = certain_uses(kernel, job.late)
     edits = Edits(job.file.index)
     seen: set[int] = set()
     wanted: set[str] = set()

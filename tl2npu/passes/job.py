@@ -12,6 +12,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.memory import infer_memory
 from tl2npu.kernel.model import Kernel
+from tl2npu.kernel.runtime import Late
 from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, Severity
 from tl2npu.source.edits import Edits
@@ -47,6 +48,7 @@ class Job:
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     _kernel: Kernel | None = None
+    _late: tuple[Kernel, Late] | None = None
 
     @property
     def located(self) -> Located:
@@ -60,6 +62,14 @@ class Job:
             self._kernel = self.located.read()
             infer_memory(self._kernel)
         return self._kernel
+
+    @property
+    def late(self) -> Late:
+        """What only has a value when the kernel, as it stands now, is launched."""
+        kernel = self.kernel
+        if self._late is None or self._late[0] is not kernel:
+            self._late = kernel, Late.of(self.file, self.located, kernel)
+        return self._late[1]
 
     @property
     def module(self) -> cst.Module:

@@ -10,7 +10,7 @@ from tests.passes.gpu.support import agree, gpu_file, migrated
 _PARAMS = 'Q: T.Tensor((S, 32), "float16"), K: T.Tensor((S, 32), "float16"), R: T.Tensor((S,), "float32")'
 
 
-def _text(mask: str, args: str = "S, causal", block: str = "32", end: str = "") -> str:
+def _text(mask: str, args: str = "S, causal", block: str = "32", end: str = "", behind: str = "") -> str:
     body = f"""
     q = T.alloc_shared(({block}, 32), "float16")
     k = T.alloc_shared(({block}, 32), "float16")
@@ -26,6 +26,7 @@ def _text(mask: str, args: str = "S, causal", block: str = "32", end: str = "") 
         T.copy(K[n * {block} : n * {block} + {block}, :], k)
 {mask}
         T.gemm(q, k, s, transpose_B=True)
+{behind}
         T.reduce_max(s, top, dim=1)
         for i, j in T.Parallel({block}, {block}):
             s[i, j] = T.exp(T.max(s[i, j] - T.max(top[i], -1e4), -60.0))
@@ -101,6 +102,21 @@ def test_a_choice_and_names_inside_of_the_loop(causal: bool) -> None:
 def test_other_masks_are_added_to(mask: str) -> None:
     new = agree(_text(mask), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)
     assert "s[i, j] += s_part[i, j]" in new
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before the product", "behind it"])
+def test_a_size_of_the_launch_chooses_the_mask(before: bool) -> None:
+    """The compiler has both arms, and puts the product where the first of them reads it: they read a copy."""
+    value = "T.if_then_else({}, {}, -T.infinity('float32'))"
+    kept = "0.0" if before else "s[i, j]"
+    arms = [_mask(value.format(test, kept), " " * 12) for test in ("bx * 32 + i >= n * 32 + j", "n * 32 + j < 40")]
+    choice = f"        if M > 64:\n{arms[0]}\n        else:\n{arms[1]}"
+    text = _text(choice) if before else _text("        T.clear(s)", behind=choice)
+    text = text.replace("K: T.Tensor((S, 32)", "K: T.Tensor((M, 32)")
+    text = text.replace("    @T.prim_func", '    M = T.dynamic("m")\n\n    @T.prim_func')
+    new = migrated(text)
+    assert "T.copy(s_l0c, s)" not in new
+    assert ("s[i, j] += s_part[i, j]" if before else "T.copy(s_part, s)") in new
 
 
 CALL = "\n\ndef build():\n    return factory(512, True)\n"

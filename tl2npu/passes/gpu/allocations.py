@@ -21,7 +21,7 @@ from tl2npu.source.tree import names_in
 def finish(job: Job) -> None:
     """Name the memory of tiles that are not inferred as UB although the vector cores use them."""
     kernel = job.kernel
-    found = certain_uses(kernel)
+    found = certain_uses(kernel, job.late)
     edits = Edits(job.file.index)
     bare = set()
     for buffer in job.kernel.buffers.values():

@@ -75,9 +75,7 @@ def _values(job: Job, stmt: Branch, env: Env) -> Values | None:
 
 def _changes(job: Job, branch: Branch) -> bool:
     """Whether a condition is known on the device only."""
-    cond = branch.cond
-    known = job.kernel.scalars.keys()
-    return bool(cond.loads) or any("@" in name or name in known for name in cond.sym.variables())
+    return bool(branch.cond.loads) or job.late.is_late(branch.cond.sym)
 
 
 def _of_if(node: cst.If, env: Env) -> Values | None:

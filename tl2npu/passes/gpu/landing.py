@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.kernel.access import reads
-from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Stmt, Store
+from tl2npu.kernel.runtime import Late
 from tl2npu.passes.gpu.chains import Chain, touches
 from tl2npu.passes.gpu.layout import Layout
 from tl2npu.passes.gpu.masked_products import keeps_whole
@@ -28,19 +28,19 @@ def read_whole(layout: Layout, chain: Chain) -> bool:
             break
         if any(operand.buffer is buffer for operand in reads(stmt)) and stmt not in chain.gemms:
             return False
-    return _takes_whole(layout.kernel.node, [s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
+    return _takes_whole(layout.late, [s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
 
 
-def _takes_whole(kernel: cst.FunctionDef, later: Sequence[Stmt], buffer: Buffer) -> bool:
-    """The first of these statements reads the whole tile; at a branch in the factory's hands, whichever it takes."""
+def _takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
+    """The first of these statements reads the whole tile; at a branch that Python decides, whichever it takes."""
     after = later[0] if later else None
     if isinstance(after, Branch):
-        if not isinstance(after.node, cst.If) or not is_of_factory(kernel, after.node.test):
+        if not late.python_decides(after):
             return False
         arms = [[s for s in arm if touches(s, buffer)] for arm in (after.then, after.orelse)]
-        masks = all(len(arm) == 1 and keeps_whole(kernel, arm[0], buffer) for arm in arms if arm)
-        return masks and (all(arms) or _takes_whole(kernel, later[1:], buffer))
-    if after is not None and keeps_whole(kernel, after, buffer):
+        masks = all(len(arm) == 1 and keeps_whole(late, arm[0], buffer) for arm in arms if arm)
+        return masks and (all(arms) or _takes_whole(late, later[1:], buffer))
+    if after is not None and keeps_whole(late, after, buffer):
         return True
     if isinstance(after, Copy):
         return after.src.buffer is buffer and after.src.is_whole and after.dst.buffer.memory is not Memory.GM

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Op, Stmt, walk
+from tl2npu.kernel.runtime import Late
 from tl2npu.passes.gpu.chains import Chain, Chains
 from tl2npu.passes.gpu.closing import Closing
 from tl2npu.passes.gpu.roles import Homes, Site, Uses, homes, sites, uses
@@ -18,6 +19,7 @@ class Layout:
     """The homes, the chains of products and the copies to L1 of one kernel."""
 
     kernel: Kernel
+    late: Late
     uses: dict[Buffer, Uses]
     homes: dict[Buffer, Homes]
     places: dict[int, Site]
@@ -38,7 +40,7 @@ class ToL1:
 def lay_out(job: Job, closing: Closing) -> Layout:
     kernel = job.kernel
     found = uses(kernel)
-    layout = Layout(kernel, found, homes(found, frozenset(closing.routed)), sites(kernel))
+    layout = Layout(kernel, job.late, found, homes(found, frozenset(closing.routed)), sites(kernel))
     trips = TripCounts(kernel, job.file.evaluator)
     chains = Chains(kernel, layout.places, trips, frozenset(closing.inside))
     for buffer, use in found.items():
@@ -72,7 +74,12 @@ def _copies_to_l1(layout: Layout, buffer: Buffer, stay: Stmt | None) -> list[ToL
     for gemm in layout.uses[buffer].operand:
         anchor: Stmt = gemm
         for parent in reversed(layout.places[id(gemm)].parents):
-            if isinstance(parent, Branch) or parent is stay or _at_run_time(parent) or changes(parent, buffer):
+            if (
+                isinstance(parent, Branch)
+                or parent is stay
+                or _at_run_time(layout.late, parent)
+                or changes(parent, buffer)
+            ):
                 break
             anchor = parent
         earlier = next(
@@ -82,9 +89,9 @@ def _copies_to_l1(layout: Layout, buffer: Buffer, stay: Stmt | None) -> list[ToL
     return [ToL1(buffer, anchor, tuple(gemms)) for anchor, gemms in anchors.values()]
 
 
-def _at_run_time(stmt: Stmt) -> bool:
+def _at_run_time(late: Late, stmt: Stmt) -> bool:
     """The compiler does not know how often the loop runs; a hand-over into it from outside has no order (TL867)."""
-    return isinstance(stmt, Loop) and any("@" in name for item in stmt.ranges for name in item.extent.variables())
+    return isinstance(stmt, Loop) and any(late.is_late(item.extent) for item in stmt.ranges)
 
 
 def changes(stmt: Stmt, buffer: Buffer) -> bool:

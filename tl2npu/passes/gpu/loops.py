@@ -137,27 +137,7 @@ def _own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:
 def is_run_time(job: Job, test: cst.BaseExpression, env: Env) -> bool:
     """The condition depends on a block, a loop variable, a scalar parameter, an element or a dynamic size."""
     scalar = job.file.evaluator.scalar(test, env)
-    if scalar.loads:
-        return True
-    outside = job.located.env
-    for name in scalar.sym.variables():
-        plain, _, version = name.partition("@")
-        if (version and "." not in version) or plain in job.kernel.scalars or _is_dynamic(job, plain, outside):
-            return True
-    return False
-
-
-def _is_dynamic(job: Job, name: str, env: Env) -> bool:
-    """The name is assigned ``T.symbolic(...)`` somewhere."""
-    if env.lookup(name) is None:
-        return False
-    for statement in job.file.index.statements:
-        if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.Call):
-            resolved = job.file.names.resolve(statement.value.func)
-            targets = [code(target.target) for target in statement.targets]
-            if resolved in (f"{_LANGUAGE}symbolic", f"{_LANGUAGE}dynamic") and name in targets:
-                return True
-    return False
+    return bool(scalar.loads) or job.late.is_late(scalar.sym)
 
 
 def _steps(job: Job) -> None:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.bindings import is_of_factory
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, children, walk
+from tl2npu.kernel.runtime import Late
 from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.gpu.roles import is_zero_fill
 from tl2npu.passes.job import Job
@@ -35,7 +35,7 @@ def apply(job: Job) -> None:
     edits = Edits(job.file.index)
     for found in _pairs(job, job.kernel):
         gemm = _cleared(found.gemm)
-        masked = _on_product(job.located.node, found.mask, found.buffer)
+        masked = _on_product(job.late, found.mask, found.buffer)
         if gemm is None or masked is None:
             continue
         edits.remove(found.mask.node)
@@ -44,9 +44,9 @@ def apply(job: Job) -> None:
     job.apply(edits)
 
 
-def keeps_whole(kernel: cst.FunctionDef, stmt: Stmt, buffer: Buffer) -> bool:
+def keeps_whole(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
     """``buffer[i, j] = if_then_else(condition, buffer[i, j], -inf)`` that becomes compare and select for sure."""
-    selects = _selects(kernel, stmt, buffer)
+    selects = _selects(late, stmt, buffer)
     return bool(selects) and all(code(item.other) == code(item.store.target.node) for item in selects)
 
 
@@ -107,12 +107,12 @@ def _with_comma(arg: cst.Arg) -> cst.Arg:
 
 
 def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
-    """A mask, or a choice of masks that the factory makes; every arm sets the whole tile."""
-    kernel = job.located.node
+    """A mask, or a choice of masks that Python makes; every arm sets the whole tile."""
+    late = job.late
     if not isinstance(stmt, Branch):
-        selects = _selects(kernel, stmt, buffer)
+        selects = _selects(late, stmt, buffer)
         return bool(selects) and all(_is_zero(item.other) for item in selects)
-    if not isinstance(stmt.node, cst.If) or not stmt.orelse or not is_of_factory(kernel, stmt.node.test):
+    if not stmt.orelse or not late.python_decides(stmt):
         return False
     if isinstance(stmt.orelse[0], Branch):
         return False
@@ -130,29 +130,29 @@ class _Select:
     other: cst.BaseExpression
 
 
-def _selects(kernel: cst.FunctionDef, stmt: Stmt, buffer: Buffer) -> list[_Select]:
-    """What a loop stores to every element of a buffer, for each outcome of the factory's conditions; else nothing."""
+def _selects(late: Late, stmt: Stmt, buffer: Buffer) -> list[_Select]:
+    """What a loop stores to every element of a buffer, for each outcome of Python's conditions; else nothing."""
     if not isinstance(stmt, Loop) or stmt.kind != "parallel" or len(stmt.ranges) != 2:
         return []
     if [item.extent for item in stmt.ranges] != list(buffer.shape) or not all(r.start.is_zero for r in stmt.ranges):
         return []
     names = {let.name: let.value.node for let in stmt.body if isinstance(let, Let)}
-    stores = _stores(kernel, [inner for inner in stmt.body if not isinstance(inner, Let)])
+    stores = _stores(late, [inner for inner in stmt.body if not isinstance(inner, Let)])
     if len(names) != sum(isinstance(inner, Let) for inner in stmt.body):
         return []
     found = [_select(store, stmt, buffer, names) for store in stores]
     return [item for item in found if item is not None] if all(found) else []
 
 
-def _stores(kernel: cst.FunctionDef, body: list[Stmt]) -> list[Store | None]:
+def _stores(late: Late, body: list[Stmt]) -> list[Store | None]:
     """The one store of each path; None for a path that has none, or several."""
     if len(body) != 1:
         return [None]
     (stmt,) = body
     if isinstance(stmt, Store):
         return [stmt]
-    if isinstance(stmt, Branch) and isinstance(stmt.node, cst.If) and is_of_factory(kernel, stmt.node.test):
-        return [*_stores(kernel, stmt.then), *_stores(kernel, stmt.orelse)]
+    if isinstance(stmt, Branch) and late.python_decides(stmt):
+        return [*_stores(late, stmt.then), *_stores(late, stmt.orelse)]
     return [None]
 
 
@@ -231,23 +231,23 @@ def _terms(node: cst.BaseExpression, names: Mapping[str, cst.BaseExpression]) ->
     return [node]
 
 
-def _on_product(kernel: cst.FunctionDef, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
+def _on_product(late: Late, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
     """The mask, with the product in the place of the zeros; an arm of zeros goes."""
     if isinstance(stmt, Loop):
-        products = {id(item.other): item.store.target.node.deep_clone() for item in _selects(kernel, stmt, buffer)}
+        products = {id(item.other): item.store.target.node.deep_clone() for item in _selects(late, stmt, buffer)}
         return substitute(stmt.node, products)
     assert isinstance(stmt, Branch)
     assert isinstance(stmt.node, cst.If)
     choice = stmt.node
     if is_zero_fill(stmt.then[0]):
         return None
-    then = _on_product(kernel, stmt.then[0], buffer)
+    then = _on_product(late, stmt.then[0], buffer)
     if not isinstance(then, cst.BaseStatement):
         return None
     body = choice.body.with_changes(body=[then])
     if is_zero_fill(stmt.orelse[0]):
         return choice.with_changes(body=body, orelse=None)
-    other = _on_product(kernel, stmt.orelse[0], buffer)
+    other = _on_product(late, stmt.orelse[0], buffer)
     assert isinstance(choice.orelse, cst.Else)
     if not isinstance(other, cst.BaseStatement):
         return None

@@ -13,7 +13,6 @@ from tl2npu.devices import DEVICES
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Copy, Side
-from tl2npu.kernel.runtime import runtime_names
 from tl2npu.passes.gpu import constants
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
@@ -68,9 +67,7 @@ def loop_over_tasks(job: Job) -> None:
 def grid_at_run_time(job: Job) -> bool:
     """The number of blocks depends on a symbolic size, a scalar parameter or a value that is loaded."""
     launch = job.kernel.launch
-    at_run_time = runtime_names(job.file, job.located) | set(job.kernel.scalars)
-    sizes = launch.grid if launch is not None else ()
-    return any("@" in name or name in at_run_time for size in sizes for name in size.variables())
+    return launch is not None and any(job.late.is_late(size) for size in launch.grid)
 
 
 def _hands_over(job: Job) -> bool:

@@ -1,7 +1,7 @@
 """Whether a loop certainly runs at least once.
 
 Extents of tensors and tiles, and everything else that a factory takes as a size, are at least 1; block indices and loop
-variables are at least 0.
+variables are at least 0. Nothing is known of the numbers that a kernel is given.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ class TripCounts:
 
     def __init__(self, kernel: Kernel, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
+        self._scalars = kernel.scalars.keys()
         self._lets: dict[str, list[Let]] = {}
         self._not_negative: set[str] = set()
         names = kernel.launch.names if kernel.launch else ()
@@ -35,7 +36,7 @@ class TripCounts:
         if not loop.ranges or loop.kind == "while":
             return False
         for item in loop.ranges:
-            size_only = not any("@" in name for name in item.extent.variables()) and not _loads(item.extent)
+            size_only = all(self._is_size(name) for name in item.extent.variables()) and not _loads(item.extent)
             if size_only and item.extent.constant is None:
                 continue  # a size of the factory's: empty only for empty tensors
             if (self._lower(item.extent) or 0) >= 1:
@@ -47,6 +48,9 @@ class TripCounts:
             if (self._of_node(item.stop_node, env, 0) or 0) - start < 1:
                 return False
         return True
+
+    def _is_size(self, name: str) -> bool:
+        return "@" not in name and name not in self._scalars
 
     def _of_node(self, node: cst.BaseExpression, env: Env, depth: int) -> int | None:
         if depth > 8:
@@ -85,7 +89,7 @@ class TripCounts:
 
     def _atom(self, atom: Atom) -> int | None:
         if isinstance(atom, Var):
-            if "@" not in atom.name:
+            if self._is_size(atom.name):
                 return 1
             spelled = atom.name.split("@")[0]
             return 0 if atom.name in self._not_negative or spelled in self._blocks else None

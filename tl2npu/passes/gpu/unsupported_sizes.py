@@ -8,22 +8,15 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory
-from tl2npu.kernel.runtime import runtime_names
 from tl2npu.passes.job import Job
 
 
 def symbolic_tiles(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
     """On-chip buffers that depend on ``T.dynamic``, a scalar parameter, the block or a loop; with a message each."""
-    late = runtime_names(job.file, job.located) | set(job.kernel.scalars)
     for buffer in job.kernel.buffers.values():
         if buffer.memory in (Memory.GM, Memory.VAR) or buffer.alloc == "alloc_global":
             continue
         for extent, node in zip(buffer.shape, buffer.shape_nodes, strict=False):
-            if any(name in late or _is_local(name) for name in extent.variables()):
+            if job.late.is_late(extent):
                 yield buffer.node, f"the tile `{buffer.name}` has the extent `{code(node)}`, known at run time only"
                 break
-
-
-def _is_local(name: str) -> bool:
-    """A name that the kernel binds: the block, a loop variable, a loaded value."""
-    return "@" in name and "." not in name

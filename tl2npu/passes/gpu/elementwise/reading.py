@@ -48,7 +48,7 @@ class Reading:
         self.types = types or {}
         self.settled = settled
         kernel = job.kernel
-        self._scalars = frozenset(kernel.scalars)
+        self._late = job.late
         self._kernel = kernel
         names = set(kernel.launch.names) if kernel.launch is not None else set()
         ranges = {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
@@ -179,10 +179,7 @@ class Reading:
         )
 
     def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
-        names = sym.variables()
-        if any("@" in name and name.rsplit("@", 1)[1].isdigit() for name in names) or names & self._scalars:
-            return True
-        return bool(self.evaluator.loads(node, env))
+        return self._late.is_late(sym) or bool(self.evaluator.loads(node, env))
 
     def _binary(self, node: cst.BinaryOperation, env: Env) -> Expr:
         sign = sign_of(node.operator)
