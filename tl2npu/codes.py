@@ -382,6 +382,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the copy as `T.copy` of the part, in a statement of its own"),
     ("TL888", "vector-in-serial-loop", "error", "display-only",
      "put a second statement into the serial loop, or use T.tile operators"),
+    ("TL889", "unbound-name", "error", "display-only", "bind the name in the kernel, in its factory or in the module"),
     ("TL890", "row-vector-on-the-left", "error", "display-only",
      "put the row vector on the right, or broadcast it to a tile first"),
     ("TL891", "partial-column-parallel", "error", "display-only",

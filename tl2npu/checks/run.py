@@ -22,6 +22,7 @@ from tl2npu.checks import (
     rows,
     self_check,
     starts,
+    unbound_names,
 )
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.compiler import COMPILERS
@@ -46,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     gpu_names.check,
     fitting.check,
     starts.check,
+    unbound_names.check,
 )
 """Every family; the order does not matter."""
 

@@ -538,3 +538,19 @@ def test_functions_that_the_file_does_not_tell(args: str, head: str) -> None:
     text = gpu_file(params, body, args=args).replace("\n\n\n", "\n" + head + "\n\n", 1)
     result = result_of(text)
     assert [(d.code, "`op`" in d.message) for d in result.diagnostics if d.severity == "error"] == [("TL903", True)]
+
+
+def test_names_of_the_nest_in_parts_and_types() -> None:
+    """What a name inside of the loop stands for is written where the loop is gone: in a part, and as a type."""
+    body = """
+        b = T.alloc_fragment((256,), 'float16')
+        for i in T.Parallel(128):
+            k = i + 128
+            v = b[k]
+            b[k] = T.if_then_else(v > T.cast(0, v.dtype), v, T.Cast(v.dtype, T.cast(v, 'float32') * soft))
+    """
+    middle = textwrap.dedent(body).strip().replace("\nfor", "\nT.copy(A[0], b)\nfor", 1) + "\nT.copy(b, B[0])"
+    params = "A: T.Tensor((256,), 'float16'), B: T.Tensor((256,), 'float16')"
+    text = gpu_file(params, middle, launch="T.Kernel(1, threads=128) as bx", factory="soft = 0.7")
+    values_of_a = np.random.default_rng(1).standard_normal(256).astype(np.float16)
+    agree(text, {"A": values_of_a}, threads="1", rtol=1e-3, atol=1e-3)

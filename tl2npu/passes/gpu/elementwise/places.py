@@ -7,14 +7,18 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Memory
+from tl2npu.kernel.model import Buffer, Let, Memory, walk
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.fold import put_numbers
 from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span
 from tl2npu.passes.gpu.statements import Names, shape_text
 from tl2npu.passes.job import Job
+from tl2npu.passes.render import Unrenderable, render
+from tl2npu.source.tree import names_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,17 @@ def _vars(nest: Nest) -> list[str]:
     return [axis.var for axis in (nest.rows, nest.columns) if axis is not None]
 
 
+def _rendered(value: Sym, node: cst.CSTNode) -> str:
+    try:
+        return render(value)
+    except Unrenderable:
+        raise Blocked("TL153", node, f"`{code(node)}` cannot be written outside of the loop") from None
+
+
+def _names_inside(nest: Nest) -> set[str]:
+    return {stmt.name for stmt in walk(nest.body) if isinstance(stmt, Let)}
+
+
 def region_of(load: Expr, nest: Nest) -> str:
     """The elements that a loop goes over as a region with slices: ``x[0:16, :]``, ``x[h, :]``."""
     assert load.load is not None
@@ -62,7 +77,8 @@ def region_of(load: Expr, nest: Nest) -> str:
     for position, dim in enumerate(load.load.dims or ()):
         axis = next((a for a in (nest.rows, nest.columns) if a is not None and dim.lo.depends_on(a.var)), None)
         if axis is None:
-            parts.append(code(dim.node))
+            inside = any(name.value in _names_inside(nest) for name in names_in(dim.node))
+            parts.append(_rendered(dim.lo, dim.node) if inside else code(dim.node))
             continue
         start = dim.lo.substitute({axis.var: 0})
         if start.is_zero and position < len(buffer.shape) and buffer.shape[position] == axis.extent:
@@ -70,6 +86,8 @@ def region_of(load: Expr, nest: Nest) -> str:
             continue
         assert isinstance(dim.node, cst.BaseExpression)
         lower = code(put_numbers(dim.node, {axis.name: 0}))
+        if any(name.value in _names_inside(nest) for name in names_in(dim.node)):
+            lower = _rendered(start, dim.node)  # what the name stands for; the loop that binds it will be gone
         if lower == "0":
             parts.append(f"0:{axis.text}")
         else:

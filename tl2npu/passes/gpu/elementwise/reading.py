@@ -288,6 +288,10 @@ class Reading:
         buffer = None
         if isinstance(dtype, cst.Attribute) and dtype.attr.value == "dtype":
             buffer = self.evaluator.buffer(dtype.value, env)
+            if buffer is None and (own := self.expression(dtype.value, env).dtype):  # of a value: T.cast(1, v.dtype)
+                known = element_types.is_known(element_types.plain(own))
+                text = f'"{own}"' if known else element_types.text_of(own)
+                return self._cast_to(node, value, self.typed(own), text, env)
         found = buffer.dtype if buffer is not None else self.evaluator.dtype(dtype, env)
         plain = self.typed(found)
         text = f'"{plain}"' if buffer is not None and element_types.is_known(plain) else code(dtype)
