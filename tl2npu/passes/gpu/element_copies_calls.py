@@ -23,6 +23,7 @@ from tl2npu.passes.gpu.element_copies_strided import (
     store_column,
 )
 from tl2npu.passes.gpu.element_copies_tiles import Tiles, dtype_text, last_allocation
+from tl2npu.passes.gpu.elementwise.element_types import plain
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.statements import Names, expression, parse, shape_text
@@ -30,7 +31,6 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 _MATRIX = 2
-_SAME = {"float": "float32", "half": "float16", "int": "int32"}
 _SHORT = {"float16": "half", "bfloat16": "bf16", "float32": "f32", "int32": "i32", "int8": "i8", "uint8": "u8"}
 
 
@@ -80,7 +80,7 @@ def match_types(job: Job) -> None:
 def same_type(job: Job, left: Buffer, right: Buffer) -> bool:
     """True if two buffers have the same element type, or if nothing says that they have not."""
     one, two = (element_type(job, buffer) for buffer in (left, right))
-    return _SAME.get(one, one) == _SAME.get(two, two)
+    return plain(one) == plain(two)
 
 
 def _on_chip(buffer: Buffer) -> bool:

@@ -71,9 +71,5 @@ def infinite(job: Job, buffer: Buffer, value: cst.BaseExpression) -> str | None:
         sign = "" if sign else "-"
     elif text not in ('float("inf")', 'float("infinity")', "math.inf", "np.inf", "numpy.inf", "torch.inf"):
         return None
-    return f"{sign}T.infinity({dtype_text(buffer)})"
-
-
-def dtype_text(buffer: Buffer) -> str:
-    """The element type as it can stand in the kernel: a string, or the name that the allocation uses."""
-    return f'"{buffer.dtype}"' if buffer.dtype in BITS else buffer.dtype
+    dtype = f'"{buffer.dtype}"' if buffer.dtype in BITS else buffer.dtype  # else the name that the allocation uses
+    return f"{sign}T.infinity({dtype})"
