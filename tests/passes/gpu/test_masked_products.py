@@ -119,6 +119,50 @@ def test_a_size_of_the_launch_chooses_the_mask(before: bool) -> None:
     assert ("s[i, j] += s_part[i, j]" if before else "T.copy(s_part, s)") in new
 
 
+_IN_PLACE = "for i, j in T.Parallel(32, 32):\n    out[i, j] = out[i, j] * r[i]"
+_WHOLE = "for i, j in T.Parallel(32, 32):\n    out[i, j] = out[i, j] * 2.0"
+_SERIAL = "for i in range(32):\n    for j in T.Parallel(32):\n        out[i, j] = out[i, j] * r[i]"
+
+
+@pytest.mark.parametrize(
+    ("reader", "staged"),
+    [(_IN_PLACE, True), (_SERIAL, True), (_WHOLE, False), ("if bx > 0:\n    T.copy(out, other)", True)],
+    ids=["row vector", "serial", "whole", "condition"],
+)
+def test_the_authors_copy_of_a_product_is_read_whole_first(reader: str, staged: bool) -> None:
+    params = (
+        'A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 32), "float16"), V: T.Tensor((64,), "float32"), '
+        'C: T.Tensor((64, 32), "float32")'
+    )
+    body = f"""
+a = T.alloc_shared((32, 32), "float16")
+b = T.alloc_shared((32, 32), "float16")
+r = T.alloc_fragment((32,), "float32")
+acc = T.alloc_fragment((32, 32), "float32")
+out = T.alloc_shared((32, 32), "float32")
+other = T.alloc_shared((32, 32), "float32")
+T.copy(V[bx * 32 : bx * 32 + 32], r)
+T.copy(A[bx * 32, 0], a)
+T.copy(B, b)
+T.gemm(a, b, acc, clear_accum=True)
+T.clear(other)
+T.copy(acc, out)
+{reader}
+for i, j in T.Parallel(32, 32):
+    out[i, j] = out[i, j] + other[i, j]
+T.copy(out, C[bx * 32, 0])
+"""
+    random = np.random.default_rng(4)
+    inputs = {
+        "A": random.standard_normal((64, 32)).astype(np.float16),
+        "B": random.standard_normal((32, 32)).astype(np.float16),
+        "V": random.standard_normal(64).astype(np.float32),
+    }
+    new = agree(gpu_file(params, body), inputs, rtol=2e-2, atol=2e-2)
+    assert ("T.copy(acc, acc_part)" in new) == staged
+    assert ("T.copy(acc, out)" in new) == (not staged)
+
+
 CALL = "\n\ndef build():\n    return factory(512, True)\n"
 
 

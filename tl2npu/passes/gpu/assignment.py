@@ -9,9 +9,9 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Role
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Op, Operand, Scalar
+from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.chains import Chain, touches
-from tl2npu.passes.gpu.landing import read_whole
+from tl2npu.passes.gpu.landing import needs_own_tile, read_whole
 from tl2npu.passes.gpu.layout import Layout, ToL1, changes
 from tl2npu.passes.gpu.plan import Line, Plan
 from tl2npu.passes.gpu.statements import Names, expression, parse
@@ -35,6 +35,9 @@ class Assignment:
         """Carry it out."""
         for chain in self.layout.chains:
             self._chain(chain)
+        for buffer in {chain.buffer: None for chain in self.layout.chains}:
+            if not self.layout.homes[buffer].ub:
+                self._stage(buffer)
         for buffer in self.layout.loaded_twice:
             self._load_twice(buffer)
         handed: set[Buffer] = set()
@@ -100,6 +103,25 @@ class Assignment:
             )
             self.job.change("TL133", at, f"`{buffer.name}` is added to by the vector cores")
         self.plan.after(at, lines)
+
+    def _stage(self, buffer: Buffer) -> None:
+        """An author's copy of a product lands in a tile of its own where its first reader asks for it."""
+        for copy in self.layout.kernel.walk():
+            if not isinstance(copy, Copy) or copy.src.buffer is not buffer or copy.dst.buffer.memory is Memory.GM:
+                continue
+            whole = copy.src.is_whole and copy.dst.is_whole and copy.dst.buffer.shape == buffer.shape
+            if (
+                copy.via
+                or not whole
+                or not self.layout.homes[copy.dst.buffer].ub
+                or not needs_own_tile(self.layout, copy)
+            ):
+                continue
+            part = self.names.fresh(f"{buffer.name}_part")
+            self._allocate(buffer, "shared", part, _accumulator_dtype(buffer))
+            lines = self._lines(f"T.copy({buffer.name}, {part})\nT.copy({part}, {copy.dst.buffer.name})", copy.node)
+            self.plan.replace(copy.node, lines)
+            self.job.change("TL133", copy.node, f"`{copy.dst.buffer.name}` is read row by row, or under a condition")
 
     def _copy_to_l1(self, item: ToL1, name: str, *, first: bool) -> None:
         """Right behind the statement that makes the tile, else before the gemm; a tile is handed over once only."""

@@ -14,7 +14,7 @@ from tl2npu.kernel.access import reads
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Stmt, Store
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.gpu.chains import Chain, touches
-from tl2npu.passes.gpu.layout import Layout
+from tl2npu.passes.gpu.layout import Layout, changes
 from tl2npu.passes.gpu.masked_products import keeps_whole
 from tl2npu.source.tree import walk as nodes
 
@@ -29,6 +29,19 @@ def read_whole(layout: Layout, chain: Chain) -> bool:
         if any(operand.buffer is buffer for operand in reads(stmt)) and stmt not in chain.gemms:
             return False
     return _takes_whole(layout.late, [s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
+
+
+def needs_own_tile(layout: Layout, copy: Copy) -> bool:
+    """An author's copy of a product whose first reader would load it row by row, or in one arm only."""
+    site = layout.places[id(copy)]
+    tile = copy.dst.buffer
+    later = [s for s in site.body[site.position + 1 :] if touches(s, tile)]
+    after = later[0] if later else None
+    if isinstance(after, Branch):
+        return not _takes_whole(layout.late, later, tile)
+    if not isinstance(after, Loop) or keeps_whole(layout.late, after, tile):
+        return False
+    return changes(after, tile) and not (after.kind == "parallel" and _tiles_only(after))
 
 
 def _takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
