@@ -431,3 +431,18 @@ def test_columns_of_a_tile_and_vectors(copies: str, loops: int) -> None:
     lines = copies.replace("\n", "\n        ")
     new = agree(gpu_file(PARAMS, body.replace("COPIES", lines)), INPUT, threads="1")
     assert new.count(" in T.serial(32):") == loops
+
+
+def test_copies_of_a_number_of_rows_that_the_kernel_computes() -> None:
+    body = """
+        x = T.alloc_shared((32, 64), 'float32')
+        T.clear(x)
+        rows = T.min(32, 80 - bx * 32)
+        T.copy(X[bx * 32 : bx * 32 + rows, 0:64], x[:rows, 0:64])
+        for i, j in T.Parallel(32, 64):
+            x[i, j] = x[i, j] + 1.0
+        T.copy(x[:rows, 0:64], Y[bx * 32 : bx * 32 + rows, 0:64])
+    """
+    params = "X: T.Tensor((80, 64), 'float32'), Y: T.Tensor((80, 64), 'float32')"
+    text = gpu_file(params, body, launch="T.Kernel(3, threads=128) as bx")
+    agree(text, {"X": np.random.default_rng(4).standard_normal((80, 64)).astype(np.float32)})

@@ -203,7 +203,9 @@ def _first_index(stmt: Op) -> Op:
 
 def _columns(tile: Region) -> bool:
     """More than one row of a 2-D UB tile, and not all of its columns."""
-    if tile.buffer.memory != "ub" or tile.buffer.ndim != 2 or tile.extents[0] == 1:
+    if tile.buffer.memory != "ub" or tile.buffer.ndim != 2:
         return False
-    width, all_columns = tile.extents[1], tile.buffer.shape[1]
+    (rows, width), all_columns = tile.extents, tile.buffer.shape[1]
+    if isinstance(rows, int) and rows == 1:
+        return False
     return isinstance(width, int) and isinstance(all_columns, int) and width < all_columns and width > 1
