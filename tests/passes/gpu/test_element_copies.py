@@ -166,11 +166,11 @@ T.copy(k, O[bx * 8, 0])
 """
     inputs = {
         "K": RNG.standard_normal((30, 16)).astype(np.float32),
-        "I": np.array([3, 29, -1, 0, 7, 7, -1, 2, 1, 2, 3, 4, 5, 6, 7, -1], np.int32),
+        "I": np.array([3, 29, -1, 0, 7, 30, 77, 2, 1, 2, 3, 4, 5, 6, 7, -1], np.int32),
     }
     new = agree(gpu_file(params, body), inputs)
     assert "T.copy(I[bx * 8], i_tile)" in new
-    assert "if i_tile[i] >= 0:" in new
+    assert "if i_tile[i] >= 0 and i_tile[i] < 30:" in new
     assert "T.copy(K[i_tile[i], :], k[i, :])" in new
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,6 +11,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Range, Store
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies_guards import guard, written
 from tl2npu.passes.gpu.element_copies_regions import Axis, Region, axis_of, extent_text
 from tl2npu.passes.gpu.element_copies_values import Choice, choice, load_of
@@ -104,14 +105,16 @@ def _lines(
     target = stmt.target.buffer
     row = work.ranges[0]
     tests = [written(work.from_tiles(node, stmt)) for node in conditions]
-    if picked.index is not None and not _bounded(work, stmt, picked, conditions):
-        tests.append(f"{picked.index} >= 0")
+    if picked.index is not None:  # a GPU reads zeros in front of a tensor and behind it
+        if not _is_told(work, stmt, picked, conditions, lambda index: index + 1):
+            tests.append(f"{picked.index} >= 0")
+        extent = load.buffer.shape[picked.axis]
+        if not _is_told(work, stmt, picked, conditions, lambda index: extent - index):
+            tests.append(f"{picked.index} < {code(load.buffer.shape_nodes[picked.axis])}")
     other = chosen.other
     if other is not None and not isinstance(other, (cst.Integer, cst.Float, cst.UnaryOperation)):
         return None
     matrix = len(work.ranges) == _MATRIX
-    if not matrix and picked.index is not None:
-        tests.append(f"{picked.index} < {code(load.buffer.shape_nodes[picked.axis])}")
     name = target.name
     own = matrix and (is_operand(work.kernel, target) or not _same_type(work, load.buffer, target))
     if own:
@@ -138,14 +141,23 @@ def _lines(
     return lines
 
 
-def _bounded(work: LoopWork, stmt: Store, picked: _Picked, conditions: list[cst.BaseExpression]) -> bool:
-    """True if a condition says already that the index is not negative."""
+def _is_told(
+    work: LoopWork,
+    stmt: Store,
+    picked: _Picked,
+    conditions: list[cst.BaseExpression],
+    distance: Callable[[Sym], Sym],
+) -> bool:
+    """True if a condition says already that a distance of the index is positive."""
     assert stmt.env is not None
     assert picked.node is not None
     index = work.evaluator.sym(work.lets.expand(picked.node), stmt.env)
     for node in conditions:
         for term in guard(node, work.lets, work.evaluator, stmt.env).terms:
-            if term.index is not None and term.bound is not None and term.bound - term.index == index + 1:
+            if term.index is None or term.bound is None:
+                continue
+            spare = (distance(index) - (term.bound - term.index)).constant
+            if spare is not None and spare >= 0:
                 return True
     return False
 
