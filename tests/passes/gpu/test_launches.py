@@ -199,6 +199,7 @@ def use(a):
 
 
 def test_a_profiler_of_the_kernel() -> None:
+    pytest.importorskip("torch")
     host = PROFILED.replace("INPUTS", "1").replace("TENSORS", "a")
     new = agrees(program(SCRATCH + FIRST + SECOND, host=host))
     expected = """
@@ -216,6 +217,7 @@ def test_a_profiler_of_the_kernel() -> None:
 
 
 def test_the_inputs_of_a_profiler_come_from_the_parts_that_read_them() -> None:
+    pytest.importorskip("torch")
     body = launch("A", "P", "+ 1.0") + launch("P", "C", "* 2.0").replace("* 2.0", "* 2.0 + S[0, 0]")
     host = PROFILED.replace("INPUTS", "3").replace("TENSORS", "a * 1, a * 0 + 2, a * 0")
     new = agrees(program(body, "A S P C", "(out_idx=[3])", host=host))
