@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from functools import lru_cache
 
 import libcst as cst
 
@@ -36,8 +37,12 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL889", name, f"`{name.value}` is bound nowhere")
 
 
-def _bound(block: cst.BaseSuite | cst.Module) -> set[str]:
-    """What the statements of a block bind, imports too; functions and classes inside of it count by their names."""
+@lru_cache(maxsize=1024)
+def _bound(block: cst.BaseSuite | cst.Module) -> frozenset[str]:
+    """What the statements of a block bind, imports too; functions and classes inside of it count by their names.
+
+    Remembered by node: every kernel of a file asks for its module.
+    """
     found: set[str] = set()
     for statement in block.body:
         found |= assigned_names(statement)
@@ -47,4 +52,4 @@ def _bound(block: cst.BaseSuite | cst.Module) -> set[str]:
             found.add(name)
         elif isinstance(part, (cst.FunctionDef, cst.ClassDef)):
             found.add(part.name.value)
-    return found
+    return frozenset(found)

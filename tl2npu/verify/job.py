@@ -272,10 +272,11 @@ def _script(job: Job, emit: Emit) -> int:
         recording = None if number is None else recordings.load_one(Path(job.folder), number)
         emit({"event": "start", "kernel": name})
 
-        def by_index() -> Arrays:
-            return layouts.by_index(compiled.kernel, recordings.copies(arrays))
-
-        same = recording is not None and judge.precise and same_inputs(recording, by_index(), scalars)
+        same = (
+            recording is not None
+            and judge.precise
+            and same_inputs(recording, layouts.by_index(compiled.kernel, arrays), scalars)
+        )
         observed.clear()
         try:
             run_it()
@@ -286,7 +287,8 @@ def _script(job: Job, emit: Emit) -> int:
             if recording is None or not inherited(fault, recording, compiled, observed):
                 _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
         if recording is not None:
-            done = Outcome(by_index(), writers=observed.writers) if same else None
+            results = layouts.by_index(compiled.kernel, recordings.copies(arrays)) if same else None
+            done = None if results is None else Outcome(results, writers=observed.writers)
             _compared(emit, recording, judge.compare(recording, compiled, done))
         emit({"event": "stop"})
 

@@ -11,7 +11,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Kernel, Launch, Side, children
 from tl2npu.passes.gpu import constants
-from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
@@ -49,7 +49,7 @@ def fold(job: Job, threads: int) -> None:
         body = launch.node.body
         first = body.body[0]
         edits.replace_many(first, [*parse(job, "\n".join(_unfold(texts, names, block)), launch.node), first])
-    grid = " * ".join(_factor(text) for text in texts) if len(texts) > 1 else texts[0]
+    grid = " * ".join(factor(text) for text in texts) if len(texts) > 1 else texts[0]
     suffix = f"threads={threads}, is_npu=True" if vector else "is_npu=True"
     call = cst.parse_expression(f"f({grid}, {suffix})")
     assert isinstance(call, cst.Call)
@@ -125,22 +125,17 @@ def _is_bound(job: Job, name: cst.Name) -> bool:
     return isinstance(parent, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr))
 
 
-def _factor(text: str) -> str:
-    node = cst.parse_expression(text)
-    return f"({text})" if isinstance(node, (cst.BinaryOperation, cst.IfExp)) and not node.lpar else text
-
-
 def _unfold(texts: list[str], names: list[str], block: str) -> list[str]:
     """``bx = cid % gx``, ``by = cid // gx % gy``, ``bz = cid // (gx * gy)``."""
     lines = []
     for number, name in enumerate(names):
         if not name:
             continue
-        below = [_factor(text) for text in texts[:number]]
+        below = [factor(text) for text in texts[:number]]
         divisor = below[0] if len(below) == 1 else f"({' * '.join(below)})"
         value = block if not below else f"{block} // {divisor}"
         if number < len(texts) - 1:
-            value += f" % {_factor(texts[number])}"
+            value += f" % {factor(texts[number])}"
         lines.append(f"{name} = {value}")
     return lines
 

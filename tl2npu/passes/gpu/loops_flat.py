@@ -11,7 +11,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Loop, walk
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.passes.gpu.statements import expression
+from tl2npu.passes.gpu.statements import expression, factor
 from tl2npu.passes.job import Job
 from tl2npu.passes.render import Unrenderable, render
 from tl2npu.source.edits import Edits
@@ -55,7 +55,7 @@ def _flatten(job: Job, loop: Loop, edits: Edits) -> None:
     for node, text in new:
         edits.replace(node, expression(job, text, node))
     extents = [item.stop_node for item in loop.ranges]
-    size = " * ".join(_factor(node) for node in extents if node is not None)
+    size = " * ".join(factor(code(node)) for node in extents if node is not None)
     edits.replace(loop.node.target, cst.Name(name))
     positional = [arg for arg in loop.call.args if arg.keyword is None]
     edits.replace(positional[0], positional[0].with_changes(value=cst.parse_expression(size)))
@@ -94,8 +94,3 @@ def _as_one(job: Job, node: cst.BaseExpression, env: Env, loop: Loop, position: 
         return render(spelled + var(loop.ranges[0].name))
     except Unrenderable:
         return None
-
-
-def _factor(node: cst.BaseExpression) -> str:
-    text = code(node)
-    return text if isinstance(node, (cst.Name, cst.Integer, cst.Call, cst.Attribute)) or node.lpar else f"({text})"

@@ -47,6 +47,12 @@ def shape_text(kernel: Kernel, extents: Sequence[str]) -> str:
     return f"[{text}]"
 
 
+def factor(text: str) -> str:
+    """An expression as a factor of a product, in parentheses where it needs them."""
+    node = cst.parse_expression(text)
+    return f"({text})" if isinstance(node, (cst.BinaryOperation, cst.IfExp)) and not node.lpar else text
+
+
 class Names:
     """Names that are free in a kernel; each one that is handed out is taken from then on.
 

@@ -14,6 +14,7 @@ from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, joined, number, show, with_args
+from tl2npu.passes.gpu.elementwise.work import factor_text
 
 if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.legality import Legality
@@ -228,7 +229,7 @@ class _Select:
         if swap and leaf.total and not swapped:
             sign, swapped = _OPPOSITE[sign], True
         extents = self.lowering.nest.extents
-        size = " * ".join(_bracketed(extent) for extent in extents)
+        size = " * ".join(factor_text(extent) for extent in extents)
         name = self.lowering.temporaries.tile((f"{size} // 8",), "uint8", "mask", bare=True)
         self.lowering.line(f'T.tile.compare({name}, {leaf.tile}, {leaf.bound}, "{_MODES[sign]}")')
         return name, swapped
@@ -334,7 +335,3 @@ def _terms(expr: Expr, side: int) -> list[tuple[int, Expr]]:
     if expr.kind == "negative":
         return _terms(expr.args[0], -side)
     return [(side, expr)]
-
-
-def _bracketed(text: str) -> str:
-    return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"

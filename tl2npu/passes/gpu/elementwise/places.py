@@ -64,8 +64,8 @@ def _rendered(value: Sym, node: cst.CSTNode) -> str:
         raise Blocked("TL153", node, f"`{code(node)}` cannot be written outside of the loop") from None
 
 
-def _names_inside(nest: Nest) -> set[str]:
-    return {stmt.name for stmt in walk(nest.body) if isinstance(stmt, Let)}
+def _uses(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(name.value in names for name in names_in(node))
 
 
 def region_of(load: Expr, nest: Nest) -> str:
@@ -74,11 +74,11 @@ def region_of(load: Expr, nest: Nest) -> str:
     assert isinstance(load.load.node, cst.Subscript)
     buffer = load.load.buffer
     parts: list[str] = []
+    inside = {stmt.name for stmt in walk(nest.body) if isinstance(stmt, Let)}
     for position, dim in enumerate(load.load.dims or ()):
         axis = next((a for a in (nest.rows, nest.columns) if a is not None and dim.lo.depends_on(a.var)), None)
         if axis is None:
-            inside = any(name.value in _names_inside(nest) for name in names_in(dim.node))
-            parts.append(_rendered(dim.lo, dim.node) if inside else code(dim.node))
+            parts.append(_rendered(dim.lo, dim.node) if _uses(dim.node, inside) else code(dim.node))
             continue
         start = dim.lo.substitute({axis.var: 0})
         if start.is_zero and position < len(buffer.shape) and buffer.shape[position] == axis.extent:
@@ -86,7 +86,7 @@ def region_of(load: Expr, nest: Nest) -> str:
             continue
         assert isinstance(dim.node, cst.BaseExpression)
         lower = code(put_numbers(dim.node, {axis.name: 0}))
-        if any(name.value in _names_inside(nest) for name in names_in(dim.node)):
+        if _uses(dim.node, inside):
             lower = _rendered(start, dim.node)  # what the name stands for; the loop that binds it will be gone
         if lower == "0":
             parts.append(f"0:{axis.text}")

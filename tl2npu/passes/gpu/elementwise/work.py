@@ -217,4 +217,5 @@ def place_of_whole(value: Expr, nest: Nest) -> bool:
 
 
 def factor_text(text: str) -> str:
+    """A size as a factor, in parentheses unless it is a name or a number."""
     return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"
