@@ -15,7 +15,7 @@ else:
 ROOT = Path(__file__).resolve().parent.parent / "fixtures"
 
 DISPOSITIONS = frozenset({"migrated", "unchanged", "partial", "refused"})
-TARGETS = frozenset({"developer", "developer-threads1", "fallback", "none"})
+TARGETS = frozenset({"developer", "developer-threads1", "fallback", "npuir", "none"})
 STYLES = frozenset({"black", "hand"})
 
 _KEYS = frozenset({"title", "pattern", "style", "factory", "args", "tolerance", "options", "kernels"})
@@ -65,7 +65,12 @@ class Case:
     @property
     def of_gpu(self) -> bool:
         """``before`` is GPU TileLang: its host code, launches and element types change too."""
-        return self.name.startswith("gpu/")
+        return self.name.startswith("gpu/") or (self.for_npuir and "is_npu" not in self.before)
+
+    @property
+    def for_npuir(self) -> bool:
+        """``after`` is written for AscendNPU IR."""
+        return self.options.get("target") == "npuir"
 
     def in_developer_mode(self) -> tuple[ExpectedKernel, ...]:
         """The kernels that are in Developer mode afterwards; ``unchanged`` with no code was so before."""

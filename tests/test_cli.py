@@ -174,6 +174,8 @@ def test_options_reach_the_migration() -> None:
     assert seen == [("k.py", wanted)]
     call("migrate", "k.py", "--check", "--pass-config-policy", "keep")
     assert seen[1][1] == Options(device="A5", pass_config_policy="keep")
+    call("migrate", "k.py", "--check", "--to", "npuir", "--grid2d", "--pass-config-policy", "keep", "--device", "A2")
+    assert seen[2][1] == Options(target="npuir", grid2d=True, pass_config_policy="keep")
 
 
 @pytest.mark.parametrize(
@@ -182,6 +184,7 @@ def test_options_reach_the_migration() -> None:
         (["--device", "A9"], "--device: unknown value 'A9'"),
         (["--ignore", "TX1"], "no rule has the code 'TX1'"),
         (["--threads", "3"], "Invalid value for '--threads'"),
+        (["--to", "npu"], "Invalid value for '--to'"),
         (["--nonsense"], "No such option"),
         (["--report", "no/such/dir.json"], "cannot write"),
     ],

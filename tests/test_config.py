@@ -27,6 +27,12 @@ def test_the_nearest_file_holds_and_the_command_line_wins(tmp_path: Path) -> Non
     assert load_options(sub, {}) == Options(pass_config_policy="four", max_file_size=10)
 
 
+def test_the_language_to_write(tmp_path: Path) -> None:
+    sub = project(tmp_path, "[tool.tl2npu]\nto = 'npuir'\ngrid2d = true\n")
+    assert load_options(sub, {}) == Options(target="npuir", grid2d=True)
+    assert load_options(sub, {"target": "ascendc"}) == Options(grid2d=True)
+
+
 def test_codes_of_the_command_line_may_be_joined(tmp_path: Path) -> None:
     assert load_options(project(tmp_path, ""), {"ignore": ("TL201, TL202", "TL8")}).ignore == ("TL201", "TL202", "TL8")
 
@@ -39,6 +45,9 @@ def test_codes_of_the_command_line_may_be_joined(tmp_path: Path) -> None:
         ("zzz = 1", "unknown key 'zzz' in [tool.tl2npu]"),
         ("threads = 3", "unknown value 3, use one of auto, 1, 2"),
         ("threads = true", "unknown value True"),
+        ("to = 'npu'", "to: unknown value 'npu', did you mean 'npuir'?"),
+        ("target = 'npuir'", "unknown key 'target'"),
+        ("grid-2d = true", "did you mean 'grid2d'?"),
         ("device = 'A2X'", "did you mean 'A2'?"),
         ("ascend-version = '2020-01'", "ascend-version: unknown value '2020-01'"),
         ("select = 'TL201'", "must be a list of codes"),

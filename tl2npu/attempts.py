@@ -15,7 +15,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.options import Options
 from tl2npu.passes.gpu import grid, unit_axes
 from tl2npu.passes.job import Job, diagnostic
-from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form
+from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, npuir_form
 from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
@@ -46,7 +46,7 @@ class Attempt:
 def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
     attempts = _attempts(start, kind, suppressions)
-    if kind.style == "gpu" and _misfits(attempts[-1]):
+    if kind.style == "gpu" and start.options.target == "ascendc" and _misfits(attempts[-1]):
         start.tight = True
         tight = _attempts(start, kind, suppressions)
         start.tight = False
@@ -77,6 +77,8 @@ def _misfits(tried: Attempt) -> int:
 
 
 def _forms(kind: Traits, options: Options) -> list[str]:
+    if options.target == "npuir":
+        return ["npuir"]
     if kind.style == "gpu":
         return ["developer-threads1"] if options.threads == "1" else ["developer", "developer-threads1"]
     if kind.vector and options.threads == "1":
@@ -99,7 +101,9 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         tight=start.tight,
     )
     try:
-        if before is not None and before.built and form == before.target:
+        if form == "npuir":
+            npuir_form(job, kind)
+        elif before is not None and before.built and form == before.target:
             job = replace(before.job, edited=list(before.job.edited), notes=list(before.job.notes))
             unit_axes.insert(job)
         elif before is not None and before.built:
@@ -119,6 +123,8 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
     except Blocked as blocked:
         found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
         return Attempt(form, job, found, built=False)
+    if form == "npuir":
+        return Attempt(form, job)  # its own checks
     subject = Subject(job.kernel, job.file, job.located, job.options)
     repairs: list[tuple[cst.CSTNode, str | None]] = []
     for finding in (
@@ -175,6 +181,8 @@ def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:
 
 def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
     """Where only the row split fails, threads=1 is right and slower: say so."""
+    if reached.target == "npuir":
+        return
     split_failed = any(note.code.startswith(_ROW_SPLIT) for note in job.notes if note.severity == "warning")
     if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and split_failed):
         return

@@ -53,6 +53,13 @@ def cli() -> None:
 @click.option("--diff", is_flag=True, help="Print a patch for `git apply`; change no file.")
 @click.option("--check", is_flag=True, help="Change no file; exit 1 if one would change.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file or directory instead.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["ascendc", "npuir"]),
+    help="The language to write: Ascend C's Developer mode, or AscendNPU IR's.  [default: ascendc]",
+)
+@click.option("--grid2d", is_flag=True, default=None, help="With --to npuir: a grid of two axes keeps them.")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Vector cores per tile.  [default: auto]")
 @click.option(
     "--pass-config-policy",
@@ -220,6 +227,7 @@ def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **
 @click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
 @click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
+@click.option("--to", "target", type=click.Choice(["ascendc", "npuir"]), help="Of the migration: what it writes.")
 @click.option(
     "--arithmetic",
     type=click.Choice(["precise", "algebraic"]),
@@ -230,7 +238,15 @@ def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **
 @_DEVICE
 @_STYLE
 @_REPORT
-def verify(old: Path, new: Path | None, threads: str | None, style: str, report: Path | None, **given: Any) -> None:
+def verify(
+    old: Path,
+    new: Path | None,
+    threads: str | None,
+    target: str | None,
+    style: str,
+    report: Path | None,
+    **given: Any,
+) -> None:
     """EXECUTE two files, launch by launch on the same inputs, and compare the results.
 
     Without NEW the migration of OLD is verified. The launches are those of OLD, run as a script, or the calls of --args
@@ -242,7 +258,7 @@ def verify(old: Path, new: Path | None, threads: str | None, style: str, report:
     from tl2npu.verify.command import exit_code, verify_files
     from tl2npu.verify.settings import UsageError, settings_of
 
-    options = _options((old,), None, {"threads": threads, "device": given["device"]})
+    options = _options((old,), None, {"threads": threads, "target": target, "device": given["device"]})
     try:
         result = verify_files(old, new, settings_of(given, options), options)
     except UsageError as error:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from tl2npu.codes import CODES
 from tl2npu.devices import DEVICES
 from tl2npu.dialects.compiler import COMPILERS
-from tl2npu.options import Options, PassConfigPolicy, Threads
+from tl2npu.options import Options, PassConfigPolicy, Target, Threads
 from tl2npu.source.pyproject import nearest_pyproject, tool_table
 from tl2npu.source.text import SourceError
 
@@ -36,13 +36,13 @@ def load_options(start: Path, given: Mapping[str, Any]) -> Options:
         except SourceError as error:
             raise ConfigError(str(error)) from None
         for key, value in table.items():
-            name = key.replace("-", "_")
-            if name not in _CHECKS:
+            name = _keys().get(key.replace("_", "-"))
+            if name is None:
                 raise ConfigError(f"{project}: unknown key {key!r} in [tool.{TABLE}]{_suggestion(key, _keys())}")
             settings[name] = _checked(name, value, f"{project}: {key}")
     for name, value in given.items():
         if value is not None and value != ():
-            settings[name] = _checked(name, value, "--" + name.replace("_", "-"))
+            settings[name] = _checked(name, value, "--" + _option(name))
     return Options(**settings)
 
 
@@ -53,8 +53,14 @@ def common_directory(paths: Sequence[Path]) -> Path:
     return next(place for place in (first, *first.parents) if all(other.is_relative_to(place) for other in places))
 
 
-def _keys() -> list[str]:
-    return [name.replace("_", "-") for name in _CHECKS]
+def _keys() -> dict[str, str]:
+    """Key -> field."""
+    return {_option(name): name for name in _CHECKS}
+
+
+def _option(name: str) -> str:
+    """The option, and the key, of a field."""
+    return _SPELT.get(name, name.replace("_", "-"))
 
 
 def _checked(name: str, value: Any, where: str) -> Any:
@@ -107,7 +113,8 @@ def _suggestion(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
 
 
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "target": _one_of("ascendc"),
+    "target": _one_of(*get_args(Target)),
+    "grid2d": _switch,
     "device": _one_of(*DEVICES),
     "ascend_version": _one_of(*COMPILERS),
     "threads": _one_of(*get_args(Threads)),
@@ -119,4 +126,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "max_file_size": _size,
     "verify_timeout": _seconds,
 }
+_SPELT = {"target": "to"}
+"""Fields whose option has a name of its own."""
+
 assert set(_CHECKS) == {field.name for field in fields(Options)}

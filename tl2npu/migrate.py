@@ -22,6 +22,7 @@ from tl2npu.passes.gpu import host, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
+from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity
 from tl2npu.source.index import Index
@@ -231,9 +232,11 @@ def _best_form(
             return _refused(start, line, kind.style, leave[line][0].message), start
         if kind.style == "unknown":
             raise Blocked("TL902", start.located.node, "a prim_func without a kernel launch")
-        if kind.style == "developer":
+        if kind.style == "developer" and start.options.target == "ascendc":
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
-        if kind.style == "gpu":
+        if kind.style == "gpu" and start.options.target == "npuir":
+            npuir_unsupported.refuse(start)
+        elif kind.style == "gpu":
             unsupported.refuse(start)
         else:
             refuse_unreadable(start)
@@ -275,6 +278,8 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
             "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
         )
         return f"{form}, because of {why}" if changed else f"nothing to do; the full form is blocked by {why}"
+    if reached.target == "npuir":
+        return "for AscendNPU IR" if changed else "for AscendNPU IR already"
     if kind.style == "gpu":
         return _gpu_reason(reached, better)
     if not kind.vector:

@@ -8,6 +8,7 @@ from typing import Literal
 from tl2npu.devices import DEFAULT_DEVICE
 from tl2npu.dialects.compiler import DEFAULT_COMPILER
 
+Target = Literal["ascendc", "npuir"]
 Threads = Literal["auto", "1", "2"]
 PassConfigPolicy = Literal["needed", "four", "keep"]
 
@@ -19,6 +20,8 @@ VERIFY_TIMEOUT = 120.0
 class Options:
     """The settings of a run.
 
+    ``target``: the language that is written: Ascend C's Developer mode, or that of AscendNPU IR. ``grid2d``: a grid of
+    two axes keeps them, where the target knows such grids.
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
     ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
@@ -28,7 +31,8 @@ class Options:
     ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed.
     """
 
-    target: Literal["ascendc"] = "ascendc"
+    target: Target = "ascendc"
+    grid2d: bool = False
     device: str = DEFAULT_DEVICE.name
     ascend_version: str = DEFAULT_COMPILER.version
     threads: Threads = "auto"

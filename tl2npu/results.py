@@ -58,8 +58,9 @@ class KernelResult:
     """The verdict on one prim_func.
 
     ``source`` is the style that was found (``expert``, ``workspace``, ``vid``, ``mixed``, ``developer``, ``gpu``,
-    ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``,
-    ``none``) and ``reason`` one sentence that says why that form. ``verified`` is None where nothing was executed.
+    ``npuir``, ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``,
+    ``npuir``, ``none``) and ``reason`` one sentence that says why that form. ``verified`` is None where nothing was
+    executed.
     """
 
     name: str

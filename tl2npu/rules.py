@@ -34,6 +34,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "gpu": "TL1",
         "workspace-vid": "TL2",
         "expert": "TL3",
+        "npuir": "TL4",
         "output": "TL8",
         "tool": "TL9",
     }
@@ -44,6 +45,7 @@ _TITLES = {
     "gpu": "GPU kernels",
     "workspace-vid": "Workspaces and vid",
     "expert": "Expert mode",
+    "npuir": "AscendNPU IR",
     "output": "Limits of the compiler, checks of the output",
     "tool": "The tool itself",
 }

@@ -26,6 +26,7 @@ OPTIONS = {
     "TL197": Options(unsafe=True),
     "TL234": Options(threads="1"),
 }
+FOR_NPUIR = range(401, 440)  # of which the examples are migrated with `--to npuir`
 EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
 
 
@@ -38,6 +39,12 @@ def of_kind(kind: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("page", "example"), chosen)
 
 
+def options(page: Rule) -> Options:
+    """The options of a page's examples."""
+    target = "npuir" if int(page.code[2:]) in FOR_NPUIR else "ascendc"
+    return OPTIONS.get(page.code, Options(target=target))  # type: ignore[arg-type]
+
+
 def run(page: Rule, example: Example) -> FileResult:
     """Limits are what ``check`` finds in the output; everything else is what ``migrate`` says."""
     path = f"{page.code.lower()}.py"
@@ -45,7 +52,7 @@ def run(page: Rule, example: Example) -> FileResult:
         return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     if page.group == "output" and page.code != "TL883":
         return check_text(example.text, path, Options())
-    return migrate_text(example.text, path, OPTIONS.get(page.code, Options()))
+    return migrate_text(example.text, path, options(page))
 
 
 @of_kind("edit")
@@ -59,7 +66,7 @@ def test_before_becomes_after(page: Rule, example: Example) -> None:
 @of_kind("edit")
 def test_after_stays(page: Rule, example: Example) -> None:
     assert example.after is not None
-    again = migrate_text(example.after, "again.py", OPTIONS.get(page.code, Options()))
+    again = migrate_text(example.after, "again.py", options(page))
     assert again.new_text == example.after
     assert again.changes == ()
 
@@ -67,7 +74,7 @@ def test_after_stays(page: Rule, example: Example) -> None:
 @of_kind("edit")
 def test_after_passes_the_checks(page: Rule, example: Example) -> None:
     assert example.after is not None
-    result = check_text(example.after, "after.py", OPTIONS.get(page.code, Options()))
+    result = check_text(example.after, "after.py", options(page))
     assert [finding for finding in result.diagnostics if finding.severity != "info"] == []
 
 

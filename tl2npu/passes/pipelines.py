@@ -63,7 +63,7 @@ from tl2npu.passes.gpu import (
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in
 
-Style = Literal["gpu", "expert", "mixed", "workspace", "vid", "developer", "unknown"]
+Style = Literal["gpu", "npuir", "expert", "mixed", "workspace", "vid", "developer", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -219,6 +219,31 @@ def gpu_form(job: Job, threads: int) -> None:
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     tidy.join_lines(job)
+
+
+def npuir_from_gpu(job: Job) -> None:
+    """A GPU kernel for AscendNPU IR."""
+    raise Blocked("TL419", job.located.node, "GPU kernels are not taken to AscendNPU IR yet")
+
+
+def npuir_from_ascend(job: Job, kind: Traits) -> None:
+    """An Ascend kernel of any style for AscendNPU IR: first in Developer mode, then in the other language."""
+    raise Blocked("TL419", job.located.node, f"{kind.style} kernels are not taken to AscendNPU IR yet")
+
+
+def npuir_current(job: Job) -> None:
+    """A kernel for AscendNPU IR in the current spelling; nothing is changed where it has it."""
+    raise Blocked("TL419", job.located.node, "kernels for AscendNPU IR are not brought up to date yet")
+
+
+def npuir_form(job: Job, kind: Traits) -> None:
+    """A kernel of any language for AscendNPU IR."""
+    if kind.style == "gpu":
+        npuir_from_gpu(job)
+    elif kind.style == "npuir":
+        npuir_current(job)
+    else:
+        npuir_from_ascend(job, kind)
 
 
 def is_mixed(kernel: Kernel) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tl2npu.codes import npuir
 from tl2npu.results import Safety, Severity
 
 
@@ -428,4 +429,4 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
 )
 # fmt: on
 
-CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in _ROWS})
+CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in sorted((*_ROWS, *npuir.ROWS))})

@@ -1,0 +1,12 @@
+"""The rows of the codes about AscendNPU IR (TL4xx)."""
+
+from __future__ import annotations
+
+from tl2npu.results import Safety, Severity
+
+# fmt: off
+ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
+    ("TL419", "no-way-to-npuir", "error", "display-only",
+     "migrate the kernel with `--to ascendc`, or write it for AscendNPU IR by hand"),
+)
+# fmt: on

@@ -1,0 +1,1 @@
+"""Passes that write kernels for AscendNPU IR (`--to npuir`)."""
