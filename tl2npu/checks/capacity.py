@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.checks.callers import Values
 from tl2npu.checks.channels import is_on_chip
 from tl2npu.checks.gemm import depth_of
-from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.split import split_of
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.callers import Values
 from tl2npu.kernel.configs import PLANNING
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Op, Operand
+from tl2npu.kernel.sizes import ITEM_SIZE
 
 _ALIGN = 32
 _K_STEP = 128

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tl2npu.checks.callers import Caller, Values
 from tl2npu.checks.capacity import Needs, Overflow
 from tl2npu.checks.repair import repair
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.callers import Caller, Values
 from tl2npu.kernel.model import Memory
 
 _SMALLEST = 16

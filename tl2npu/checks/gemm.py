@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.checks.vector_form import parallel_stores
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar, Side
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.results import Severity
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.style import called
 from tl2npu.source.tree import children, walk
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.channels import OnChip, on_chip
-from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.positions import compilations, indices
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const
 
 HUGE_BYTES = 2 << 30

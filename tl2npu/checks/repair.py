@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from tl2npu.checks.callers import Caller, Values
 from tl2npu.checks.capacity import Needs
-from tl2npu.checks.configs import named_lists
 from tl2npu.checks.subject import Subject
+from tl2npu.kernel.callers import Caller, Values
+from tl2npu.kernel.tunings import named_lists
 from tl2npu.source.tree import walk
 
 Repair = tuple[tuple[cst.CSTNode, str | None], ...]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.split import Split, is_element, is_row_view, row_operands, split_of, starts_whole
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import Access, accesses
 from tl2npu.kernel.model import Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const
 
 _VECTOR_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE)

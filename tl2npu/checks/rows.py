@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.checks.split import Split, Use, is_element, is_row_view, split_of, starts_whole
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.checks.value_uses import ValueUses
@@ -19,6 +18,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Side, walk
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const
 
 _ITEM_BYTES = 32

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from tl2npu.checks.callers import Caller, Values, callers_of
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
+from tl2npu.kernel.callers import Caller, Values, callers_of
 from tl2npu.kernel.configs import COMBINE, CV_SYNC, Configs, read_configs
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.model import (

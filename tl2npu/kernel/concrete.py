@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
-from tl2npu.checks.sizes import ITEM_SIZE
 from tl2npu.kernel.bindings import assigned_names, body_of
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.source.names import Names
 
 Known = dict[str, object]

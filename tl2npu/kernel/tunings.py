@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.checks.concrete import Known, Unknown, evaluate
+from tl2npu.kernel.concrete import Known, Unknown, evaluate
 from tl2npu.kernel.factory import FileKernels
 from tl2npu.source.tree import walk
 

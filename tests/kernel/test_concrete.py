@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.checks.callers import callers_of
+from tl2npu.kernel.callers import callers_of
 from tl2npu.kernel.factory import FileKernels
 from tl2npu.kernel.runtime import runtime_names
 from tl2npu.source.index import Index

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tl2npu.checks.concrete import Known, Unknown, evaluate, run
-from tl2npu.checks.configs import Config, configs_of
+from tl2npu.kernel.concrete import Known, Unknown, evaluate, run
 from tl2npu.kernel.factory import FileKernels, Located, calls
+from tl2npu.kernel.tunings import Config, configs_of
 from tl2npu.source.names import Names
 
 Values = dict[str, int]
