@@ -94,7 +94,7 @@ def _op_access(stmt: Op, name: str, operand: Operand) -> Iterator[Access]:
         keeps = isinstance(clear, Scalar) and clear.sym.constant != 1
         yield Access(operand, keeps, True)
     elif role is Role.ACCUMULATE:
-        init = stmt.args.get("init")
+        init = stmt.args.get("init", stmt.args.get("initC"))
         fresh = isinstance(init, Scalar) and init.sym.constant == 1
         yield Access(operand, not fresh, True)
     else:

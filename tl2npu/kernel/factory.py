@@ -56,7 +56,15 @@ class Located:
 
     def read(self) -> Kernel:
         """Read the kernel model."""
-        return read_kernel(self.node, self.env, self.evaluator)
+        return read_kernel(self.node, self.env, self.evaluator, self.targets)
+
+    @property
+    def targets(self) -> tuple[object, ...]:
+        """What the kernel is compiled for, where the file says it with a constant."""
+        if self.factory is None:
+            return ()
+        given = [found.kwargs["target"] for found in self.factory.compilations if "target" in found.kwargs]
+        return tuple(self.evaluator.static(node, self.env) for node in given)
 
 
 def is_prim_func(node: cst.FunctionDef, names: Names) -> bool:
@@ -195,13 +203,13 @@ class FileKernels:
         for child in functions(node):
             self._collect(child, inner, own, seen, envs, factories)
 
-    def _made_by(self, factories: Mapping[str, Factory]) -> Iterator[tuple[str, Factory]]:
-        """``program = factory(...)``: names of what factories returned, to be compiled later."""
+    def _made_by(self, factories: Mapping[str, Factory]) -> Iterator[tuple[cst.CSTNode | None, str, Factory]]:
+        """``program = factory(...)``: names of what factories returned, to be compiled later, and where."""
         for small in self.index.statements:
             if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.value, cst.Call):
                 target, func = small.targets[0].target, small.value.func
                 if isinstance(target, cst.Name) and isinstance(func, cst.Name) and func.value in factories:
-                    yield target.value, factories[func.value]
+                    yield self.index.enclosing(small, cst.FunctionDef), target.value, factories[func.value]
 
     def _given_by(self, factories: Mapping[str, Factory]) -> dict[str, Factory]:
         """Functions that return a factory, or what one gives, and nothing else."""
@@ -233,8 +241,10 @@ class FileKernels:
         by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= self._given_by(by_name)
-        for name, made in self._made_by(by_name):
-            by_name.setdefault(name, made)
+        made: dict[tuple[int, str], Factory] = {}
+        for place, name, factory in list(self._made_by(by_name)):
+            by_name.setdefault(name, factory)
+            made.setdefault((id(place), name), factory)
         for call in self._host_calls():
             target: cst.BaseExpression | None = None
             found = compilation(call, self.names, self.index.module)
@@ -250,7 +260,8 @@ class FileKernels:
                 target = target.func
             if found is None or not isinstance(target, cst.Name):
                 continue
-            owner = by_name.get(target.value)
+            place = self.index.enclosing(call, cst.FunctionDef)
+            owner = made.get((id(place), target.value)) or by_name.get(target.value)
             if owner is not None and all(found.node is not known.node for known in owner.compilations):
                 owner.compilations.append(found)
 

@@ -18,6 +18,7 @@ from tl2npu.kernel.symbolic import Sym
 
 if TYPE_CHECKING:
     from tl2npu.kernel.expressions import Env
+    from tl2npu.kernel.style import Dialect
 
 
 class Memory(enum.Enum):
@@ -260,7 +261,10 @@ class Launch:
 
 @dataclass(eq=False)
 class Kernel:
-    """One prim_func; ``cid`` and ``vid`` are the symbolic names of the launch axes (None: not named)."""
+    """One prim_func; ``cid`` and ``vid`` are the symbolic names of the launch axes (None: not named).
+
+    ``dialect``: the language that it was read as.
+    """
 
     name: str
     node: cst.FunctionDef
@@ -272,6 +276,7 @@ class Kernel:
     cid: str | None = None
     vid: str | None = None
     problems: list[tuple[cst.CSTNode, str, str]] = field(default_factory=list)
+    dialect: Dialect = "ascend"
 
     def walk(self) -> Iterator[Stmt]:
         """Every statement, outer before inner, in text order."""

@@ -7,12 +7,12 @@ are read in place with their parameters bound to the caller's expressions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
-from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.catalogue import Kind, Operator
+from tl2npu.kernel import languages
 from tl2npu.kernel.bindings import (
     assigned_names,
     bind_static,
@@ -49,7 +49,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
-from tl2npu.kernel.style import is_gpu_kernel, launches_in
+from tl2npu.kernel.style import Dialect, dialect_of, launches_in
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.kernel.tensors import tensor_parameter
 
@@ -65,6 +65,7 @@ _MEMORY = {
 }
 _ON_TILES = (Kind.GEMM, Kind.MMA, Kind.REDUCE, Kind.FILL, Kind.TILE)
 _MAX_INLINE_DEPTH = 8
+_SIDES = {"C": Side.CUBE, "V": Side.VECTOR, "CUBE": Side.CUBE, "VECTOR": Side.VECTOR}
 
 
 def _pairs(call: cst.Call) -> list[tuple[str | None, cst.BaseExpression]]:
@@ -74,9 +75,10 @@ def _pairs(call: cst.Call) -> list[tuple[str | None, cst.BaseExpression]]:
 class Reader:
     """Reads one kernel; use :func:`read_kernel`."""
 
-    def __init__(self, evaluator: Evaluator, *, is_gpu: bool = False) -> None:
+    def __init__(self, evaluator: Evaluator, dialect: Dialect = "ascend") -> None:
         self.evaluator = evaluator
-        self.is_gpu = is_gpu
+        self.dialect = dialect
+        self.is_gpu = dialect == "gpu"
         self.names = evaluator.names
         self.buffers: dict[str, Buffer] = {}
         self.problems: list[tuple[cst.CSTNode, str, str]] = []
@@ -99,7 +101,7 @@ class Reader:
         resolved = self.names.resolve(func)
         if resolved is None:
             return None
-        return (gpu.lookup(resolved) if self.is_gpu else None) or ascend.lookup(resolved)
+        return languages.lookup(self.dialect, resolved)
 
     def block(self, statements: Sequence[cst.CSTNode], env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read a list of statements."""
@@ -249,7 +251,7 @@ class Reader:
         op = self.operator(call.func, env)
         if op is None:
             return self.inline(node, call, env, via)
-        op = gpu.half_rewritten(op, _pairs(call)) if self.is_gpu else op
+        op = languages.half_rewritten(self.dialect, op, _pairs(call))
         bound = self._bind(op, call)
         if bound is None:
             return [self.opaque(node, env, via, f"a call of T.{op.name} that does not match its signature")]
@@ -402,11 +404,11 @@ class Reader:
             assert isinstance(call, cst.Call)
             op = self.operator(call.func, env)
             if op is not None and op.kind is Kind.SCOPE and call.args:
-                side = {"C": Side.CUBE, "V": Side.VECTOR}.get(
-                    str(self.evaluator.static(call.args[0].value, env)).upper()
-                )
+                side = _SIDES.get(str(self.evaluator.static(call.args[0].value, env)).upper())
                 if side is not None:
                     return [ScopeBlock(node, side, self.block(body_of(node), env, via), via=via)]
+            if op is not None and op.kind is Kind.SYNC and op.name == "rs":
+                return [ScopeBlock(node, Side.NONE, self.block(body_of(node), env, via), via=via)]
             if op is not None and op.kind is Kind.LAUNCH and self.launch is None:
                 self._read_launch(node, item, call, op, env)
                 return self.block(body_of(node), env, via)
@@ -446,7 +448,7 @@ class Reader:
             env.values[target] = fresh
             if i == 0:
                 self.cid = str(fresh)
-            elif i == 1 and target != "_":
+            elif i == (len(positional) if self.dialect == "npuir" else 1) and target != "_":
                 self.vid = str(fresh)
 
     def opaque(self, node: cst.CSTNode, env: Env, via: tuple[cst.CSTNode, ...], why: str) -> Opaque:
@@ -456,13 +458,14 @@ class Reader:
         return Opaque(node, why, self.evaluator.buffers_in(node, env), via=via)
 
 
-def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kernel:
+def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator, targets: Iterable[object] = ()) -> Kernel:
     """Read a prim_func.
 
-    ``outer`` holds what the module and the factory bind. The result always exists; what could not be read stands in
-    ``Kernel.problems`` as (node, rule code, message) and in :class:`Opaque` statements.
+    ``outer`` holds what the module and the factory bind, ``targets`` what it is compiled for, as far as known. The
+    result always exists; what could not be read stands in ``Kernel.problems`` as (node, rule code, message) and in
+    :class:`Opaque` statements.
     """
-    reader = Reader(evaluator, is_gpu=is_gpu_kernel(node, evaluator.names))
+    reader = Reader(evaluator, dialect_of(node, evaluator.names, targets))
     env = Env(outer)
     params: list[Buffer] = []
     scalars: dict[str, cst.Param] = {}
@@ -478,5 +481,15 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator) -> Kern
     body = reader.block(body_of(node), env, ())
     buffers = {param.name: param for param in params} | reader.buffers
     return Kernel(
-        node.name.value, node, params, scalars, reader.launch, body, buffers, reader.cid, reader.vid, reader.problems
+        node.name.value,
+        node,
+        params,
+        scalars,
+        reader.launch,
+        body,
+        buffers,
+        reader.cid,
+        reader.vid,
+        reader.problems,
+        reader.dialect,
     )

@@ -2,13 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Literal
+
 import libcst as cst
 
+from tl2npu.dialects import ascend, gpu, npuir
+from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.source.names import Names
 from tl2npu.source.tree import names_in, walk
 
+Dialect = Literal["gpu", "ascend", "npuir"]
+
+NPUIR = "npuir"
+"""The compilation target of the AscendNPU IR branch."""
+
+_NPUIR_ONLY = frozenset(npuir.OPERATORS) - frozenset(ascend.OPERATORS) - frozenset(gpu.OPERATORS)
 _ASCEND_ONLY = frozenset({"alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C", "Scope"})
 _LAUNCHES = ("Kernel", "ClusterKernel", "CUDASourceCodeKernel")
+
+
+def dialect_of(node: cst.FunctionDef, names: Names, targets: Iterable[object] = ()) -> Dialect:
+    """The language of a kernel; ``targets`` are those that it is compiled for, as far as they are known.
+
+    A kernel is for AscendNPU IR if it is compiled for that target, or uses an operator, or an argument of one, that
+    only this branch has. The launch is no sign: ``T.Kernel(n, is_npu=True) as (cid, _)`` is good in both branches.
+    """
+    if NPUIR in targets or any(_calls_npuir(part, names) for part in (node, *called(node, names))):
+        return "npuir"
+    return "gpu" if is_gpu_kernel(node, names) else "ascend"
+
+
+def _calls_npuir(node: cst.FunctionDef, names: Names) -> bool:
+    for found in walk(node.body):
+        if not isinstance(found, cst.Call):
+            continue
+        resolved = names.resolve(found.func) or ""
+        op = npuir.lookup(resolved)
+        if op is not None and (op.name in _NPUIR_ONLY or _only_takes(op, resolved, found)):
+            return True
+    return False
+
+
+def _only_takes(op: Operator, resolved: str, call: cst.Call) -> bool:
+    """True if a call has arguments that the operator of this name has in no other language, such as a ``size``."""
+    given = [(arg.keyword.value if arg.keyword is not None else None, arg.value) for arg in call.args]
+    if not op.takes(given):
+        return False
+    if op.kind is not Kind.REDUCE and isinstance(op.bind(given).get("size"), (cst.List, cst.Tuple)):
+        return True
+    others = [row for row in (ascend.lookup(resolved), gpu.lookup(resolved)) if row is not None]
+    return not any(row.takes(given) for row in others)
 
 
 def is_gpu_kernel(node: cst.FunctionDef, names: Names) -> bool:

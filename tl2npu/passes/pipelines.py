@@ -14,7 +14,6 @@ from tl2npu.kernel.handover import traffic
 from tl2npu.kernel.model import Copy, Kernel, Memory, Op, Opaque, ScopeBlock, Side, Sync, children
 from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.rows import Rows
-from tl2npu.kernel.style import is_gpu_kernel
 from tl2npu.passes import (
     allocations,
     coverage,
@@ -107,8 +106,8 @@ def _style(job: Job, uses_vid: bool, exchanges: bool, cube_only: bool) -> Style:
     kernel = job.kernel
     if kernel.launch is None:
         return "unknown"
-    if is_gpu_kernel(kernel.node, job.file.names):
-        return "gpu"
+    if kernel.dialect != "ascend":
+        return kernel.dialect
     manual = any(isinstance(stmt, (Sync, ScopeBlock)) or sync.is_address(stmt) for stmt in kernel.walk())
     automatic = any(read_configs(job.file, found).values.get(key) for found in compilations(job.located) for key in ALL)
     if manual:

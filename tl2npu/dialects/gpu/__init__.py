@@ -5,11 +5,10 @@ Source: tile-ai/tilelang a35008a4, ``tilelang/language/__init__.py`` and the fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tl2npu.dialects import ascend
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.dialects.gpu import data, scalars, structure, system
 from tl2npu.dialects.gpu.build import vector_types
@@ -40,12 +39,3 @@ def lookup(canonical: str) -> Operator | None:
     """The operator of a canonical name such as ``tilelang.language.gemm``; None for any other name."""
     prefix = "tilelang.language."
     return OPERATORS.get(canonical.removeprefix(prefix)) if canonical.startswith(prefix) else None
-
-
-def half_rewritten(op: Operator, args: Sequence[tuple[str | None, object]]) -> Operator:
-    """The operator of the same name in the NPU's language, where only that one takes the arguments of a call."""
-    other = ascend.lookup(f"tilelang.language.{op.name}")
-    for candidate in (op, other):
-        if candidate is not None and candidate.takes(args):
-            return candidate
-    return op

@@ -1,0 +1,93 @@
+"""What the name space inherits: expressions and types of TVM, and names of the GPU language that are exported but have
+no lowering.
+
+``T.Parallel`` makes vector operations of the arithmetic nodes, comparisons, ``min``, ``max``, casts, ``if_then_else``
+and exp, log, sqrt, rsqrt, sigmoid and abs; a single value may go through exp, exp2, log and log2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl2npu.dialects import ascend
+from tl2npu.dialects.ascend.build import BOTH_MODES, NO_MODE
+from tl2npu.dialects.catalogue import Core, Kind
+from tl2npu.dialects.npuir.build import both_modes, rows
+
+_LOWERED = frozenset({"exp", "log", "sqrt", "rsqrt", "sigmoid", "abs", "fabs"})
+_SCALAR_ONLY = frozenset({"exp2", "log2"})
+_NOT_LOWERED = "exported, but not lowered"
+_GPU = f"of the GPU language: {_NOT_LOWERED}"
+_ASCEND_ONLY = frozenset({"loop_break", "clamp", "reshape"})
+_MATH = frozenset(
+    name
+    for name, row in ascend.OPERATORS.items()
+    if row.defined.startswith("tilelang/language/tir/op.py:") and row.kind is Kind.SCALAR and not row.modes
+)
+"""Functions that the Ascend compiler does not resolve; of them this one knows a few."""
+
+_FILES = (ascend.expressions, ascend.types, ascend.script, ascend.gpu)
+
+
+def _functions() -> dict[str, str]:
+    found = dict.fromkeys(_MATH - _LOWERED - _SCALAR_ONLY, _NOT_LOWERED)
+    found |= dict.fromkeys(_LOWERED, "a vector operation in T.Parallel")
+    return found | dict.fromkeys(_SCALAR_ONLY, "of a single value; T.Parallel becomes a scalar loop: vexp2, vlog2")
+
+
+_NOTES = _functions()
+
+OPERATORS = (
+    *(
+        replace(
+            row,
+            note=_NOTES.get(row.name, _GPU if not row.modes else ""),
+            modes=BOTH_MODES if row.name in _LOWERED | _SCALAR_ONLY else row.modes,
+        )
+        for file in _FILES
+        for row in both_modes(file.OPERATORS)
+    ),
+    *both_modes(
+        replace(ascend.OPERATORS[name], note="TVM script")
+        for name in ("block_attr", "func_attr", "func_name", "func_ret", "attr", "reads", "writes")
+    ),
+    *rows(
+        Kind.SCALAR,
+        "dynamic: name dtype='int32' # several names at once give a tuple",
+        core=Core.NONE,
+        file="tilelang/language/__init__.py",
+    ),
+    *rows(Kind.SCALAR, "clamp: dst min_val max_val", core=Core.NONE, file="tilelang/language/customize.py"),
+    *rows(
+        Kind.ANNOTATION,
+        """
+use_swizzle: panel_size order='row' enable=True
+annotate_layout: layout_map
+annotate_padding: padding_map
+import_source: source=None
+""",
+        core=Core.NONE,
+        modes=NO_MODE,
+        file="tilelang/language/__init__.py",
+        note=_GPU,
+    ),
+    *rows(
+        Kind.SYSTEM,
+        """
+dp4a: <A <B +C
+view: <src shape=None dtype=None
+""",
+        core=Core.NONE,
+        modes=NO_MODE,
+        file="tilelang/language/customize.py",
+        note=_GPU,
+    ),
+    *rows(
+        Kind.COPY,
+        "c2d_im2col: <img >col nhw_step c_step kernel stride dilation pad",
+        core=Core.NONE,
+        modes=NO_MODE,
+        file="tilelang/language/copy.py",
+        note=_GPU,
+    ),
+)

@@ -1,0 +1,36 @@
+"""The catalogues that a kernel is read with, by the language that it is written in.
+
+A kernel on its way from one language to another has operators of both, so every language but the last has others
+behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tl2npu.dialects import ascend, gpu, npuir
+from tl2npu.dialects.catalogue import Operator
+from tl2npu.kernel.style import Dialect
+
+_CATALOGUES: Mapping[Dialect, tuple[Callable[[str], Operator | None], ...]] = {
+    "gpu": (gpu.lookup, ascend.lookup),
+    "ascend": (ascend.lookup,),
+    "npuir": (npuir.lookup, gpu.lookup, ascend.lookup),
+}
+
+
+def _found(dialect: Dialect, canonical: str) -> Iterator[Operator]:
+    for one in _CATALOGUES[dialect]:
+        op = one(canonical)
+        if op is not None:
+            yield op
+
+
+def lookup(dialect: Dialect, canonical: str) -> Operator | None:
+    """The operator of a canonical name in a language, or in one that the kernel is on its way to or from."""
+    return next(_found(dialect, canonical), None)
+
+
+def half_rewritten(dialect: Dialect, op: Operator, args: Sequence[tuple[str | None, object]]) -> Operator:
+    """The first operator of the same name that takes the arguments of a call; the operator itself if none does."""
+    return next((row for row in _found(dialect, f"tilelang.language.{op.name}") if row.takes(args)), op)
