@@ -23,6 +23,7 @@ from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
+from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity
 from tl2npu.source.index import Index
@@ -234,7 +235,9 @@ def _best_form(
             raise Blocked("TL902", start.located.node, "a prim_func without a kernel launch")
         if kind.style == "developer" and start.options.target == "ascendc":
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
-        if kind.style == "gpu" and start.options.target == "npuir":
+        if kind.style == "npuir" and start.options.target == "ascendc":
+            from_npuir.refuse(start)
+        elif kind.style == "gpu" and start.options.target == "npuir":
             npuir_unsupported.refuse(start)
         elif kind.style == "gpu":
             unsupported.refuse(start)
@@ -359,6 +362,8 @@ def _finding(code: str, line: int, message: str) -> Diagnostic:
 
 def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:
     job = Job(original, file, located.key, options)
+    if job.kernel.dialect == "npuir":
+        return []
     if job.kernel.launch is None:
         return [diagnostic(original, "TL902", located.node, "a prim_func without a kernel launch", located.key[0])]
     return [

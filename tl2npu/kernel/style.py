@@ -49,7 +49,9 @@ def _only_takes(op: Operator, resolved: str, call: cst.Call) -> bool:
     given = [(arg.keyword.value if arg.keyword is not None else None, arg.value) for arg in call.args]
     if not op.takes(given):
         return False
-    if op.kind is not Kind.REDUCE and isinstance(op.bind(given).get("size"), (cst.List, cst.Tuple)):
+    bound = op.bind(given)
+    sizes = [bound.get("size"), bound.get("coalesced_width")]  # older kernels have the size of a copy in third place
+    if op.kind is not Kind.REDUCE and any(isinstance(size, (cst.List, cst.Tuple)) for size in sizes):
         return True
     others = [row for row in (ascend.lookup(resolved), gpu.lookup(resolved)) if row is not None]
     return not any(row.takes(given) for row in others)

@@ -1,0 +1,32 @@
+"""What a kernel for AscendNPU IR has that has no way to Ascend C."""
+
+from __future__ import annotations
+
+from tl2npu.dialects.catalogue import DEVELOPER
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Alloc, Op, ScopeBlock, Stmt, Sync
+from tl2npu.passes.job import Job
+
+
+def refuse(job: Job) -> None:
+    """Raise :class:`Blocked` for a kernel in Expert mode; the others are not migrated yet either."""
+    for stmt in job.kernel.walk():
+        what = _expert(stmt)
+        if what is not None:
+            text = f"{what} is Expert mode of AscendNPU IR, which orders the cores and pipes by hand"
+            raise Blocked("TL441", stmt.node, text)
+    raise Blocked("TL441", job.located.node, "a kernel for AscendNPU IR, which is not taken to Ascend C yet")
+
+
+def _expert(stmt: Stmt) -> str | None:
+    """The part of a statement that only Expert mode has."""
+    if isinstance(stmt, ScopeBlock):
+        return "this block"
+    if isinstance(stmt, Alloc):
+        return f"T.{stmt.buffer.alloc}" if stmt.buffer.alloc.removeprefix("alloc_") in _MEMORIES else None
+    if isinstance(stmt, (Op, Sync)):
+        return None if DEVELOPER in stmt.op.modes or not stmt.op.modes else f"T.{stmt.op.name}"
+    return None
+
+
+_MEMORIES = frozenset({"L1", "L0A", "L0B", "L0C", "ub"})
