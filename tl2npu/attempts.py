@@ -123,8 +123,6 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
     except Blocked as blocked:
         found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
         return Attempt(form, job, found, built=False)
-    if form == "npuir":
-        return Attempt(form, job)  # its own checks
     subject = Subject(job.kernel, job.file, job.located, job.options)
     repairs: list[tuple[cst.CSTNode, str | None]] = []
     for finding in (

@@ -362,8 +362,6 @@ def _finding(code: str, line: int, message: str) -> Diagnostic:
 
 def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:
     job = Job(original, file, located.key, options)
-    if job.kernel.dialect == "npuir":
-        return []
     if job.kernel.launch is None:
         return [diagnostic(original, "TL902", located.node, "a prim_func without a kernel launch", located.key[0])]
     return [

@@ -23,7 +23,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     """The first use of each such name in the kernel and in the factory around it."""
     located = subject.located
     seen: set[str] = set()
-    for node in _own(subject, located.factory.node if located.factory is not None else located.node):
+    for node in own_nodes(subject, located.factory.node if located.factory is not None else located.node):
         name = (subject.file.names.resolve(node) or "") if isinstance(node, (cst.Attribute, cst.Name)) else ""
         if not name.startswith(_PREFIX) or name in seen:
             continue
@@ -36,7 +36,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL897", node, f'T.{short} is a function in Ascend TileLang, the element type is "{short}"')
 
 
-def _own(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def own_nodes(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes below a factory, without other kernels and their macros and without annotations (``n: T.int32``)."""
     others = {id(item.node) for item in subject.file.located if item.node is not subject.located.node}
     own = {id(node) for node in called(subject.located.node, subject.file.names)}

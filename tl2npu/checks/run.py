@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tl2npu.checks import (
     copies,
@@ -15,6 +15,7 @@ from tl2npu.checks import (
     host,
     kept,
     leftovers,
+    npuir,
     parallel,
     pipelines,
     races,
@@ -55,16 +56,23 @@ CHECKS: tuple[Check, ...] = (
 def check_kernel(subject: Subject) -> list[Finding]:
     """What is wrong with a Developer-mode kernel, in text order, each finding once.
 
+    A kernel for AscendNPU IR has checks of its own.
     A kernel in Expert mode is judged by the self-check list only: the other checks assume that the automatic passes
     run. A prim_func without a launch has no findings.
     """
     if subject.kernel.launch is None:
         return []
+    if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
+        return _findings(subject, npuir.CHECKS)
     if subject.is_expert:
         return list(self_check.check_leftover_sync(subject))
+    return _findings(subject, CHECKS)
+
+
+def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     found: list[Finding] = []
     seen: set[tuple[str, int, str]] = set()
-    for check in CHECKS:
+    for check in checks:
         for finding in check(subject):
             key = (finding.code, id(finding.node), finding.message)
             if _applies(subject, finding.code) and key not in seen:

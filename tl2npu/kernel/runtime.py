@@ -47,14 +47,14 @@ class Late:
         if not isinstance(branch.node, cst.If) or branch.env is None or self.is_late(branch.cond.sym):
             return False
         test = branch.node.test
-        return not _is_late(test, frozenset(), self.resolver) and self._is_outside(test, branch.env)
+        return not _is_late(test, frozenset(), self.resolver) and self.is_outside(test, branch.env)
 
-    def _is_outside(self, node: cst.BaseExpression, env: Env) -> bool:
+    def is_outside(self, node: cst.BaseExpression, env: Env) -> bool:
         """Every name is bound outside of the kernel; parameters of macros stand for what they are given."""
         for name in names_in(node):
             value = env.lookup(name.value)
             if isinstance(value, Closure):
-                if not self._is_outside(value.node, value.env):
+                if not self.is_outside(value.node, value.env):
                     return False
             elif value is not None and not self._binds_outside(name.value, env):
                 return False

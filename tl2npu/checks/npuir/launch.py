@@ -1,0 +1,40 @@
+"""TL466: launches and control flow that the compiler does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.model import Launch, Loop
+from tl2npu.source.tree import walk
+
+_AXES = 2
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about the launch, and about loops without bounds and assertions in it."""
+    launch = subject.kernel.launch
+    assert launch is not None
+    if launch.is_npu:
+        yield from _launch(launch)
+    else:
+        yield Finding("TL466", launch.call, "a launch without `is_npu=True`, as for a GPU", "warning")
+    for placed in subject.statements:
+        if isinstance(placed.stmt, Loop) and placed.stmt.kind == "while":
+            yield Finding("TL466", placed.stmt.node, "`while` is not compiled: give the loop fixed bounds")
+    for node in walk(launch.node.body):
+        if isinstance(node, cst.Assert):
+            yield Finding("TL466", node, "`assert` is not compiled")
+
+
+def _launch(launch: Launch) -> Iterator[Finding]:
+    if len(launch.grid) > _AXES:
+        yield Finding("TL466", launch.call, f"a grid of {len(launch.grid)} axes: one or two are possible")
+    if launch.threads is not None:
+        yield Finding("TL466", launch.call, "`threads` is no argument of a launch on this NPU")
+    if launch.names and len(launch.names) != len(launch.grid) + 1:
+        names = ", ".join(launch.names)
+        text = f"the launch gives {len(launch.grid) + 1} values, `{names}` takes {len(launch.names)}"
+        yield Finding("TL466", launch.call, text)
