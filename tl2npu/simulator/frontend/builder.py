@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,6 +13,24 @@ from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.ir.buffer import Buffer, Region, index
 from tl2npu.simulator.ir.expr import Expr, Load, Var, cast, plain, walk
 from tl2npu.simulator.ir.stmt import Kernel, Launch, Let, Site, Stmt, Store
+
+
+class OnlyNpuir(TraceError):
+    """A name that only the npuir language has, in a kernel whose compilation does not state its target."""
+
+
+STATED: ContextVar[str | None] = ContextVar("target", default=None)
+"""The target of the compilation around the functions that are traced; None where it states none."""
+
+
+@contextmanager
+def stated(target: Any) -> Iterator[None]:
+    """Functions traced inside are compiled for a target; None and ``"auto"`` state none."""
+    token = STATED.set(None if target is None or str(target) == "auto" else str(target))
+    try:
+        yield
+    finally:
+        STATED.reset(token)
 
 
 class StopTracing(Exception):
@@ -39,11 +58,15 @@ class Builder:
     open: list[str] = field(default_factory=list)
     """What is open in the function that is traced: ``loop`` and ``branch`` of the program, ``python`` for a loop that
     Python itself turns."""
+    npuir: bool = False
+    """The kernel is one of the npuir language."""
     npu: bool = True
     """Whose rules for names hold: the Ascend front end's, or the GPU's."""
     lanes: list[tuple[Var, Any]] = field(default_factory=list)
     """The loop variables of the open ``T.Parallel``s, each with its extent."""
     calls: list[OpCall] = field(default_factory=list)
+    frames: list[str] = field(default_factory=list)
+    """The pipes of the open ``T.rs`` frames (npuir)."""
     constants: dict[str, int] = field(default_factory=dict)
     """Values of ``T.const`` (eager style)."""
     unsolved: set[str] = field(default_factory=set)

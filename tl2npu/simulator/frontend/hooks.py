@@ -25,7 +25,7 @@ def emit(value: Any) -> None:
     if isinstance(value, OpCall):
         if not value.emitted:
             value.emitted = True
-            if Builder.current().launch is None and value.name in _PRINTS:
+            if Builder.current().launch is None and value.name.removeprefix("npuir.") in _PRINTS:
                 return  # before the launch there is no core that could print
             Builder.current().add(Op(value.name, value.args, site=value.site))
     elif isinstance(value, (list, tuple)):

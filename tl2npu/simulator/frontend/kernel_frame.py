@@ -41,9 +41,12 @@ class KernelFrame:
         )
         vid = None
         if self.is_npu and self.threads is None:
-            name = self.names[1] if self.many and len(self.names) > 1 and self.names[1] != "_" else "vid"
+            at = len(self.blocks)
+            name = self.names[at] if self.many and len(self.names) > at and self.names[at] != "_" else "vid"
             vid = Var(builder.unique(name))
         self.launch = Launch(self.blocks, variables, self.threads, self.is_npu, vid, [], builder.here())
+        if builder.npuir:
+            self.launch.npuir = self.launch.is_npu = True
         builder.launch = self.launch
         builder.kernel.launches.append(self.launch)
         builder.bodies.append(self.launch.body)
@@ -54,6 +57,11 @@ class KernelFrame:
                     f"T.Kernel gives {len(given)} name(s) here, but {len(self.names)} stand behind `as`", builder.here()
                 )
             return given
+        if builder.npuir and self.names and len(given) > 1:
+            raise TraceError(
+                f"T.Kernel gives {len(given)} names here: write `as ({', '.join([*names, '_'][: len(given)])})`",
+                builder.here(),
+            )
         return variables[0] if self.is_npu or len(variables) == 1 else given
 
     def __exit__(
@@ -65,6 +73,9 @@ class KernelFrame:
         builder.launch = None
 
     def _check(self, builder: Builder) -> None:
+        if builder.npuir:
+            self._check_npuir(builder)
+            return
         if self.is_npu and len(self.blocks) != 1:
             raise TraceError("NPU kernel must have exactly one block dimension", builder.here())
         if self.is_npu and self.threads is not None:
@@ -74,3 +85,13 @@ class KernelFrame:
             self.threads = threads
         if not 1 <= len(self.blocks) <= 3:
             raise TraceError(f"a grid of {len(self.blocks)} dimensions", builder.here())
+
+    def _check_npuir(self, builder: Builder) -> None:
+        """A grid of one or two dimensions (tilelang/language/kernel.py of that branch).
+
+        A frame without ``is_npu`` has threads, which are lowered to nothing, and no number of a vector core.
+        """
+        if self.is_npu and self.threads is not None:
+            raise TraceError("an npuir kernel has no threads: leave threads= out", builder.here())
+        if not 1 <= len(self.blocks) <= 2:
+            raise TraceError("NPU kernel only supports up to 2D blocks", builder.here())

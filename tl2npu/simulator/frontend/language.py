@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
-from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, types
-from tl2npu.simulator.frontend.builder import Builder
+from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, npuir_names, types
+from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir
 from tl2npu.simulator.frontend.kernel_frame import KernelFrame
+from tl2npu.simulator.frontend.npuir_sync import PipeFrame
 from tl2npu.simulator.frontend.operators import OperatorName
 from tl2npu.simulator.frontend.prim_func import Reference, macro, prim_func
 from tl2npu.simulator.frontend.scope_frame import ScopeFrame, Transparent
@@ -184,7 +185,7 @@ def annotate_address(addresses: Any) -> None:
 def use_swizzle(*args: Any, **kwargs: Any) -> Any:
     """GPU: a hint. Ascend (``M=``, ``N=``, ...): a permutation of the block index is an operator of the catalogue."""
     builder = Builder.current()
-    if builder.launch is not None and builder.launch.is_npu:
+    if builder.launch is not None and builder.launch.is_npu and not builder.npuir:
         from tl2npu.simulator.frontend.swizzle import npu_swizzle
 
         return npu_swizzle(*args, **kwargs)
@@ -291,6 +292,29 @@ _BINARY = {
     "shift_right": ">>",
 }
 
+
+class Shared:
+    """A name that is an operator in an npuir kernel (a function: on buffers) and something else elsewhere."""
+
+    def __init__(self, name: str, elsewhere: Any) -> None:
+        self.__name__ = name
+        self.elsewhere = elsewhere
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        npuir = Builder.active() and Builder.current().npuir
+        if npuir and (self.__name__ not in npuir_names.OLDER or npuir_names.older(args)):
+            return npuir_names.call(self.__name__, args, kwargs)
+        return self.elsewhere(*args, **kwargs)
+
+
+def pipe_frame(pipe: Any) -> Any:
+    """``T.rs("PIPE_MTE2")``: a frame of the npuir language."""
+    builder = Builder.current()
+    if not builder.npuir and STATED.get() is None:
+        raise OnlyNpuir("T.rs is a frame of the npuir language", builder.here())
+    return PipeFrame(pipe) if builder.npuir else ScopeFrame(pipe)
+
+
 NAMES: dict[str, Any] = {
     **{name: types.DType(name) for name in types.NAMES},
     **{name: _scalar(name) for name in _SCALARS},
@@ -320,7 +344,7 @@ NAMES: dict[str, Any] = {
     "macro": macro,
     "Kernel": KernelFrame,
     "Scope": ScopeFrame,
-    "rs": ScopeFrame,
+    "rs": pipe_frame,
     "serial": loops.serial,
     "Serial": loops.serial,
     "unroll": loops.unroll,
@@ -372,6 +396,11 @@ NAMES: dict[str, Any] = {
     **gpu_names.NAMES,
     **ascend_names.NAMES,
 }
+
+
+for _name in (*npuir_names.FORMS, *npuir_names.OLDER):
+    if _name in NAMES:
+        NAMES[_name] = Shared(_name, NAMES[_name])
 
 
 def lookup(name: str) -> Any:

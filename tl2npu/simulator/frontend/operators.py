@@ -7,7 +7,8 @@ from typing import Any
 from tl2npu.dialects.ascend import OPERATORS as ASCEND
 from tl2npu.dialects.catalogue import Role
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
-from tl2npu.simulator.frontend.builder import Builder, OpCall
+from tl2npu.simulator.frontend import npuir_names
+from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir, OpCall
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
 from tl2npu.simulator.ir.expr import Load, Var, plain
 from tl2npu.simulator.operators import gpu_refused
@@ -30,7 +31,11 @@ class OperatorName:
     def __call__(self, *args: Any, **kwargs: Any) -> OpCall:
         builder = Builder.current()
         site = builder.here()
+        if builder.npuir:
+            return npuir_names.call(self.__name__, args, kwargs)
         npu = builder.launch.is_npu if builder.launch is not None else True
+        if npu and STATED.get() is None and npuir_names.only_here(self.__name__, kwargs):
+            raise OnlyNpuir(f"T.{self.__name__} is an operator of the npuir language", site)
         if npu and self.__name__ in REFUSED:
             raise UnsupportedOperator(f"T.{self.__name__}: {REFUSED[self.__name__]}", site)
         bound = self._ascend(args, kwargs, site) if npu else None

@@ -6,17 +6,21 @@ import contextlib
 import functools
 import inspect
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError, TraceError
 from tl2npu.simulator.frontend import hooks
-from tl2npu.simulator.frontend.builder import Builder, StopTracing
+from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir, StopTracing
 from tl2npu.simulator.frontend.rewrite import is_npu, source_of, traced
 from tl2npu.simulator.frontend.types import DType, TensorSpec, dtype_name
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Const, Expr, Var
 from tl2npu.simulator.ir.stmt import Kernel, Site
+
+NPUIR = "npuir"
+"""The target whose language has operators of its own."""
 
 
 class Reference:
@@ -32,6 +36,25 @@ class PrimFunc:
         self.__name__ = kernel.name
         self.__wrapped__ = function
         self.script_source = function
+        self.reread = function
+        """The function as it was when it was traced."""
+        self.failure: SimulatorError | None = None
+        """Why the function is no kernel of a target other than npuir."""
+
+    def of_target(self, target: Any) -> PrimFunc:
+        """The function as the language of a target reads it, which may be known only when it is compiled.
+
+        Raises the error that reading it gave, if it cannot be read for the target.
+        """
+        if str(target) == NPUIR:
+            if self.kernel.npuir:
+                return self
+            found = PrimFunc(trace(self.reread, _again(self.kernel.params), npuir=True), self.__wrapped__)
+            found.attrs.update({k: v for k, v in self.attrs.items() if k not in found.attrs})
+            return found
+        if self.failure is not None:
+            raise self.failure
+        return self
 
     @property
     def params(self) -> list[Any]:
@@ -64,7 +87,57 @@ def prim_func(function: Callable[..., Any] | None = None, **_: Any) -> Any:
     """The decorator: traces the function at once, as the compiler does."""
     if function is None:
         return prim_func
-    return PrimFunc(trace(function, parameters(function)), function)
+    return _traced(function)
+
+
+def _traced(function: Callable[..., Any]) -> PrimFunc:
+    """The function in the language of its target: that of the compilation around it, else by the names it uses."""
+    target = STATED.get()
+    params = parameters(function)
+    if target == NPUIR:
+        return PrimFunc(trace(function, params, npuir=True), function)
+    try:
+        found = PrimFunc(trace(function, params), function)
+    except OnlyNpuir:
+        return PrimFunc(trace(function, parameters(function), npuir=True), function)
+    except SimulatorError as error:
+        if target is not None or not is_npu(function):
+            raise
+        try:
+            found = PrimFunc(trace(function, parameters(function), npuir=True), function)
+        except SimulatorError:
+            raise error from None
+        found.failure = error  # whether it is needed is known when the function is compiled
+    if target is None:
+        found.reread = _frozen(function)
+    return found
+
+
+def _again(params: list[Buffer | Var]) -> list[Buffer | Var]:
+    """Tensors of their own with the same shapes."""
+    return [
+        Buffer(p.name, p.shape, p.dtype, p.memory, p.strides, line=p.line) if isinstance(p, Buffer) else p
+        for p in params
+    ]
+
+
+def _frozen(function: Any) -> Any:
+    """The function with the values that its free names have now: it may be read again when it is compiled."""
+    function = inspect.unwrap(function)
+    if not inspect.isfunction(function) or not function.__closure__:
+        return function
+    cells = []
+    for cell in function.__closure__:
+        try:
+            cells.append(types.CellType(cell.cell_contents))
+        except ValueError:
+            cells.append(cell)
+    found = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
+    )
+    found.__kwdefaults__, found.__annotations__ = function.__kwdefaults__, function.__annotations__
+    found.__qualname__, found.__module__, found.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    return found
 
 
 def parameters(function: Callable[..., Any]) -> list[Buffer | Var]:
@@ -120,9 +193,10 @@ def _evaluated(annotation: Any, function: Any, site: Site) -> Any:
         raise TraceError(f"the annotation {annotation!r} cannot be evaluated: {error}", site) from error
 
 
-def trace(function: Callable[..., Any], params: list[Buffer | Var]) -> Kernel:
-    """The program of a function whose parameters are known."""
+def trace(function: Callable[..., Any], params: list[Buffer | Var], npuir: bool = False) -> Kernel:
+    """The program of a function whose parameters are known. ``npuir``: read as that language has it."""
     builder = Builder(Kernel(function.__name__, params), {inspect.unwrap(function).__code__.co_filename})
+    builder.npuir = builder.kernel.npuir = npuir
     with builder.tracing():
         run_traced(builder, function, params)
     return builder.finish()

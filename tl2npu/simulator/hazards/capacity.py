@@ -37,8 +37,9 @@ class Life:
 
 
 def check(runner: WatchedRunner, device: Device) -> Iterator[Hazard]:
-    """One finding for each memory of a launch that is too small; none for a GPU kernel."""
-    if not runner.launch.is_npu:
+    """One finding for each memory of a launch that is too small; none for a GPU kernel, nor for Developer mode of
+    npuir, whose compiler divides tiles itself."""
+    if any(kind == "G" for kind, _, _ in runner.program.cores):
         return
     for kind, count, body in runner.program.cores:
         if kind == "V" and runner.launch.threads == 2 and count == 1:
@@ -47,6 +48,8 @@ def check(runner: WatchedRunner, device: Device) -> Iterator[Hazard]:
         core = "aic" if kind == "C" else "aiv0"
         for memory in ("ub",) if kind == "V" else ("l1", "l0a", "l0b", "l0c"):
             limit, hardware = device.capacity.of(memory), device.hardware.of(memory)
+            if runner.launch.npuir:
+                limit = hardware  # its compiler has a planner of its own
             here = [life for life in lives if life.buffer.memory == memory]
             need, largest, site = needed(here, runner), _largest(here), runner.launch.site
             if largest is not None:

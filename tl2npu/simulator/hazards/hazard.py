@@ -38,7 +38,7 @@ class Party:
 
     def __str__(self) -> str:
         pipe = f"PIPE_{self.pipe} " if self.pipe else ""
-        where = f"block {self.block}" + (f" ({self.core})" if self.core != "gpu" else "")
+        where = f"block {self.block}" + (f" ({self.core})" if self.core not in ("gpu", "npu") else "")
         return f"{pipe}{self.action} at {self.site} in {where}"
 
     def json(self) -> dict[str, Any]:

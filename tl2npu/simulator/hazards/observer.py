@@ -44,7 +44,8 @@ class Observer:
         """A launch begins: everything before it is over."""
         self.runner = runner
         self.made = made
-        self.gpu = not runner.launch.is_npu
+        self.gpu = any(kind == "G" for kind, _, _ in runner.program.cores)
+        self.block_name = "npu" if runner.launch.is_npu else "gpu"
         self.pipes = not self.gpu and not runner.automatic_sync
         self.steps: list[tuple[Step, int]] = [
             (step_of(stmt, parallel), site) for stmt, parallel, site in runner.watched_statements
@@ -322,11 +323,11 @@ class Observer:
         site, operator, pipe = self.places[self.events.place[event]]
         block, local = divmod(int(self.events.thread[event]), per_block)
         core = local // per_core
-        name = "gpu" if self.gpu else "aic" if core == 0 else f"aiv{core - 1}"
+        name = self.block_name if self.gpu else "aic" if core == 0 else f"aiv{core - 1}"
         if self.events.atomic[event]:
             action = "Atomic"
         return Party(site, action, name, block, "" if self.gpu else PIPES[pipe], operator)
 
     def core_name(self, core: Core) -> str:
         """``aic``, ``aiv0``, ``aiv1``, ``gpu``."""
-        return {"C": "aic", "V": f"aiv{core.number}", "G": "gpu"}[core.kind]
+        return {"C": "aic", "V": f"aiv{core.number}", "G": self.block_name}[core.kind]

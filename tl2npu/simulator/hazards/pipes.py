@@ -16,7 +16,7 @@ from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Load
 from tl2npu.simulator.ir.expr import walk as parts
 from tl2npu.simulator.ir.stmt import Op, Site, Stmt, Store
-from tl2npu.simulator.operators.registry import meaning
+from tl2npu.simulator.operators.registry import NPUIR, meaning
 
 PIPES = ("S", "MTE1", "MTE2", "MTE3", "M", "V", "FIX")
 NUMBER = {name: number for number, name in enumerate(PIPES)}
@@ -52,6 +52,8 @@ def step_of(stmt: Stmt, parallel: bool) -> Step:
     if isinstance(stmt, Store):
         return _store(stmt, parallel)
     assert isinstance(stmt, Op)
+    if stmt.name.startswith(NPUIR):
+        return _npuir(stmt, parallel)
     if stmt.name in _GEMM:
         named = {
             value.buffer.number: (name, bool(stmt.args.get(f"transpose_{name}", False)))
@@ -72,6 +74,24 @@ def step_of(stmt: Stmt, parallel: bool) -> Step:
     listed = OPERATORS.get(stmt.name)
     prints = listed is not None and listed.kind is Kind.DEBUG
     return Step(stmt.site, stmt.name, pipe, moves=moves, parallel=parallel, prints=prints, rebinds=rebinds)
+
+
+def _npuir(stmt: Op, parallel: bool) -> Step:
+    """An operator of the npuir language: a product reads L1 itself, the names of all others say what they do."""
+    name = stmt.name.removeprefix(NPUIR)
+    if name == "gemm":
+        named = {
+            value.buffer.number: (side, bool(stmt.args.get(f"{side.lower()}_transpose", False)))
+            for side in ("A", "B")
+            if isinstance(value := stmt.args.get(side), Region)
+        }
+        return Step(stmt.site, name, M, gemm=True, operands=named)
+    sources = [m for side in ("src", "A") for m in _memories(stmt.args.get(side))]
+    targets = [m for side in ("dst", "B") for m in _memories(stmt.args.get(side))]
+    everything = [m for value in stmt.args.values() for m in _memories(value)]
+    moves = name in ("copy", "load_nd2nz", "store_nz2nd", "store_fixpipe", "transpose", "reshape")
+    pipe = pipe_between(sources, targets, everything)
+    return Step(stmt.site, name, pipe, moves=moves, parallel=parallel, prints=name == "print")
 
 
 def _matrix(stmt: Op) -> dict[int, tuple[str, bool]]:

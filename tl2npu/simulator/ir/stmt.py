@@ -137,6 +137,8 @@ class Launch:
     body: list[Stmt]
     site: Site = NOWHERE
     thread_vars: tuple[Var, ...] = ()
+    npuir: bool = False
+    """The npuir language (an Ascend launch with its own operators, grid and lowering)."""
 
 
 @dataclass(eq=False)
@@ -150,6 +152,8 @@ class Kernel:
     outputs: list[Buffer] = field(default_factory=list)
     """Tensors that the function itself makes and returns (eager style)."""
     attrs: dict[str, Any] = field(default_factory=dict)
+    npuir: bool = False
+    """Read as the npuir language."""
 
 
 def walk(body: list[Stmt]) -> Iterator[Stmt]:

@@ -20,6 +20,7 @@ from tl2npu.simulator.lowering.memories import CUBE, operands
 from tl2npu.simulator.lowering.uses import buffers, variables
 
 BOTH = "CV"
+_NPUIR_CUBE = {"npuir.gemm", "npuir.load_nd2nz", "npuir.store_nz2nd", "npuir.store_fixpipe"}
 
 
 @dataclass(eq=False)
@@ -57,6 +58,8 @@ class Divider:
 
 def op_core(stmt: Op) -> str:
     """The core that an operator itself needs; empty where its place decides."""
+    if stmt.name.startswith("npuir.") and stmt.name != "npuir.copy":
+        return "C" if stmt.name in _NPUIR_CUBE else "V"
     memories = [b.memory for _, b in operands(stmt)]
     known = OPERATORS.get(stmt.name)
     if known is not None and known.core is Core.CUBE:

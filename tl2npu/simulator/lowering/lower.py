@@ -7,7 +7,7 @@ from typing import Any
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Op, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
-from tl2npu.simulator.lowering import memories, vid
+from tl2npu.simulator.lowering import memories, npuir, vid
 from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import divide
 from tl2npu.simulator.lowering.cross_sync import synchronise
@@ -28,6 +28,8 @@ def lower(kernel: Kernel, launch: Launch, reading: str = ACTUAL) -> Program:
     """The programs of the cores of one launch."""
     symbols = symbols_of(kernel.params)
     meets = any(isinstance(s, Op) and _meets(s) for s in statements(launch.body))
+    if launch.npuir:
+        return npuir.lower(kernel, launch, symbols, meets)
     if not launch.is_npu:
         return _gpu(kernel, launch, symbols, meets)
     return _npu(kernel, launch, reading, symbols, meets)
@@ -80,15 +82,17 @@ def _meets(stmt: Op) -> bool:
 
 def developer(launch: Launch) -> bool:
     """Whether the two readings of a launch may differ: tiles are split, or handed over, by the compiler."""
-    return launch.is_npu and launch.threads is not None
+    return launch.is_npu and not launch.npuir and launch.threads is not None
 
 
 class Configs:
     """The pass configuration of a kernel: which automatic passes are on."""
 
-    def __init__(self, configs: dict[str, Any]) -> None:
+    def __init__(self, configs: dict[str, Any], is_npuir: bool = False) -> None:
         on = {str(key) for key, value in configs.items() if value}
         self.combine = "tl.ascend_auto_cv_combine" in on
         self.cross_sync = self.combine and "tl.ascend_auto_cross_core_sync" in on
         self.sync = "tl.ascend_auto_sync" in on
         self.memory = "tl.ascend_memory_planning" in on
+        if is_npuir:
+            self.sync, self.memory = "npuir.disable_hivm_auto_inject_sync" not in on, True

@@ -20,7 +20,7 @@ from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.uses import buffers
 from tl2npu.simulator.operators.registry import meaning
 
-_PRODUCTS = {"gemm", "gemm_v0", "gemm_v1", "gemm_v2", "mma", "wgmma_gemm"}
+_PRODUCTS = {"gemm", "gemm_v0", "gemm_v1", "gemm_v2", "mma", "wgmma_gemm", "npuir.gemm"}
 
 
 def operands(stmt: Op, gpu: bool) -> Iterator[tuple[str, Any, bool]]:

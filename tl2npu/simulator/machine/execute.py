@@ -30,7 +30,7 @@ class Executable:
         for launch in self.kernel.launches:
             program = lower(self.kernel, launch, self.reading)
             parameters = [*self.kernel.params, *self.kernel.outputs, *self.shared(), *program.workspaces]
-            configs = Configs(self.kernel.configs)
+            configs = Configs(self.kernel.configs, self.kernel.npuir)
             addresses = self.kernel.attrs.get("addresses", {})
             self.runners.append(Runner(program, self.arithmetic, parameters, configs.sync, configs.memory, addresses))
 

@@ -41,6 +41,9 @@ class Meaning:
 
 _ASCEND: dict[str, Meaning] = {}
 _GPU: dict[str, Meaning] = {}
+_NPUIR: dict[str, Meaning] = {}
+NPUIR = "npuir."
+"""What the names of the npuir language's operators begin with in a program."""
 REFUSED: dict[str, str] = {}
 """Operator name -> why it has no meaning in an Ascend kernel here (in a GPU kernel it may have one)."""
 
@@ -62,9 +65,11 @@ def semantics(
     """
 
     def register(function: Semantics) -> Semantics:
-        for name in names:
+        for full in names:
+            name = full.removeprefix(NPUIR)
             meaning = Meaning(name, function, tuple(reads.split()), tuple(writes.split()), gpu, raw, rebinds, registers)
-            for table in (_ASCEND, _GPU) if both else (_GPU,) if gpu else (_ASCEND,):
+            own = (_NPUIR,) if full.startswith(NPUIR) else (_GPU,) if gpu else (_ASCEND,)
+            for table in (_ASCEND, _GPU) if both else own:
                 if name in table:
                     raise ValueError(f"two meanings for {name}")
                 table[name] = meaning
@@ -81,6 +86,8 @@ def refuse(reason: str, *names: str) -> None:
 
 def meaning(name: str, gpu: bool) -> Meaning | None:
     """The meaning of an operator in one dialect; the other one's where only that has the name and it is not refused."""
+    if name.startswith(NPUIR):
+        return _NPUIR.get(name.removeprefix(NPUIR))
     if not gpu and name in REFUSED:
         return None
     first, second = (_GPU, _ASCEND) if gpu else (_ASCEND, _GPU)
@@ -90,6 +97,11 @@ def meaning(name: str, gpu: bool) -> Meaning | None:
 def names(gpu: bool) -> set[str]:
     """The operators of a dialect that have a meaning."""
     return set(_GPU if gpu else _ASCEND)
+
+
+def npuir_names() -> set[str]:
+    """The operators of the npuir language that have a meaning."""
+    return set(_NPUIR)
 
 
 def gpu_signature(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site) -> dict[str, Any] | None:

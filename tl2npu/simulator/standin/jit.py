@@ -10,10 +10,12 @@ from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.frontend import eager
+from tl2npu.simulator.frontend.builder import stated
 from tl2npu.simulator.frontend.prim_func import PrimFunc
 from tl2npu.simulator.frontend.rewrite import parsed
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.lowering import npuir
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin import raw_memory, tensors
 from tl2npu.simulator.standin.session import Session
@@ -48,11 +50,14 @@ class JITKernel:
         arguments: dict[str, Any] | None = None,
         target: Any = None,
     ) -> None:
+        func = func.of_target(target)
         self.session = session
         self.prim_func = func
         self.kernel = func.kernel
         self.kernel.configs = {str(k): v for k, v in (pass_configs or {}).items()}
         self.kernel.attrs["target"] = str(target or "auto")
+        if self.kernel.npuir:
+            self.kernel.attrs["mode"] = npuir.environment()
         params = self.kernel.params
         self.out_idx = indices(out_idx, len(params))
         self.workspace_idx = indices(workspace_idx, len(params))
@@ -198,7 +203,8 @@ class Factory:
         bound.apply_defaults()
         key = repr(sorted((k, repr(v)) for k, v in bound.arguments.items()))
         if key not in self.cache:
-            func = self.function(*args, **kwargs)
+            with stated(self.options.get("target")):
+                func = self.function(*args, **kwargs)
             if not isinstance(func, PrimFunc):
                 raise TypeError(f"{self.function.__name__} is under tilelang.jit, but returns {type(func).__name__}")
             self.cache[key] = self._kernel(func, dict(bound.arguments))
@@ -222,7 +228,8 @@ class Factory:
             return self(*args, **kwargs)  # type: ignore[no-any-return]
         key = repr((args, sorted((k, repr(v)) for k, v in kwargs.items())))
         if key not in self.cache:
-            func, _ = eager.trace(self.function, args, kwargs, {})
+            with stated(self.options.get("target")):
+                func, _ = eager.trace(self.function, args, kwargs, {})
             self.cache[key] = self._kernel(func, {**{str(n): a for n, a in enumerate(args)}, **kwargs})
         return self.cache[key]
 
@@ -235,7 +242,8 @@ class Factory:
         plain = {n: v for n, v in eager.given(self.function, args, kwargs).items() if not tensors.is_tensor(v)}
         key = repr((sorted(shapes.items()), sorted((k, repr(v)) for k, v in plain.items())))
         if key not in self.cache:
-            func, constants = eager.trace(self.function, args, kwargs, shapes)
+            with stated(self.options.get("target")):
+                func, constants = eager.trace(self.function, args, kwargs, shapes)
             passed = {p.name for p in func.params}  # scalars of the launch are no arguments of the compilation
             self.cache[key] = self._kernel(func, {n: v for n, v in (plain | constants).items() if n not in passed})
         kernel = self.cache[key]

@@ -15,7 +15,7 @@ from tl2npu.simulator.ir.expr import Load
 from tl2npu.simulator.ir.stmt import Op
 from tl2npu.simulator.machine.emit.windows import Windows, is_whole
 
-_COPIES = {"copy", "tma_copy", "async_copy"}
+_COPIES = {"copy", "tma_copy", "async_copy", "npuir.copy"}
 _HINTS = {"coalesced_width", "disable_tma", "eviction_policy", "annotations", "loop_layout", "pad_value"}
 """Parameters that change nothing about a copy that is inside on both sides."""
 
@@ -53,6 +53,8 @@ class Copies(Windows):
             return None  # clears the tile, or does not
         if source.dtype != target.dtype and not (dtypes.is_float(source.dtype) and dtypes.is_float(target.dtype)):
             return None
+        if stmt.name == "npuir.copy" and source.dtype != target.dtype and not is_whole(target):
+            return None  # makes the tile anew
         return PlainCopy(source, target)
 
     def put_copy(self, copy: PlainCopy) -> None:

@@ -63,7 +63,7 @@ class Operators(Copies):
 
     def _update(self, stmt: Op, found: Meaning) -> str:
         """The code of the kind of access to an operand that is updated, unless the operator is told to forget it."""
-        for name in ("init", "clear", "clear_accum"):
+        for name in ("init", "clear", "clear_accum", "initC"):
             parameter = inspect.signature(found.function).parameters.get(name)
             if parameter is not None:
                 value = stmt.args.get(name, parameter.default)

@@ -1,0 +1,232 @@
+"""Whole npuir kernels: which language a kernel is read in, its modes, the grid, the older spelling, Expert mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulator.kernels import load
+from tl2npu.simulator.errors import SimulatorError, TraceError
+from tl2npu.simulator.hazards.report import Report
+from tl2npu.simulator.standin.session import Session
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TILELANG_ASCEND_MODE", raising=False)
+
+
+def halves(*shape: int) -> np.ndarray:
+    return RNG.uniform(-1, 1, shape).astype(np.float16)
+
+
+PRODUCT = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1]{target})
+def factory(M, N, K, bm=16, bn=32, bk=16):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(T.ceildiv(N, bn) * T.ceildiv(M, bm), is_npu=True) as (cid, _):
+            by = cid // T.ceildiv(N, bn)
+            bx = cid % T.ceildiv(N, bn)
+            a = T.alloc_shared((bm, bk), "float16")
+            b = T.alloc_shared((bk, bn), "float16")
+            c = T.alloc_fragment((bm, bn), "float32")
+            for k in T.Pipelined(T.ceildiv(K, bk), num_stages=2):
+                T.copy(A[by * bm, k * bk], a)
+                T.copy(B[k * bk, bx * bn], b)
+                T.gemm(a, b, c, initC=(k == 0))
+            T.copy(c, C[by * bm, bx * bn])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize("target", [', target="npuir"', ""])
+def test_a_product_with_the_target_stated_and_without(target: str) -> None:
+    kernel = load(PRODUCT.format(target=target))["factory"](32, 64, 48)
+    a, b = halves(32, 48), halves(48, 64)
+    np.testing.assert_allclose(kernel(a, b), a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-3)
+
+
+def test_another_target_does_not_know_these_operators() -> None:
+    with pytest.raises(SimulatorError):
+        load(PRODUCT.format(target=', target="ascendc"'))["factory"](32, 64, 48)
+
+
+UNDECIDED = """
+import tilelang
+import tilelang.language as T
+
+def factory(n):
+    @T.prim_func
+    def main(A: T.Tensor((4, n), "float32"), C: T.Tensor((4, n), "float16")):
+        with T.Kernel({grid}, is_npu=True) as ({names}):
+            a = T.alloc_shared((2, n), "float16")
+            T.copy(A[{row} * 2, 0], a)
+            T.copy(a, C[{row} * 2, 0])
+
+    return main
+
+def compiled(n, **options):
+    return tilelang.compile(factory(n), out_idx=[-1], **options)
+"""
+
+
+def test_a_function_is_read_again_when_its_compilation_says_npuir() -> None:
+    """The names used are those of both languages; a grid of two dimensions is not Ascend's, and an error there."""
+    a = RNG.uniform(-1, 1, (4, 8)).astype(np.float32)
+    one = load(UNDECIDED.format(grid="2", names="cid, _", row="cid"))["compiled"]
+    np.testing.assert_array_equal(one(8, target="npuir")(a), a.astype(np.float16))
+    two = load(UNDECIDED.format(grid="2, 1", names="bx, by, _", row="bx"))["compiled"]
+    np.testing.assert_array_equal(two(8, target="npuir")(a), a.astype(np.float16))
+    with pytest.raises(TraceError, match="exactly one block dimension"):
+        two(8)
+
+
+def test_a_function_is_read_again_with_the_names_it_had() -> None:
+    """Each function of a loop keeps the numbers of its turn, whenever it is compiled."""
+    text = """
+import tilelang
+import tilelang.language as T
+
+def several():
+    found = []
+    for rows in (2, 4):
+        @T.prim_func
+        def main(A: T.Tensor((4, 8), "float32"), C: T.Tensor((rows, 8), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                a = T.alloc_shared((rows, 8), "float32")
+                T.copy(A[0:rows, 0:8], a)
+                T.copy(a, C)
+        found.append(main)
+    return [tilelang.compile(f, out_idx=[-1], target="npuir") for f in found]
+"""
+    a = RNG.uniform(-1, 1, (4, 8)).astype(np.float32)
+    assert [kernel(a).shape for kernel in load(text)["several"]()] == [(2, 8), (4, 8)]
+
+
+OLDER = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(target="npuir")
+def factory(M, N, K, bm, bn):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32"),
+             D: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // bm * (N // bn), is_npu=True) as (cid, _):
+            bx = cid // (N // bn) * bm
+            by = cid % (N // bn) * bn
+            a = T.alloc_shared((bm, K), "float16")
+            b = T.alloc_shared((K, bn), "float16")
+            c = T.alloc_fragment((bm, bn), "float32")
+            d = T.alloc_fragment((bm, bn), "float32")
+            T.copy(A[bx, 0], a, {size}[bm, K])
+            T.copy(B[0, by], b, {size}[K, bn])
+            T.gemm(a, b, c, [bm, K, bn], initC=True)
+            T.{exp}(c, d)
+            T.copy(c, C[bx, by], {size}[bm, bn])
+            T.copy(d, D[bx, by], {size}[bm, bn])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(("size", "exp"), [("", "exp"), ("size=", "vexp")])
+def test_the_older_spelling_and_the_present_one(size: str, exp: str) -> None:
+    kernel = load(OLDER.format(size=size, exp=exp))["factory"](32, 32, 16, 16, 16)
+    a, b = halves(32, 16), halves(16, 32)
+    c, d = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    kernel(a, b, c, d)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(d, np.exp(expected), rtol=1e-3, atol=1e-3)
+
+
+EXPERT = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(target="npuir")
+def factory(M, N, K, bm, bn):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), W: T.Tensor((M, N), "float32"),
+             D: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // bm * (N // bn), is_npu=True) as (cid, vid):
+            bx = cid // (N // bn) * bm
+            by = cid % (N // bn) * bn
+            with T.Scope("Cube"):
+                a = T.alloc_L1((bm, K), "float16")
+                b = T.alloc_L1((K, bn), "float16")
+                c = T.alloc_L0C((bm, bn), "float32")
+                T.load_nd2nz(A[bx, 0], a, [bm, K])
+                T.load_nd2nz(B[0, by], b, [K, bn])
+                T.gemm(a, b, c, [bm, K, bn], initC=True)
+                with T.rs("PIPE_FIX"):
+                    T.store_fixpipe(c, W[bx, by], size=[bm, bn], enable_nz2nd=True)
+                    {sets}
+            with T.Scope("Vector"):
+                half = bm // 2
+                d = T.alloc_ub((half, bn), "float32")
+                with T.rs("PIPE_MTE2"):
+                    {waits}
+                    T.copy(W[bx + vid * half, by], d, size=[half, bn])
+                T.vexp(d, d)
+                T.copy(d, D[bx + vid * half, by], size=[half, bn])
+
+    return main
+"""
+
+
+def expert(sets: str, waits: str) -> tuple[np.ndarray, np.ndarray, Report]:
+    report = Report()
+    text = EXPERT.format(sets=sets, waits=waits)
+    kernel = load(text, Session(watch=report.observer))["factory"](32, 32, 16, 16, 16)
+    a, b = halves(32, 16), halves(16, 32)
+    w, d = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    kernel(a, b, w, d)
+    return d, np.exp(a.astype(np.float32) @ b.astype(np.float32)), report
+
+
+def test_expert_mode_hands_over_from_the_cube_core_to_both_vector_cores() -> None:
+    found, expected, report = expert("T.sync_block_set(0)", "T.sync_block_wait(0)")
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    assert not report.hazards
+
+
+def test_expert_mode_without_its_flags_is_a_hazard() -> None:
+    *_, report = expert("pass", "pass")
+    assert "RAW" in {hazard.kind for hazard in report.hazards}
+
+
+def test_the_environment_decides_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Expert mode a product lands in the cube core's memory, which a vector operator cannot reach."""
+    text = OLDER.format(size="size=", exp="vexp")
+    a, b = halves(32, 16), halves(16, 32)
+
+    def run() -> Any:
+        kernel = load(text)["factory"](32, 32, 16, 16, 16)
+        kernel(a, b, np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32))
+
+    monkeypatch.setenv("TILELANG_ASCEND_MODE", "Developer")
+    run()
+    monkeypatch.setenv("TILELANG_ASCEND_MODE", "Expert")
+    with pytest.raises(SimulatorError):
+        run()
+
+
+def test_a_grid_has_one_or_two_dimensions_and_no_threads() -> None:
+    text = UNDECIDED.format(grid="2, 1, 1", names="bx, by, bz, _", row="bx")
+    with pytest.raises(TraceError, match="block dimension"):
+        load(text)["compiled"](8, target="npuir")
+    with pytest.raises(TraceError, match="no threads"):
+        load(PRODUCT.format(target=', target="npuir"').replace("is_npu=True", "threads=2, is_npu=True"))["factory"](
+            32, 64, 48
+        )

@@ -1,0 +1,96 @@
+"""Flags and barriers of npuir's Expert mode: ``T.rs("PIPE_MTE2")`` frames and what stands in them.
+
+A frame names the pipe whose side of a flag is meant: ``set_flag(other)`` is set by the frame's pipe for ``other``,
+``wait_flag(other)`` makes the frame's pipe wait for ``other`` (tilelang/language/customize_npuir.py,
+``ResourceSpecializeFrame``). ``sync_block_set`` and ``sync_block_wait`` are between the cube core and the vector cores
+of a block.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.frontend.builder import Builder, OpCall
+from tl2npu.simulator.ir.expr import plain
+
+
+class PipeFrame(AbstractContextManager[None]):
+    """The context manager that ``T.rs`` gives."""
+
+    def __init__(self, pipe: str) -> None:
+        self.pipe = str(pipe).upper().removeprefix("PIPE_")
+
+    def __enter__(self) -> None:
+        Builder.current().frames.append(self.pipe)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            Builder.current().frames.pop()
+
+
+def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall:
+    """One flag or barrier as the machine knows it."""
+    builder = Builder.current()
+    try:
+        target, bound = _FORMS[name](*args, **kwargs)
+    except TypeError as error:
+        raise TraceError(f"T.{name}(): {error}", builder.here()) from None
+    found = OpCall(target, bound, builder.here())
+    builder.calls.append(found)
+    return found
+
+
+def _frame() -> str:
+    builder = Builder.current()
+    if not builder.frames:
+        raise TraceError("this belongs into a `with T.rs(...)`", builder.here())
+    return builder.frames[-1].lower()
+
+
+def _pipe(other: Any) -> str:
+    return str(other).upper().removeprefix("PIPE_").lower()
+
+
+def _set(other: Any, event_id: Any = 0) -> tuple[str, dict[str, Any]]:
+    return "set_flag", {"src": _frame(), "dst": _pipe(other), "eventId": plain(event_id)}
+
+
+def _wait(other: Any, event_id: Any = 0) -> tuple[str, dict[str, Any]]:
+    return "wait_flag", {"src": _pipe(other), "dst": _frame(), "eventId": plain(event_id)}
+
+
+def _barrier(pipe: Any) -> tuple[str, dict[str, Any]]:
+    return "pipe_barrier", {"pipe": _pipe(pipe)}
+
+
+def _block_barrier(id: Any) -> tuple[str, dict[str, Any]]:
+    _frame()
+    return "sync_all", {}
+
+
+def _subblock_barrier(id: Any) -> tuple[str, dict[str, Any]]:
+    return "npuir.subblock_barrier", {"pipe": _frame(), "flag": plain(id)}
+
+
+def _block_set(id: Any) -> tuple[str, dict[str, Any]]:
+    return "set_cross_flag", {"pipe": _frame(), "flag": plain(id), "mode": 2}
+
+
+def _block_wait(id: Any) -> tuple[str, dict[str, Any]]:
+    return "wait_cross_flag", {"flag": plain(id), "pipe": _frame()}
+
+
+_FORMS: dict[str, Any] = {
+    "set_flag": _set,
+    "wait_flag": _wait,
+    "pipe_barrier": _barrier,
+    "block_barrier": _block_barrier,
+    "subblock_barrier": _subblock_barrier,
+    "sync_block_set": _block_set,
+    "sync_block_wait": _block_wait,
+}

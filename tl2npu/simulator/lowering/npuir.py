@@ -1,0 +1,145 @@
+"""npuir kernels: one program for a block in Developer mode, a cube and a vector program in Expert mode.
+
+Developer mode keeps the program's order and its tensors, wherever they were allocated; the compiler divides the work
+itself. Some of its operators know whole buffers only (codegen_npuir_dev.cc takes ``GetVarValue(buffer)`` where others
+take a slice), or drop their result: those are errors here, not other numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.ir.buffer import Region
+from tl2npu.simulator.ir.expr import Expr, Var
+from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Op, Scope
+from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.lowering.cores import divide
+from tl2npu.simulator.lowering.program import Program
+from tl2npu.simulator.lowering.uses import variables
+
+DEVELOPER, EXPERT = "developer", "expert"
+VARIABLE = "TILELANG_ASCEND_MODE"
+
+_EXPERT_MEMORY = {"l1", "l0a", "l0b", "l0c", "ub"}
+_EXPERT_OPERATORS = {"load_nd2nz", "store_nz2nd", "store_fixpipe", "subblock_barrier"}
+_FLAGS = {"set_flag", "wait_flag", "pipe_barrier", "set_cross_flag", "wait_cross_flag", "sync_all"}
+
+
+def environment() -> str:
+    """The mode that the environment asks for when a kernel is compiled; empty where it says nothing."""
+    value = os.environ.get(VARIABLE)
+    if value is None:
+        return ""
+    return EXPERT if value.lower().strip() in ("expert", "exp", "e") else DEVELOPER
+
+
+def written_for_expert(launch: Launch) -> bool:
+    """True for a launch that names cores, memories of the chip, or flags."""
+    for stmt in statements(launch.body):
+        if isinstance(stmt, Scope) or (isinstance(stmt, Alloc) and stmt.buffer.memory in _EXPERT_MEMORY):
+            return True
+        if isinstance(stmt, Op) and (stmt.name.removeprefix("npuir.") in _EXPERT_OPERATORS or stmt.name in _FLAGS):
+            return True
+    return False
+
+
+def mode_of(kernel: Kernel, launch: Launch) -> str:
+    """Developer or Expert: what the environment said when the kernel was compiled, else how it is written."""
+    stated: str = kernel.attrs.get("mode", "")
+    return stated or (EXPERT if written_for_expert(launch) else DEVELOPER)
+
+
+def lower(kernel: Kernel, launch: Launch, symbols: list[Var], meets: bool) -> Program:
+    """The programs of one launch."""
+    if mode_of(kernel, launch) == DEVELOPER:
+        return _developer(launch, symbols, meets)
+    return _expert(launch, symbols, meets)
+
+
+# Developer mode
+
+_WHOLE = {
+    "vbrc": ("dst",),
+    "vcast": ("src", "dst"),
+    "cumsum": ("src", "dst"),
+    "vsigmoid": ("A", "B"),
+    "vselect": ("Cond", "A", "B"),
+    "vcos": ("B",),
+    "vsin": ("B",),
+    "verf": ("B",),
+    "vtanh": ("B",),
+    "arange": ("dst",),
+    "reshape": ("src",),
+}
+"""Operators -> operands of which the Developer code generator takes the whole buffer, whatever part the call names."""
+
+_DROPPED = ("gather", "transpose", "interleave", "deinterleave", "concat", "pad", "flip")
+"""Operators whose result the Developer code generator does not keep."""
+
+
+def _developer(launch: Launch, symbols: list[Var], meets: bool) -> Program:
+    for stmt in statements(launch.body):
+        if isinstance(stmt, Op):
+            _check(stmt)
+        if launch.vid is not None and launch.vid in variables(stmt):
+            raise UnsupportedOperator(
+                "the number of a vector core (the last name of T.Kernel) in Developer mode: the compiler divides the "
+                "work itself",
+                stmt.site,
+            )
+    return Program(launch, [("G", 1, launch.body)], symbols, meets=meets)
+
+
+def _check(stmt: Op) -> None:
+    name = stmt.name.removeprefix("npuir.")
+    if name in _DROPPED:
+        raise UnsupportedOperator(f"T.{name}: Developer mode drops its result (Expert mode has it)", stmt.site)
+    if name == "cumsum" and stmt.args["reverse"]:
+        raise UnsupportedOperator("T.cumsum: reverse=True is not yet supported in Developer mode", stmt.site)
+    for operand in _WHOLE.get(name, ()):
+        value = stmt.args.get(operand)
+        if isinstance(value, Region) and not whole(value):
+            raise UnsupportedOperator(
+                f"T.{name} on a part of {value.buffer.name}: Developer mode takes the whole buffer instead", stmt.site
+            )
+    left = stmt.args.get("A")
+    if isinstance(left, Region) and "B" in stmt.args and "C" in stmt.args and name != "gemm":
+        right = stmt.args["B"]
+        if all(isinstance(e, int) and e == 1 for e in left.extents) and not whole(left):
+            raise UnsupportedOperator(
+                f"T.{name} with one element of {left.buffer.name} on the left: Developer mode takes the whole buffer",
+                stmt.site,
+            )
+        if isinstance(right, Region) and len(right.extents) != len(left.extents):
+            raise SimulatorError(
+                f"T.{name}: {left.buffer.name} has {len(left.extents)} axes and {right.buffer.name} "
+                f"{len(right.extents)}; Developer mode compares them axis by axis",
+                stmt.site,
+            )
+
+
+def whole(region: Region) -> bool:
+    """True if a region is all of its buffer, as it is written."""
+    starts = all(isinstance(s, int) and s == 0 for s in region.starts)
+    return starts and all(
+        a is b or (not isinstance(a, Expr) and not isinstance(b, Expr) and a == b)
+        for a, b in zip(region.extents, region.buffer.shape, strict=True)
+    )
+
+
+# Expert mode
+
+
+def _expert(launch: Launch, symbols: list[Var], meets: bool) -> Program:
+    for stmt in statements(launch.body):
+        if isinstance(stmt, Alloc):
+            memory: Any = {"shared": "l1", "fragment": "l0c"}.get(stmt.buffer.memory)
+            if memory is not None:
+                stmt.buffer.memory = memory
+    divided = divide(launch.body, False, False)
+    asked = launch.vid is not None and any(launch.vid in variables(s) for s in statements(launch.body))
+    vectors = 2 if divided["C"] or asked else 1
+    cores = [("C", 1, divided["C"]), ("V", vectors, divided["V"])]
+    return Program(launch, cores, symbols, meets=meets, vid=launch.vid)
