@@ -22,6 +22,7 @@ from tl2npu.passes.gpu import host, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
+from tl2npu.passes.npuir import mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
@@ -67,6 +68,9 @@ def migrate_text(
         module, edited, left = host.of_file(original.module, module, kernels)
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
         diagnostics += [_finding("TL125", line_of(original, node) or 1, text) for node, text in left]
+        module, line = mode.of_file(module, kernels)
+        if line is not None:
+            done.changes.append(Change("TL403", kernels[0].line, f"`{mode.VARIABLE}` is set to Developer"))
         new = relayout(text, module.code, path)
         ast.parse(new)
     return FileResult(

@@ -6,6 +6,23 @@ from tl2npu.results import Safety, Severity
 
 # fmt: off
 ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
+    ("TL401", "gpu-target", "info", "safe", "compile with `target=\"npuir\"`"),
+    ("TL402", "gpu-grid", "info", "safe", "launch with `is_npu=True` and one grid axis; name the second axis `_`"),
+    ("TL403", "missing-mode", "info", "safe",
+     "set `os.environ[\"TILELANG_ASCEND_MODE\"] = \"Developer\"` before a kernel is compiled"),
+    ("TL404", "gpu-gemm-keyword", "info", "safe", "write `a_transpose`, `b_transpose` and `initC`"),
+    ("TL405", "cleared-product", "info", "safe", "let `initC` of the first `T.gemm` clear the product"),
+    ("TL406", "number-as-fill-value", "info", "safe",
+     "clear with `T.clear`; give any other number a name in the kernel and fill with that"),
+    ("TL407", "reduced-axis-dropped", "info", "safe", "keep the reduced axis with extent 1: `(M, 1)`"),
+    ("TL408", "unkeepable-axis", "error", "display-only",
+     "allocate the result of the reduction, and what is computed with it, with the reduced axis: `(M, 1)`"),
+    ("TL410", "function-in-parallel", "info", "safe", "call it on the whole tile: `T.vexp2(x, x, tmp)`"),
+    ("TL411", "deep-pipeline", "info", "safe", "write `num_stages=2`"),
+    ("TL415", "unreducible-tile", "error", "display-only",
+     "reduce with max, min or sum over one axis, and scan forwards"),
+    ("TL418", "function-without-code", "error", "display-only",
+     "use a function that vector operations have, in a `T.Parallel` with one statement over whole tiles"),
     ("TL419", "no-way-to-npuir", "error", "display-only",
      "migrate the kernel with `--to ascendc`, or write it for AscendNPU IR by hand"),
     ("TL441", "npuir-expert-kernel", "error", "display-only",

@@ -60,6 +60,11 @@ from tl2npu.passes.gpu import (
     types,
 )
 from tl2npu.passes.job import Job
+from tl2npu.passes.npuir import fills as npuir_fills
+from tl2npu.passes.npuir import functions, products, statistics
+from tl2npu.passes.npuir import grid as npuir_grid
+from tl2npu.passes.npuir import jit as npuir_jit
+from tl2npu.passes.npuir import pipelined as npuir_pipelined
 from tl2npu.source.tree import names_in
 
 Style = Literal["gpu", "npuir", "expert", "mixed", "workspace", "vid", "developer", "unknown"]
@@ -222,7 +227,28 @@ def gpu_form(job: Job, threads: int) -> None:
 
 def npuir_from_gpu(job: Job) -> None:
     """A GPU kernel for AscendNPU IR."""
-    raise Blocked("TL419", job.located.node, "GPU kernels are not taken to AscendNPU IR yet")
+    before: Counter[str] = unused.name_counts(job)
+    despecialise.put_in_order(job)
+    macros.inline(job)
+    known_branches.fold(job)
+    conditions.to_python(job)
+    hints.drop(job)
+    types.to_strings(job)
+    symbolic_sizes.rename(job)
+    branches_values.choose(job)
+    loops.normalise(job, nests=False)
+    refuse_unreadable(job)
+    branches.refuse_leaks(job)
+    statistics.keep_axis(job)
+    functions.split(job)
+    npuir_fills.bind(job)
+    npuir_pipelined.limit(job)
+    products.initialise(job)
+    npuir_grid.launch(job)
+    gpu_allocations.drop_unused(job, before)
+    npuir_jit.retarget(job)
+    unused.drop_unused_names(job, before)
+    tidy.join_lines(job)
 
 
 def npuir_from_ascend(job: Job, kind: Traits) -> None:

@@ -27,15 +27,15 @@ _COMPILED = ("func", "out_idx")
 
 def retarget(job: Job) -> None:
     """Targets, flags and pass_configs of the GPU go."""
-    _name_positional(job)
+    name_positional(job)
     for place in range(len(compilations(job.located))):
-        _drop_arguments(job, place)
+        drop_arguments(job, place)
         drop_gpu_keys(job, place)
     if _hands_over(job.kernel):
         _count_from_the_front(job)
 
 
-def _name_positional(job: Job) -> None:
+def name_positional(job: Job) -> None:
     """``tilelang.compile(main, [2])``: the second argument gets its name, by which everything else finds it."""
     edits = Edits(job.file.index)
     for found in compilations(job.located):
@@ -60,7 +60,7 @@ def _applied(job: Job, found: Compilation) -> bool:
     return isinstance(job.file.index.parent(found.node), cst.Decorator)
 
 
-def _drop_arguments(job: Job, place: int) -> None:
+def drop_arguments(job: Job, place: int) -> None:
     found = compilations(job.located)[place]
     if found.unread is not None:
         raise Blocked("TL123", found.unread, "the arguments of tilelang.jit come from elsewhere")

@@ -34,14 +34,14 @@ _MEANT = frozenset(ASCEND_KEYS) | {
 """Keys of the NPU's compiler that are about something that an NPU has."""
 
 
-def drop_gpu_keys(job: Job, place: int) -> None:
-    """Remove the GPU's keys from the ``pass_configs`` of one compilation; the argument goes if nothing is left."""
+def drop_gpu_keys(job: Job, place: int, meant: frozenset[str] = _MEANT) -> None:
+    """Remove all keys but those ``meant`` from the ``pass_configs`` of one compilation; an empty argument goes."""
     found = compilations(job.located)[place]
     node = found.kwargs.get("pass_configs")
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         return
     literal, definition = _literal(job, node)
-    kept = [element for element in literal.elements if _is_kept(job, element)]
+    kept = [element for element in literal.elements if _is_kept(job, element, meant)]
     if literal.elements and len(kept) == len(literal.elements):
         return
     edits = Edits(job.file.index)
@@ -64,10 +64,10 @@ def _short(element: cst.BaseDictElement) -> str:
     return code(element.key).rsplit(".", 1)[-1] if isinstance(element, cst.DictElement) else code(element.value)
 
 
-def _is_kept(job: Job, element: cst.BaseDictElement) -> bool:
+def _is_kept(job: Job, element: cst.BaseDictElement, meant: frozenset[str]) -> bool:
     if not isinstance(element, cst.DictElement):
         raise Blocked("TL123", element, "the keys of pass_configs cannot all be read")
-    if key_of(job.file, element.key) in _MEANT:
+    if key_of(job.file, element.key) in meant:
         return True
     if isinstance(element.key, cst.SimpleString):
         return False

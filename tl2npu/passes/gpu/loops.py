@@ -29,16 +29,20 @@ _DROPPED = {"unroll": frozenset({"explicit", "unroll_factor"})}
 _ROUNDS = 40
 
 
-def normalise(job: Job) -> None:
-    """``T.Serial``, steps, ``unroll_factor``, ``T.vectorized`` and so on become plain ``T.serial`` and ``T.unroll``."""
+def normalise(job: Job, *, nests: bool = True) -> None:
+    """``T.Serial``, steps, ``unroll_factor``, ``T.vectorized`` and so on become plain ``T.serial`` and ``T.unroll``.
+
+    ``nests``: parallel loops in each other, and serial ones in parallel ones, are taken apart too.
+    """
     _refuse_jumps(job)
     drop_continues(job)
     _plain_calls(job)
     _plain_assignments(job)
     _conditional_values(job)
     _steps(job)
-    flatten(job)
-    untangle(job)
+    if nests:
+        flatten(job)
+        untangle(job)
 
 
 def _refuse_jumps(job: Job) -> None:

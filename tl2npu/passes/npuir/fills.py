@@ -1,0 +1,89 @@
+"""TL406: numbers as fill values. ``T.fill`` takes an expression of the device, and raises TypeError for a number."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Let, Memory, Op, Operand, Scalar, Stmt
+from tl2npu.passes.gpu.plan import Plan
+from tl2npu.passes.gpu.statements import Names, expression, parse
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import names_in, walk
+
+
+def bind(job: Job) -> None:
+    """``T.fill(x, 0)`` is ``T.clear(x)``; any other number gets a name first; an element is stored."""
+    plan, names = Plan(job), Names(job)
+    on_device = _device_names(job)
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Op) or stmt.op.kind is not Kind.FILL or stmt.op.name not in ("clear", "fill"):
+            continue
+        target = stmt.args.get("buffer")
+        if not isinstance(target, Operand):
+            raise Blocked("TL406", stmt.node, f"`T.{stmt.op.name}` of something that is no buffer")
+        if target.buffer.memory is Memory.GM:
+            text = f"`{target.buffer.name}` is a global tensor; fill a tile and copy it there"
+            raise Blocked("TL406", stmt.node, text)
+        if target.dims is not None and all(dim.is_point for dim in target.dims):
+            _store(job, plan, stmt, target)
+        elif stmt.op.name == "fill":
+            _fill(job, plan, names, stmt, target, on_device)
+    plan.apply()
+
+
+def _store(job: Job, plan: Plan, stmt: Op, target: Operand) -> None:
+    value = stmt.args.get("value")
+    text = "0" if value is None else code(value.node)
+    plan.replace(stmt.node, parse(job, f"{code(target.node)} = {text}\n", stmt.node))
+    job.change("TL406", stmt.node, f"one element of `{target.buffer.name}` is stored")
+
+
+def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_device: set[str]) -> None:
+    value = stmt.args.get("value")
+    if not isinstance(value, Scalar) or _is_expression(job, value, on_device):
+        return
+    if value.sym.is_zero or _is_zero(value.node):
+        call = expression(job, f"T.clear({code(target.node)})", stmt.node)
+        plan.replace(stmt.node, [cst.SimpleStatementLine([cst.Expr(call)])])
+        job.change("TL406", stmt.node, f"`{target.buffer.name}` is cleared: `T.fill` takes no number")
+        return
+    name = names.fresh(f"{target.buffer.name}_value")
+    lines = f"{name} = {code(value.node)}\nT.fill({code(target.node)}, {name})\n"
+    plan.replace(stmt.node, parse(job, lines, stmt.node))
+    job.change("TL406", stmt.node, f"the value of `{target.buffer.name}` gets a name: `T.fill` takes no number")
+
+
+def _is_zero(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Float) and float(node.value) == 0.0
+
+
+def _is_expression(job: Job, value: Scalar, on_device: set[str]) -> bool:
+    """The value is one of the device's: it is read from a tile, uses a name of the kernel or a function of TileLang."""
+    if value.loads:
+        return True
+    for node in walk(value.node):
+        if isinstance(node, cst.Name) and node.value in on_device:
+            return True
+        if isinstance(node, cst.Call) and (job.file.names.resolve(node.func) or "").startswith("tilelang.language."):
+            return True
+    return False
+
+
+def _device_names(job: Job) -> set[str]:
+    """Names that the kernel binds to values of the device: blocks, loop variables, scalars, what it assigns."""
+    kernel = job.kernel
+    found = set(kernel.scalars) | set(kernel.launch.names if kernel.launch else ())
+    for stmt in kernel.walk():
+        found |= _bound(stmt)
+    return found
+
+
+def _bound(stmt: Stmt) -> set[str]:
+    if isinstance(stmt, Let):
+        return {stmt.name}
+    if isinstance(stmt.node, cst.For):
+        return {name.value for name in names_in(stmt.node.target)}
+    return set()

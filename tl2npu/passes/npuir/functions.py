@@ -1,0 +1,247 @@
+"""TL410, TL418: functions that ``T.Parallel`` does not make vector operations of are called on whole tiles.
+
+``x[i, j] = T.exp2(e)`` becomes ``x[i, j] = e`` in the loop and ``T.vexp2(x, x, x_tmp)`` behind it. Iterations of
+``T.Parallel`` have no order, so that a loop of several statements may be several loops.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Let, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
+from tl2npu.passes.gpu.element_copies_regions import substitute
+from tl2npu.passes.gpu.element_copies_tiles import dtype_text, last_allocation
+from tl2npu.passes.gpu.element_copies_tiles import shape_text as shape_of
+from tl2npu.passes.gpu.fills_values import element_type
+from tl2npu.passes.gpu.plan import Line, Plan
+from tl2npu.passes.gpu.statements import Names, parse, shape_text
+from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, is_vector, without_lowering
+
+_WITH_TMP = {"exp2": "vexp2", "log2": "vlog2"}
+_PLAIN = {"tanh": "vtanh", "sin": "vsin", "cos": "vcos", "erf": "verf"}
+_ON_STATISTICS = {"rsqrt": "vrsqrt"}
+
+
+def split(job: Job) -> None:
+    """Take such functions out of the loops; raises :class:`Blocked` where one can neither stay nor go."""
+    plan = Plan(job)
+    tiles = _Tiles(job, plan)
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if any(_is_parallel(above) for above in parents):
+            continue
+        if isinstance(stmt, Loop) and _is_parallel(stmt):
+            _carry_out(job, stmt, plan, tiles)
+        elif isinstance(stmt, (Store, Let)):
+            _refuse(job, stmt, vector=False)
+    plan.apply()
+
+
+def _is_parallel(stmt: Stmt) -> bool:
+    return isinstance(stmt, Loop) and stmt.kind == "parallel"
+
+
+def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
+    """Rewrite one nest, if anything in it must leave it."""
+    inner = loop
+    ranges = list(loop.ranges)
+    while len(inner.body) == 1 and isinstance(inner.body[0], Loop) and _is_parallel(inner.body[0]):
+        inner = inner.body[0]
+        ranges += inner.ranges
+    alone = len(inner.body) == 1
+    simple = inner is loop and isinstance(loop.node, cst.For) and not loop.via
+    simple = simple and not any(isinstance(stmt, Let) for stmt in inner.body)
+    work = _Loop(job, loop, tuple(ranges), tiles)
+    for stmt in inner.body:
+        if not isinstance(stmt, Store):
+            for deep in walk([stmt]):
+                _refuse(job, deep, vector=False)
+            work.keep(stmt)
+            continue
+        vector = is_vector(stmt, ranges)
+        names = {name for _, name in called(job, stmt.value.node)}
+        leaving = _leaving(stmt, names)
+        if simple and (leaving or (vector and not alone and names & VECTOR_ONLY)):
+            work.take(stmt, leaving)
+        else:
+            _refuse(job, stmt, vector=vector and alone)
+            work.keep(stmt)
+    if work.changed:
+        plan.replace(loop.node, work.lines())
+
+
+def _leaving(stmt: Store, names: set[str]) -> dict[str, str]:
+    """The functions in a store that become operations on tiles."""
+    found = {name: op for name, op in (_WITH_TMP | _PLAIN).items() if name in names}
+    sizes = stmt.target.buffer.shape
+    if len(sizes) > 1 and sizes[-1].constant == 1 and sizes[0].constant != 1:
+        found |= {name: op for name, op in _ON_STATISTICS.items() if name in names}
+    return found
+
+
+def _refuse(job: Job, stmt: Stmt, *, vector: bool) -> None:
+    """Raise :class:`Blocked` for a function that is not lowered where it stands."""
+    if not isinstance(stmt, (Store, Let)):
+        return
+    for call, name in called(job, stmt.value.node):
+        if without_lowering(name) or (not vector and name in VECTOR_ONLY):
+            where = "" if without_lowering(name) else " of single elements"
+            raise Blocked("TL418", call, f"`T.{name}`{where}: the compiler for AscendNPU IR has no code for it")
+
+
+class _Loop:
+    """What becomes of one loop: parts of its body in loops of their own, and operations on tiles between them."""
+
+    def __init__(self, job: Job, loop: Loop, ranges: tuple[Range, ...], tiles: _Tiles) -> None:
+        self._job, self._loop, self._ranges, self._tiles = job, loop, ranges, tiles
+        self._parts: list[list[cst.BaseStatement] | str] = [[]]
+        self.changed = False
+
+    def keep(self, stmt: Stmt) -> None:
+        """A statement that stays in a loop with its neighbours."""
+        self._group().append(_line(self._job, stmt.node))
+
+    def take(self, stmt: Store, leaving: dict[str, str]) -> None:
+        """A statement that gets a loop of its own, and operations before or behind it."""
+        self.changed = True
+        value, target = stmt.value.node, stmt.target
+        behind: list[str] = []
+        for call, name in called(self._job, value) if leaving else ():
+            op = leaving.get(name)
+            if op is None or len(call.args) != 1:
+                continue
+            if any(inner in leaving for _, inner in called(self._job, call.args[0].value)):
+                raise Blocked("TL418", call, f"`T.{name}` of a function that is called on a whole tile too")
+            argument = call.args[0].value
+            self._job.change("TL410", call, f"`T.{name}` is called on the whole tile: `T.{op}`")
+            if call is value and not stmt.augmented and self._covers(target) and self._same_type(stmt, argument):
+                value = argument
+                tile = target.buffer
+                behind.append(self._operation(op, tile.name, shape_of(tile), dtype_text(tile)))
+                continue
+            if name in _ON_STATISTICS:
+                continue
+            element = code(target.node)
+            own = code(argument) == element and self._covers(target) and not stmt.augmented
+            if own and sum(code(load.node) == element for load in stmt.value.loads) == 1:
+                name_of, dtype, shape = target.buffer.name, dtype_text(target.buffer), shape_of(target.buffer)
+            else:
+                dtype = self._type_of(stmt, argument)
+                shape = shape_text(self._job.kernel, [_extent(item) for item in self._ranges])
+                name_of = self._tiles.new(f"{target.buffer.name}_{name}", shape, dtype, target)
+                element = f"{name_of}[{', '.join(item.name for item in self._ranges)}]"
+                self._parts.append([*parse(self._job, f"{element} = {code(argument)}\n", stmt.node)])
+            self._parts.append(self._operation(op, name_of, shape, dtype))
+            new = substitute(value, {id(call): cst.parse_expression(element)})
+            assert isinstance(new, cst.BaseExpression)
+            value = new
+        line = _line(self._job, stmt.node)
+        if value is not stmt.value.node:
+            line = substitute(line, {id(stmt.value.node): value})  # type: ignore[assignment]
+        self._parts += [[line], *behind, []]
+
+    def lines(self) -> list[Line]:
+        """The new statements."""
+        found: list[Line] = []
+        node = self._loop.node
+        assert isinstance(node, cst.For)
+        for part in self._parts:
+            if isinstance(part, str):
+                found += parse(self._job, part + "\n", node)
+            elif part:
+                body = node.body.with_changes(body=part)
+                above = [] if found else node.leading_lines
+                found.append(node.with_changes(body=body, leading_lines=above))
+        return found
+
+    def _group(self) -> list[cst.BaseStatement]:
+        last = self._parts[-1]
+        if isinstance(last, str):
+            last = []
+            self._parts.append(last)
+        return last
+
+    def _operation(self, op: str, name: str, shape: str, dtype: str) -> str:
+        if op not in _WITH_TMP.values():
+            return f"T.{op}({name}, {name})"
+        return f"T.{op}({name}, {name}, {self._tiles.tmp(name, shape, dtype)})"
+
+    def _covers(self, operand: Operand) -> bool:
+        """The loop runs over every element of the tile."""
+        left = list(self._ranges)
+        if operand.buffer.memory in (Memory.GM, Memory.VAR):
+            return False
+        for dim, size in zip(operand.dims or (), operand.buffer.shape, strict=False):
+            item = next((item for item in left if item.var == dim.lo), None)
+            if item is None:
+                if not (size.constant == 1 and dim.lo.is_zero):
+                    return False
+                continue
+            left.remove(item)
+            if item.extent != size or not item.start.is_zero:
+                return False
+        return not left and len(operand.dims or ()) == len(operand.buffer.shape)
+
+    def _same_type(self, stmt: Store, argument: cst.BaseExpression) -> bool:
+        return self._type_of(stmt, argument) == dtype_text(stmt.target.buffer)
+
+    def _type_of(self, stmt: Store, argument: cst.BaseExpression) -> str:
+        """The element type of an argument: that of the widest float in it, else that of the target."""
+        assert stmt.env is not None
+        loads = [load.buffer for load in self._job.file.evaluator.loads(argument, stmt.env)]
+        floats = [b for b in loads if not element_type(self._job, b).startswith(("int", "uint", "bool"))]
+        target = dtype_text(stmt.target.buffer)
+        texts = {dtype_text(buffer) for buffer in floats}
+        wide = [b for b in floats if element_type(self._job, b) in ("float32", "float")]
+        if not texts or texts == {target}:
+            return target
+        return dtype_text((wide or floats)[0])
+
+
+class _Tiles:
+    """New tiles, each allocated behind the one that it belongs to."""
+
+    def __init__(self, job: Job, plan: Plan) -> None:
+        self._job, self._plan, self._names = job, plan, Names(job)
+        self._tmp: dict[str, str] = {}
+        self._near: dict[str, cst.CSTNode] = {
+            buffer.name: buffer.statement for buffer in job.kernel.buffers.values() if buffer.statement is not None
+        }
+
+    def new(self, wish: str, shape: str, dtype: str, beside: Operand) -> str:
+        """A tile beside another."""
+        name = self._names.fresh(wish)
+        self._near[name] = self._allocate(name, shape, dtype, beside.buffer.name)
+        return name
+
+    def tmp(self, of: str, shape: str, dtype: str) -> str:
+        """The tile for what an operation on ``of`` computes on its way."""
+        if of not in self._tmp:
+            self._tmp[of] = self._names.fresh(f"{of}_tmp")
+            self._allocate(self._tmp[of], shape, dtype, of)
+        return self._tmp[of]
+
+    def _allocate(self, name: str, shape: str, dtype: str, beside: str) -> cst.CSTNode:
+        last = last_allocation(self._job)
+        place = self._near.get(beside) or (last.node if last is not None else None)
+        if place is None:
+            raise Blocked("TL418", self._job.located.node, "the kernel has no tile beside which another could stand")
+        self._plan.after(place, parse(self._job, f"{name} = T.alloc_shared({shape}, {dtype})\n", place))
+        return place
+
+
+def _extent(item: Range) -> str:
+    return code(item.stop_node) if item.stop_node is not None else str(item.extent)
+
+
+def _line(job: Job, node: cst.CSTNode) -> cst.BaseStatement:
+    """The line of a statement."""
+    parent = job.file.index.parent(node)
+    if isinstance(parent, cst.SimpleStatementLine) and len(parent.body) == 1:
+        return parent
+    if isinstance(node, cst.BaseSmallStatement):
+        return cst.SimpleStatementLine([node.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+    assert isinstance(node, cst.BaseStatement)
+    return node

@@ -1,0 +1,75 @@
+"""TL402: the launch: ``is_npu=True``, no threads, one grid axis or two."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.gpu.statements import Names, factor, parse
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_MOST_AXES = 2
+
+
+def launch(job: Job) -> None:
+    """Fold the grid, first axis fastest as on the GPU; with the option ``grid2d`` two axes stay two.
+
+    Raises :class:`Blocked` for a launch that cannot be read.
+    """
+    found = job.kernel.launch
+    assert found is not None
+    extents = [arg.value for arg in found.call.args if arg.keyword is None]
+    if any(arg.star for arg in found.call.args) or not extents:
+        raise Blocked("TL402", found.call, "the grid of this launch cannot be read")
+    if found.item.asname is None:
+        raise Blocked("TL402", found.call, "the launch gives its block index no name")
+    if len(found.names) != len(extents):
+        raise Blocked("TL402", found.call, f"{len(extents)} grid axes and {len(found.names)} names")
+    used = {name.value for name in names_in(found.node.body)}
+    names = [name if name in used and name != "_" else "" for name in found.names]
+    edits = Edits(job.file.index)
+    texts = [code(extent) for extent in extents]
+    keep = len(extents) == 1 or (job.options.grid2d and len(extents) == _MOST_AXES)
+    if keep:
+        grid, blocks = ", ".join(texts), list(found.names)
+    else:
+        grid, blocks = " * ".join(factor(text) for text in texts), [Names(job).fresh("cid", "block_id")]
+        lines = parse(job, "\n".join(_unfold(texts, names, blocks[0])), found.node) if any(names) else []
+        first = found.node.body.body[0]
+        assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+        if lines:
+            between = [] if _starts_with_space(first) else [cst.EmptyLine(indent=False)]
+            edits.replace_many(first, [*lines, first.with_changes(leading_lines=[*between, *first.leading_lines])])
+    call = cst.parse_expression(f"f({grid}, is_npu=True)")
+    assert isinstance(call, cst.Call)
+    edits.replace(found.call, call.with_changes(func=found.call.func))
+    edits.replace(found.item.asname.name, cst.parse_expression(f"({', '.join([*blocks, '_'])})"))
+    job.change("TL402", found.node, "one grid axis" if len(blocks) == 1 == len(extents) else _said(len(extents), keep))
+    job.apply(edits)
+
+
+def _said(axes: int, keep: bool) -> str:
+    return f"{axes} grid axes stay" if keep else f"{axes} grid axes folded into one"
+
+
+def _starts_with_space(first: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> bool:
+    lines = list(first.leading_lines)
+    return bool(lines) and lines[0].comment is None
+
+
+def _unfold(texts: list[str], names: list[str], block: str) -> list[str]:
+    """``by = cid // gx``, ``bx = cid % gx``: the slowest axis first."""
+    lines = []
+    for number, name in reversed(list(enumerate(names))):
+        if not name:
+            continue
+        below = [factor(text) for text in texts[:number]]
+        divisor = below[0] if len(below) == 1 else f"({' * '.join(below)})"
+        value = block if not below else f"{block} // {divisor}"
+        if number < len(texts) - 1:
+            value += f" % {factor(texts[number])}"
+        lines.append(f"{name} = {value}")
+    return lines

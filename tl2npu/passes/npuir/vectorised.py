@@ -1,0 +1,80 @@
+"""Which statements of ``T.Parallel`` become vector operations, and what the others may still call.
+
+After ``src/transform/npu_loop_vectorize.cc`` and ``src/target/codegen_npuir_dev.cc`` of the npuir branch: a statement
+that stands alone in its loops, stores through plain indices and reads contiguous elements becomes vector operations;
+any other runs element by element, and there the code generator knows four functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from tl2npu.dialects.npuir import OPERATORS
+from tl2npu.kernel.model import Dim, Operand, Range, Store
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import walk
+
+_LANGUAGE = "tilelang.language."
+VECTOR_ONLY = frozenset({"sqrt", "rsqrt", "sigmoid", "abs", "fabs", "if_then_else"})
+"""Functions that only vector operations have."""
+ELEMENT_ONLY = frozenset({"exp2", "log2"})
+"""Functions that only single elements have."""
+_MATH = frozenset(
+    """
+    acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf exp10 floor fmod hypot isfinite isinf isnan
+    log10 log1p nearbyint pow power round sin sinh tan tanh trunc popcount clz sigmoid
+    """.split()
+) | frozenset({"__cos", "__exp", "__exp10", "__log", "__log10", "__log2", "__sin", "__tan"})
+
+
+def called(job: Job, node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
+    """The calls of functions of TileLang in an expression, inner ones first."""
+    found = [
+        (call, resolved.removeprefix(_LANGUAGE))
+        for call in walk(node)
+        if isinstance(call, cst.Call) and (resolved := job.file.names.resolve(call.func) or "").startswith(_LANGUAGE)
+    ]
+    yield from reversed(found)
+
+
+def without_lowering(name: str) -> bool:
+    """True for a function that neither vector operations nor single elements have."""
+    return (name in _MATH and name not in VECTOR_ONLY) or (name in OPERATORS and name.startswith("__"))
+
+
+def is_vector(stmt: Store, ranges: Sequence[Range]) -> bool:
+    """Whether a store that stands alone in its loops becomes vector operations (the functions in it aside)."""
+    if not ranges or not all(_plain(dim) for dim in stmt.target.dims or ()):
+        return False
+    return all(_readable(load, ranges) for load in stmt.value.loads)
+
+
+def _plain(dim: Dim) -> bool:
+    return isinstance(dim.node, (cst.Name, cst.Integer))
+
+
+def _readable(load: Operand, ranges: Sequence[Range]) -> bool:
+    names = [item.var.variables() for item in ranges]
+    every = frozenset().union(*names)
+    inner = names[-1]
+    places: list[int] = []
+    for place, dim in enumerate(load.dims or ()):
+        used = dim.lo.variables() & every
+        if any(inner_load.dims and (_used(inner_load) & every) for inner_load in dim.loads):
+            return False
+        if not used:
+            continue
+        item = next((item for item in ranges if item.var.variables() & used), None)
+        if item is None or len(used) > 1 or (dim.lo - item.var).variables() & every:
+            return False
+        if used & inner:
+            places.append(place)
+    if not places:
+        return True
+    return len(places) == 1 and all(size.constant == 1 for size in load.buffer.shape[places[0] + 1 :])
+
+
+def _used(load: Operand) -> frozenset[str]:
+    return frozenset().union(*(dim.lo.variables() for dim in load.dims or ()))
