@@ -15,7 +15,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.options import Options
 from tl2npu.passes.gpu import grid, unit_axes
 from tl2npu.passes.job import Job, diagnostic
-from tl2npu.passes.pipelines import Traits, developer_form, fallback_form, gpu_form, npuir_form
+from tl2npu.passes.pipelines import Traits, ascend_from_npuir, developer_form, fallback_form, gpu_form, npuir_form
 from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
@@ -46,7 +46,7 @@ class Attempt:
 def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
     attempts = _attempts(start, kind, suppressions)
-    if kind.style == "gpu" and start.options.target == "ascendc" and _misfits(attempts[-1]):
+    if kind.is_rewritten and start.options.target == "ascendc" and _misfits(attempts[-1]):
         start.tight = True
         tight = _attempts(start, kind, suppressions)
         start.tight = False
@@ -59,9 +59,9 @@ def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Atte
     """The forms, best first, up to the first one that can be proved."""
     attempts: list[Attempt] = []
     for form in _forms(kind, start.options):
-        before = attempts[-1] if attempts and kind.style == "gpu" else None
+        before = attempts[-1] if attempts and kind.is_rewritten else None
         attempts.append(_attempt(start, kind, form, suppressions, before))
-        if kind.style == "gpu" and form == "developer":
+        if kind.is_rewritten and form == "developer":
             attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
         if attempts[-1].reached:
             break
@@ -79,7 +79,7 @@ def _misfits(tried: Attempt) -> int:
 def _forms(kind: Traits, options: Options) -> list[str]:
     if options.target == "npuir":
         return ["npuir"]
-    if kind.style == "gpu":
+    if kind.is_rewritten:
         return ["developer-threads1"] if options.threads == "1" else ["developer", "developer-threads1"]
     if kind.vector and options.threads == "1":
         return ["developer-threads1", "fallback"]
@@ -110,6 +110,8 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
             job = grid.one_thread(before.job)
         elif before is not None:
             return replace(before, target=form)
+        elif kind.style == "npuir":
+            ascend_from_npuir(job, 1 if form == "developer-threads1" else 2)
         elif kind.style == "gpu":
             gpu_form(job, 1 if form == "developer-threads1" else 2)
         elif form == "fallback":
@@ -140,9 +142,9 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         )
         if suppressions.covers(found.line, found.code):
             continue
-        if kind.style != "gpu" and finding.code in _AUTHORS_OWN and finding.node in start.original:
+        if not kind.is_rewritten and finding.code in _AUTHORS_OWN and finding.node in start.original:
             found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
-        if kind.style != "gpu" and finding.code == "TL801":
+        if not kind.is_rewritten and finding.code == "TL801":
             found = replace(found, severity="error")  # another form may need less
         if job.module is start.module and found.severity == "error":
             found = replace(found, severity="warning")  # the author's own form: nothing is written

@@ -255,7 +255,7 @@ def _best_form(
     reached = tried[-1] if tried[-1].reached else None
     missed = [attempt for attempt in tried if attempt is not reached]
     if reached is None:
-        for attempt in missed[-1:] if kind.style == "gpu" else missed:
+        for attempt in missed[-1:] if kind.is_rewritten else missed:
             found = replace(attempt.blocked, severity="error") if attempt.blocked is not None else None
             if found is not None and found not in start.notes:
                 start.notes.append(found)
@@ -265,7 +265,7 @@ def _best_form(
     better = missed[: tried.index(reached)]
     for attempt in better:
         if attempt.blocked is not None:
-            level: Severity = "info" if kind.style == "gpu" else "warning"
+            level: Severity = "info" if kind.is_rewritten else "warning"
             job.notes.append(replace(attempt.blocked, severity=level))
     attempts.offer_one_thread(start, kind, suppressions, job, reached)
     changed = job.module is not start.module
@@ -287,7 +287,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
         return f"{form}, because of {why}" if changed else f"nothing to do; the full form is blocked by {why}"
     if reached.target == "npuir":
         return "for AscendNPU IR" if changed else "for AscendNPU IR already"
-    if kind.style == "gpu":
+    if kind.is_rewritten:
         return _gpu_reason(reached, better)
     if not kind.vector:
         return "cube only: automatic passes, no threads"

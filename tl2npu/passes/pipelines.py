@@ -59,9 +59,10 @@ from tl2npu.passes.gpu import (
     symbolic_sizes,
     types,
 )
+from tl2npu.passes.gpu import unsupported as gpu_unsupported
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir import fills as npuir_fills
-from tl2npu.passes.npuir import functions, products, statistics
+from tl2npu.passes.npuir import functions, products, statistics, to_gpu_like
 from tl2npu.passes.npuir import grid as npuir_grid
 from tl2npu.passes.npuir import jit as npuir_jit
 from tl2npu.passes.npuir import pipelined as npuir_pipelined
@@ -79,6 +80,11 @@ class Traits:
     vector: bool
     uses_vid: bool
     exchanges: bool
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Its statements are written anew: what it does is kept, and not how it says it."""
+        return self.style in ("gpu", "npuir")
 
 
 def traits(job: Job) -> Traits:
@@ -191,7 +197,31 @@ def fallback_form(job: Job, kind: Traits) -> None:
 def gpu_form(job: Job, threads: int) -> None:
     """A GPU kernel in Developer mode."""
     job.change("TL101", job.located.node, "a GPU kernel, rewritten for an NPU")
-    before: Counter[str] = unused.name_counts(job)
+    _from_gpu(job, threads, unused.name_counts(job))
+
+
+def gpu_like_from_npuir(job: Job) -> None:
+    """A kernel for AscendNPU IR in Developer mode as it would be written for a GPU."""
+    macros.inline(job)
+    refuse_unreadable(job)
+    to_gpu_like.sizes.to_slices(job)
+    to_gpu_like.products.rewrite(job)
+    to_gpu_like.reductions.rewrite(job)
+    to_gpu_like.fills.rewrite(job)
+    to_gpu_like.vector.to_loops(job)
+    to_gpu_like.statistics.flatten(job)
+    to_gpu_like.launch.rewrite(job)
+
+
+def ascend_from_npuir(job: Job, threads: int) -> None:
+    """A kernel for AscendNPU IR in the Developer mode of Ascend C."""
+    before = unused.name_counts(job)
+    gpu_like_from_npuir(job)
+    gpu_unsupported.refuse(job)
+    _from_gpu(job, threads, before)
+
+
+def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     despecialise.put_in_order(job)
     macros.inline(job)
     known_branches.fold(job)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from tl2npu.dialects.catalogue import DEVELOPER
+from tl2npu.dialects.npuir import SHORT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Alloc, Op, ScopeBlock, Stmt, Sync
 from tl2npu.passes.job import Job
 
 
 def refuse(job: Job) -> None:
-    """Raise :class:`Blocked` for a kernel in Expert mode; the others are not migrated yet either."""
+    """Raise :class:`Blocked` for a kernel in Expert mode, and for operators without a counterpart."""
     for stmt in job.kernel.walk():
         what = _expert(stmt)
         if what is not None:
             text = f"{what} is Expert mode of AscendNPU IR, which orders the cores and pipes by hand"
             raise Blocked("TL441", stmt.node, text)
-    raise Blocked("TL441", job.located.node, "a kernel for AscendNPU IR, which is not taken to Ascend C yet")
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Op) and SHORT.get(stmt.op.name) in _WITHOUT:
+            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} has no counterpart in Ascend C that is sure")
 
 
 def _expert(stmt: Stmt) -> str | None:
@@ -29,4 +32,9 @@ def _expert(stmt: Stmt) -> str | None:
     return None
 
 
+_WITHOUT = frozenset(
+    """
+    vshr vbitcast verf transpose pad flip gather reshape interleave deinterleave arange concat
+    """.split()
+)
 _MEMORIES = frozenset({"L1", "L0A", "L0B", "L0C", "ub"})

@@ -1,0 +1,264 @@
+"""TL443: vector operators become ``T.Parallel`` loops, one loop for neighbours over the same elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.dialects.npuir import SHORT
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Loop, Memory, Op, Operand, Scalar, Stmt, children
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.passes.gpu.fills_values import number_type
+from tl2npu.passes.gpu.statements import Names, factor, parse
+from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.to_gpu_like import formulas
+from tl2npu.passes.npuir.to_gpu_like.regions import Axis, axes, element
+from tl2npu.passes.npuir.to_gpu_like.scratch import is_scratch
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_VARIABLES = ("i", "j", "k", "l")
+_DESTINATIONS = ("C", "B", "Out", "dst")
+
+
+@dataclass(eq=False)
+class _Nest:
+    """A loop in the making: the extents with their texts, the assignments, and the statements that they replace."""
+
+    extents: tuple[Sym, ...]
+    sizes: tuple[str, ...]
+    lines: list[str] = field(default_factory=list)
+    stmts: list[Op] = field(default_factory=list)
+    written: list[Operand] = field(default_factory=list)
+    read: list[Operand] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Space:
+    """The axes that an operator runs over: those of its destination; ``variables`` are empty for unit axes."""
+
+    parts: tuple[Axis, ...]
+    variables: tuple[str, ...]
+
+
+def to_loops(job: Job) -> None:
+    """Rewrite every vector operator."""
+    _Work(job).run()
+
+
+class _Work:
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.nests: list[_Nest] = []
+        self.variables = _free_variables(job)
+
+    def run(self) -> None:
+        """Collect the loops, then write them."""
+        for body in _bodies(self.job.kernel.body):
+            nest: _Nest | None = None
+            for stmt in body:
+                if not isinstance(stmt, Op) or SHORT.get(stmt.op.name) not in _OPERATORS:
+                    nest = None
+                    continue
+                nest = self._statement(stmt, nest)
+        edits = Edits(self.job.file.index)
+        for nest in self.nests:
+            self._write(nest, edits)
+        self.job.apply(edits)
+
+    def _statement(self, stmt: Op, nest: _Nest | None) -> _Nest:
+        short = SHORT[stmt.op.name]
+        target = next((arg for name in _DESTINATIONS if isinstance(arg := stmt.args.get(name), Operand)), None)
+        if short in _THREE_NAMES:
+            target = stmt.args["B"] if isinstance(stmt.args["B"], Operand) else None
+        if target is None or target.buffer.memory is Memory.GM:
+            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} without a tile that it writes")
+        parts = axes(target)
+        if parts is None:
+            raise Blocked("TL442", stmt.node, f"the size of `{code(target.node)}` has no expression of its own")
+        space = self._space(parts)
+        lines = self._steps(stmt, short, target, space)
+        if lines is None:
+            lines = [f"{element(target, parts, space.variables)} = {self._value(stmt, short, target, space)}"]
+        read = [arg for arg in stmt.args.values() if isinstance(arg, Operand) and arg is not target]
+        extents = tuple(p.extent for p, v in zip(parts, space.variables, strict=True) if v)
+        tile = stmt.args.get("Tmp")
+        written = [target, tile] if isinstance(tile, Operand) else [target]
+        if nest is None or not self._joins(nest, stmt, extents, written, read):
+            sizes = tuple(p.size for p, v in zip(parts, space.variables, strict=True) if v)
+            nest = _Nest(extents, sizes)
+            self.nests.append(nest)
+        nest.lines += lines
+        nest.stmts.append(stmt)
+        nest.written += written
+        nest.read += read
+        return nest
+
+    def _space(self, parts: tuple[Axis, ...]) -> _Space:
+        names = iter(self.variables)
+        found = tuple("" if part.extent.constant == 1 else next(names) for part in parts)
+        if not any(found):
+            found = (self.variables[0], *found[1:])
+        return _Space(parts, found)
+
+    def _value(self, stmt: Op, short: str, target: Operand, space: _Space) -> str:
+        args = stmt.args
+        if short in formulas.ON_FLOATS and number_type(self.job, target.buffer) == "int":
+            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} of integers")
+        if short in formulas.BINARY:
+            return formulas.BINARY[short].format(*(self._operand(stmt, args[n], target, space) for n in ("A", "B")))
+        if short in formulas.UNARY:
+            source = args["A"] if "A" in args else args["src"]
+            return formulas.UNARY[short].format(self._operand(stmt, source, target, space))
+        if short == "vbrc":
+            return self._operand(stmt, args["src"], target, space)
+        if short == "vcast":
+            return self._cast(stmt, target, space)
+        if short == "vclamp":
+            low, value, high = (
+                self._operand(stmt, args[name], target, space) for name in ("min_val", "src", "max_val")
+            )
+            return f"T.min(T.max({value}, {low}), {high})"
+        if short == "vcmp":
+            left, right = (self._operand(stmt, args[name], target, space) for name in ("A", "B"))
+            mode = self._static(stmt, "cmp_mod")
+            if mode not in formulas.COMPARISONS:
+                raise Blocked("TL442", stmt.node, "a comparison whose mode is not known")
+            return f"{left} {formulas.COMPARISONS[mode]} {right}"
+        assert short == "vselect"
+        parts = (self._operand(stmt, args[name], target, space) for name in ("Cond", "A", "B"))
+        return f"T.if_then_else({', '.join(parts)})"
+
+    def _cast(self, stmt: Op, target: Operand, space: _Space) -> str:
+        source = stmt.args["src"]
+        if not isinstance(source, Operand):
+            raise Blocked("TL442", stmt.node, "T.vcast of something that is no tile")
+        value = self._operand(stmt, source, target, space)
+        mode = self._static(stmt, "round_mode") or "rint"
+        kinds = number_type(self.job, source.buffer), number_type(self.job, target.buffer)
+        if "int" not in kinds and mode == "rint":
+            return value
+        if kinds == ("float", "int") and mode in formulas.ROUNDING:
+            return f"T.cast({formulas.ROUNDING[mode].format(value)}, {_dtype(target)})"
+        if kinds[0] == "int" and mode in formulas.ROUNDING:
+            return f"T.cast({value}, {_dtype(target)})"
+        raise Blocked("TL442", stmt.node, f"a cast from {source.buffer.dtype} that rounds by {mode!r}")
+
+    def _static(self, stmt: Op, name: str) -> str:
+        arg = stmt.args.get(name)
+        if not isinstance(arg, Scalar) or stmt.env is None:
+            return ""
+        return str(self.job.file.evaluator.static(arg.node, stmt.env) or "?")
+
+    def _steps(self, stmt: Op, short: str, target: Operand, space: _Space) -> list[str] | None:
+        """An operator whose temporary tile is read elsewhere, step by step as the language computes it."""
+        tile = stmt.args.get("Tmp")
+        if short not in _THREE_NAMES or not isinstance(tile, Operand) or is_scratch(self.job, stmt):
+            return None
+        source, middle, result = (self._operand(stmt, arg, target, space) for arg in (stmt.args["A"], tile, target))
+        if short == "vexp2":
+            return [f"{middle} = {source} * {math.log(2.0)}", f"{result} = T.exp({middle})"]
+        return [f"{middle} = T.log({source})", f"{result} = {middle} * {1.0 / math.log(2.0)}"]
+
+    def _operand(self, stmt: Op, arg: Operand | Scalar, target: Operand, space: _Space) -> str:
+        """One operand at the loop's variables: an element, or a number."""
+        if isinstance(arg, Scalar) or (arg.dims is not None and all(dim.is_point for dim in arg.dims)):
+            return factor(" ".join(code(arg.node).split()))
+        if arg.buffer.memory is Memory.GM:
+            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} reads the global tensor `{arg.buffer.name}`")
+        parts = axes(arg)
+        aligned = None if parts is None else _aligned(parts, space)
+        if parts is None or aligned is None:
+            text = f"it is not clear how `{code(arg.node)}` goes with `{code(target.node)}` in T.{stmt.op.name}"
+            raise Blocked("TL442", stmt.node, text)
+        if arg.buffer is target.buffer and not _same(arg, target):
+            text = f"T.{stmt.op.name} reads and writes different parts of `{arg.buffer.name}`"
+            raise Blocked("TL442", stmt.node, text)
+        return element(arg, parts, aligned)
+
+    def _joins(
+        self, nest: _Nest, stmt: Op, extents: tuple[Sym, ...], written: Sequence[Operand], read: Sequence[Operand]
+    ) -> bool:
+        """The operator can stand in the loop of the one before: equal extents, every tile at the same elements."""
+        if extents != nest.extents or _has_lines_above(self.job, stmt):
+            return False
+        if any(o.buffer is w.buffer and not _same(o, w) for o in read for w in nest.written):
+            return False
+        earlier = (*nest.read, *nest.written)
+        return not any(o.buffer is w.buffer and not _same(o, w) for o in earlier for w in written)
+
+    def _write(self, nest: _Nest, edits: Edits) -> None:
+        head = ", ".join(self.variables[: len(nest.extents)]) or self.variables[0]
+        body = "".join(f"    {line}\n" for line in nest.lines)
+        first, *others = nest.stmts
+        loop = parse(self.job, f"for {head} in T.Parallel({', '.join(nest.sizes) or '1'}):\n{body}", first.node)
+        edits.replace_many(first.node, loop)
+        for stmt in others:
+            edits.remove(stmt.node)
+        for stmt in nest.stmts:
+            self.job.change("TL443", stmt.node, f"T.{stmt.op.name} is a T.Parallel loop")
+
+
+_OPERATORS = frozenset({*formulas.BINARY, *formulas.UNARY, "vbrc", "vcast", "vclamp", "vcmp", "vselect"})
+_THREE_NAMES = frozenset({"vexp2", "vlog2"})
+
+
+def _bodies(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
+    yield body
+    for stmt in body:
+        for inner in children(stmt):
+            yield from _bodies(inner)
+
+
+def _aligned(parts: tuple[Axis, ...], space: _Space) -> tuple[str, ...] | None:
+    """The variable of each axis of an operand; empty where it is spread. None where the shapes do not go together."""
+    surplus = len(parts) - len(space.parts)
+    if surplus < 0:
+        return None
+    if any(part.extent.constant != 1 for part in parts[:surplus]):
+        return None
+    found = [""] * surplus
+    for part, own, variable in zip(parts[surplus:], space.parts, space.variables, strict=True):
+        if part.extent == own.extent:
+            found.append(variable)
+        elif part.extent.constant == 1:
+            found.append("")
+        else:
+            return None
+    return tuple(found)
+
+
+def _same(left: Operand, right: Operand) -> bool:
+    """The same part of one buffer."""
+    first, second = axes(left), axes(right)
+    return (
+        first is not None
+        and second is not None
+        and [(a.lo, a.extent) for a in first] == [(b.lo, b.extent) for b in second]
+    )
+
+
+def _dtype(operand: Operand) -> str:
+    dtype = operand.buffer.dtype
+    return dtype if dtype.isidentifier() and not dtype.startswith(("float", "int", "uint", "bfloat")) else f'"{dtype}"'
+
+
+def _has_lines_above(job: Job, stmt: Op) -> bool:
+    line = job.file.index.parent(stmt.node)
+    return isinstance(line, cst.SimpleStatementLine) and bool(line.leading_lines)
+
+
+def _free_variables(job: Job) -> tuple[str, ...]:
+    """Names for the loops: ``i`` and ``j`` where they mean nothing else than the variable of such a loop."""
+    around = job.located.factory.node if job.located.factory else job.located.node
+    taken = {name.value for name in names_in(around)}
+    parallel = [loop for loop in job.kernel.walk() if isinstance(loop, Loop) and loop.kind == "parallel"]
+    others = [loop for loop in job.kernel.walk() if isinstance(loop, Loop) and loop.kind != "parallel"]
+    bound = {item.name for loop in parallel for item in loop.ranges} - {i.name for loop in others for i in loop.ranges}
+    names = Names(job)
+    return tuple(name if name not in taken or name in bound else names.fresh(f"{name}_v") for name in _VARIABLES)
