@@ -24,6 +24,7 @@ from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.npuir import mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
+from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity
@@ -71,6 +72,9 @@ def migrate_text(
         module, line = mode.of_file(module, kernels)
         if line is not None:
             done.changes.append(Change("TL403", kernels[0].line, f"`{mode.VARIABLE}` is set to Developer"))
+        if options.target == "ascendc":
+            module, gone = npuir_host.of_file(original.module, module, kernels)
+            done.changes += [Change("TL451", line_of(original, node) or 1, text) for node, text in gone]
         new = relayout(text, module.code, path)
         ast.parse(new)
     return FileResult(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
 from tl2npu.source.tree import names_in, walk
 
 
@@ -33,17 +32,18 @@ def _imports(line: cst.SimpleStatementLine) -> bool:
     )
 
 
-def without_unused(original: cst.Module, module: cst.Module) -> tuple[cst.Module, list[tuple[cst.CSTNode, str]]]:
-    """The module without imports from tilelang and its kin that lost their last use; (statement, name) of each."""
+def without_unused(
+    original: cst.Module, module: cst.Module, roots: Sequence[str] = ("tilelang", "tvm")
+) -> tuple[cst.Module, list[tuple[cst.CSTNode, str]]]:
+    """The module without imports from some packages that lost their last use; (statement, name) of each."""
     before, now = _uses(original), _uses(module)
     index = Index.of(module)
-    names = Names(index)
     edits = Edits(index)
     gone: list[tuple[cst.CSTNode, str]] = []
     for node in index.statements:
         if not isinstance(node, (cst.Import, cst.ImportFrom)) or isinstance(node.names, cst.ImportStar):
             continue
-        unused = [a for a in node.names if before[_bound(a)] and not now[_bound(a)] and _is_tilelang(names, node, a)]
+        unused = [a for a in node.names if before[_bound(a)] and not now[_bound(a)] and _is_from(node, a, roots)]
         if unused and len(unused) == len(node.names):
             edits.remove(node)
         else:
@@ -53,11 +53,11 @@ def without_unused(original: cst.Module, module: cst.Module) -> tuple[cst.Module
     return edits.apply(module), gone
 
 
-def _is_tilelang(names: Names, node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias) -> bool:
+def _is_from(node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias, roots: Sequence[str]) -> bool:
     module: cst.BaseExpression | None = node.module if isinstance(node, cst.ImportFrom) else alias.name
     while isinstance(module, cst.Attribute):
         module = module.value
-    return isinstance(module, cst.Name) and module.value in ("tilelang", "tvm")
+    return isinstance(module, cst.Name) and module.value in roots
 
 
 def _bound(alias: cst.ImportAlias) -> str:
