@@ -230,3 +230,101 @@ def test_a_grid_has_one_or_two_dimensions_and_no_threads() -> None:
         load(PRODUCT.format(target=', target="npuir"').replace("is_npu=True", "threads=2, is_npu=True"))["factory"](
             32, 64, 48
         )
+
+
+def test_a_kernel_for_developer_mode_without_the_environment_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    text = OLDER.format(size="size=", exp="vexp").replace("main", "quite_alone")
+    kernel = load(text)["factory"](32, 32, 16, 16, 16)
+    assert "TILELANG_ASCEND_MODE is not set: quite_alone would be compiled in Expert mode" in capsys.readouterr().err
+    d = np.zeros((32, 32), np.float32)
+    a, b = halves(32, 16), halves(16, 32)
+    kernel(a, b, np.zeros((32, 32), np.float32), d)
+    np.testing.assert_allclose(d, np.exp(a.astype(np.float32) @ b.astype(np.float32)), rtol=1e-3, atol=1e-3)
+
+
+BARRIER = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(target="npuir")
+def factory():
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "float32"), W: T.Tensor((4, 8), "float32"), C: T.Tensor((4, 8), "float32")):
+        with T.Kernel(4, is_npu=True) as (cid, _):
+            a = T.alloc_ub((1, 8), "float32")
+            T.copy(A[cid, 0], a, size=[1, 8])
+            T.copy(a, W[cid, 0], size=[1, 8])
+            with T.rs("PIPE_MTE3"):
+                {barrier}
+            T.copy(W[3 - cid, 0], a, size=[1, 8])
+            T.copy(a, C[cid, 0], size=[1, 8])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(("barrier", "ordered"), [("T.block_barrier(3)", True), ("pass", False)])
+def test_blocks_meet_at_a_barrier(barrier: str, ordered: bool) -> None:
+    report = Report()
+    kernel = load(BARRIER.format(barrier=barrier), Session(watch=report.observer))["factory"]()
+    a = RNG.uniform(-1, 1, (4, 8)).astype(np.float32)
+    w, c = np.zeros((4, 8), np.float32), np.zeros((4, 8), np.float32)
+    kernel(a, w, c)
+    assert (not report.hazards) == ordered
+    if ordered:
+        np.testing.assert_array_equal(c, a[::-1])
+
+
+def test_a_column_of_numbers_is_copied_as_a_row() -> None:
+    """``size=[1, n]`` of a tile ``[n, 1]``: its elements one after the other."""
+    text = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(target="npuir", out_idx=[-1])
+def factory(rows, form):
+    @T.prim_func
+    def main(A: T.Tensor((8, 16), "float32"), C: T.Tensor((2, 8), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((8, 16), "float32")
+            s = T.alloc_shared((8, 1), "float32")
+            T.copy(A, a)
+            T.reduce_sum(a, s, dim=1)
+            if form == "size":
+                T.copy(s, C[1, 0], size=[1, rows])
+            else:
+                T.copy(s, C[1:2, 0:rows])
+
+    return main
+"""
+    a = RNG.uniform(-1, 1, (8, 16)).astype(np.float32)
+    for rows, form in ((8, "size"), (8, "slice"), (5, "size"), (5, "slice")):
+        found = load(text)["factory"](rows, form)(a)
+        np.testing.assert_allclose(found[1, :rows], a.sum(axis=1)[:rows], rtol=1e-5, atol=1e-6)
+
+
+def test_a_tensor_that_is_not_touched_may_be_none() -> None:
+    text = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(target="npuir")
+def factory(both):
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "float32"), B: T.Tensor((4, 8), "float32"), C: T.Tensor((4, 8), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((4, 8), "float32")
+            T.copy(A, a)
+            if both:
+                T.copy(a, B)
+            T.copy(a, C)
+
+    return main
+"""
+    a, c = RNG.uniform(-1, 1, (4, 8)).astype(np.float32), np.zeros((4, 8), np.float32)
+    load(text)["factory"](False)(a, None, c)
+    np.testing.assert_array_equal(a, c)
+    with pytest.raises(TypeError, match="B of main has to be a tensor, not NoneType"):
+        load(text)["factory"](True)(a, None, c)
+    with pytest.raises(ValueError, match="Expected 3 inputs"):
+        load(text)["factory"](True)(a, a, c, c)

@@ -600,7 +600,7 @@ def test_every_operator_has_a_meaning_or_a_refusal() -> None:
     for name in npuir_names.FORMS:
         own = npuir_names._SAME.get(name, "reduce" if name.startswith("reduce") else name)
         assert own in with_meaning(), name
-    assert with_meaning() - elsewhere <= set(npuir_names.FORMS) | {"subblock_barrier"}
+    assert with_meaning() - elsewhere <= set(npuir_names.FORMS)
 
 
 def test_the_catalogue_and_the_simulator_know_the_same_operators() -> None:

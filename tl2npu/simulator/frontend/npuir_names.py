@@ -85,7 +85,7 @@ def _copy(src: Any, dst: Any, coalesced_width: Any = None, size: Any = None) -> 
     sizes, src, dst = _sizes(size), _named(src), _named(dst)
     if sizes is not None and (isinstance(src, Region) or isinstance(dst, Region)):
         raise TraceError("T.copy: cannot use both slice syntax and the size parameter.", Builder.current().here())
-    return {"src": _side(src, dst, sizes), "dst": _side(dst, src, sizes)}
+    return {"src": _turned(_side(src, dst, sizes)), "dst": _turned(_side(dst, src, sizes))}
 
 
 def _side(data: Any, peer: Any, sizes: list[Any] | None) -> Region:
@@ -100,6 +100,18 @@ def _side(data: Any, peer: Any, sizes: list[Any] | None) -> Region:
             Builder.current().here(),
         )
     return region(data, peer.shape if isinstance(peer, (Buffer, Region)) else None)
+
+
+def _turned(part: Region) -> Region:
+    """``size=[1, n]`` of a tile ``[m, 1]``: n elements one after the other, which are the first n of its column."""
+    shape = part.buffer.shape
+    long = [n for n, size in enumerate(shape) if not (isinstance(size, int) and size == 1)]
+    asked = [n for n, extent in enumerate(part.extents) if not (isinstance(extent, int) and extent == 1)]
+    begins = all(isinstance(s, int) and s == 0 for s in part.starts)
+    if part.buffer.memory == "global" or len(long) != 1 or len(asked) != 1 or long == asked or not begins:
+        return part
+    extents = tuple(part.extents[asked[0]] if n == long[0] else 1 for n in range(len(shape)))
+    return Region(part.buffer, part.starts, extents, part.kept)
 
 
 def _gemm(
@@ -451,7 +463,7 @@ def only_here(name: str, kwargs: dict[str, Any]) -> bool:
     return name in ONLY_HERE or bool(_KEYWORDS.get(name, set()) & kwargs.keys())
 
 
-def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall:
+def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall | list[OpCall]:
     """The operator call. Raises TraceError for a name that the language does not have, and for wrong arguments."""
     builder = Builder.current()
     site = builder.here()

@@ -33,15 +33,15 @@ class PipeFrame(AbstractContextManager[None]):
             Builder.current().frames.pop()
 
 
-def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall:
-    """One flag or barrier as the machine knows it."""
+def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[OpCall]:
+    """A flag or barrier as the machine knows it; a barrier is a flag that is set and waited for."""
     builder = Builder.current()
     try:
-        target, bound = _FORMS[name](*args, **kwargs)
+        bound = _FORMS[name](*args, **kwargs)
     except TypeError as error:
         raise TraceError(f"T.{name}(): {error}", builder.here()) from None
-    found = OpCall(target, bound, builder.here())
-    builder.calls.append(found)
+    found = [OpCall(operator, arguments, builder.here()) for operator, arguments in bound]
+    builder.calls += found
     return found
 
 
@@ -56,33 +56,37 @@ def _pipe(other: Any) -> str:
     return str(other).upper().removeprefix("PIPE_").lower()
 
 
-def _set(other: Any, event_id: Any = 0) -> tuple[str, dict[str, Any]]:
-    return "set_flag", {"src": _frame(), "dst": _pipe(other), "eventId": plain(event_id)}
+Ops = list[tuple[str, dict[str, Any]]]
 
 
-def _wait(other: Any, event_id: Any = 0) -> tuple[str, dict[str, Any]]:
-    return "wait_flag", {"src": _pipe(other), "dst": _frame(), "eventId": plain(event_id)}
+def _set(other: Any, event_id: Any = 0) -> Ops:
+    return [("set_flag", {"src": _frame(), "dst": _pipe(other), "eventId": plain(event_id)})]
 
 
-def _barrier(pipe: Any) -> tuple[str, dict[str, Any]]:
-    return "pipe_barrier", {"pipe": _pipe(pipe)}
+def _wait(other: Any, event_id: Any = 0) -> Ops:
+    return [("wait_flag", {"src": _pipe(other), "dst": _frame(), "eventId": plain(event_id)})]
 
 
-def _block_barrier(id: Any) -> tuple[str, dict[str, Any]]:
-    _frame()
-    return "sync_all", {}
+def _barrier(pipe: Any) -> Ops:
+    return [("pipe_barrier", {"pipe": _pipe(pipe)})]
 
 
-def _subblock_barrier(id: Any) -> tuple[str, dict[str, Any]]:
-    return "npuir.subblock_barrier", {"pipe": _frame(), "flag": plain(id)}
+def _block_set(id: Any, mode: int = 2) -> Ops:
+    return [("set_cross_flag", {"pipe": _frame(), "flag": plain(id), "mode": mode})]
 
 
-def _block_set(id: Any) -> tuple[str, dict[str, Any]]:
-    return "set_cross_flag", {"pipe": _frame(), "flag": plain(id), "mode": 2}
+def _block_wait(id: Any) -> Ops:
+    return [("wait_cross_flag", {"flag": plain(id), "pipe": _frame()})]
 
 
-def _block_wait(id: Any) -> tuple[str, dict[str, Any]]:
-    return "wait_cross_flag", {"flag": plain(id), "pipe": _frame()}
+def _block_barrier(id: Any) -> Ops:
+    """All cores of one kind (mode 0)."""
+    return _block_set(id, 0) + _block_wait(id)
+
+
+def _subblock_barrier(id: Any) -> Ops:
+    """The vector cores of a block (mode 1)."""
+    return _block_set(id, 1) + _block_wait(id)
 
 
 _FORMS: dict[str, Any] = {

@@ -28,7 +28,7 @@ class OperatorName:
             raise AttributeError(name)
         return OperatorName(f"{self.__name__}.{name}")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> OpCall:
+    def __call__(self, *args: Any, **kwargs: Any) -> OpCall | list[OpCall]:
         builder = Builder.current()
         site = builder.here()
         if builder.npuir:

@@ -157,7 +157,8 @@ class Observer:
 
     def release(self, core: Core, site: int, pipe: str, flag: Any) -> Token:
         """A cross flag is set: after everything issued on the pipe."""
-        self.flags.range(core, site, flag, "cross flag", CROSS_IDS, OLD_CROSS_IDS)
+        own = OLD_CROSS_IDS if self.runner.launch.npuir else CROSS_IDS  # Ascend C takes some of them itself
+        self.flags.range(core, site, flag, "cross flag", own, OLD_CROSS_IDS)
         thread = self.pipe_thread(core, pipe)
         if self.pipes:
             self.clocks.follow(thread, self.thread(core))

@@ -23,8 +23,8 @@ DEVELOPER, EXPERT = "developer", "expert"
 VARIABLE = "TILELANG_ASCEND_MODE"
 
 _EXPERT_MEMORY = {"l1", "l0a", "l0b", "l0c", "ub"}
-_EXPERT_OPERATORS = {"load_nd2nz", "store_nz2nd", "store_fixpipe", "subblock_barrier"}
-_FLAGS = {"set_flag", "wait_flag", "pipe_barrier", "set_cross_flag", "wait_cross_flag", "sync_all"}
+_EXPERT_OPERATORS = {"load_nd2nz", "store_nz2nd", "store_fixpipe"}
+_FLAGS = {"set_flag", "wait_flag", "pipe_barrier", "set_cross_flag", "wait_cross_flag"}
 
 
 def environment() -> str:

@@ -15,7 +15,9 @@ from tl2npu.simulator.frontend.prim_func import PrimFunc
 from tl2npu.simulator.frontend.rewrite import parsed
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import npuir
+from tl2npu.simulator.lowering.uses import buffers
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin import raw_memory, tensors
 from tl2npu.simulator.standin.session import Session
@@ -57,7 +59,12 @@ class JITKernel:
         self.kernel.configs = {str(k): v for k, v in (pass_configs or {}).items()}
         self.kernel.attrs["target"] = str(target or "auto")
         if self.kernel.npuir:
-            self.kernel.attrs["mode"] = npuir.environment()
+            self.kernel.attrs["mode"] = mode = npuir.environment()
+            if not mode and not any(npuir.written_for_expert(launch) for launch in self.kernel.launches):
+                raw_memory.say(
+                    f"note: {npuir.VARIABLE} is not set: {self.kernel.name} would be compiled in Expert mode; it is "
+                    "run in Developer mode, for which it is written"
+                )
         params = self.kernel.params
         self.out_idx = indices(out_idx, len(params))
         self.workspace_idx = indices(workspace_idx, len(params))
@@ -87,7 +94,7 @@ class JITKernel:
         if kwargs:
             kwargs.pop("stream", None)
             args = (*args, *(kwargs[n] for n in names[len(args) :] if n in kwargs))
-        if len(args) > len(given) and self.is_npu:
+        if len(args) > len(given) and self.is_npu and not self.kernel.npuir:
             raw_memory.say(f"note: {self.kernel.name} is called with {len(args)} tensors, {len(given)} are looked at")
             args = args[: len(given)]
         if len(args) != len(given):
@@ -103,6 +110,8 @@ class JITKernel:
         tensor_params = []
         for n, value in given.items():
             param = params[n]
+            if value is None and isinstance(param, Buffer) and self._null(param):
+                continue
             if isinstance(param, Buffer):
                 arrays[param.number] = self._array(param, value)
                 tensor_params.append(param)
@@ -113,6 +122,11 @@ class JITKernel:
             poison_of = self.session.arithmetic_poison
             arrays, longer = raw_memory.declared(self.kernel.name, tensor_params, arrays, scalars, poison_of)
         values = solve(params, {n: a.shape for n, a in arrays.items()}, scalars)
+        for param in (params[n] for n, value in given.items() if value is None):
+            if isinstance(param, Buffer):
+                nothing = extents(param, values) or (0,) * param.ndim
+                poison = self.session.arithmetic_poison(param.dtype)
+                arrays[param.number] = tensors.blank(nothing, param.dtype, poison, False)[1]
         with_torch = tensors.uses_torch(given.values())
         made: dict[int, Any] = {}
         blanks = {n: params[n] for n in (*self.out_idx, *self.workspace_idx)}
@@ -133,6 +147,11 @@ class JITKernel:
         if not results:
             return None
         return results[0] if len(results) == 1 else results
+
+    def _null(self, param: Buffer) -> bool:
+        """True for a tensor that an npuir kernel may be given as None, a null pointer: no statement touches it."""
+        everything = [s for launch in self.kernel.launches for s in statements(launch.body)]
+        return self.kernel.npuir and not any(b is param for s in everything for b in buffers(s))
 
     def _array(self, param: Buffer, value: Any) -> Any:
         if not tensors.is_tensor(value):
