@@ -99,6 +99,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         start.elsewhere,
         origin=start.origin,
         tight=start.tight,
+        notes=list(start.notes),
     )
     try:
         if form == "npuir":

@@ -11,6 +11,7 @@ import libcst as cst
 
 from tl2npu import attempts
 from tl2npu.attempts import Attempt
+from tl2npu.checks import flags
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
@@ -241,6 +242,8 @@ def _best_form(
             return _refused(start, line, kind.style, leave[line][0].message), start
         if kind.style == "unknown":
             raise Blocked("TL902", start.located.node, "a prim_func without a kernel launch")
+        if kind.style in ("expert", "mixed"):
+            _note_flags(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
         if kind.style == "npuir" and start.options.target == "ascendc":
@@ -279,6 +282,13 @@ def _best_form(
     return _result(
         job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)
     ), job
+
+
+def _note_flags(start: Job, suppressions: Suppressions) -> None:
+    """What is wrong with the author's own flags, whatever becomes of them."""
+    for found in flags.check(Subject(start.kernel, start.file, start.located, start.options)):
+        if not suppressions.covers(start.line(found.node), found.code):
+            start.note(found.code, found.node, found.message, found.severity)
 
 
 def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool) -> str:

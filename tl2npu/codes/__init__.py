@@ -255,6 +255,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give the cube loop and the vector loop the same bounds and the same name"),
     ("TL311", "experimental-op", "error", "display-only",
      "keep the kernel in its present form; this operator has no Developer-mode equivalent"),
+    ("TL330", "unbalanced-flags", "warning", "display-only",
+     "wait once for every `set_flag`, slot by slot: what the prologue sets, the epilogue waits for"),
     ("TL801", "memory-capacity", "error", "display-only",
      "use smaller tiles or fewer buffers that are alive at the same time"),
     ("TL810", "leftover-vid", "error", "display-only",
