@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tl2npu.codes import npuir
+from tl2npu.codes import mma, npuir
 from tl2npu.results import Safety, Severity
 
 
@@ -233,7 +233,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the row loop as `T.Parallel`; the gather into L1 needs one vectorised loop"),
     ("TL236", "gather-row-loop", "info", "safe",
      "write one element-wise row loop as a 2-D `T.Parallel` loop"),
-    ("TL301", "manual-mma", "error", "display-only",
+    ("TL301", "manual-mma", "info", "safe",
      "write the product with `T.gemm_v0` on L1 tiles and an L0C accumulator"),
     ("TL302", "explicit-scope", "info", "safe",
      "drop the scope and keep its body; the compiler assigns statements to cores"),
@@ -255,6 +255,12 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give the cube loop and the vector loop the same bounds and the same name"),
     ("TL311", "experimental-op", "error", "display-only",
      "keep the kernel in its present form; this operator has no Developer-mode equivalent"),
+    ("TL312", "persistent-loop", "info", "safe",
+     "loop over the waves and ask in each whether there is a task left"),
+    ("TL313", "batched-loops", "info", "safe",
+     "do all that happens to one tile in one iteration"),
+    ("TL314", "slots-in-turns", "info", "safe",
+     "keep the value of the iteration before in a tile of its own"),
     ("TL330", "unbalanced-flags", "warning", "display-only",
      "wait once for every `set_flag`, slot by slot: what the prologue sets, the epilogue waits for"),
     ("TL801", "memory-capacity", "error", "display-only",
@@ -431,4 +437,4 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
 )
 # fmt: on
 
-CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in sorted((*_ROWS, *npuir.ROWS))})
+CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in sorted((*_ROWS, *mma.ROWS, *npuir.ROWS))})

@@ -159,12 +159,30 @@ def run(statements: Sequence[cst.CSTNode], known: Known, names: Names) -> bool:
                 if isinstance(small, (cst.Return, cst.Raise)):
                     return False
                 _assign(small, known, names)
+                _assert(small, known, names)
         elif isinstance(statement, cst.If):
             if not _branch(statement, known, names):
                 return False
         elif isinstance(statement, cst.BaseCompoundStatement):
             _forget(statement, known)
     return True
+
+
+def _assert(small: cst.CSTNode, known: Known, names: Names) -> None:
+    """``assert dim == 128``: behind it an unknown ``dim`` is 128."""
+    test = small.test if isinstance(small, cst.Assert) else None
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        return
+    target = test.comparisons[0]
+    if not isinstance(target.operator, cst.Equal):
+        return
+    for name, value in ((test.left, target.comparator), (target.comparator, test.left)):
+        if isinstance(name, cst.Name) and name.value not in known:
+            try:
+                known[name.value] = evaluate(value, known, names)
+            except Unknown:
+                continue
+            return
 
 
 def _branch(statement: cst.If, known: Known, names: Names) -> bool:

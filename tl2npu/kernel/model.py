@@ -202,10 +202,11 @@ class Sync(Stmt):
 
 @dataclass(eq=False)
 class Let(Stmt):
-    """``name = value`` in the kernel, an integer or scalar expression."""
+    """``name = value`` in the kernel, an integer or scalar expression; ``bound`` is what the name stands for then."""
 
     name: str
     value: Scalar
+    bound: Sym | None = field(default=None, kw_only=True)
 
 
 @dataclass(eq=False)

@@ -184,7 +184,7 @@ class Reader:
             env.values[name] = bound
             if isinstance(bound, Buffer):
                 return []
-            return [Let(node, name, scalar, via=via)]
+            return [Let(node, name, scalar, via=via, bound=bound if isinstance(bound, Sym) else None)]
         for name in target_names(target):
             env.values[name] = self.fresh(name)
         return [self.opaque(node, env, via, "an assignment that the kernel model does not know")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
@@ -39,6 +41,22 @@ def complete(job: Job, wanted: set[str], replaced: set[str]) -> None:
     if missing:
         last = statement.names[-1]
         edits.replace_many(last, [last, *(cst.ImportAlias(cst.Name(name)) for name in missing)])
+    job.apply(edits)
+
+
+def drop_unused(job: Job, bound: set[str]) -> None:
+    """Drop the imports of these names, wherever from, where nothing uses them any more."""
+    counts = Counter(name.value for name in names_in(job.module)) + job.elsewhere
+    edits = Edits(job.file.index)
+    for node in job.file.index.statements:
+        if not isinstance(node, cst.ImportFrom) or isinstance(node.names, cst.ImportStar):
+            continue
+        gone = [a for a in node.names if a.asname is None and code(a.name) in bound and counts[code(a.name)] <= 1]
+        if len(gone) == len(node.names):
+            edits.remove(node)
+        else:
+            for alias in gone:
+                edits.remove(alias)
     job.apply(edits)
 
 

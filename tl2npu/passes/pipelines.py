@@ -11,11 +11,12 @@ from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import ALL, COMBINE, CV_SYNC, SINGLE_CORE, read_configs
 from tl2npu.kernel.handover import traffic
-from tl2npu.kernel.model import Copy, Kernel, Memory, Op, Opaque, ScopeBlock, Side, Sync, children
+from tl2npu.kernel.model import Copy, Kernel, Op, Opaque, ScopeBlock, Side, Sync, children
 from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.rows import Rows
 from tl2npu.passes import (
     allocations,
+    batches,
     coverage,
     guards,
     halves,
@@ -30,7 +31,9 @@ from tl2npu.passes import (
     signature,
     sync,
     tidy,
+    turns,
     unused,
+    waves,
 )
 from tl2npu.passes.gpu import allocations as gpu_allocations
 from tl2npu.passes.gpu import (
@@ -61,6 +64,8 @@ from tl2npu.passes.gpu import (
 )
 from tl2npu.passes.gpu import unsupported as gpu_unsupported
 from tl2npu.passes.job import Job
+from tl2npu.passes.mma import products as mma_products
+from tl2npu.passes.mma import slots as mma_slots
 from tl2npu.passes.npuir import fills as npuir_fills
 from tl2npu.passes.npuir import functions, products, statistics, to_gpu_like
 from tl2npu.passes.npuir import grid as npuir_grid
@@ -138,29 +143,34 @@ def refuse_unreadable(job: Job) -> None:
         raise Blocked(code, node, message)
     for stmt in kernel.walk():
         if isinstance(stmt, Op):
-            if stmt.op.kind is Kind.MMA or stmt.op.name in ("alloc_L0A", "alloc_L0B"):
-                raise Blocked("TL301", stmt.node, "a hand-written mma pipeline is a design of its own")
             if stmt.op.kind is Kind.SYSTEM or stmt.op.name.endswith("_experiment"):
                 raise Blocked("TL311", stmt.node, f"T.{stmt.op.name} is outside what the automatic passes know")
         elif isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL902", stmt.node, f"{stmt.why}, and it touches buffers")
-    for buffer in kernel.buffers.values():
-        if buffer.memory in (Memory.L0A, Memory.L0B) and buffer.alloc != "alloc_fragment":
-            raise Blocked("TL301", buffer.node, f"`{buffer.name}` is staged by hand in {buffer.memory.value}")
 
 
-def _without_sync(job: Job) -> None:
+def _without_sync(job: Job, batched: bool) -> None:
+    """One text for both cores; ``batched``: with one loop for what a core does with a batch of tiles."""
     configs = [read_configs(job.file, found).values for found in compilations(job.located)]
     automatic = any(values.get(CV_SYNC) and values.get(COMBINE) for values in configs)
     coverage.check(job, automatic)
+    if mma_products.is_manual(job.kernel):
+        sync.remove_sync(job, sync.IN_A_CORE)
+        mma_products.to_gemm(job)
+    if waves.may_break(job):
+        waves.unroll(job)
+    parts = batches.join(job) if batched else set()
     scopes.flatten(job)
     sync.remove_sync(job)
+    mma_slots.drop_where_possible(job, sorted(parts & job.kernel.buffers.keys()))
+    if batched:
+        turns.to_tiles(job)
 
 
 def developer_form(job: Job, kind: Traits, threads: int) -> None:
     """The full form: no Scope, no sync, no vid, no workspace."""
     before: Counter[str] = unused.name_counts(job)
-    _without_sync(job)
+    _without_sync(job, batched=True)
     if kind.vector:
         guards.normalise(job)
         kernel = job.kernel
@@ -187,7 +197,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
 def fallback_form(job: Job, kind: Traits) -> None:
     """No Scope and no manual sync; vid and workspaces stay."""
     before: Counter[str] = unused.name_counts(job)
-    _without_sync(job)
+    _without_sync(job, batched=False)
     if kind.exchanges:
         scratch.rename(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)

@@ -6,6 +6,7 @@ version); a cast or a broadcast outside the list would run over twice its buffer
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import libcst as cst
@@ -119,10 +120,30 @@ def _one_broadcast(job: Job) -> bool:
                 continue
             users = _users(kernel, stmt)
             if users is None:
-                continue
-            _replace_broadcast(job, stmt, users)
+                _spread(job, stmt)
+            else:
+                _replace_broadcast(job, stmt, users)
             return True
     return False
+
+
+def _spread(job: Job, stmt: Op) -> None:
+    """Where not every reader can take the vector itself, an element-wise loop spreads it (facts 3, g3_bc)."""
+    pair = _pair(stmt)
+    assert pair is not None
+    tile, vector = (o.buffer for o in pair)
+    i, j = _loop_names(job, stmt)
+    parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
+    rows, cols = (code(node) for node in tile.shape_nodes)
+    element = i if len(vector.shape) == 1 else f"{i}, 0"
+    text = f"for {i}, {j} in {parallel}({rows}, {cols}):\n    {tile.name}[{i}, {j}] = {vector.name}[{element}]\n"
+    line = job.file.index.parent(stmt.node)
+    assert isinstance(line, cst.SimpleStatementLine)
+    new = cst.parse_statement(text, job.module.config_for_parsing)
+    edits = Edits(job.file.index)
+    edits.replace_many(line, [new.with_changes(leading_lines=line.leading_lines)])
+    job.change("TL233", stmt.node, f"`{vector.name}` is spread by a loop that threads=2 halves, unlike a broadcast")
+    job.apply(edits)
 
 
 def _bodies(body: list[Stmt]) -> list[list[Stmt]]:
@@ -182,7 +203,7 @@ def _users(kernel: Kernel, stmt: Op) -> list[Op] | None:
 
 def _read_before(kernel: Kernel, stmt: Op, tile: Buffer) -> bool:
     """In a loop, a read above the broadcast sees the value of the iteration before."""
-    around = [p for s, parents in walk_with_parents(kernel.body) if s is stmt for p in parents if isinstance(p, Loop)]
+    around = _around(kernel, stmt)
     if not around:
         return False
     for other in walk(around[0].body):
@@ -227,8 +248,7 @@ def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
     pair = _pair(stmt)
     assert pair is not None
     tile, vector = (o.buffer for o in pair)
-    taken = {name.value for name in names_in(job.located.node)}
-    i, j = _free(("i", "h_i", "row"), taken), _free(("j", "d_i", "col"), taken)
+    i, j = _loop_names(job, stmt)
     parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
     rows, cols = (code(node) for node in tile.shape_nodes)
     element = i if len(vector.shape) == 1 else f"{i}, 0"
@@ -251,8 +271,30 @@ def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
     job.apply(edits)
 
 
+def _loop_names(job: Job, stmt: Op) -> tuple[str, str]:
+    """Names for the rows and columns of a loop; those of other element-wise loops may be used again."""
+    inner = {
+        name.value
+        for loop in job.kernel.walk()
+        if isinstance(loop, Loop) and loop.kind == "parallel" and isinstance(loop.node, cst.For)
+        for name in names_in(loop.node.target)
+    }
+    around = {r.name for loop in _around(job.kernel, stmt) for r in loop.ranges}
+    counts = Counter(name.value for name in names_in(job.located.node))
+    for loop in job.kernel.walk():
+        if isinstance(loop, Loop) and loop.kind == "parallel":
+            counts.subtract(name.value for name in names_in(loop.node) if name.value in inner)
+    taken = {name for name, count in counts.items() if count > 0} | around
+    return _free(("i", "h_i", "row"), taken), _free(("j", "d_i", "col"), taken)
+
+
+def _around(kernel: Kernel, stmt: Stmt) -> list[Loop]:
+    return [p for s, parents in walk_with_parents(kernel.body) if s is stmt for p in parents if isinstance(p, Loop)]
+
+
 def _free(names: Sequence[str], taken: set[str]) -> str:
-    return next((name for name in names if name not in taken), names[0])
+    numbered = (f"{names[-1]}_{i}" for i in range(2, 1000))
+    return next(name for name in (*names, *numbered) if name not in taken)
 
 
 def drop_unused_buffers(job: Job, before: set[str]) -> None:

@@ -7,8 +7,9 @@ inputs have arrived, else vector statements; loops that wait for each other and 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -22,6 +23,8 @@ from tl2npu.kernel.model import (
     Branch,
     Buffer,
     Inlined,
+    Kernel,
+    Let,
     Loop,
     Memory,
     ScopeBlock,
@@ -31,6 +34,7 @@ from tl2npu.kernel.model import (
     children,
     walk,
 )
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children as nodes_below
@@ -90,9 +94,27 @@ def lines(nodes: Sequence[cst.CSTNode], stmts: Sequence[Stmt]) -> list[Line]:
 class Merger:
     """Schedules the lines of the two cores; ``renames`` are loop variables that must be unified first."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.renames: list[tuple[Loop, str]] = []
         self.joined: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        self._meaning = {
+            name: stmt.value.sym
+            for stmt in kernel.walk()
+            if isinstance(stmt, Let) and stmt.bound is not None and stmt.bound != stmt.value.sym
+            for name in stmt.bound.variables()
+        }
+
+    def _same(self, left: Sym, right: Sym) -> bool:
+        """Equal, also where each core has given a name of its own to the same expression."""
+        return left == right or self._expanded(left) == self._expanded(right)
+
+    def _expanded(self, sym: Sym) -> Sym:
+        for _ in range(len(self._meaning)):
+            new = sym.map_variables(self._meaning.get)
+            if new == sym:
+                break
+            sym = new
+        return sym
 
     def merge(self, cube: list[Line], vector: list[Line]) -> list[cst.BaseStatement]:
         """One list of statements; raises :class:`Blocked` if the cores wait for each other in no possible order.
@@ -102,13 +124,15 @@ class Merger:
         pending = {Side.CUBE: list(cube), Side.VECTOR: list(vector)}
         credit: Counter[tuple[Side, str]] = Counter()
         result: list[cst.BaseStatement] = []
+        given: dict[str, str] = {}
         while any(pending.values()):
             side = next((s for s in pending if self._ready(s, pending, credit)), None)
             heads = [lines[0] for lines in pending.values() if lines]
             if side is not None:
                 line = pending[side].pop(0)
                 self._pass(side, line, credit)
-                result.append(line.node)
+                if not _repeats(line, given):
+                    result.append(line.node)
             elif len(heads) == 2 and all(line.loop for line in heads):
                 result.append(self._join(pending[Side.CUBE].pop(0), pending[Side.VECTOR].pop(0)))
             elif (early := next((s for s in pending if self._ready(s, pending, None)), None)) is not None:
@@ -161,10 +185,11 @@ class Merger:
         if len(cube.ranges) != 1 or len(vector.ranges) != 1 or cube.kind != vector.kind:
             raise Blocked("TL310", right.node, "the loops of the two cores are of different kinds")
         mine, theirs = cube.ranges[0], vector.ranges[0]
-        if mine.extent != theirs.extent or mine.start != theirs.start or mine.step != theirs.step:
+        if not self._same(mine.extent, theirs.extent) or mine.start != theirs.start or mine.step != theirs.step:
             raise Blocked(
                 "TL310", right.node, f"the loops of the two cores run {mine.extent} and {theirs.extent} times"
             )
+        self._meaning.update((name, mine.var) for name in theirs.var.variables() - mine.var.variables())
         header, other = cube, vector
         if mine.name != theirs.name:
             if not _mentions(cube.node, mine.name):
@@ -187,6 +212,27 @@ class Merger:
             own = [line for line in other.node.body.footer if line.comment is not None]
             block = block.with_changes(footer=[*block.footer, *own])
         return node.with_changes(body=block, leading_lines=[*node.leading_lines, *comments])
+
+
+def _repeats(line: Line, given: dict[str, str]) -> bool:
+    """True for a line that gives names the values that they were given before; keeps account in ``given``."""
+    known = {stmt.name: code(stmt.value.node) for stmt in line.stmts if isinstance(stmt, Let)}
+    if isinstance(line.node, cst.SimpleStatementLine) and known and len(known) == len(line.node.body):
+        repeated = all(given.get(name) == text for name, text in known.items())
+        if not repeated:
+            _forget(known, given)
+        given.update(known)
+        return repeated and not any(comment.comment for comment in line.node.leading_lines)
+    _forget(assigned_names(line.node), given)
+    return False
+
+
+def _forget(names: Iterable[str], given: dict[str, str]) -> None:
+    """What was made of names that change now may be something else if it is made again."""
+    for name in names:
+        given.pop(name, None)
+        for other in [o for o, text in given.items() if re.search(rf"\b{name}\b", text)]:
+            del given[other]
 
 
 def _own(name: str, side: Side) -> str:
@@ -259,13 +305,13 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
             footers += [comment for comment in scope.node.body.footer if comment.comment is not None]
         sides[scope.side] += inner
         ordered += [(scope.side, line) for line in inner]
-    merger = Merger()
+    merger = Merger(job.kernel)
     try:
         body = merger.in_text_order(ordered) or _merged(merger, sides)
     except Blocked as blocked:
         if isinstance(blocked, NameClash) and _separate_names(job, block, run, blocked):
             return
-        merger = Merger()
+        merger = Merger(job.kernel)
         body = [line.node for _, line in ordered]
         job.note(blocked.code, blocked.node, f"{blocked.message}; the loops stay apart", "info")
     if merger.renames:

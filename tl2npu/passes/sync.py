@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import libcst as cst
 
@@ -28,14 +28,28 @@ def is_address(stmt: Stmt) -> bool:
     return isinstance(stmt, Op) and stmt.op.kind is Kind.ANNOTATION and stmt.op.name == "annotate_address"
 
 
-def _only_sync(stmt: Stmt) -> bool:
-    """True if nothing but synchronisation happens in a statement."""
+IN_A_CORE = frozenset({"barrier_all", "pipe_barrier", "set_flag", "wait_flag"})
+"""What orders the pipes of one core."""
+
+
+def _only_sync(stmt: Stmt, names: Container[str]) -> bool:
+    """True if nothing but synchronisation of these names happens in a statement."""
     if isinstance(stmt, Sync):
-        return True
+        return stmt.op.name in names
     if isinstance(stmt, (Loop, Branch, Inlined)):
         inner = [s for body in children(stmt) for s in body]
-        return bool(inner) and all(_only_sync(s) for s in inner)
+        return bool(inner) and all(_only_sync(s, names) for s in inner)
     return False
+
+
+def only_sync(stmt: Stmt) -> bool:
+    """True if a statement does nothing but synchronise."""
+    return _only_sync(stmt, _RULE)
+
+
+def has_flags(kernel: Kernel) -> bool:
+    """True if any barrier or flag is left."""
+    return any(isinstance(stmt, Sync) for stmt in kernel.walk())
 
 
 def has_sync(kernel: Kernel) -> bool:
@@ -43,31 +57,41 @@ def has_sync(kernel: Kernel) -> bool:
     return any(isinstance(stmt, (Sync, ScopeBlock)) for stmt in kernel.walk())
 
 
-def remove_sync(job: Job) -> None:
-    """Remove all manual synchronisation and address annotations; whoever calls this has proved that it may go."""
+def remove_sync(job: Job, names: Container[str] = _RULE) -> None:
+    """Remove manual synchronisation, and address annotations; whoever calls this has proved that it may go.
+
+    ``names``: the operators to remove, all of them by default.
+    """
     edits = Edits(job.file.index)
     done: set[int] = set()
     helpers: dict[str, cst.FunctionDef] = {}
-    _remove(job, job.kernel.body, edits, done, helpers)
+    _remove(job, job.kernel.body, edits, done, helpers, names)
     if not done:
         return
     job.apply(edits)
     _drop_helpers(job, set(helpers))
 
 
-def _remove(job: Job, body: Sequence[Stmt], edits: Edits, done: set[int], helpers: dict[str, cst.FunctionDef]) -> None:
+def _remove(
+    job: Job,
+    body: Sequence[Stmt],
+    edits: Edits,
+    done: set[int],
+    helpers: dict[str, cst.FunctionDef],
+    names: Container[str],
+) -> None:
     for stmt in body:
-        if isinstance(stmt, Sync) or is_address(stmt):
+        if (isinstance(stmt, Sync) and stmt.op.name in names) or is_address(stmt):
             assert isinstance(stmt, (Sync, Op))
             rule, why = _RULE.get(stmt.op.name, ("TL308", "MEMORY_PLANNING chooses the addresses"))
             _once(job, stmt.node, edits, done, rule, f"T.{stmt.op.name}: {why}")
-        elif _only_sync(stmt):
+        elif _only_sync(stmt, names):
             if isinstance(stmt, Inlined):
                 helpers[stmt.callee] = stmt.definition
             _once(job, stmt.node, edits, done, "TL305", "only synchronised")
         else:
             for inner in children(stmt):
-                _remove(job, inner, edits, done, helpers)
+                _remove(job, inner, edits, done, helpers, names)
 
 
 def _once(job: Job, node: cst.CSTNode, edits: Edits, done: set[int], rule: str, message: str) -> None:

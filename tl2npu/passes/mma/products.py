@@ -1,0 +1,150 @@
+"""TL301: every ``mma`` of a kernel becomes a ``gemm_v0`` on whole tiles in L1, or none does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Copy, Kernel, Memory, Op, Operand, Stmt
+from tl2npu.passes import imports
+from tl2npu.passes.job import Job
+from tl2npu.passes.mma import accumulators, depth, layouts, prefetch, slots, staging
+from tl2npu.passes.mma import slices as cuts
+from tl2npu.passes.mma.flow import Flow
+from tl2npu.passes.mma.numbers import Numbers
+from tl2npu.passes.mma.slices import Slices
+from tl2npu.passes.mma.staging import Product, Staged
+from tl2npu.source.edits import Edits
+
+_TYPES = {
+    ("float16", "float"),
+    ("float16", "float32"),
+    ("bfloat16", "float"),
+    ("bfloat16", "float32"),
+    ("float", "float"),
+    ("float32", "float32"),
+    ("int8", "int32"),
+}
+
+
+def is_manual(kernel: Kernel) -> bool:
+    """True for a kernel with products or operands that are staged by hand."""
+    return any(isinstance(s, Op) and s.op.kind is Kind.MMA for s in kernel.walk()) or any(
+        b.alloc in ("alloc_L0A", "alloc_L0B") for b in kernel.buffers.values()
+    )
+
+
+def to_gemm(job: Job) -> None:
+    """Rewrite all products; raises :class:`Blocked` for what cannot be proved."""
+    if not is_manual(job.kernel):
+        return
+    prefetch.load_in_place(job)
+    found = _cut(job)
+    numbers = Numbers(job)
+    if depth.choose(job, found, numbers):
+        found = _cut(job)
+    tiles = _write(job, found)
+    accumulators.separate(job)
+    slots.drop(job, [b.name for b in job.kernel.buffers.values() if b.name in tiles or b.memory is Memory.L0C])
+    layouts.drop(job, tiles)
+
+
+def _cut(job: Job) -> list[Slices]:
+    kernel = job.kernel
+    found = staging.products(kernel)
+    staging.used_beside(kernel, found)
+    flow, numbers = Flow(kernel), Numbers(job)
+    for product in found:
+        _check_types(product, numbers)
+    return [cuts.of(flow, product, job.located.evaluator, numbers) for product in found]
+
+
+def _check_types(product: Product, numbers: Numbers) -> None:
+    for tile in numbers.types(product.left.source.buffer, product.out.buffer):
+        if tile not in _TYPES and None not in tile:
+            text = f"gemm_v0 multiplies no {tile[0]} into {tile[1]}"
+            raise Blocked("TL328", product.mma.node, text)
+
+
+def _write(job: Job, found: Sequence[Slices]) -> set[str]:
+    """Put the products in their places; the names of the tiles in L1 that they take."""
+    edits = Edits(job.file.index)
+    kernel = job.kernel
+    gone: set[int] = set()
+    tiles: set[str] = set()
+    for item in found:
+        product = item.product
+        tiles |= {staged.source.buffer.name for staged in product.loads}
+        lines = [_gemm(job, item, (product.left, product.right), item.init)]
+        if item.rest is not None:
+            lines.append(_gemm(job, item, item.rest, None))
+        place = item.loop.node if item.loop is not None else product.mma.node
+        if item.loop is None:
+            for staged in product.loads:
+                node = staged.load.node if staged.branch is None else staged.branch.node
+                if id(node) not in gone:
+                    gone.add(id(node))
+                    edits.remove(node)
+        edits.replace_many(place, lines)
+        job.change("TL301", product.mma.node, _why(item))
+        if item.loop is not None or len(product.left.load.dst.buffer.shape) > 2:
+            job.note("TL332", product.mma.node, "its slots go: no load overlaps another product any more")
+    for stmt in kernel.walk():
+        if isinstance(stmt, Alloc) and stmt.buffer.memory in (Memory.L0A, Memory.L0B):
+            edits.remove(stmt.node)
+            job.change("TL301", stmt.node, f"`{stmt.buffer.name}`: gemm_v0 stages its operands itself")
+    _check_left(kernel, found)
+    bare = any(imports.spelling(job, "gemm_v0", item.product.mma.call.func) == "gemm_v0" for item in found)
+    job.apply(edits)
+    imports.complete(job, {"gemm_v0"} if bare else set(), {"mma", "alloc_L0A", "alloc_L0B"})
+    return tiles
+
+
+def _why(item: Slices) -> str:
+    if item.loop is None:
+        return "the copies to L0 and the mma are one gemm_v0"
+    return "the loop over slices of K, the copies to L0 and the mma are one gemm_v0"
+
+
+def _gemm(
+    job: Job, item: Slices, pair: tuple[Staged, Staged], init: cst.BaseExpression | None
+) -> cst.SimpleStatementLine:
+    product = item.product
+    left, right = pair
+    name = imports.spelling(job, "gemm_v0", product.mma.call.func)
+    args = [_tile(left.source), _tile(right.source), code(product.out.node)]
+    if left.transposed:
+        args.append("transpose_A=True")
+    if right.transposed:
+        args.append("transpose_B=True")
+    if init is not None:
+        args.append(f"init={code(init)}" if _simple(init) else f"init=({code(init)})")
+    call = cst.parse_expression(f"{name}({', '.join(args)})", config=job.module.config_for_parsing)
+    return cst.SimpleStatementLine([cst.Expr(call)])
+
+
+def _simple(node: cst.BaseExpression) -> bool:
+    return bool(node.lpar) or isinstance(node, (cst.Name, cst.Call))
+
+
+def _tile(operand: Operand) -> str:
+    """The whole tile in L1, in the slot that the load took it from."""
+    extra = len(operand.buffer.shape) - 2
+    if operand.dims is None or extra <= 0:
+        node = operand.node.value if isinstance(operand.node, cst.Subscript) else operand.node
+        return code(node)
+    assert isinstance(operand.node, cst.Subscript)
+    leading = ", ".join(code(dim.node) for dim in operand.dims[:extra])
+    return f"{code(operand.node.value)}[{leading}, :, :]"
+
+
+def _check_left(kernel: Kernel, found: Sequence[Slices]) -> None:
+    """Every copy into L0A and L0B must have served a product."""
+    used: set[Stmt] = {staged.load for item in found for staged in item.product.loads}
+    for stmt in kernel.walk():
+        if isinstance(stmt, Copy) and stmt.dst.buffer.memory in (Memory.L0A, Memory.L0B) and stmt not in used:
+            raise Blocked("TL321", stmt.node, f"no mma was found that uses this load of `{stmt.dst.buffer.name}`")
