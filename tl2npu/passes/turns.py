@@ -173,8 +173,9 @@ def _write(job: Job, flow: Flow, found: Turns) -> None:
     shape = job.file.index.parent(element)
     assert isinstance(shape, (cst.List, cst.Tuple))
     short = shape.with_changes(elements=shape.elements[1:])
-    line = alloc.node.deep_replace(shape, short)
-    assert isinstance(line, cst.Assign)
+    assert isinstance(buffer.node, cst.Call)
+    args = [arg.with_changes(value=short) if arg.value is shape else arg for arg in buffer.node.args]
+    line = alloc.node.with_changes(value=buffer.node.with_changes(args=args))
     edits.replace_many(alloc.node, [line, line.with_changes(targets=[cst.AssignTarget(cst.Name(old))])])
     for operands, name in ((found.current, buffer.name), (found.previous, old)):
         for operand in operands:
