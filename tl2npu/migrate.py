@@ -252,7 +252,7 @@ def _best_form(
             npuir_unsupported.refuse(start)
         elif kind.style == "gpu":
             unsupported.refuse(start)
-        else:
+        elif kind.style != "npuir":
             refuse_unreadable(start)
     except Blocked as blocked:
         start.note(blocked.code, blocked.node, blocked.message, "error")

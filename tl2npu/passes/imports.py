@@ -32,15 +32,20 @@ def complete(job: Job, wanted: set[str], replaced: set[str]) -> None:
     if not missing and not gone:
         return
     edits = Edits(job.file.index)
+    last = statement.names[-1]
+    kept: list[cst.ImportAlias] = [last]
     for name in gone:
         alias = imported[name]
-        if missing:
-            edits.replace(alias, cst.ImportAlias(cst.Name(missing.pop(0))))
+        new = [cst.ImportAlias(cst.Name(missing.pop(0)))] if missing else []
+        if alias is last:
+            kept = new
+        elif new:
+            edits.replace(alias, new[0])
         else:
             edits.remove(alias)
-    if missing:
-        last = statement.names[-1]
-        edits.replace_many(last, [last, *(cst.ImportAlias(cst.Name(name)) for name in missing)])
+    kept += [cst.ImportAlias(cst.Name(name)) for name in missing]
+    if kept != [last]:
+        edits.replace_many(last, kept)
     job.apply(edits)
 
 

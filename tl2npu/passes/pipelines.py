@@ -66,11 +66,12 @@ from tl2npu.passes.gpu import unsupported as gpu_unsupported
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma import products as mma_products
 from tl2npu.passes.mma import slots as mma_slots
+from tl2npu.passes.npuir import current, from_ascend, functions, products, statistics, to_gpu_like
 from tl2npu.passes.npuir import fills as npuir_fills
-from tl2npu.passes.npuir import functions, products, statistics, to_gpu_like
 from tl2npu.passes.npuir import grid as npuir_grid
 from tl2npu.passes.npuir import jit as npuir_jit
 from tl2npu.passes.npuir import pipelined as npuir_pipelined
+from tl2npu.passes.npuir.from_ascend import blocks
 from tl2npu.source.tree import names_in
 
 Style = Literal["gpu", "npuir", "expert", "mixed", "workspace", "vid", "developer", "unknown"]
@@ -170,16 +171,7 @@ def _without_sync(job: Job, batched: bool) -> None:
 def developer_form(job: Job, kind: Traits, threads: int) -> None:
     """The full form: no Scope, no sync, no vid, no workspace."""
     before: Counter[str] = unused.name_counts(job)
-    _without_sync(job, batched=True)
-    if kind.vector:
-        guards.normalise(job)
-        kernel = job.kernel
-        if kernel.vid is not None and _used(kernel, vid_name(kernel) or ""):
-            halves.whole_tiles(job, Rows(kernel, kernel.vid))
-    init_branches.merge(job)
-    hand_overs.hoist_landings(job)
-    fused = hand_overs.fuse(job)
-    signature.drop_parameters(job, fused.emptied, fused.count)
+    _whole_tiles(job, kind)
     if kind.vector:
         if threads == 2:
             buffers = row_ops.used_buffers(job.kernel)
@@ -192,6 +184,20 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     tidy.join_lines(job)
+
+
+def _whole_tiles(job: Job, kind: Traits) -> None:
+    """No Scope, no sync, whole tiles in place of halves, copies in place of round trips through global memory."""
+    _without_sync(job, batched=True)
+    if kind.vector:
+        guards.normalise(job)
+        kernel = job.kernel
+        if kernel.vid is not None and _used(kernel, vid_name(kernel) or ""):
+            halves.whole_tiles(job, Rows(kernel, kernel.vid))
+    init_branches.merge(job)
+    hand_overs.hoist_landings(job)
+    fused = hand_overs.fuse(job)
+    signature.drop_parameters(job, fused.emptied, fused.count)
 
 
 def fallback_form(job: Job, kind: Traits) -> None:
@@ -293,12 +299,36 @@ def npuir_from_gpu(job: Job) -> None:
 
 def npuir_from_ascend(job: Job, kind: Traits) -> None:
     """An Ascend kernel of any style for AscendNPU IR: first in Developer mode, then in the other language."""
-    raise Blocked("TL419", job.located.node, f"{kind.style} kernels are not taken to AscendNPU IR yet")
+    before: Counter[str] = unused.name_counts(job)
+    job.change("TL420", job.located.node, "an Ascend kernel, rewritten for AscendNPU IR")
+    macros.inline(job)
+    if kind.style != "developer":
+        _without_vid(job, kind)
+    refuse_unreadable(job)
+    from_ascend.rewrite(job)
+    npuir_jit.retarget(job)
+    unused.drop_unused_names(job, before)
+    tidy.join_lines(job)
+
+
+def _without_vid(job: Job, kind: Traits) -> None:
+    """Whole tiles; where the vector cores have work of their own, blocks of their own."""
+    file, edited = job.file, list(job.edited)
+    try:
+        _whole_tiles(job, kind)
+    except Blocked as blocked:
+        if kind.cube or not kind.uses_vid or not blocked.code.startswith(("TL22", "TL82", "TL83")):
+            raise
+        job.restore(file, edited)
+        blocks.refuse_meetings(job.kernel)
+        _without_sync(job, batched=True)
+        blocks.for_vector_cores(job)
 
 
 def npuir_current(job: Job) -> None:
     """A kernel for AscendNPU IR in the current spelling; nothing is changed where it has it."""
-    raise Blocked("TL419", job.located.node, "kernels for AscendNPU IR are not brought up to date yet")
+    current.bring_up_to_date(job)
+    refuse_unreadable(job)
 
 
 def npuir_form(job: Job, kind: Traits) -> None:

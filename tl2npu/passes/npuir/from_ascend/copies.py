@@ -1,0 +1,67 @@
+"""Copies: what AscendNPU IR copies in another way than Ascend C, or not at all."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Copy, Memory, Operand, Scalar
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.passes.gpu.elementwise.element_types import plain
+from tl2npu.passes.npuir.from_ascend.writer import Writer
+
+
+def lines(writer: Writer, stmt: Copy) -> list[str] | None:
+    """The new statements; None for a copy that stays as it is."""
+    for name, option in stmt.options.items():
+        if not _is_off(option):
+            raise Blocked("TL428", stmt.node, f"`T.copy` of AscendNPU IR has no `{name}`")
+    src, dst = stmt.src, stmt.dst
+    outside = Memory.GM in (src.buffer.memory, dst.buffer.memory)
+    if src.buffer.memory is dst.buffer.memory is Memory.GM:
+        raise Blocked("TL428", stmt.node, "AscendNPU IR copies nothing from global memory to global memory")
+    if writer.rows is None and _start(src) and _start(dst):
+        raise Blocked("TL430", stmt.node, "neither side of the copy says how much is copied")
+    if outside:
+        _need_same_amount(stmt, src, dst)
+        return _without_options(writer, stmt)
+    whole = writer.is_whole(src) and writer.is_whole(dst)
+    if whole and src.buffer.shape == dst.buffer.shape:
+        if plain(src.buffer.dtype) != plain(dst.buffer.dtype):
+            return [f'T.vcast({writer.tile(src)}, {writer.tile(dst)}, round_mode="rint")']
+        if writer.rows is None:
+            return _without_options(writer, stmt)
+        return [f"T.copy({writer.tile(src)}, {writer.tile(dst)})"]
+    _need_same_amount(stmt, src, dst)
+    return _without_options(writer, stmt)
+
+
+def _without_options(writer: Writer, stmt: Copy) -> list[str] | None:
+    return [f"T.copy({writer.tile(stmt.src)}, {writer.tile(stmt.dst)})"] if stmt.options else None
+
+
+def _is_off(option: Scalar) -> bool:
+    return isinstance(option.node, cst.Name) and option.node.value in ("False", "None")
+
+
+def _start(operand: Operand) -> bool:
+    return operand.dims is not None and bool(operand.dims) and all(dim.is_point for dim in operand.dims)
+
+
+def _need_same_amount(stmt: Copy, src: Operand, dst: Operand) -> None:
+    """Both sides have the same extents, apart from axes of 1."""
+    if _start(src) or _start(dst):
+        return
+    given, wanted = _amount(src), _amount(dst)
+    if given != wanted:
+        text = f"`{code(src.node)}` and `{code(dst.node)}` are not known to be of one size"
+        raise Blocked("TL430", stmt.node, text)
+
+
+def _amount(operand: Operand) -> list[Sym]:
+    if operand.dims is None:
+        extents: list[Sym | None] = list(operand.buffer.shape)
+    else:
+        extents = [dim.extent for dim in operand.dims]
+    return [extent for extent in extents if extent is not None and extent.constant != 1]

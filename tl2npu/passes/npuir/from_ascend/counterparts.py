@@ -1,0 +1,120 @@
+"""Operators of Ascend C and what AscendNPU IR has for them (TL428 for what it has nothing for)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Op
+from tl2npu.passes.job import Job
+
+BINARY: Mapping[str, str] = MappingProxyType(
+    {
+        "tile.add": "vadd",
+        "tile.sub": "vsub",
+        "tile.mul": "vmul",
+        "tile.div": "vdiv",
+        "tile.max": "vmax",
+        "tile.min": "vmin",
+        "tile.bitwise_and": "vand",
+        "tile.bitwise_or": "vor",
+        "tile.bitwise_xor": "vxor",
+        "tile.pow": "vpow",
+    }
+)
+"""``T.tile.op(dst, src0, src1)`` -> ``T.vop(src0, src1, dst)``."""
+
+UNARY: Mapping[str, str] = MappingProxyType(
+    {
+        "tile.exp": "vexp",
+        "tile.ln": "vln",
+        "tile.abs": "vabs",
+        "tile.reciprocal": "vrec",
+        "tile.sqrt": "vsqrt",
+        "tile.rsqrt": "vrsqrt",
+        "tile.relu": "vrelu",
+        "tile.sigmoid": "vsigmoid",
+        "tile.bitwise_not": "vnot",
+        "tile.sin": "vsin",
+        "tile.cos": "vcos",
+    }
+)
+"""``T.tile.op(dst, src)`` -> ``T.vop(src, dst)``."""
+
+SHIFTS: Mapping[str, str] = MappingProxyType({"tile.bitwise_lshift": "vshl", "tile.bitwise_rshift": "vshr"})
+FILLS = frozenset({"tile.fill", "tile.clear"})
+BY_ELEMENT = frozenset({*BINARY, *UNARY, "tile.fill", "tile.clear"})
+"""Operators that take a loop over rows apart."""
+
+REDUCTIONS = frozenset({"reduce_max", "reduce_min", "reduce_sum", "reduce"})
+ROUNDING: Mapping[str, str] = MappingProxyType(
+    {
+        "CAST_NONE": "rint",
+        "CAST_RINT": "rint",
+        "CAST_FLOOR": "floor",
+        "CAST_CEIL": "ceil",
+        "CAST_ROUND": "round",
+        "CAST_TRUNC": "trunc",
+        "CAST_ODD": "odd",
+    }
+)
+
+KNOWN = frozenset(
+    {
+        *BY_ELEMENT,
+        *SHIFTS,
+        *REDUCTIONS,
+        "tile.cast",
+        "tile.compare",
+        "tile.select",
+        "tile.broadcast",
+        "tile.atomic_add",
+        "tile.transpose",
+        "tile.axpy",
+        "tile.mul_add_dst",
+        "tile.silu",
+        "tile.leaky_relu",
+        "tile.clamp",
+        "tile.clamp_max",
+        "tile.clamp_min",
+        "gemm_v0",
+    }
+)
+_KEPT = frozenset({Kind.ALLOC, Kind.LOOP, Kind.LAUNCH, Kind.SCALAR, Kind.TYPE, Kind.DECORATOR})
+
+_REMEDIES: Mapping[str, str] = MappingProxyType(
+    {
+        "tile.sort": "sort on the host, or in a kernel of its own for Ascend C",
+        "tile.sort32": "sort on the host, or in a kernel of its own for Ascend C",
+        "tile.merge_sort": "sort on the host, or in a kernel of its own for Ascend C",
+        "tile.init_sort_buf": "sort on the host, or in a kernel of its own for Ascend C",
+        "tile.topk": "choose the best on the host, or in a kernel of its own for Ascend C",
+        "tile.gather": "`T.gather(src, dst, indices)` takes positions along the last axis, not byte offsets",
+        "tile.gatherb": "`T.gather(src, dst, indices)` takes positions along the last axis, not byte offsets",
+        "tile.gather_mask": "`T.deinterleave` takes every other element; other patterns need `T.gather` with indices",
+        "tile.createvecindex": "`T.arange(dst, strides, offset)` writes an index vector",
+        "tile.arith_progression": "`T.arange(dst, strides, offset)` writes a progression of integers",
+        "tile.round": "`T.vcast(src, dst, round_mode=...)` rounds on the way to an integer type",
+        "tile.row_expand_mul": "`T.vmul(x, m, x)` with `m` of shape `[M, 1]`",
+        "reinterpretcast": "`T.vbitcast(src, dtype)` gives a tensor of its own",
+        "printf": "`T.print(obj, msg)` prints a tensor or a number",
+        "dump_tensor": "`T.print(obj, msg)` prints a tensor or a number",
+    }
+)
+
+
+def refuse(job: Job) -> None:
+    """Raise :class:`Blocked` for an operator or an element type that AscendNPU IR has nothing for."""
+    for buffer in job.kernel.buffers.values():
+        if "float8" in buffer.dtype or "float4" in buffer.dtype or buffer.dtype.startswith(("e4m3", "e5m2")):
+            raise Blocked("TL428", buffer.node, f"AscendNPU IR has no arithmetic on `{buffer.dtype}`")
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Op) or stmt.op.name in KNOWN or stmt.op.kind in _KEPT:
+            continue
+        if stmt.op.kind in (Kind.ANNOTATION, Kind.SYNC):
+            continue
+        remedy = _REMEDIES.get(stmt.op.name)
+        text = f"AscendNPU IR has no `T.{stmt.op.name}`"
+        raise Blocked("TL428", stmt.node, f"{text}; {remedy}" if remedy else text)

@@ -1,0 +1,68 @@
+"""TL420: the launch and the allocations of a kernel for AscendNPU IR."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc
+from tl2npu.passes import imports
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_DEVELOPER = {
+    "alloc_ub": "alloc_shared",
+    "alloc_L1": "alloc_shared",
+    "alloc_L0A": "alloc_shared",
+    "alloc_L0B": "alloc_shared",
+    "alloc_L0C": "alloc_fragment",
+}
+
+
+def launch(job: Job) -> None:
+    """``threads=`` goes, and the second name of the launch is ``_``."""
+    found = job.kernel.launch
+    assert found is not None
+    edits = Edits(job.file.index)
+    for arg in found.call.args:
+        if arg.keyword is not None and arg.keyword.value == "threads":
+            edits.remove(arg)
+    name = found.item.asname.name if found.item.asname is not None else None
+    if name is None:
+        raise Blocked("TL430", found.call, "the launch gives its block index no name")
+    if isinstance(name, cst.Tuple) and len(name.elements) > 1:
+        used = {item.value for item in names_in(found.node.body)}
+        second = name.elements[1].value
+        if isinstance(second, cst.Name) and second.value != "_":
+            if second.value in used:
+                raise Blocked("TL430", second, f"`{second.value}` is still used, and AscendNPU IR has no such axis")
+            edits.replace(second, cst.Name("_"))
+    else:
+        first = name.elements[0].value if isinstance(name, cst.Tuple) else name
+        edits.replace(name, cst.parse_expression(f"({code(first).strip('()')}, _)"))
+    if edits:
+        job.change("TL420", found.node, "no threads; the second name of the launch is unused")
+    job.apply(edits)
+
+
+def allocations(job: Job) -> None:
+    """Explicit memories become ``alloc_shared`` and ``alloc_fragment``: the compiler places tiles by itself."""
+    edits = Edits(job.file.index)
+    seen: set[int] = set()
+    bare: set[str] = set()
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Alloc) or not isinstance(stmt.buffer.node, cst.Call):
+            continue
+        func, new = stmt.buffer.node.func, _DEVELOPER.get(stmt.buffer.alloc)
+        if new is None or id(func) in seen:
+            continue
+        seen.add(id(func))
+        spelt = imports.spelling(job, new, func)
+        if spelt == new:
+            bare.add(new)
+        edits.replace(func, cst.parse_expression(spelt))
+        job.change("TL230", stmt.buffer.node, f"`{stmt.buffer.name}`: {stmt.buffer.alloc} -> {new}")
+    job.apply(edits)
+    imports.complete(job, bare, set(_DEVELOPER))
