@@ -501,6 +501,46 @@ def test_parallel_loops_are_as_everywhere() -> None:
     np.testing.assert_allclose(run(main, a), np.where(a > 0, np.exp(a), a * 2), rtol=1e-6)
 
 
+@pytest.mark.parametrize("vectorised", [True, False])
+def test_a_loop_that_is_vectorised_rounds_to_the_nearest_integer(vectorised: bool) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "float32"), C: T.Tensor((4, 8), "int32")):
+        with T.Kernel(1, is_npu=True) as (_cid, _):
+            a = T.alloc_shared((4, 8), "float32")
+            c = T.alloc_shared((4, 8), "int32")
+            T.copy(A, a)
+            if vectorised:
+                for i, j in T.Parallel(4, 8):
+                    c[i, j] = T.cast(a[i, j] * 2.0, "int32")
+            else:
+                for i in T.serial(4):
+                    for j in T.serial(8):
+                        c[i, j] = T.cast(a[i, j] * 2.0, "int32")
+            T.copy(c, C)
+
+    a = floats(4, 8, low=-9, high=9)
+    a[0, :4] = 0.25, 0.75, 1.25, -0.75
+    expected = np.rint(a * 2) if vectorised else np.trunc(a * 2)
+    np.testing.assert_array_equal(run(main, a), expected)
+
+
+def test_atomic_sums_of_iterations() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "float32"), I: T.Tensor((4,), "int32"), C: T.Tensor((3, 8), "float32")):  # noqa: E741
+        with T.Kernel(2, is_npu=True) as (cid, _):
+            a = T.alloc_shared((2, 8), "float32")
+            T.copy(A[cid * 2 : cid * 2 + 2, 0:8], a)
+            for i, j in T.Parallel(2, 8):
+                T.atomic_add(C[I[cid * 2 + i], j], a[i, j])
+            for i, j in T.Parallel(2, 2):
+                T.atomic_addx4(C[I[cid * 2 + i], j * 4], a[i, j * 4], [1, 4])
+
+    a, rows, c = floats(4, 8), np.array([2, 0, 2, 2], np.int32), np.zeros((3, 8), np.float32)
+    tilelang.compile(main, target="npuir")(a, rows, c)
+    once = np.array([a[1], np.zeros(8), a[0] + a[2] + a[3]])
+    np.testing.assert_allclose(c, 2 * once, rtol=1e-5, atol=1e-6)
+
+
 # Expert mode: operators whose result Developer mode drops
 
 
@@ -596,7 +636,7 @@ def test_what_is_not_written_is_not_a_number() -> None:
 
 
 def test_every_operator_has_a_meaning_or_a_refusal() -> None:
-    elsewhere = {"reduce_abs"}
+    elsewhere = {"reduce_abs", "atomic_add@lanes", "atomic_add_part", "atomic_add_part@lanes"}
     for name in npuir_names.FORMS:
         own = npuir_names._SAME.get(name, "reduce" if name.startswith("reduce") else name)
         assert own in with_meaning(), name

@@ -141,6 +141,21 @@ def test_operators_of_the_npu_that_torch_defines(script: Script) -> None:
     torch.testing.assert_close(found["rotated"], x * found["cos"] + torch.cat([-b, a], 1) * found["sin"])
 
 
+def test_a_file_is_loaded_onto_the_device(script: Script) -> None:
+    found = script("""
+        import io, torch
+        kept = io.BytesIO()
+        torch.save({"inputs": {"q": torch.ones(3)}, "outputs": [torch.zeros(2)]}, kept)
+        kept.seek(0)
+        data = torch.load(kept, map_location=torch.device("npu"))
+        q, out = data["inputs"]["q"], data["outputs"][0]
+        same = q.npu()
+        same[0] = 5
+    """)
+    assert found["q"].tolist() == [5, 1, 1]
+    assert found["out"].tolist() == [0, 0]
+
+
 def test_torch_comes_back(script: Script) -> None:
     """Behind the run torch is what it was."""
     before = torch.device, torch.cuda, torch.Tensor.cuda, torch.nn.Module.to, hasattr(torch, "npu")

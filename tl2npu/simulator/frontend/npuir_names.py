@@ -319,6 +319,12 @@ def _reshape(src: Any, dst: Any) -> Bound:
 
 
 def _atomic(dst: Any, src: Any, size: Any = None) -> Bound:
+    if Builder.current().lanes and isinstance(_named(dst), Load):  # one element for each iteration of a T.Parallel
+        if size is None and not isinstance(_named(src), (Buffer, Region)):
+            return {"dst": _named(dst), "src": scalar(src)}
+        if isinstance(_named(src), Load) and all(isinstance(s, int) for s in map(plain, size or ())):
+            return {"dst": _named(dst), "src": _named(src), "part": tuple(int(s) for s in size)}
+        raise UnsupportedOperator("T.atomic_add of a tile inside of a T.Parallel", Builder.current().here())
     return {"dst": region(dst, size), "src": region(src, size) if tile(src) else plain(src)}
 
 
@@ -455,7 +461,7 @@ def _operator(name: str, bound: Bound) -> str:
     """The operator that a call is, among those that have a meaning."""
     if name.startswith("reduce"):
         return "reduce_abs" if bound["reduce_mode"] in ("abssum", "absmax") else "reduce"
-    return _SAME.get(name, name)
+    return "atomic_add_part" if "part" in bound else _SAME.get(name, name)
 
 
 def only_here(name: str, kwargs: dict[str, Any]) -> bool:

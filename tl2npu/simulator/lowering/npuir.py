@@ -16,6 +16,7 @@ from tl2npu.simulator.ir.expr import Expr, Var
 from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Op, Scope
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.cores import divide
+from tl2npu.simulator.lowering.npuir_loops import Rounding
 from tl2npu.simulator.lowering.program import Program
 from tl2npu.simulator.lowering.uses import variables
 
@@ -89,7 +90,7 @@ def _developer(launch: Launch, symbols: list[Var], meets: bool) -> Program:
                 "work itself",
                 stmt.site,
             )
-    return Program(launch, [("G", 1, launch.body)], symbols, meets=meets)
+    return Program(launch, [("G", 1, Rounding().block(launch.body))], symbols, meets=meets)
 
 
 def _check(stmt: Op) -> None:
@@ -138,7 +139,7 @@ def _expert(launch: Launch, symbols: list[Var], meets: bool) -> Program:
             memory: Any = {"shared": "l1", "fragment": "l0c"}.get(stmt.buffer.memory)
             if memory is not None:
                 stmt.buffer.memory = memory
-    divided = divide(launch.body, False, False)
+    divided = divide(Rounding().block(launch.body), False, False)
     asked = launch.vid is not None and any(launch.vid in variables(s) for s in statements(launch.body))
     vectors = 2 if divided["C"] or asked else 1
     cores = [("C", 1, divided["C"]), ("V", vectors, divided["V"])]

@@ -7,12 +7,14 @@ an access out of bounds. Between element types a copy rounds to nearest even (co
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.machine.operand import Operand
+from tl2npu.simulator.operators.gpu_atomics import Place, update
 from tl2npu.simulator.operators.registry import semantics
 
 
@@ -122,6 +124,33 @@ def atomic_add(A: Any, dst: Operand, src: Any) -> None:
     values = np.array(view(src, "r"))
     target = view(dst, "a")
     target[...] = A.add(target, values.reshape(target.shape))
+
+
+@semantics("npuir.atomic_add@lanes", reads="src", writes="dst")
+def atomic_add_lanes(A: Any, dst: Place, src: Any, mask: Any = None) -> None:
+    """The same for each iteration of a ``T.Parallel``: one after the other on one element."""
+    update(A, "add", dst, src, mask, A.name_of(dst[2]))
+
+
+@semantics("npuir.atomic_add_part", raw=True)
+def atomic_add_part(A: Any, **_: Any) -> None:
+    """Stands in a ``T.Parallel`` only."""
+    raise UnsupportedOperator("T.atomic_add with size= here")
+
+
+@semantics("npuir.atomic_add_part@lanes", writes="dst src")
+def atomic_add_part_lanes(A: Any, dst: Place, src: Place, part: Any, mask: Any = None) -> None:
+    """``size=`` elements from a start index on for each iteration, along the last axes."""
+    for step in itertools.product(*(range(n) for n in part)):
+        access, number, array, index, site = src
+        read = access.gather(number, array, _moved_by(index, step), mask, site)
+        update(A, "add", (*dst[:3], _moved_by(dst[3], step), dst[4]), read, mask, A.name_of(dst[2]))
+
+
+def _moved_by(index: Any, step: tuple[int, ...]) -> tuple[Any, ...]:
+    """An index whose last axes are so much further; the first axes of a longer step have to be single."""
+    step = step[-len(index) :]
+    return (*index[: len(index) - len(step)], *(i + s for i, s in zip(index[-len(step) :], step, strict=True)))
 
 
 @semantics("npuir.print", reads="obj", raw=True)

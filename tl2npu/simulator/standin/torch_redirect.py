@@ -74,6 +74,7 @@ def redirected() -> Iterator[None]:
         (torch, "device"): _redirecting_class(torch.device),
         (torch, "Generator"): _redirecting_class(torch.Generator),
         (torch, "set_default_device"): set_default_device,
+        (torch, "load"): _loading(torch.load),
         (torch.Tensor, "npu"): lambda self, *_, **__: _to_device(self),
         (torch.Tensor, "cuda"): lambda self, *_, **__: _to_device(self),
         (torch.nn.Module, "npu"): lambda self, *_, **__: self,
@@ -148,6 +149,28 @@ def _mark_all(result: Any) -> None:
     for item in result if isinstance(result, (tuple, list)) else (result,):
         if hasattr(item, "data_ptr"):
             mark(item)
+
+
+def _loading(original: Any) -> Any:
+    """``torch.load``: what is asked for on the device is on the device."""
+
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        found = original(f, _cpu(map_location), *args, **kwargs)
+        if _is_device(map_location):
+            _mark_within(found)
+        return found
+
+    return load
+
+
+def _mark_within(value: Any) -> None:
+    """The tensors in containers, too."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            _mark_within(item)
+    _mark_all(value)
 
 
 def _to_device(tensor: Any) -> Any:
