@@ -66,6 +66,9 @@ def cli() -> None:
     type=click.Choice(["needed", "four", "keep"]),
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",
 )
+@click.option(
+    "--keep-expert", is_flag=True, default=None, help="Leave kernels with hand-written mma pipelines as they are."
+)
 @click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")
 @click.option(
     "--partial", is_flag=True, default=None, help="Mark in refused kernels, by comments, where a person must go on."

@@ -119,6 +119,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "ascend_version": _one_of(*COMPILERS),
     "threads": _one_of(*get_args(Threads)),
     "unsafe": _switch,
+    "keep_expert": _switch,
     "partial": _switch,
     "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),
     "select": _codes,

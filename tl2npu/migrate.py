@@ -23,6 +23,7 @@ from tl2npu.passes.gpu import host, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
+from tl2npu.passes.mma.products import is_manual
 from tl2npu.passes.npuir import mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
@@ -254,6 +255,9 @@ def _best_form(
             unsupported.refuse(start)
         elif kind.style != "npuir":
             refuse_unreadable(start)
+            if start.options.keep_expert and is_manual(start.kernel):
+                why = "a hand-written mma pipeline is kept (--keep-expert)"
+                return _result(start, line, kind, "unchanged", "none", why), start
     except Blocked as blocked:
         start.note(blocked.code, blocked.node, blocked.message, "error")
         style = "unknown" if blocked.code == "TL902" else traits(start).style

@@ -25,6 +25,7 @@ class Options:
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
     ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
+    ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
     ``partial``: mark in kernels that are refused where a person must go on.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
@@ -37,6 +38,7 @@ class Options:
     ascend_version: str = DEFAULT_COMPILER.version
     threads: Threads = "auto"
     unsafe: bool = False
+    keep_expert: bool = False
     partial: bool = False
     pass_config_policy: PassConfigPolicy = "needed"
     select: tuple[str, ...] = ()

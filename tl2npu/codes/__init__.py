@@ -261,6 +261,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "do all that happens to one tile in one iteration"),
     ("TL314", "slots-in-turns", "info", "safe",
      "keep the value of the iteration before in a tile of its own"),
+    ("TL315", "unused-factory-parameter", "info", "safe",
+     "remove the parameter from the factory and from its calls"),
     ("TL330", "unbalanced-flags", "warning", "display-only",
      "wait once for every `set_flag`, slot by slot: what the prologue sets, the epilogue waits for"),
     ("TL801", "memory-capacity", "error", "display-only",

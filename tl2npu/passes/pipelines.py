@@ -23,6 +23,7 @@ from tl2npu.passes import (
     hand_overs,
     init_branches,
     launch,
+    parameters,
     pass_configs,
     row_loops,
     row_ops,
@@ -170,6 +171,7 @@ def _without_sync(job: Job, batched: bool) -> None:
 
 def developer_form(job: Job, kind: Traits, threads: int) -> None:
     """The full form: no Scope, no sync, no vid, no workspace."""
+    staged = mma_products.is_manual(job.kernel)
     before: Counter[str] = unused.name_counts(job)
     _whole_tiles(job, kind)
     if kind.vector:
@@ -183,6 +185,8 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     allocations.infer_allocations(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
+    if staged:
+        parameters.drop_unused(job, before)
     tidy.join_lines(job)
 
 
@@ -202,12 +206,15 @@ def _whole_tiles(job: Job, kind: Traits) -> None:
 
 def fallback_form(job: Job, kind: Traits) -> None:
     """No Scope and no manual sync; vid and workspaces stay."""
+    staged = mma_products.is_manual(job.kernel)
     before: Counter[str] = unused.name_counts(job)
     _without_sync(job, batched=False)
     if kind.exchanges:
         scratch.rename(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
+    if staged:
+        parameters.drop_unused(job, before)
 
 
 def gpu_form(job: Job, threads: int) -> None:

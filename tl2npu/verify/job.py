@@ -240,7 +240,7 @@ def _replay(job: Job, emit: Emit) -> int:
             assert module is not None
             emit({"event": "start", "kernel": recording.kernel})
             try:
-                new = built(module, recording.factory, recording.arguments, judge.actual.session)
+                new = built(module, recording.factory, recording.arguments, judge.actual.session, of_old=True)
             except CannotBuild as error:
                 _problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
             except SimulatorError as error:

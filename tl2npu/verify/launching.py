@@ -32,14 +32,19 @@ def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: 
 
 
 def built(
-    module: ModuleType, factory: str, arguments: dict[str, Any], session: Session
+    module: ModuleType, factory: str, arguments: dict[str, Any], session: Session, *, of_old: bool = False
 ) -> JITKernel | Callable[..., Any]:
-    """The kernel that a factory gives, or the function that runs several. Raises as :func:`build` does."""
+    """The kernel that a factory gives, or the function that runs several. Raises as :func:`build` does.
+
+    ``of_old``: the arguments are those of the old kernel; parameters that the new factory has lost are left out.
+    """
     function = factory_of(module, factory)
     if function is None or not callable(function):
         raise CannotBuild(f"there is no factory {factory!r}")
     signature = function.signature if isinstance(function, Factory) else inspect.signature(function)
     eager = getattr(function, "eager", False) is True  # also below a tuner
+    if of_old and not eager:
+        arguments = {name: value for name, value in arguments.items() if _takes(signature, name)}
     args, kwargs = _split(arguments, signature, factory, eager)
     compiles = eager or isinstance(function, Factory)
     result: object = function.compile(*args, **kwargs) if compiles else function(*args, **kwargs)
@@ -51,6 +56,11 @@ def built(
         # The host function that makes the kernel, not a factory inside of it, is what can be called again.
         result.factory, result.arguments = factory, _numbered(arguments, signature)
     return result
+
+
+def _takes(signature: inspect.Signature, name: str) -> bool:
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    return str(name).isdigit() or name in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def _can_be_made_again(module: ModuleType, kernel: JITKernel) -> bool:

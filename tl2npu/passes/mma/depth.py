@@ -13,7 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
-from tl2npu.kernel.model import Alloc, Copy, Dim, Let, Loop, Memory, Op, Stmt, walk
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Dim, Let, Loop, Memory, Op, Stmt, walk
 from tl2npu.kernel.symbolic import Div, Sym, ceildiv
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma.flow import Flow, reads_of, writes_of
@@ -43,7 +43,7 @@ def choose(job: Job, found: Sequence[Slices], numbers: Numbers) -> bool:
         if verdict is True or (verdict is None and item.loop is None):
             continue
         if item.loop is None or item.rest is not None or not _can_be_thin(job, item):
-            _refuse(item, verdict, job)
+            _refuse(item, verdict, job, numbers)
             continue
         thin.append(item)
     if not thin:
@@ -59,20 +59,23 @@ def choose(job: Job, found: Sequence[Slices], numbers: Numbers) -> bool:
 
 def _fits(item: Slices, numbers: Numbers) -> bool | None:
     """Whether gemm_v0 can stage the whole tiles of a product."""
-    verdicts: list[bool | None] = []
-    for staged in item.product.loads:
-        shape = staged.source.buffer.shape
-        memory = staged.load.dst.buffer.memory.value
-        width, depth = shape[-3 - staged.depth_axis], shape[staged.depth_axis]
-        verdicts.append(numbers.fits(memory, width, depth, staged.source.buffer))
+    verdicts = [numbers.fits(*_size(staged)) for staged in item.product.loads]
     return False if False in verdicts else None if None in verdicts else True
 
 
-def _refuse(item: Slices, verdict: bool | None, job: Job) -> None:
+def _size(staged: Staged) -> tuple[str, Sym, Sym, Buffer]:
+    """Memory, width and depth of a tile that gemm_v0 stages."""
+    tile = staged.source.buffer
+    memory = staged.load.dst.buffer.memory.value
+    return memory, tile.shape[-3 - staged.depth_axis], tile.shape[staged.depth_axis], tile
+
+
+def _refuse(item: Slices, verdict: bool | None, job: Job, numbers: Numbers) -> None:
     product = item.product
     tiles = " and ".join(sorted({f"`{staged.source.buffer.name}`" for staged in product.loads}))
     if verdict is False:
-        text = f"what gemm_v0 stages of {tiles} does not fit L0, and the tiles cannot be made thinner"
+        short = next(t for staged in product.loads if (t := numbers.shortage(*_size(staged))) is not None)
+        text = f"gemm_v0 cannot stage {tiles} ({short}), and no loop fetches them in thinner slabs"
         raise Blocked("TL331", product.mma.node, text)
     text = f"nothing says how big {tiles} are: check that gemm_v0 can stage them in L0 (at most 128 of K at a time)"
     job.note("TL331", product.mma.node, text, "warning")

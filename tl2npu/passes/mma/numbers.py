@@ -60,8 +60,23 @@ class Numbers:
         found = [sym.evaluate(values) for values, _ in self._known]
         return (sym % 2).is_zero or (bool(found) and all(value is not None and value % 2 == 0 for value in found))
 
+    def shortage(self, memory: str, width: Sym, depth: Sym, tile: Buffer) -> str | None:
+        """What the first known call that does not fit asks for, in words."""
+        for values, words in self._known:
+            rows, columns = width.evaluate(values), depth.evaluate(values)
+            size, limit = ITEM_SIZE.get(words.get(tile.dtype, tile.dtype)), self._limit[memory]
+            if rows is None or columns is None or size is None or limit is None:
+                continue
+            slices = f"{columns}" if columns <= _STEP else f"2 x {_STEP}"
+            need = rows * (columns if columns <= _STEP else 2 * _STEP) * size
+            if need > limit:
+                return f"`{tile.name}`: {rows} x {slices} of {size} bytes are {need}, {memory} holds {limit}"
+        return None
+
     def at_least(self, sym: Sym, least: int) -> bool | None:
         """Whether a value is at least ``least`` in every known call; None where it is not known."""
+        if sym.constant is not None:
+            return sym.constant >= least
         found: Sequence[int | None] = [sym.evaluate(values) for values, _ in self._known]
         if any(value is not None and value < least for value in found):
             return False

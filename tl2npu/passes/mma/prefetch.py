@@ -19,6 +19,7 @@ from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Operand
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma.flow import Flow, reads_of, slots, writes_of
+from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.passes.mma.texts import map_indices, moved
 from tl2npu.source.edits import Edits
 
@@ -189,7 +190,7 @@ def _holds(body: Sequence[Stmt], stmt: Stmt) -> bool:
 
 
 def _check_minimum(job: Job, group: Sequence[Prefetch]) -> None:
-    flow = Flow(job.kernel)
+    flow, numbers = Flow(job.kernel), Numbers(job)
     for item in group:
         _check(flow, item)
     for item in group:
