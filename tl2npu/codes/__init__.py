@@ -255,7 +255,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give the cube loop and the vector loop the same bounds and the same name"),
     ("TL311", "experimental-op", "error", "display-only",
      "keep the kernel in its present form; this operator has no Developer-mode equivalent"),
-    ("TL312", "persistent-loop", "info", "safe",
+    ("TL312", "persistent-waves", "info", "safe",
      "loop over the waves and ask in each whether there is a task left"),
     ("TL313", "batched-loops", "info", "safe",
      "do all that happens to one tile in one iteration"),
