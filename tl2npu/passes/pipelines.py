@@ -151,21 +151,21 @@ def refuse_unreadable(job: Job) -> None:
             raise Blocked("TL902", stmt.node, f"{stmt.why}, and it touches buffers")
 
 
-def _without_sync(job: Job, batched: bool) -> None:
-    """One text for both cores; ``batched``: with one loop for what a core does with a batch of tiles."""
+def _without_sync(job: Job, on_chip: bool) -> None:
+    """One text for both cores; ``on_chip``: tiles will be handed over on chip, one by one."""
     configs = [read_configs(job.file, found).values for found in compilations(job.located)]
     automatic = any(values.get(CV_SYNC) and values.get(COMBINE) for values in configs)
     coverage.check(job, automatic)
     if mma_products.is_manual(job.kernel):
         sync.remove_sync(job, sync.IN_A_CORE)
-        mma_products.to_gemm(job)
+        mma_products.to_gemm(job, separate=on_chip)
     if waves.may_break(job):
         waves.unroll(job)
-    parts = batches.join(job) if batched else set()
+    parts = batches.join(job) if on_chip else set()
     scopes.flatten(job)
     sync.remove_sync(job)
     mma_slots.drop_where_possible(job, sorted(parts & job.kernel.buffers.keys()))
-    if batched:
+    if on_chip:
         turns.to_tiles(job)
 
 
@@ -192,7 +192,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
 
 def _whole_tiles(job: Job, kind: Traits) -> None:
     """No Scope, no sync, whole tiles in place of halves, copies in place of round trips through global memory."""
-    _without_sync(job, batched=True)
+    _without_sync(job, on_chip=True)
     if kind.vector:
         guards.normalise(job)
         kernel = job.kernel
@@ -208,7 +208,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
     """No Scope and no manual sync; vid and workspaces stay."""
     staged = mma_products.is_manual(job.kernel)
     before: Counter[str] = unused.name_counts(job)
-    _without_sync(job, batched=False)
+    _without_sync(job, on_chip=False)
     if kind.exchanges:
         scratch.rename(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
@@ -328,7 +328,7 @@ def _without_vid(job: Job, kind: Traits) -> None:
             raise
         job.restore(file, edited)
         blocks.refuse_meetings(job.kernel)
-        _without_sync(job, batched=True)
+        _without_sync(job, on_chip=True)
         blocks.for_vector_cores(job)
 
 

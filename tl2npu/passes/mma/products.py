@@ -38,8 +38,11 @@ def is_manual(kernel: Kernel) -> bool:
     )
 
 
-def to_gemm(job: Job) -> None:
-    """Rewrite all products; raises :class:`Blocked` for what cannot be proved."""
+def to_gemm(job: Job, separate: bool = True) -> None:
+    """Rewrite all products; raises :class:`Blocked` for what cannot be proved.
+
+    ``separate``: results that go to different places get accumulators of their own, as on-chip copies need.
+    """
     if not is_manual(job.kernel):
         return
     prefetch.load_in_place(job)
@@ -48,7 +51,8 @@ def to_gemm(job: Job) -> None:
     if depth.choose(job, found, numbers):
         found = _cut(job)
     tiles = _write(job, found)
-    accumulators.separate(job)
+    if separate:
+        accumulators.separate(job)
     slots.drop(job, [b.name for b in job.kernel.buffers.values() if b.name in tiles or b.memory is Memory.L0C])
     layouts.drop(job, tiles)
 
