@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tl2npu.checks.evenness import unproved_evenness
+from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.kernel.blocked import Blocked
@@ -15,6 +16,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.options import Options
 from tl2npu.passes.gpu import grid, unit_axes
 from tl2npu.passes.job import Job, diagnostic
+from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines import Traits, ascend_from_npuir, developer_form, fallback_form, gpu_form, npuir_form
 from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
@@ -104,6 +106,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
     try:
         if form == "npuir":
             npuir_form(job, kind)
+            _end_with_tensors(job, kind)
         elif before is not None and before.built and form == before.target:
             job = replace(before.job, edited=list(before.job.edited), notes=list(before.job.notes))
             unit_axes.insert(job)
@@ -157,6 +160,21 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
             job.notes.append(found)
     _repair(job, repairs)
     return Attempt(form, job)
+
+
+def _end_with_tensors(job: Job, kind: Traits) -> None:
+    """Copies of a kernel that is new to AscendNPU IR end with their tensors, where the calls of the file need it."""
+    if kind.style == "npuir":
+        return
+    found = list(overruns(Subject(job.kernel, job.file, job.located, job.options)))
+    for one in found:
+        if one.known:
+            text = f"the copy goes on behind the end of its tensor{one.shown}"
+            job.note("TL438", one.copy.node, text, "info")
+        else:
+            text = "AscendNPU IR does not end this copy with its tensor, where a size is no multiple of the tile"
+            job.note("TL439", one.copy.node, text, "warning")
+    end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
 
 
 def _with_unit_axes(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:

@@ -312,3 +312,31 @@ def test_other_names_for_the_language() -> None:
     other = text.replace("import tilelang.language as T", "from tilelang import language as tl").replace("T.", "tl.")
     other = other.replace("tl.tile.add(y, y, x)", "tl.tile.add(src1=x, dst=y, src0=y)")
     assert "tl.vadd(y, x, y)" in agree(other, {"X": draw(64, 32)})
+
+
+def test_copies_end_with_their_tensors() -> None:
+    """50 rows in tiles of 32, and a sum over columns in tiles of 32 that has 40: the rest counts as zero."""
+    body = """
+    x = T.alloc_shared((32, 32), "float32")
+    total = T.alloc_shared((32,), "float32")
+    part = T.alloc_shared((32,), "float32")
+    T.tile.fill(total, 0.0)
+    for k in T.serial(2):
+        T.copy(X[cid * 32, k * 32], x)
+        T.reduce_sum(x, part, dim=-1)
+        T.tile.add(total, total, part)
+    T.copy(total, Y[cid * 32])
+    """
+    text = ascend('X: T.Tensor((50, 40), "float32"), Y: T.Tensor((50,), "float32")', body)
+    x = draw(50, 40)
+    out = agree(text, {"X": x})
+    assert "T.min(32, 50 - cid * 32)" in out
+    np.testing.assert_allclose(run(out, {"X": x})["Y"], x.sum(1), 1e-4, 1e-4)
+
+
+def test_sizes_that_nobody_gives_are_reported() -> None:
+    text = ascend(f"{X}, {Y}", LOADED + "T.tile.exp(y, x)\n" + STORED).replace("(64, 32)", "(M, 32)")
+    text = text.replace("def factory()", "def factory(M)").replace("T.Kernel(2", "T.Kernel(T.ceildiv(M, 32)")
+    result = result_of(text)
+    assert {d.code for d in result.diagnostics if d.severity == "warning"} == {"TL439"}
+    assert result.kernels[0].disposition == "migrated"

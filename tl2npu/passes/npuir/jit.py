@@ -36,5 +36,7 @@ def _name_target(job: Job, place: int) -> None:
         edits.replace(found.node, cst.parse_expression(f"{code(found.node)}({_TARGET})"))
     elif "target" not in found.kwargs:
         edits.replace(found.call, with_argument(found.call, _TARGET))
+    elif code(found.kwargs["target"]).strip("\"'") != "npuir":
+        edits.replace(found.kwargs["target"], cst.SimpleString('"npuir"'))  # another target of an NPU
     job.change("TL401", found.node, 'target="npuir"')
     job.apply(edits)

@@ -1,0 +1,80 @@
+"""Copies that go on behind the end of a tensor.
+
+Ascend C and GPUs cut a tile at the end of its tensor; ``EmitCopyMemrefToTensor`` of ``src/target/codegen_npuir_dev.cc``
+takes the region as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tl2npu.checks.samples import Sampler
+from tl2npu.checks.starts import moves
+from tl2npu.checks.subject import Subject
+from tl2npu.kernel.model import Copy, Operand
+from tl2npu.kernel.symbolic import Opaque, Sym, Var
+
+_CALLS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Overrun:
+    """A copy whose region ends behind its tensor along some axes; ``shown``: for which block and sizes.
+
+    ``known``: a call of the file shows it; else the sizes that callers give decide. ``outside``: axes along which the
+    region may even begin behind the end.
+    """
+
+    copy: Copy
+    axes: tuple[int, ...]
+    outside: frozenset[int]
+    shown: str
+    known: bool
+
+
+def overruns(subject: Subject) -> Iterator[Overrun]:
+    """Every copy that is not proved to stay inside, and whether the calls of the file leave the tensor."""
+    sampler = Sampler(subject)
+    for move in moves(subject):
+        stmt = move.placed.stmt
+        if not isinstance(stmt, Copy) or stmt.options or stmt.via:
+            continue
+        place = sampler.place(move.placed)
+        calls = [known for known in subject.values if sampler.is_reachable(move.placed, known)][:_CALLS]
+        wrong: list[int] = []
+        outside: set[int] = set()
+        shown, is_open = "", False
+        for axis, low, extent, size in _axes(move.outer, move.inner):
+            goal = place.bounds.expanded(size - low - extent)
+            if any(isinstance(atom, Opaque) and atom.head.startswith("load ") for atom in goal.atoms()):
+                continue
+            if place.bounds.is_not_negative(goal):
+                continue
+            found = [where for known in calls if (where := sampler.find(move.placed, goal, known)) is not None]
+            names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
+            is_open = is_open or not any(names <= known.keys() for known in calls)
+            if found:
+                wrong.append(axis)
+                shown = shown or found[0]
+                begins = place.bounds.expanded(size - low - 1)
+                if any(sampler.find(move.placed, begins, known) is not None for known in calls):
+                    outside.add(axis)
+        if wrong or is_open:
+            yield Overrun(stmt, tuple(wrong), frozenset(outside), shown, bool(wrong))
+
+
+def _axes(outer: Operand, inner: Operand) -> Iterator[tuple[int, Sym, Sym, Sym]]:
+    """Axis, start, extent and size of the tensor, for every axis along which more than one element is taken."""
+    shape = outer.buffer.shape
+    if outer.dims is None or len(outer.dims) != len(shape):
+        return
+    lent = [dim.extent for dim in inner.dims] if inner.dims is not None else list(inner.buffer.shape)
+    starts_only = all(dim.is_point for dim in outer.dims)
+    for axis, (dim, size) in enumerate(zip(outer.dims, shape, strict=True)):
+        extent = dim.extent
+        if starts_only:
+            place = axis - len(shape) + len(lent)
+            extent = lent[place] if place >= 0 else None
+        if extent is not None and extent.constant != 1:
+            yield axis, dim.lo, extent, size
