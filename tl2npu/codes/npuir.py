@@ -75,6 +75,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL445", "npuir-vector-core", "error", "display-only",
      "let the kernel compute whole tiles; the compiler shares them between the vector cores"),
     ("TL446", "npuir-row-values", "info", "safe", "keep values of rows in tiles of one axis, `[M]`"),
+    ("TL447", "npuir-tail", "info", "safe",
+     "copy whole tiles: a copy is cut off at the border of the tensor"),
     ("TL448", "npuir-product", "info", "safe", "write `T.gemm_v0(A, B, C, transpose_A=, transpose_B=, init=)`"),
     ("TL449", "npuir-fill", "info", "safe", "write `T.tile.fill(x, value)`"),
     ("TL450", "npuir-reduction", "info", "safe", "write `T.reduce_max(x, m, dim=-1)` and the like"),

@@ -228,6 +228,7 @@ def gpu_like_from_npuir(job: Job) -> None:
     macros.inline(job)
     refuse_unreadable(job)
     to_gpu_like.sizes.to_slices(job)
+    to_gpu_like.tails.to_whole_tiles(job)
     to_gpu_like.products.rewrite(job)
     to_gpu_like.reductions.rewrite(job)
     to_gpu_like.fills.rewrite(job)

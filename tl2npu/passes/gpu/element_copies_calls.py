@@ -172,6 +172,9 @@ def _through_part(job: Job, stmt: Copy, operand: Operand, edits: Edits, tiles: T
     shape = [extent for extent in (_extent(dim) for dim in operand.dims or ()) if extent]
     if None in [_extent(dim) for dim in operand.dims or ()] or buffer.statement is None:
         raise Blocked("TL170", stmt.node, f"the size of `{code(operand.node)}` is not to be seen")
+    if any(dim.extent is not None and job.late.is_late(dim.extent) for dim in operand.dims or ()):
+        text = f"`{code(operand.node)}` has a size that is only known when the kernel runs"
+        raise Blocked("TL170", stmt.node, f"{text}; copies to and from global memory take whole rows of a tile")
     name = tiles.names.fresh(f"{buffer.name}_part")
     tiles.add(buffer, f"{name} = T.alloc_shared({shape_text(job.kernel, shape)}, {dtype_text(tensor)})")
     other = code(stmt.src.node) if load else code(stmt.dst.node)

@@ -9,8 +9,9 @@ from tl2npu.passes.npuir.to_gpu_like import (
     reductions,
     sizes,
     statistics,
+    tails,
     unsupported,
     vector,
 )
 
-__all__ = ["fills", "launch", "products", "reductions", "sizes", "statistics", "unsupported", "vector"]
+__all__ = ["fills", "launch", "products", "reductions", "sizes", "statistics", "tails", "unsupported", "vector"]

@@ -13,6 +13,8 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 _MODES = frozenset({"sum", "max", "min", "abssum", "absmax"})
+_SAME = frozenset({"cumsum", "atomic_add"})
+"""Operators that mean the same in the GPU language, under their short name."""
 _ABSOLUTE = {"reduce_abssum": "sum", "reduce_absmax": "max"}
 
 
@@ -23,15 +25,15 @@ def rewrite(job: Job) -> None:
         if not isinstance(stmt, Op):
             continue
         short = SHORT.get(stmt.op.name)
-        if short == "cumsum" and stmt.op.name != "cumsum":
-            edits.replace(stmt.call.func, expression(job, "T.cumsum", stmt.node))
+        if short in _SAME and stmt.op.name != short:
+            edits.replace(stmt.call.func, expression(job, f"T.{short}", stmt.node))
         elif short == "reduce" and stmt.op.param("reduce_mode") is not None:
             lines = _general(job, stmt)
         elif short in _ABSOLUTE:
             lines = _steps(stmt, "buffer", "out", _ABSOLUTE[short], _dim(stmt.args.get("dim"), stmt))
         else:
             continue
-        if short != "cumsum":
+        if short not in _SAME:
             edits.replace_many(stmt.node, parse(job, "\n".join(lines), stmt.node))
         job.change("TL450", stmt.node, f"T.{stmt.op.name} in the words of the GPU language")
     job.apply(edits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
@@ -113,7 +113,10 @@ def _start_is_enough(operand: Operand, own: Size, operands: Sequence[Operand], s
         return False
     others = [other for other in operands if other is not operand]
     return all(
-        other.dims is None and [s for s, _ in _trailing(other, sizes)] == list(other.buffer.shape) for other in others
+        other.dims is None
+        and [s for s, _ in _trailing(other, sizes)] == list(other.buffer.shape)
+        and len(other.buffer.shape) >= len(_long(size for size, _ in own))
+        for other in others
     )
 
 
@@ -121,8 +124,8 @@ def _region(operand: Operand, sizes: Size) -> str:
     """The operand with slices; a tile that is meant as a whole stays a name."""
     shape = operand.buffer.shape
     if operand.dims is None:
-        if len(sizes) == len(shape) and all(size == own for (size, _), own in zip(sizes, shape, strict=True)):
-            return code(operand.node)
+        if _long(size for size, _ in sizes) == _long(shape):
+            return code(operand.node)  # also a column that is copied as a row
         starts = [""] * len(shape)
     else:
         starts = ["" if code(dim.node) == "0" else code(dim.node) for dim in operand.dims]
@@ -135,6 +138,11 @@ def _region(operand: Operand, sizes: Size) -> str:
         else:
             parts.append(f"{start} : {start} + {factor_of_sum(text)}" if start else f"0:{text}")
     return f"{base(operand)}[{', '.join(parts)}]"
+
+
+def _long(sizes: Iterable[Sym]) -> list[Sym]:
+    """The extents that count."""
+    return [size for size in sizes if size.constant != 1]
 
 
 def factor_of_sum(text: str) -> str:

@@ -6,13 +6,14 @@ way, and the memory of Ascend C, want one value beside the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Opaque, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym
@@ -33,12 +34,16 @@ class _Tile:
 
 def flatten(job: Job) -> None:
     """Give every tile of row values one axis less."""
-    tiles = _tiles(job.kernel)
+    tiles = wanted = _tiles(job.kernel)
     while True:  # a tile that stays may keep others
         kept = {buffer: tile for buffer, tile in tiles.items() if _can_go(job, tile, tiles)}
         if len(kept) == len(tiles):
             break
         tiles = kept
+    for buffer, tile in wanted.items():
+        if buffer not in tiles and tile.axis == len(buffer.shape) - 1:
+            text = f"`{buffer.name}` has rows of one element, and some use of it needs both axes"
+            raise Blocked("TL442", buffer.node, text)
     if not tiles:
         return
     edits = Edits(job.file.index)
@@ -123,19 +128,23 @@ def _plain(operand: Operand, axis: int, ones: set[Sym]) -> bool:
 
 
 def _copied(stmt: Copy, operand: Operand, tile: _Tile, tiles: dict[Buffer, _Tile]) -> bool:
-    """The other side loses the axis as well, or has room for it."""
+    """The other side loses the axis as well, or has as many elements in the axes that are left."""
     other = stmt.dst if operand is stmt.src else stmt.src
     if other.buffer in tiles:
         return tiles[other.buffer].axis == tile.axis or len(other.buffer.shape) == 2
     if operand.dims is not None and operand.dims[tile.axis].is_point:
         return True
-    rank = len(other.buffer.shape)
-    if other.dims is None:
-        return other.buffer.memory is Memory.GM and rank < len(tile.buffer.shape)
-    if tile.axis != len(tile.buffer.shape) - 1:
-        return any(not dim.is_point for dim in other.dims)
-    last = other.dims[-1]
-    return last.is_point or (last.extent is not None and (last.extent.constant == 1 or rank < len(tile.buffer.shape)))
+    left = [size for axis, size in enumerate(operand.buffer.shape) if axis != tile.axis]
+    if operand.dims is not None:
+        left = [dim.extent for axis, dim in enumerate(operand.dims) if axis != tile.axis and dim.extent is not None]
+    if other.dims is not None and all(dim.is_point for dim in other.dims):
+        return operand.dims is None and tile.axis == len(tile.buffer.shape) - 1
+    sizes = other.buffer.shape if other.dims is None else [dim.extent for dim in other.dims if dim.extent is not None]
+    return _long(sizes) == _long(left)
+
+
+def _long(sizes: Iterable[Sym]) -> list[Sym]:
+    return [size for size in sizes if size.constant != 1]
 
 
 def _outer_side(edits: Edits, stmt: Copy, tiles: dict[Buffer, _Tile]) -> None:
@@ -150,6 +159,8 @@ def _outer_side(edits: Edits, stmt: Copy, tiles: dict[Buffer, _Tile]) -> None:
             continue
         texts = [code(element.slice) for element in outer.node.slice]
         last = outer.dims[-1]
+        if last.extent is not None and last.extent.constant != 1:
+            continue  # a column that is copied as a row
         if isinstance(last.node, cst.Slice):
             texts[-1] = code(last.node.lower) if last.node.lower is not None else "0"
         if all(dim.is_point for dim in outer.dims) and inner.dims is None:

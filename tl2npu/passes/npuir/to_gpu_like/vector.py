@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.dialects.catalogue import Role
 from tl2npu.dialects.npuir import SHORT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -23,7 +24,6 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
 _VARIABLES = ("i", "j", "k", "l")
-_DESTINATIONS = ("C", "B", "Out", "dst")
 
 
 @dataclass(eq=False)
@@ -73,10 +73,9 @@ class _Work:
 
     def _statement(self, stmt: Op, nest: _Nest | None) -> _Nest:
         short = SHORT[stmt.op.name]
-        target = next((arg for name in _DESTINATIONS if isinstance(arg := stmt.args.get(name), Operand)), None)
-        if short in _THREE_NAMES:
-            target = stmt.args["B"] if isinstance(stmt.args["B"], Operand) else None
-        if target is None or target.buffer.memory is Memory.GM:
+        written_to = next(param.name for param in stmt.op.params if param.role is Role.WRITE)
+        target = stmt.args.get(written_to)
+        if not isinstance(target, Operand) or target.buffer.memory is Memory.GM:
             raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} without a tile that it writes")
         parts = axes(target)
         if parts is None:
@@ -216,14 +215,17 @@ def _bodies(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
 
 
 def _aligned(parts: tuple[Axis, ...], space: _Space) -> tuple[str, ...] | None:
-    """The variable of each axis of an operand; empty where it is spread. None where the shapes do not go together."""
+    """The variable of each axis of an operand; empty where it is spread. None where the shapes do not go together.
+
+    Axes of extent 1 in front may be missing on either side.
+    """
     surplus = len(parts) - len(space.parts)
-    if surplus < 0:
+    missing = max(-surplus, 0)
+    if any(part.extent.constant != 1 for part in (*parts[: max(surplus, 0)], *space.parts[:missing])):
         return None
-    if any(part.extent.constant != 1 for part in parts[:surplus]):
-        return None
-    found = [""] * surplus
-    for part, own, variable in zip(parts[surplus:], space.parts, space.variables, strict=True):
+    found = [""] * max(surplus, 0)
+    rest = zip(parts[max(surplus, 0) :], space.parts[missing:], space.variables[missing:], strict=True)
+    for part, own, variable in rest:
         if part.extent == own.extent:
             found.append(variable)
         elif part.extent.constant == 1:
