@@ -67,7 +67,18 @@ from tl2npu.passes.gpu import unsupported as gpu_unsupported
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma import products as mma_products
 from tl2npu.passes.mma import slots as mma_slots
-from tl2npu.passes.npuir import current, from_ascend, functions, products, statistics, to_gpu_like
+from tl2npu.passes.npuir import atomics as npuir_atomics
+from tl2npu.passes.npuir import (
+    bodies,
+    current,
+    from_ascend,
+    functions,
+    products,
+    selects,
+    statistics,
+    tensors,
+    to_gpu_like,
+)
 from tl2npu.passes.npuir import fills as npuir_fills
 from tl2npu.passes.npuir import grid as npuir_grid
 from tl2npu.passes.npuir import jit as npuir_jit
@@ -293,7 +304,11 @@ def npuir_from_gpu(job: Job) -> None:
     loops.normalise(job, nests=False)
     refuse_unreadable(job)
     branches.refuse_leaks(job)
+    tensors.stage(job)
+    npuir_atomics.to_slices(job)
     statistics.keep_axis(job)
+    selects.choose(job)
+    bodies.straighten(job)
     functions.split(job)
     npuir_fills.bind(job)
     npuir_pipelined.limit(job)

@@ -192,6 +192,7 @@ def _check_op(stmt: Op, axes: dict[Buffer, int]) -> None:
         if operand.buffer not in axes:
             continue
         fine = stmt.op.kind is Kind.FILL or (stmt.op.kind is Kind.REDUCE and name == "out")
+        fine |= stmt.op.kind is Kind.ATOMIC and operand.dims is None  # the tile takes the shape of the slices
         if not fine:
             text = f"`T.{stmt.op.name}` of `{operand.buffer.name}`, which needs another axis"
             raise Blocked(_CODE, stmt.node, text)

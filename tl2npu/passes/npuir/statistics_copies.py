@@ -46,7 +46,7 @@ def _one_side(job: Job, edits: Edits, stmt: Copy, one: Operand, other: Operand, 
             return  # a row: the extents are borrowed from the last axis on, and (1, N) has the same last axis
         if len(dims) < rank:
             raise Blocked("TL408", stmt.node, f"`{code(other.node)}` has fewer axes than `{one.buffer.name}`")
-        edits.replace(other.node, _sliced(other, one.buffer))
+        edits.replace(other.node, sliced(other, one.buffer))
         points = [*points[: len(dims) - rank], *(False for _ in range(rank))]
         job.change("TL407", stmt.node, f"`{code(other.node)}` says by slices how much is copied")
     if len(dims) != rank + 1:
@@ -61,7 +61,7 @@ def _one_side(job: Job, edits: Edits, stmt: Copy, one: Operand, other: Operand, 
         edits.replace(one.node, cst.parse_expression(f"{code(one.node)}[{', '.join(inner)}]"))
 
 
-def _sliced(other: Operand, tile: Buffer) -> cst.BaseExpression:
+def sliced(other: Operand, tile: Buffer) -> cst.BaseExpression:
     """``X[b, s, h0]`` as ``X[b, s, h0 : h0 + H]``."""
     assert other.dims is not None
     assert isinstance(other.node, cst.Subscript)

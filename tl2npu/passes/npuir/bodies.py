@@ -1,0 +1,206 @@
+"""TL409: bodies of ``T.Parallel`` in the form that becomes vector operations.
+
+Names that the body binds are written out, an ``if`` that does not change from element to element goes outside of the
+loop, conditions of several parts are taken one after the other, and what does not depend on the element has a name of
+its own before the loop. Nothing is done to loops without a function that only vector operations have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from tl2npu.kernel.access import writes
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk, walk_with_parents
+from tl2npu.passes.gpu.element_copies_regions import substitute
+from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
+from tl2npu.passes.gpu.macros_substitute import Unclear, substituted
+from tl2npu.passes.gpu.plan import Plan
+from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.conditions import parts, simple
+from tl2npu.passes.npuir.vectorised import is_vector, needs_vector
+from tl2npu.source.tree import names_in
+from tl2npu.source.tree import walk as nodes
+
+_ROUNDS = 400
+
+
+def straighten(job: Job) -> None:
+    """Bring one loop after the other nearer to that form until nothing is left to do."""
+    for step in (_write_names_out, _branch_outside, _split_conditions, _name_invariants):
+        for _ in range(_ROUNDS):
+            if not any(step(job, loop, ranges) for loop, ranges in list(_nests(job))):
+                break
+
+
+def _nests(job: Job) -> Iterator[tuple[Loop, tuple[Range, ...]]]:
+    """The outermost parallel loops that need vector operations, with the ranges of those nested in them."""
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if not isinstance(stmt, Loop) or stmt.kind != "parallel" or not isinstance(stmt.node, cst.For) or stmt.via:
+            continue
+        if any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
+            continue
+        stores = [inner for inner in walk(stmt.body) if isinstance(inner, Store)]
+        if any(needs_vector(job, inner.value.node) for inner in stores):
+            yield stmt, stmt.ranges
+
+
+def _write_names_out(job: Job, loop: Loop, _: tuple[Range, ...]) -> bool:
+    """``q = bx * M + i`` in the body: the value stands where the name is used."""
+    lets = [stmt for stmt in walk(loop.body) if isinstance(stmt, Let)]
+    if not lets:
+        return False
+    first = lets[0]
+    known = {stmt.name for stmt in lets}
+    if len(known) < len(lets) or not isinstance(first.node, cst.Assign) or first not in loop.body:
+        return _not_moved(job, first)
+    read = {load.buffer for load in first.value.loads}
+    if any(operand.buffer in read for stmt in walk(loop.body) for operand in writes(stmt)):
+        return _not_moved(job, first)
+    plan = Plan(job)
+    assert isinstance(loop.node, cst.For)
+    values = {first.name: first.value.node}
+    try:
+        rest = [substituted(line, values) for line in loop.node.body.body if not _holds(line, first.node)]
+    except Unclear as unclear:
+        raise Blocked("TL418", unclear.node, str(unclear)) from None
+    body = loop.node.body.with_changes(body=[_bare_sides(line) for line in rest])
+    job.change("TL409", first.node, f"`{first.name}` is written out where it is used")
+    plan.replace(loop.node, [loop.node.with_changes(body=body)])
+    plan.apply()
+    return True
+
+
+def _bare_sides(line: cst.CSTNode) -> cst.CSTNode:
+    """The statement with sums on the sides of comparisons that stand by themselves, without parentheses."""
+    sides = [
+        side
+        for node in nodes(line)
+        if isinstance(node, cst.Comparison)
+        for side in (node.left, *(target.comparator for target in node.comparisons))
+    ]
+    bare = {id(side): side.with_changes(lpar=(), rpar=()) for side in sides if _is_sum(side)}
+    return substitute(line, bare)
+
+
+def _is_sum(side: cst.BaseExpression) -> bool:
+    arithmetic = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
+    return isinstance(side, cst.BinaryOperation) and isinstance(side.operator, arithmetic)
+
+
+def _not_moved(job: Job, let: Let) -> bool:
+    raise Blocked("TL418", let.node, f"`{let.name}` keeps this loop from becoming vector operations")
+
+
+def _holds(line: cst.CSTNode, small: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and line.body[0] is small
+
+
+def _branch_outside(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
+    """``for ...: if c: ...`` with a condition that is the same for all elements."""
+    if len(loop.body) != 1 or not isinstance(loop.body[0], Branch) or not isinstance(loop.body[0].node, cst.If):
+        return False
+    branch, node = loop.body[0], loop.node
+    used = {name.value for name in names_in(branch.cond.node)}
+    if branch.cond.loads or used & {item.name for item in ranges}:
+        return False
+    assert isinstance(node, cst.For)
+    assert isinstance(branch.node, cst.If)
+    new = _arms(branch.node, node.with_changes(leading_lines=()))
+    plan = Plan(job)
+    plan.replace(node, [new.with_changes(leading_lines=[*node.leading_lines, *branch.node.leading_lines])])
+    job.change("TL409", branch.node, "the condition is the same for all elements: it stands outside of the loop")
+    plan.apply()
+    return True
+
+
+def _arms(node: cst.If, loop: cst.For) -> cst.If:
+    orelse = node.orelse
+    if isinstance(orelse, cst.If):
+        orelse = _arms(orelse, loop)
+    elif orelse is not None:
+        orelse = orelse.with_changes(body=cst.IndentedBlock([loop.with_changes(body=orelse.body)]))
+    return node.with_changes(
+        leading_lines=(), body=cst.IndentedBlock([loop.with_changes(body=node.body)]), orelse=orelse
+    )
+
+
+def _split_conditions(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
+    """A choice by several conditions, or one inside of an expression, is made in several statements."""
+    for stmt in walk(loop.body):
+        if not isinstance(stmt, Store) or not is_vector(stmt, ranges) or simple(job, stmt):
+            continue
+        plan = Plan(job)
+        lines = parts(job, stmt, partial(_tile, job, plan, stmt))
+        plan.replace(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
+        job.change("TL409", stmt.node, f"`{stmt.target.buffer.name}` is chosen in {len(lines)} statements")
+        plan.apply()
+        return True
+    return False
+
+
+def _tile(job: Job, plan: Plan, stmt: Store) -> str:
+    """A tile like that of the target, for what is chosen on the way."""
+    buffer = stmt.target.buffer
+    assert buffer.statement is not None
+    name = Names(job).fresh(f"{buffer.name}_choice")
+    text = f"{name} = T.alloc_shared({shape_text(buffer)}, {dtype_text(buffer)})\n"
+    plan.after(buffer.statement, parse(job, text, buffer.statement))
+    return name
+
+
+def _name_invariants(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
+    """``bx * M + i >= j``: ``bx * M`` is worked out before the loop."""
+    variables = {item.name for item in ranges}
+    for stmt in walk(loop.body):
+        if not isinstance(stmt, Store) or not is_vector(stmt, ranges):
+            continue
+        found = _invariant(job, stmt, stmt.value.node, variables)
+        if found is None:
+            continue
+        name = Names(job).fresh(f"{stmt.target.buffer.name}_offset")
+        plan = Plan(job)
+        text = code(found.with_changes(lpar=(), rpar=()))
+        plan.before(loop.node, parse(job, f"{name} = {text}\n", loop.node))
+        for other in walk(loop.body):
+            if not isinstance(other, Store):
+                continue
+            same = {id(node): cst.Name(name) for node in nodes(other.value.node) if _is_same(node, found)}
+            if same:
+                line = substitute(other.node, {id(other.value.node): substitute(other.value.node, same)})
+                assert isinstance(line, cst.BaseSmallStatement)
+                plan.replace(other.node, [cst.SimpleStatementLine([line])])
+        job.change("TL409", found, f"`{text}` is the same for all elements: it is worked out before the loop")
+        plan.apply()
+        return True
+    return False
+
+
+def _is_same(node: cst.CSTNode, found: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.BinaryOperation) and code(node) == code(found)
+
+
+def _invariant(job: Job, stmt: Store, node: cst.CSTNode, variables: set[str]) -> cst.BaseExpression | None:
+    """The first part, outermost before inner ones, that is more than a name and the same for all elements."""
+    if isinstance(node, cst.Subscript):
+        return None
+    if isinstance(node, cst.BinaryOperation) and stmt.env is not None:
+        own = {name.value for name in names_in(node)}
+        if not own & variables:
+            scalar = job.file.evaluator.scalar(node, stmt.env)
+            return node if scalar.loads or job.late.is_late(scalar.sym) else None
+    inner: list[cst.CSTNode] = []
+    if isinstance(node, cst.Call):
+        inner = [arg.value for arg in node.args]
+    elif isinstance(node, cst.Comparison):
+        inner = [node.left, *(target.comparator for target in node.comparisons)]
+    elif isinstance(node, cst.BinaryOperation):
+        inner = [node.left, node.right]
+    elif isinstance(node, cst.UnaryOperation):
+        inner = [node.expression]
+    return next((found for part in inner if (found := _invariant(job, stmt, part, variables)) is not None), None)
