@@ -328,3 +328,46 @@ def factory(both):
         load(text)["factory"](True)(a, None, c)
     with pytest.raises(ValueError, match="Expected 3 inputs"):
         load(text)["factory"](True)(a, a, c, c)
+
+
+PIPES = """
+import tilelang
+import tilelang.language as T
+
+KEY = tilelang.PassConfigKey.NPUIR_DISABLE_HIVM_AUTO_INJECT_SYNC
+
+@tilelang.jit(target="npuir", out_idx=[-1], pass_configs={{KEY: {manual}}})
+def factory():
+    @T.prim_func
+    def main(A: T.Tensor((8, 64), "float32"), C: T.Tensor((8, 64), "float32")):
+        with T.Kernel(2, is_npu=True) as (cid, _):
+            a = T.alloc_ub((4, 64), "float32")
+            with T.rs("PIPE_MTE2"):
+                T.copy(A[cid * 4, 0], a, size=[4, 64])
+                T.set_flag("PIPE_V", 0)
+            with T.rs("PIPE_V"):
+                {wait}
+                T.vexp(a, a)
+                T.set_flag("PIPE_MTE3", 0)
+            with T.rs("PIPE_MTE3"):
+                T.wait_flag("PIPE_V", 0)
+                T.copy(a, C[cid * 4, 0], size=[4, 64])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(
+    ("manual", "wait", "kinds"),
+    [
+        (True, 'T.wait_flag("PIPE_MTE2", 0)', set()),
+        (True, "pass", {"RAW", "unpaired-flag", "WAW"}),
+        (False, "pass", {"unpaired-flag"}),
+    ],
+)
+def test_flags_between_pipes_count_where_the_compiler_adds_none(manual: bool, wait: str, kinds: set[str]) -> None:
+    report = Report()
+    kernel = load(PIPES.format(manual=manual, wait=wait), Session(watch=report.observer))["factory"]()
+    a = RNG.uniform(-1, 1, (8, 64)).astype(np.float32)
+    np.testing.assert_allclose(kernel(a), np.exp(a), rtol=1e-6)
+    assert {hazard.kind for hazard in report.hazards} == kinds

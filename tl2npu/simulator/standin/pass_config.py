@@ -9,7 +9,9 @@ class _Meta(type):
     def __getattr__(cls, name: str) -> _Key:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Key(STRING_OF.get(name, name.lower().replace("tl_", "tl.", 1)))
+        plain = name.lower()
+        dotted = plain.replace("npuir_", "npuir.", 1) if plain.startswith("npuir_") else plain.replace("tl_", "tl.", 1)
+        return _Key(STRING_OF.get(name, dotted))
 
     def __getitem__(cls, name: str) -> _Key:
         return cls.__getattr__(name)
