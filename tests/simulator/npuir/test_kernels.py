@@ -371,3 +371,12 @@ def test_flags_between_pipes_count_where_the_compiler_adds_none(manual: bool, wa
     a = RNG.uniform(-1, 1, (8, 64)).astype(np.float32)
     np.testing.assert_allclose(kernel(a), np.exp(a), rtol=1e-6)
     assert {hazard.kind for hazard in report.hazards} == kinds
+
+
+def test_a_script_asks_for_the_cores_of_the_device() -> None:
+    text = """
+from tilelang.utils import NPUUtils
+
+cores = NPUUtils.get().get_aicore_num(), NPUUtils.get().get_aivector_core_num()
+"""
+    assert load(text)["cores"] == (24, 48)

@@ -367,10 +367,30 @@ def test_a_reduction_of_a_part_by_size() -> None:
             T.copy(A, a)
             T.clear(c)
             T.reduce(a, c, dims=0, reduce_mode="sum", size=[5, 6], clear=False)
-            T.copy(c[0:1, 0:6], C[0:1, 0:6])
+            T.copy(c, C)
 
     a = floats(8, 8)
-    np.testing.assert_allclose(run(main, a)[:, :6], a[:5, :6].sum(axis=0, keepdims=True), rtol=1e-5, atol=1e-6)
+    found = run(main, a)
+    np.testing.assert_allclose(found[:, :6], a[:5, :6].sum(axis=0, keepdims=True), rtol=1e-5, atol=1e-6)
+    assert np.isnan(found[:, 6:]).all()
+
+
+@pytest.mark.parametrize("operator", ["vexp", "vadd"])
+def test_developer_mode_takes_no_part_of_a_computed_extent(operator: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((6, 8), "float32"), C: T.Tensor((6, 8), "float32")):
+        with T.Kernel(2, is_npu=True) as (cid, _):
+            a = T.alloc_shared((4, 8), "float32")
+            rows = T.min(4, 6 - cid * 4)
+            T.copy(A[cid * 4 : cid * 4 + rows, 0:8], a)
+            if operator == "vexp":
+                T.vexp(a[0:rows, 0:8], a[0:rows, 0:8])
+            else:
+                T.vadd(a[0:rows, 0:8], a[0:rows, 0:8], a[0:rows, 0:8])
+            T.copy(a, C[cid * 4 : cid * 4 + rows, 0:8])
+
+    with pytest.raises(UnsupportedOperator, match="known only when the kernel runs"):
+        run(main, floats(6, 8))
 
 
 def test_sums_of_magnitudes_change_their_source() -> None:
@@ -542,6 +562,24 @@ def test_atomic_sums_of_iterations() -> None:
 
 
 # Expert mode: operators whose result Developer mode drops
+
+
+def test_expert_mode_drops_axes_of_length_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "float32"), S: T.Tensor((3, 4, 1), "float32"), C: T.Tensor((4, 8), "float32")):
+        with T.Kernel(1, is_npu=True) as (_cid, _):
+            a = T.alloc_ub((4, 8), "float32")
+            s = T.alloc_ub((3, 4, 1), "float32")
+            T.copy(A, a)
+            T.copy(S, s)
+            T.vmul(a, s[2, :, :], a)
+            T.copy(a, C)
+
+    a, s = floats(4, 8), floats(3, 4, 1)
+    with pytest.raises(SimulatorError, match="Developer mode compares them axis by axis"):
+        run(main, a, s)
+    monkeypatch.setenv("TILELANG_ASCEND_MODE", "Expert")
+    np.testing.assert_array_equal(run(main, a, s), a * s[2])
 
 
 def joined(operator: str) -> Any:

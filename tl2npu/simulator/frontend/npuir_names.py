@@ -217,7 +217,10 @@ def _reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, c
     left = None if sizes is None else [1 if n in axes else s for n, s in enumerate(sizes)]
     target = region(dst, left)
     _rank("reduce", source, target)
-    return {"src": source, "dst": target, "dims": tuple(axes), "reduce_mode": reduce_mode, "clear": bool(clear)}
+    found = {"src": source, "dst": target, "dims": tuple(axes), "reduce_mode": reduce_mode, "clear": bool(clear)}
+    if not clear and sizes is not None and isinstance(_named(dst), Buffer):
+        found["everything"] = region(dst)
+    return found
 
 
 def _named_reduce(mode: str) -> Callable[..., Bound]:

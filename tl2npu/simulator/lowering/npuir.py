@@ -80,6 +80,13 @@ _DROPPED = ("gather", "transpose", "interleave", "deinterleave", "concat", "pad"
 """Operators whose result the Developer code generator does not keep."""
 
 
+_STATIC = {
+    f"v{name}" for name in ("add", "sub", "mul", "div", "max", "min", "or", "and", "xor", "pow", "shl", "shr")
+} | {f"v{name}" for name in ("cmp", "exp", "relu", "ln", "sqrt", "rsqrt", "abs", "rec", "not")}
+"""Operators that take no part of a computed extent: two operands are not compiled (``CreateHIVMBinaryVectorOp``), one
+becomes the whole buffer (``UnaryVecOpCodegen``)."""
+
+
 def _developer(launch: Launch, symbols: list[Var], meets: bool) -> Program:
     for stmt in statements(launch.body):
         if isinstance(stmt, Op):
@@ -106,6 +113,15 @@ def _check(stmt: Op) -> None:
                 f"T.{name} on a part of {value.buffer.name}: Developer mode takes the whole buffer instead", stmt.site
             )
     left = stmt.args.get("A")
+    if name in _STATIC:
+        for operand in ("A", "B"):
+            value = stmt.args.get(operand)
+            if isinstance(value, Region) and not all(isinstance(e, int) for e in value.extents) and not whole(value):
+                raise UnsupportedOperator(
+                    f"T.{name} on a part of {value.buffer.name} whose extents are known only when the kernel runs: "
+                    "Developer mode has no such operator",
+                    stmt.site,
+                )
     if isinstance(left, Region) and "B" in stmt.args and "C" in stmt.args and name != "gemm":
         right = stmt.args["B"]
         if all(isinstance(e, int) and e == 1 for e in left.extents) and not whole(left):

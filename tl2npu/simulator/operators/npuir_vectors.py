@@ -24,23 +24,30 @@ def is_tile(value: Any) -> bool:
     return getattr(value, "ndim", 0) > 0
 
 
-def common(name: str, *tiles: Any) -> tuple[int, ...]:
-    """The shape in which operands meet. Raises SimulatorError for operands that do not."""
-    ranks = {t.ndim for t in tiles}
-    if len(ranks) == 1:
-        try:
-            return np.broadcast_shapes(*(t.shape for t in tiles))
-        except ValueError:
-            pass
-    elif len({squeezed(t.shape) for t in tiles}) == 1:  # Expert mode drops axes of length 1
-        return max((t.shape for t in tiles), key=len)
-    shapes = ", ".join(str(list(t.shape)) for t in tiles)
-    raise SimulatorError(f"T.{name} of {shapes}: axes of the same number have to be of one length, or of length 1")
+def together(name: str, *tiles: Any) -> list[Any]:
+    """Tiles in the shape in which they meet. Raises SimulatorError for tiles that do not.
+
+    Expert mode takes the lowest rank: of a tile with more axes the first ones of length 1 go (codegen_npuir_api.cc,
+    ``GenRankReducedSubviewFromRegion``).
+    """
+    rank = min(t.ndim for t in tiles)
+    try:
+        return list(np.broadcast_arrays(*(_lowered(t, rank) for t in tiles)))
+    except ValueError:
+        shapes = ", ".join(str(list(t.shape)) for t in tiles)
+        raise SimulatorError(
+            f"T.{name} of {shapes}: axes of the same number have to be of one length, or of length 1"
+        ) from None
 
 
-def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape without its axes of length 1."""
-    return tuple(n for n in shape if n != 1)
+def _lowered(x: Any, rank: int) -> Any:
+    """A tile without its first axes of length 1, as far as it has more than ``rank`` axes."""
+    shape = list(x.shape)
+    for axis in [n for n, size in enumerate(shape) if size == 1][: max(len(shape) - rank, 0)][::-1]:
+        del shape[axis]
+    if len(shape) != rank:
+        raise ValueError("more axes")
+    return x.reshape(shape)
 
 
 def put(A: Any, name: str, target: Any, values: Any) -> None:
@@ -108,13 +115,8 @@ def _both(A: Any, name: str, left: Any, right: Any, target: Any) -> tuple[Any, A
     if not is_tile(right):
         (left,) = sources(A, name, left, target)
         return left, A.like(right, left)
-    left, right = sources(A, name, left, right, target)
-    shape = common(name, left, right)
-    return _shaped(left, shape), _shaped(right, shape)
-
-
-def _shaped(x: Any, shape: tuple[int, ...]) -> Any:
-    return np.broadcast_to(x, shape) if x.ndim == len(shape) else x.reshape(shape)
+    left, right = together(name, *sources(A, name, left, right, target))
+    return left, right
 
 
 for _kind in (*_PAIRS, *_BITS, "shl"):
@@ -215,8 +217,7 @@ def vselect(arithmetic: Any, Cond: Any, A: Any, B: Any, Out: Any) -> None:
     if arithmetic.name_of(Cond) != "bool":
         raise SimulatorError(f"T.vselect: a condition of {arithmetic.name_of(Cond)}, not of bool")
     one_type(arithmetic, "vselect", A, B, Out)
-    shape = common("vselect", Cond, A, B)
-    put(arithmetic, "vselect", Out, arithmetic.where(*(_shaped(x, shape) for x in (Cond, A, B))))
+    put(arithmetic, "vselect", Out, arithmetic.where(*together("vselect", Cond, A, B)))
 
 
 @semantics("npuir.vcmp", reads="A B", writes="C")
@@ -226,8 +227,7 @@ def vcmp(arithmetic: Any, A: Any, B: Any, C: Any, cmp_mod: str) -> None:
         raise SimulatorError(f"T.vcmp: a result of {arithmetic.name_of(C)}, not of bool")
     if is_tile(B):
         A, B, _ = sources(arithmetic, "vcmp", A, B, A, B)
-        shape = common("vcmp", A, B)
-        left, right = _shaped(A, shape), _shaped(B, shape)
+        left, right = together("vcmp", A, B)
     else:
         left, right = A, arithmetic.like(B, A)
     put(arithmetic, "vcmp", C, compared(arithmetic, left, right, cmp_mod.upper()))
@@ -270,9 +270,13 @@ def _reduced(A: Any, src: Any, dims: tuple[int, ...], mode: str) -> Any:
 _COMBINE = {"sum": "add", "max": "maximum", "min": "minimum"}
 
 
-@semantics("npuir.reduce", reads="src dst", writes="dst")
-def reduce(A: Any, src: Any, dst: Any, dims: Any, reduce_mode: str, clear: Any = True) -> None:
-    """The axes ``dims`` to length 1; without ``clear`` combined with what is there."""
+@semantics("npuir.reduce", reads="src dst", writes="dst everything")
+def reduce(A: Any, src: Any, dst: Any, dims: Any, reduce_mode: str, clear: Any = True, everything: Any = None) -> None:
+    """The axes ``dims`` to length 1; without ``clear`` combined with what is there.
+
+    ``everything``: the whole destination, of which only a part is meant. The compiler combines it with a new tile of
+    which it has written that part only, so nothing is known of the rest.
+    """
     (src,) = sources(A, "reduce", src, dst)
     kept = tuple(1 if n in dims else size for n, size in enumerate(src.shape))
     if dst.shape != kept:
@@ -284,7 +288,11 @@ def reduce(A: Any, src: Any, dst: Any, dims: Any, reduce_mode: str, clear: Any =
     value = np.asarray(_reduced(A, src, tuple(dims), reduce_mode)).reshape(kept)
     if value.dtype != dst.dtype:
         value = A.cast(value, A.name_of(dst))
-    dst[...] = value if clear else getattr(A, _COMBINE[reduce_mode])(dst, value)
+    if not clear:
+        value = np.array(getattr(A, _COMBINE[reduce_mode])(dst, value))
+    if everything is not None:
+        everything[...] = A.poison(A.name_of(dst))
+    dst[...] = value
 
 
 @semantics("npuir.reduce_abs", reads="src dst", writes="src dst")

@@ -16,7 +16,7 @@ from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.standin import gpu_modules, jit, pass_config, profiler, testing, tuning
 from tl2npu.simulator.standin.inert import Inert
-from tl2npu.simulator.standin.platform import determine_platform
+from tl2npu.simulator.standin.platform import NPUUtils, determine_platform
 from tl2npu.simulator.standin.session import Session
 
 ROOTS = ("tilelang", "tvm")
@@ -131,7 +131,9 @@ def modules(session: Session) -> dict[str, ModuleType]:
         "tilelang.profiler",
         {"do_bench": lambda function, *_, **__: (function(), 1.0)[1], "Profiler": profiler.Profiler},
     )
-    found["tilelang.utils"] = _module("tilelang.utils", {"determine_platform": determine_platform})
+    utilities = {"determine_platform": determine_platform, "NPUUtils": NPUUtils}
+    found["tilelang.utils"] = _module("tilelang.utils", utilities)
+    found["tilelang.utils.npu_utils"] = _module("tilelang.utils.npu_utils", {"NPUUtils": NPUUtils})
     found["tilelang.math"] = _module("tilelang.math", {"next_power_of_2": root.next_power_of_2, "cdiv": root.cdiv})
     found["tvm"] = _module("tvm", {"DataType": types.DType})
     found["tvm.tir"] = _module(

@@ -1,4 +1,4 @@
-"""``determine_platform``: which generation of the NPU a script runs for."""
+"""What scripts ask of the device: ``determine_platform``, which generation it is, and ``NPUUtils``, its cores."""
 
 from __future__ import annotations
 
@@ -23,3 +23,26 @@ def determine_platform(platform: str = "auto", *_: Any) -> str:
     name = str(npu.get_device_properties(npu.current_device()).name).upper()
     found = [(len(chip), device.name) for device in (A2, A3, A5) for chip in device.chips if chip.upper() in name]
     return max(found)[1] if found else FALLBACK
+
+
+class NPUUtils:
+    """``tilelang.utils.NPUUtils`` of the npuir branch: what scripts ask of the device, a 910B."""
+
+    @classmethod
+    def get(cls) -> NPUUtils:
+        """The one there is."""
+        return cls()
+
+    def get_aicore_num(self) -> int:
+        """Cube cores."""
+        return A2.cube_cores or 1
+
+    get_aicube_core_num = get_aicore_num
+
+    def get_aivector_core_num(self) -> int:
+        """Vector cores."""
+        return self.get_aicore_num() * A2.vector_cores_per_cube
+
+    def get_arch(self) -> str:
+        """The name of the part."""
+        return "Ascend910B"
