@@ -81,7 +81,8 @@ def test_second_run_changes_nothing(case: Case, tmp_path: Path) -> None:
 
 @every_case
 def test_check_finds_no_error_in_developer_kernels(case: Case, tmp_path: Path) -> None:
-    names = {kernel_after(case, kernel.name).name for kernel in case.in_developer_mode()}
+    written = [*case.in_developer_mode(), *(kernel for kernel in case.kernels if kernel.target == "npuir")]
+    names = {kernel_after(case, kernel.name).name for kernel in written}
     result = check_text(case.after, str(tmp_path / "after.py"), Options(**case.options))
     assert result.error is None
     assert [d for d in result.diagnostics if d.severity == "error" and short(d.kernel) in names] == []
@@ -252,6 +253,20 @@ def test_launch_on_an_npu(case: Case) -> None:
     words = {n.id for n in ast.walk(ast.parse(case.after)) if isinstance(n, ast.Name)}
     words |= {n.attr for n in ast.walk(ast.parse(case.after)) if isinstance(n, ast.Attribute)}
     assert not {word for word in words if "cuda" in word}
+
+
+@with_after
+def test_launch_of_npuir(case: Case) -> None:
+    """One grid axis or two, no threads, a second index that is not used, and the target named."""
+    for kernel in case.kernels:
+        if kernel.target != "npuir":
+            continue
+        launch, names = kernel_launch(kernel_after(case, kernel.name))
+        assert {k.arg: ast.literal_eval(k.value) for k in launch.keywords} == {"is_npu": True}
+        assert len(launch.args) == (2 if case.options.get("grid2d") else 1)
+        assert names[len(launch.args) :] == ["_"]
+        assert 'target="npuir"' in case.after
+        assert case.after.count('os.environ["TILELANG_ASCEND_MODE"] = "Developer"') == 1
 
 
 @with_after

@@ -26,8 +26,6 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL415", "unreducible-tile", "error", "display-only",
      "reduce with max, min or sum over one axis, and scan forwards"),
     ("TL416", "gpu-atomic-add", "info", "safe", "add a whole tile to slices: `T.atomic_add(C[i : i + M, :], tile)`"),
-    ("TL417", "tile-across-the-end", "error", "display-only",
-     "give the tensor whole tiles, or clear the tile and copy a slice that ends with the tensor"),
     ("TL418", "function-without-code", "error", "display-only",
      "use a function that vector operations have, in a `T.Parallel` with one statement over whole tiles"),
     ("TL420", "ascend-kernel", "info", "safe",

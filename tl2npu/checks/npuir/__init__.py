@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tl2npu.checks.npuir import arguments, copies, ends, fills, gemm, launch, names, parallel, reductions
+from tl2npu.checks.npuir import arguments, copies, fills, gemm, launch, names, parallel, reductions
 from tl2npu.checks.subject import Finding, Subject
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
@@ -17,7 +17,6 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     reductions.check,
     gemm.check,
     copies.check,
-    ends.check,
     launch.check,
     parallel.check,
 )

@@ -23,7 +23,7 @@ from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.conditions import parts, simple
-from tl2npu.passes.npuir.vectorised import is_vector, needs_vector
+from tl2npu.passes.npuir.vectorised import flat, is_vector, needs_vector
 from tl2npu.source.tree import names_in
 from tl2npu.source.tree import walk as nodes
 
@@ -165,7 +165,7 @@ def _name_invariants(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
             continue
         name = Names(job).fresh(f"{stmt.target.buffer.name}_offset")
         plan = Plan(job)
-        text = code(found.with_changes(lpar=(), rpar=()))
+        text = flat(found.with_changes(lpar=(), rpar=()))
         plan.before(loop.node, parse(job, f"{name} = {text}\n", loop.node))
         for other in walk(loop.body):
             if not isinstance(other, Store):

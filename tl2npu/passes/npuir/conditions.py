@@ -12,11 +12,10 @@ from collections.abc import Callable
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Store
 from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import called
+from tl2npu.passes.npuir.vectorised import called, flat
 from tl2npu.source.tree import walk
 
 _CHOICE = "if_then_else"
@@ -39,7 +38,7 @@ def parts(job: Job, stmt: Store, tile: Callable[[], str]) -> list[str]:
 
     ``tile`` makes a tile like the target's and gives its name.
     """
-    value, target = stmt.value.node, code(stmt.target.node)
+    value, target = stmt.value.node, flat(stmt.target.node)
     calls = [call for call, name in called(job, value) if name == _CHOICE]
     if any(len(call.args) != _ARGUMENTS or any(arg.keyword or arg.star for arg in call.args) for call in calls):
         raise Blocked("TL418", stmt.node, "the arguments of `T.if_then_else` cannot be read")
@@ -48,28 +47,35 @@ def parts(job: Job, stmt: Store, tile: Callable[[], str]) -> list[str]:
         chosen = inner if inner is not None else value
         place = target
         if stmt.augmented or _reads_target(stmt, chosen):
-            if not isinstance(stmt.target.node, cst.Subscript) or stmt.target.buffer.statement is None:
-                raise Blocked("TL418", stmt.node, f"a choice inside of an expression that also reads `{target}`")
-            place = code(stmt.target.node.with_changes(value=cst.Name(tile())))
+            place = _beside(stmt, tile)
         outer = substitute(value, {id(chosen): cst.parse_expression(place)})
         assert isinstance(outer, cst.BaseExpression)
         last = substitute(stmt.node, {id(value): outer})
-        return [f"{place} = {code(chosen)}", code(last)]
+        return [f"{place} = {flat(chosen)}", flat(last)]
     (choice,) = calls
     cond, yes, no = (arg.value for arg in choice.args)
     found = _terms(job, cond)
     assert found is not None
     joined_by_and, left, right = found
-    kept = () if joined_by_and is None else (cst.parse_expression(left), no if joined_by_and else yes)
-    if any(_mentions(stmt, node) for node in kept):
-        raise Blocked("TL418", stmt.node, f"a choice by several conditions that reads `{target}`")
-    name = code(choice.func)
-    first = f"{target} = {name}({right}, {code(yes)}, {code(no)})"
+    name = flat(choice.func)
     if joined_by_and is None:
-        return [f"{target} = {name}({left}, {code(no)}, {code(yes)})"]
+        return [f"{target} = {name}({left}, {flat(no)}, {flat(yes)})"]
+    kept = cst.parse_expression(left), no if joined_by_and else yes
+    place = target
+    if any(_mentions(stmt, node) for node in kept):
+        place = _beside(stmt, tile)
+    first = f"{place} = {name}({right}, {flat(yes)}, {flat(no)})"
     if joined_by_and:
-        return [first, f"{target} = {name}({left}, {target}, {code(no)})"]
-    return [first, f"{target} = {name}({left}, {code(yes)}, {target})"]
+        return [first, f"{target} = {name}({left}, {place}, {flat(no)})"]
+    return [first, f"{target} = {name}({left}, {flat(yes)}, {place})"]
+
+
+def _beside(stmt: Store, tile: Callable[[], str]) -> str:
+    """The element of a new tile at the place of the target's."""
+    if not isinstance(stmt.target.node, cst.Subscript) or stmt.target.buffer.statement is None:
+        text = f"a choice on the way to `{flat(stmt.target.node)}`, beside which there is no place for a tile"
+        raise Blocked("TL418", stmt.node, text)
+    return flat(stmt.target.node.with_changes(value=cst.Name(tile())))
 
 
 def _terms(job: Job, cond: cst.BaseExpression) -> tuple[bool | None, str, str] | None:
@@ -83,7 +89,7 @@ def _terms(job: Job, cond: cst.BaseExpression) -> tuple[bool | None, str, str] |
     if isinstance(cond, cst.Comparison) and len(cond.comparisons) > 1:
         first, *rest = cond.comparisons
         tail = cst.Comparison(first.comparator, rest)
-        return True, code(cond.with_changes(comparisons=[first], lpar=(), rpar=())), code(tail)
+        return True, flat(cond.with_changes(comparisons=[first], lpar=(), rpar=())), flat(tail)
     if isinstance(cond, cst.Call):
         for call, name in called(job, cond):
             if call is cond and name in ("And", "Or", "all_of", "any_of") and len(cond.args) == 2:
@@ -94,7 +100,7 @@ def _terms(job: Job, cond: cst.BaseExpression) -> tuple[bool | None, str, str] |
 
 
 def _bare(node: cst.BaseExpression) -> str:
-    return code(node.with_changes(lpar=(), rpar=()))
+    return flat(node.with_changes(lpar=(), rpar=()))
 
 
 def _mentions(stmt: Store, node: cst.CSTNode) -> bool:

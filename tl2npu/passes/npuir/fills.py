@@ -11,6 +11,7 @@ from tl2npu.kernel.model import Let, Memory, Op, Operand, Scalar, Stmt
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.vectorised import flat
 from tl2npu.source.tree import names_in, walk
 
 
@@ -36,7 +37,7 @@ def bind(job: Job) -> None:
 
 def _store(job: Job, plan: Plan, stmt: Op, target: Operand) -> None:
     value = stmt.args.get("value")
-    text = "0" if value is None else code(value.node)
+    text = "0" if value is None else flat(value.node)
     plan.replace(stmt.node, parse(job, f"{code(target.node)} = {text}\n", stmt.node))
     job.change("TL406", stmt.node, f"one element of `{target.buffer.name}` is stored")
 
@@ -51,7 +52,7 @@ def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_devi
         job.change("TL406", stmt.node, f"`{target.buffer.name}` is cleared: `T.fill` takes no number")
         return
     name = names.fresh(f"{target.buffer.name}_value")
-    lines = f"{name} = {code(value.node)}\nT.fill({code(target.node)}, {name})\n"
+    lines = f"{name} = {flat(value.node)}\nT.fill({code(target.node)}, {name})\n"
     plan.replace(stmt.node, parse(job, lines, stmt.node))
     job.change("TL406", stmt.node, f"the value of `{target.buffer.name}` gets a name: `T.fill` takes no number")
 

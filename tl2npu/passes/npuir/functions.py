@@ -18,7 +18,7 @@ from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.plan import Line, Plan
 from tl2npu.passes.gpu.statements import Names, parse, shape_text
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, is_vector, without_lowering
+from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector, without_lowering
 
 _WITH_TMP = {"exp2": "vexp2", "log2": "vlog2"}
 _PLAIN = {"tanh": "vtanh", "sin": "vsin", "cos": "vcos", "erf": "verf"}
@@ -132,7 +132,7 @@ class _Loop:
                 shape = shape_text(self._job.kernel, [_extent(item) for item in self._ranges])
                 name_of = self._tiles.new(f"{target.buffer.name}_{name}", shape, dtype, target)
                 element = f"{name_of}[{', '.join(item.name for item in self._ranges)}]"
-                self._parts.append([*parse(self._job, f"{element} = {code(argument)}\n", stmt.node)])
+                self._parts.append([*parse(self._job, f"{element} = {flat(argument)}\n", stmt.node)])
             self._parts.append(self._operation(op, name_of, shape, dtype))
             new = substitute(value, {id(call): cst.parse_expression(element)})
             assert isinstance(new, cst.BaseExpression)

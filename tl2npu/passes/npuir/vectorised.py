@@ -7,16 +7,19 @@ any other runs element by element, and there the code generator knows four funct
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from tl2npu.dialects.npuir import OPERATORS
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Dim, Operand, Range, Store
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import walk
 
 _LANGUAGE = "tilelang.language."
+_COMMENT = re.compile(r"#[^\n]*")
 VECTOR_ONLY = frozenset({"sqrt", "rsqrt", "sigmoid", "abs", "fabs", "if_then_else"})
 """Functions that only vector operations have."""
 ELEMENT_ONLY = frozenset({"exp2", "log2"})
@@ -39,6 +42,11 @@ def called(job: Job, node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
         if isinstance(call, cst.Call) and (resolved := job.file.names.resolve(call.func) or "").startswith(_LANGUAGE)
     ]
     yield from reversed(found)
+
+
+def flat(node: cst.CSTNode) -> str:
+    """The text of an expression on one line, without comments."""
+    return " ".join(_COMMENT.sub("", code(node)).split())
 
 
 def needs_vector(job: Job, node: cst.CSTNode) -> bool:
