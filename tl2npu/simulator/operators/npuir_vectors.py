@@ -7,6 +7,7 @@ written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -140,11 +141,36 @@ _UNARY: dict[str, Callable[[Any, Any], Any]] = {
     "abs": lambda A, x: A.absolute(x),
     "rec": lambda A, x: A.reciprocal(x),
     "not": lambda A, x: np.invert(x),
-    "cos": lambda A, x: A.cos(x),
-    "sin": lambda A, x: A.sin(x),
-    "erf": lambda A, x: A.erf(x),
-    "tanh": lambda A, x: A.tanh(x),
+    "cos": lambda A, x: _series(A, x, "cos", False, (1.0, -0.5, 1.0 / 24, -1.0 / 720)),
+    "sin": lambda A, x: _series(A, x, "sin", True, (1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040)),
+    "erf": lambda A, x: _series(A, x, "erf", True, tuple(_ERF * c for c in (1.0, -1.0 / 3, 1.0 / 10, -1.0 / 42))),
+    "tanh": lambda A, x: _tanh(A, x),
 }
+_ERF = 2 / math.sqrt(math.pi)
+
+
+def _series(A: Any, x: Any, name: str, odd: bool, terms: tuple[float, ...]) -> Any:
+    """The four terms of a Taylor series about 0 that the compiler makes of a function, at whatever ``x``.
+
+    (codegen_npuir_dev.cc, ``VcosCodegen`` and the others.) Algebra has the function itself.
+    """
+    if A.name != "precise":
+        return getattr(A, name)(x)
+    square = A.mul(x, x)
+    power = x if odd else A.like(1.0, x)
+    total = A.mul(power, A.like(terms[0], x))
+    for factor in terms[1:]:
+        power = A.mul(power, square)
+        total = A.add(A.mul(power, A.like(factor, x)), total)
+    return total
+
+
+def _tanh(A: Any, x: Any) -> Any:
+    """``(exp(2x) - 1) / (exp(2x) + 1)``, which is no number where ``exp(2x)`` is infinite."""
+    if A.name != "precise":
+        return A.tanh(x)
+    power = A.exp(A.mul(x, A.like(2.0, x)))
+    return A.div(A.sub(power, A.like(1.0, x)), A.add(power, A.like(1.0, x)))
 
 
 def _single(kind: str) -> Callable[..., None]:
