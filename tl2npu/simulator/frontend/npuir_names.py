@@ -225,6 +225,8 @@ def _reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, c
 
 def _named_reduce(mode: str) -> Callable[..., Bound]:
     def reduce(buffer: Any, out: Any, dim: int = -1, size: Any = None, clear: Any = True) -> Bound:
+        if isinstance(size, bool):  # the older spelling
+            size, clear = None, size
         return _reduce(buffer, out, dim, mode, size, clear)
 
     def of_magnitudes(buffer: Any, out: Any, dim: int = -1, clear: Any = True) -> Bound:

@@ -118,7 +118,12 @@ def _write(job: Job, body: Sequence[Stmt], order: Sequence[int]) -> None:
     if not isinstance(block, cst.IndentedBlock) or [*block.body] != lines:
         raise Blocked("TL437", body[0].node, "statements that are not understood stand between those that must move")
     edits = Edits(index)
-    edits.replace(block, block.with_changes(body=[lines[number] for number in order]))
-    first = next(number for place, number in enumerate(order) if place != number)
-    job.change("TL431", body[first].node, "the statements stand in the order of their data")
+    first, *rest = (lines[number] for number in order)
+    assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    above = list(first.leading_lines)
+    while above and above[0].comment is None:
+        del above[0]
+    edits.replace(block, block.with_changes(body=[first.with_changes(leading_lines=above), *rest]))
+    moved = next(number for place, number in enumerate(order) if place != number)
+    job.change("TL431", body[moved].node, "the statements stand in the order of their data")
     job.apply(edits)

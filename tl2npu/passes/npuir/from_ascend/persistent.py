@@ -7,6 +7,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop
+from tl2npu.passes import imports
 from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -19,7 +20,10 @@ def to_loops(job: Job) -> None:
     for stmt in job.kernel.walk():
         if isinstance(stmt, Loop) and stmt.kind == "persistent":
             _rewrite(job, edits, names, stmt)
-    job.apply(edits)
+    if edits:
+        job.apply(edits)
+        spelt = {name: imports.spelling(job, name, job.located.node) for name in ("serial", "ceildiv")}
+        imports.complete(job, {name for name in spelt if spelt[name] == name}, {"Persistent"})
 
 
 def _rewrite(job: Job, edits: Edits, names: Names, loop: Loop) -> None:

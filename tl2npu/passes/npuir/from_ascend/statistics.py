@@ -61,7 +61,7 @@ def _sliced(outer: Operand, vector: Buffer) -> str:
     assert outer.dims is not None
     *first, last = (code(dim.node) for dim in outer.dims)
     (size,) = vector.shape_nodes
-    start = last if last.isidentifier() or last.isdigit() else f"({last})"
+    start = f"({last})" if isinstance(outer.dims[-1].node, cst.IfExp) else last
     stop = f"{start} + {code(size)}" if last != "0" else code(size)
     return f"{code(outer.node.value)}[{', '.join([*first, f'{last} : {stop}'])}]"
 
