@@ -167,13 +167,16 @@ def _end_with_tensors(job: Job, kind: Traits) -> None:
     if kind.style == "npuir":
         return
     found = list(overruns(Subject(job.kernel, job.file, job.located, job.options)))
+    told: set[str] = set()
     for one in found:
         if one.known:
             text = f"the copy goes on behind the end of its tensor{one.shown}"
             job.note("TL438", one.copy.node, text, "info")
-        else:
-            text = "AscendNPU IR does not end this copy with its tensor, where a size is no multiple of the tile"
+        elif one.sizes - told:
+            sizes = " and ".join(f"`{size}`" for size in sorted(one.sizes - told))
+            text = f"AscendNPU IR does not end this copy with its tensor, where {sizes} is no multiple of the tile"
             job.note("TL439", one.copy.node, text, "warning")
+            told |= one.sizes
     end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
 
 

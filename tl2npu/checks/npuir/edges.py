@@ -22,7 +22,7 @@ _CALLS = 6
 class Overrun:
     """A copy whose region ends behind its tensor along some axes; ``shown``: for which block and sizes.
 
-    ``known``: a call of the file shows it; else the sizes that callers give decide. ``outside``: axes along which the
+    ``known``: a call of the file shows it; else ``sizes`` decide, which callers give. ``outside``: axes along which the
     region may even begin behind the end.
     """
 
@@ -31,6 +31,7 @@ class Overrun:
     outside: frozenset[int]
     shown: str
     known: bool
+    sizes: frozenset[str]
 
 
 def overruns(subject: Subject) -> Iterator[Overrun]:
@@ -44,7 +45,8 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
         calls = [known for known in subject.values if sampler.is_reachable(move.placed, known)][:_CALLS]
         wrong: list[int] = []
         outside: set[int] = set()
-        shown, is_open = "", False
+        shown = ""
+        sizes: set[str] = set()
         for axis, low, extent, size in _axes(move.outer, move.inner):
             goal = place.bounds.expanded(size - low - extent)
             if any(isinstance(atom, Opaque) and atom.head.startswith("load ") for atom in goal.atoms()):
@@ -53,15 +55,16 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
                 continue
             found = [where for known in calls if (where := sampler.find(move.placed, goal, known)) is not None]
             names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
-            is_open = is_open or not any(names <= known.keys() for known in calls)
+            if not any(names <= known.keys() for known in calls) and not found:
+                sizes |= size.variables() - extent.variables()
             if found:
                 wrong.append(axis)
                 shown = shown or found[0]
                 begins = place.bounds.expanded(size - low - 1)
                 if any(sampler.find(move.placed, begins, known) is not None for known in calls):
                     outside.add(axis)
-        if wrong or is_open:
-            yield Overrun(stmt, tuple(wrong), frozenset(outside), shown, bool(wrong))
+        if wrong or sizes:
+            yield Overrun(stmt, tuple(wrong), frozenset(outside), shown, bool(wrong), frozenset(sizes))
 
 
 def _axes(outer: Operand, inner: Operand) -> Iterator[tuple[int, Sym, Sym, Sym]]:

@@ -7,6 +7,7 @@ copy that brings its operand. AscendNPU IR takes the text as one program, so the
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Sequence
 
 import libcst as cst
@@ -120,10 +121,8 @@ def _write(job: Job, body: Sequence[Stmt], order: Sequence[int]) -> None:
     edits = Edits(index)
     first, *rest = (lines[number] for number in order)
     assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
-    above = list(first.leading_lines)
-    while above and above[0].comment is None:
-        del above[0]
-    edits.replace(block, block.with_changes(body=[first.with_changes(leading_lines=above), *rest]))
+    kept = list(itertools.dropwhile(lambda line: line.comment is None, first.leading_lines))
+    edits.replace(block, block.with_changes(body=[first.with_changes(leading_lines=kept), *rest]))
     moved = next(number for place, number in enumerate(order) if place != number)
     job.change("TL431", body[moved].node, "the statements stand in the order of their data")
     job.apply(edits)
