@@ -131,6 +131,7 @@ def vshr(arithmetic: Any, A: Any, B: Any, C: Any, round: Any = True) -> None:
     put(arithmetic, "vshr", C, np.right_shift(left, right))
 
 
+_ERF = 2 / math.sqrt(math.pi)
 _UNARY: dict[str, Callable[[Any, Any], Any]] = {
     "exp": lambda A, x: A.exp(x),
     "relu": lambda A, x: A.maximum(x, A.like(0, x)),
@@ -146,7 +147,6 @@ _UNARY: dict[str, Callable[[Any, Any], Any]] = {
     "erf": lambda A, x: _series(A, x, "erf", True, tuple(_ERF * c for c in (1.0, -1.0 / 3, 1.0 / 10, -1.0 / 42))),
     "tanh": lambda A, x: _tanh(A, x),
 }
-_ERF = 2 / math.sqrt(math.pi)
 
 
 def _series(A: Any, x: Any, name: str, odd: bool, terms: tuple[float, ...]) -> Any:
