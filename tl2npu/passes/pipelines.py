@@ -238,6 +238,7 @@ def gpu_like_from_npuir(job: Job) -> None:
     """A kernel for AscendNPU IR in Developer mode as it would be written for a GPU."""
     macros.inline(job)
     refuse_unreadable(job)
+    to_gpu_like.roundings.say(job)
     to_gpu_like.sizes.to_slices(job)
     to_gpu_like.tails.to_whole_tiles(job)
     to_gpu_like.products.rewrite(job)

@@ -363,3 +363,34 @@ def test_arguments_in_a_dictionary() -> None:
         'JIT = {"out_idx": [-1], "target": "npuir"}\n\n\n@tilelang.jit(**JIT)',
     )
     assert '"target"' not in agree(text, {"X": X})
+
+
+INTEGERS = 'X: T.Tensor((128, 64), "float32"), Y: T.Tensor((128, 64), "int32")'
+
+
+@pytest.mark.parametrize(
+    "cast",
+    ['T.cast(x[i, j], "int32")', 'x[i, j].astype("int32")', 'T.Cast("int32", x[i, j] * 2.0)', "T.int32(x[i, j])"],
+)
+def test_a_vectorised_loop_rounds_to_the_nearest_integer(cast: str) -> None:
+    body = f"""
+    x = T.alloc_shared((64, 64), "float32")
+    k = T.alloc_shared((64, 64), "int32")
+    T.copy(X[cid * 64, 0], x)
+    for i, j in T.Parallel(64, 64):
+        k[i, j] = {cast}
+    T.copy(k, Y[cid * 64, 0])
+    """
+    agree(npuir(body, INTEGERS), {"X": 10 * X}, threads="1")
+
+
+@pytest.mark.parametrize("mode", ["rint", "floor", "ceil", "trunc"])
+def test_casts_to_integers(mode: str) -> None:
+    body = f"""
+    x = T.alloc_shared((64, 64), "float32")
+    k = T.alloc_shared((64, 64), "int32")
+    T.copy(X[cid * 64, 0], x)
+    T.vcast(x, k, round_mode="{mode}")
+    T.copy(k, Y[cid * 64, 0])
+    """
+    agree(npuir(body, INTEGERS), {"X": 10 * X}, threads="1")

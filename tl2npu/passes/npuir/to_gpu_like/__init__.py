@@ -7,6 +7,7 @@ from tl2npu.passes.npuir.to_gpu_like import (
     launch,
     products,
     reductions,
+    roundings,
     sizes,
     statistics,
     tails,
@@ -14,4 +15,15 @@ from tl2npu.passes.npuir.to_gpu_like import (
     vector,
 )
 
-__all__ = ["fills", "launch", "products", "reductions", "sizes", "statistics", "tails", "unsupported", "vector"]
+__all__ = [
+    "fills",
+    "launch",
+    "products",
+    "reductions",
+    "roundings",
+    "sizes",
+    "statistics",
+    "tails",
+    "unsupported",
+    "vector",
+]
