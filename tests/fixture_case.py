@@ -68,6 +68,11 @@ class Case:
         return self.name.startswith("gpu/") or (self.for_npuir and "is_npu" not in self.before)
 
     @property
+    def from_npuir(self) -> bool:
+        """``before`` is written for AscendNPU IR and ``after`` for Ascend C."""
+        return self.name.startswith("npuir/") and not self.for_npuir and 'target="npuir"' in self.before
+
+    @property
     def for_npuir(self) -> bool:
         """``after`` is written for AscendNPU IR."""
         return self.options.get("target") == "npuir"

@@ -24,6 +24,8 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
 _VARIABLES = ("i", "j", "k", "l")
+_OTHERS = ("row", "col", "lane", "item")
+"""Where those are taken."""
 
 
 @dataclass(eq=False)
@@ -263,4 +265,5 @@ def _free_variables(job: Job) -> tuple[str, ...]:
     others = [loop for loop in job.kernel.walk() if isinstance(loop, Loop) and loop.kind != "parallel"]
     bound = {item.name for loop in parallel for item in loop.ranges} - {i.name for loop in others for i in loop.ranges}
     names = Names(job)
-    return tuple(name if name not in taken or name in bound else names.fresh(f"{name}_v") for name in _VARIABLES)
+    wishes = zip(_VARIABLES, _OTHERS, strict=True)
+    return tuple(name if name not in taken or name in bound else names.fresh(other) for name, other in wishes)
