@@ -127,7 +127,8 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
                 )
             developer_form(job, kind, 1 if form == "developer-threads1" else 2)
     except Blocked as blocked:
-        found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name)
+        here = job.file.index if blocked.node in job.file.index else None
+        found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name, now=here)
         return Attempt(form, job, found, built=False)
     subject = Subject(job.kernel, job.file, job.located, job.options)
     repairs: list[tuple[cst.CSTNode, str | None]] = []

@@ -169,8 +169,14 @@ def _write(job: Job, first: Loop, second: Loop) -> None:
     block = first.node.body.with_changes(
         body=[*first.node.body.body, *lines], footer=[*first.node.body.footer, *second.node.body.footer]
     )
-    edits.replace(first.node.body, block)
-    edits.remove(second.node)
+    around = job.file.index.parent(second.node)
+    if lines and lead and isinstance(around, cst.IndentedBlock):  # the comments above go along, they do not stay behind
+        whole = first.node.with_changes(body=block)
+        kept = [whole if node is first.node else node for node in around.body if node is not second.node]
+        edits.replace(around, around.with_changes(body=kept))
+    else:
+        edits.replace(first.node.body, block)
+        edits.remove(second.node)
     job.change("TL313", second.node, "what one core does with the tiles of a batch stands in one loop")
     job.apply(edits)
 

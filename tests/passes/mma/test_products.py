@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -43,6 +44,8 @@ AHEAD: dict[str, dict[str, Any]] = {
     "the other way round": {"init": "T.And(kk == 0, k == 0)"},
     "one number": {"init": "(k * loop_kk + kk == 0)"},
     "one number, slices first": {"init": "(kk + k * 2 == 0)"},
+    "a sum of counters": {"init": "(k + kk == 0)"},
+    "a sum of counters, one of them often": {"init": "(3 * k + kk == 0)"},
     "pipelined": {"loop": "for k in T.Pipelined(loop_k, num_stages=2):"},
 }
 
@@ -239,6 +242,39 @@ UNPROVED = {
 def test_unproved_operands_are_refused(lines: str, code: str) -> None:
     allocs = 'a0 = T.alloc_L0A((2, 32, 64), "float16")\nb0 = T.alloc_L0B((2, 64, 64), "float16")'
     refused(plain(lines, allocs=allocs), code)
+
+
+def test_a_sum_that_may_be_zero_elsewhere_is_refused() -> None:
+    """`k` counts from -1 here: `k + kk` is zero in the second slice, too."""
+    text = ahead(before="here = k - 1", init="(here + kk == 0)")
+    assert "TL325" in {found.code for found in migrate_text(text, "k.py", Options()).diagnostics}
+
+
+def test_comments_inside_of_the_slices_stay() -> None:
+    text = re.sub(r"( +)T.mma", r"\1# one slice\n\1T.mma", ahead())
+    new = body(developer(text))
+    assert new.count("# one slice") == 1
+    assert new.index("# one slice") < new.index("T.gemm_v0")
+
+
+def test_the_line_of_a_product_whose_slots_keep_values() -> None:
+    allocs = """
+a0 = T.alloc_L0A((32, 64), "float16")
+b0 = T.alloc_L0B((64, 64), "float16")
+sums = T.alloc_L0C((2, 32, 64), "float32")
+"""
+    lines = """
+for k in T.serial(4):
+    T.copy(a1, a0)
+    T.copy(b1, b0)
+    T.barrier_all()
+    T.mma(a0, b0, sums[k % 2, :, :], init=(k < 2))
+    T.barrier_all()
+T.copy(sums[0, :, :], O[cid * 32, 0])
+"""
+    text = plain(lines, allocs=allocs)
+    (found,) = [item for item in migrate_text(text, "k.py", Options()).diagnostics if item.code == "TL326"]
+    assert "T.mma(" in text.splitlines()[found.line - 1]
 
 
 def test_pipelines_can_be_kept() -> None:

@@ -18,6 +18,7 @@ from tl2npu.passes.mma.flow import Flow
 from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.passes.mma.slices import Slices
 from tl2npu.passes.mma.staging import Product, Staged
+from tl2npu.passes.mma.texts import comments_in
 from tl2npu.source.edits import Edits
 
 _TYPES = {
@@ -53,8 +54,20 @@ def to_gemm(job: Job, separate: bool = True) -> None:
     tiles = _write(job, found)
     if separate:
         accumulators.separate(job)
-    slots.drop(job, [b.name for b in job.kernel.buffers.values() if b.name in tiles or b.memory is Memory.L0C])
+    try:
+        slots.drop(job, [b.name for b in job.kernel.buffers.values() if b.name in tiles or b.memory is Memory.L0C])
+    except Blocked as blocked:
+        raise Blocked(blocked.code, _origin(job, found, blocked.node), blocked.message) from None
     layouts.drop(job, tiles)
+
+
+def _origin(job: Job, found: Sequence[Slices], node: cst.CSTNode) -> cst.CSTNode:
+    """The ``mma`` that a new product was written for; any other node is itself."""
+    made = [
+        s.node for s in job.kernel.walk() if isinstance(s, Op) and s.op.kind is Kind.GEMM and s.node not in job.original
+    ]
+    origins = [item.product.mma.node for item in found for _ in range(1 if item.rest is None else 2)]
+    return dict(zip(map(id, made), origins, strict=False)).get(id(node), node)
 
 
 def _cut(job: Job) -> list[Slices]:
@@ -93,6 +106,8 @@ def _write(job: Job, found: Sequence[Slices]) -> set[str]:
                 if id(node) not in gone:
                     gone.add(id(node))
                     edits.remove(node)
+        if isinstance(place, cst.For):
+            lines[0] = lines[0].with_changes(leading_lines=comments_in(place.body))
         edits.replace_many(place, lines)
         job.change("TL301", product.mma.node, _why(item))
         if item.loop is not None or len(product.left.load.dst.buffer.shape) > 2:

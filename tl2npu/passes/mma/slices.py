@@ -55,9 +55,9 @@ def of(flow: Flow, product: Product, evaluator: Evaluator, numbers: Numbers) -> 
     if product.other is None:
         for staged in product.loads:
             _check_complete(item.extent, width, staged, numbers)
-        return Slices(product, loop, width, _without(text, item, product, evaluator))
+        return Slices(product, loop, width, _without(text, item, product, evaluator, _counters(flow, product)))
     rest = _last(product, item, width, numbers)
-    return Slices(product, loop, width, _without(text, item, product, evaluator), rest)
+    return Slices(product, loop, width, _without(text, item, product, evaluator, _counters(flow, product)), rest)
 
 
 def _depth(staged: Staged) -> Dim | None:
@@ -156,7 +156,14 @@ def _is_all_but_last(branch: Branch, item: Range) -> bool:
     return right - left == item.extent - 2 - item.var
 
 
-def _without(init: Init, item: Range, product: Product, evaluator: Evaluator) -> Init:
+def _counters(flow: Flow, product: Product) -> frozenset[str]:
+    """The variables of the loops around a product that are never negative."""
+    around = (item for loop in flow.loops(product.mma) for item in loop.ranges)
+    upwards = (item for item in around if item.start.is_zero and (item.step is None or (item.step.constant or 0) > 0))
+    return frozenset(name for item in upwards for name in item.var.variables())
+
+
+def _without(init: Init, item: Range, product: Product, evaluator: Evaluator, counters: frozenset[str]) -> Init:
     """The condition without its part ``this is the first slice``; None for True where nothing else was asked."""
     env = product.mma.env
     assert env is not None
@@ -167,7 +174,7 @@ def _without(init: Init, item: Range, product: Product, evaluator: Evaluator) ->
         return init
     if value.constant == 1:
         raise Blocked("TL325", product.mma.node, "every slice starts the product anew: only the last one would count")
-    kept = _Condition(evaluator, item, product).kept(init)
+    kept = _Condition(evaluator, item, product, counters).kept(init)
     if kept is None:
         raise Blocked("TL325", product.mma.node, "`init` does not say `in the first slice only`")
     return kept
@@ -178,6 +185,7 @@ class _Condition:
     evaluator: Evaluator
     item: Range
     product: Product
+    counters: frozenset[str]
 
     def kept(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """What is left of a condition when ``first slice`` is taken as true; None if it does not imply that."""
@@ -224,7 +232,7 @@ class _Condition:
         return None
 
     def _single(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
-        """``kk == 0`` -> True; ``k * slices + kk == 0`` -> ``k == 0``; None for anything else."""
+        """``kk == 0`` -> True; ``k * slices + kk == 0``, ``k + kk == 0`` -> ``k == 0``; None for anything else."""
         if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
             return None
         target = node.comparisons[0]
@@ -236,9 +244,15 @@ class _Condition:
         if gap in (self.item.var, -self.item.var):
             return cst.Name("True")
         outer = gap - self.item.var
-        found = (name for name in sorted(outer.variables()) if outer == var(name) * self.item.extent)
-        name = next(found, None)
+        name = next((name for name in sorted(outer.variables()) if self._is_zero_with(outer, name)), None)
         return None if name is None else cst.parse_expression(f"{name.split('@')[0]} == 0")
+
+    def _is_zero_with(self, outer: Sym, name: str) -> bool:
+        """``outer``, of which nothing but ``-kk`` could make the sum with ``kk`` zero, is zero where the name is."""
+        if outer == var(name) * self.item.extent:
+            return True
+        factor = (outer // var(name)).constant
+        return name in self.counters and factor is not None and factor > 0 and outer == var(name) * factor
 
     def _constant(self, node: cst.BaseExpression) -> int | None:
         env = self.product.mma.env

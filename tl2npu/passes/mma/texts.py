@@ -96,3 +96,19 @@ def _mapped(
     if new is node and isinstance(node, (cst.Comparison, cst.Tuple, cst.List)) and children(node):
         return node
     return new
+
+
+def comments_in(body: cst.BaseSuite) -> list[cst.EmptyLine]:
+    """The comments that stand on lines of their own in a block, in text order."""
+    if not isinstance(body, cst.IndentedBlock):
+        return []
+    found: list[cst.EmptyLine] = []
+    for statement in body.body:
+        node: cst.CSTNode | None = statement
+        while node is not None:
+            found += getattr(node, "leading_lines", ())
+            inner = getattr(node, "body", None)
+            if isinstance(inner, cst.BaseSuite):
+                found += comments_in(inner)
+            node = getattr(node, "orelse", None)
+    return [line for line in (*found, *body.footer) if line.comment is not None]
