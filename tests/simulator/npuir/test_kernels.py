@@ -380,3 +380,24 @@ from tilelang.utils import NPUUtils
 cores = NPUUtils.get().get_aicore_num(), NPUUtils.get().get_aivector_core_num()
 """
     assert load(text)["cores"] == (24, 48)
+
+
+def test_the_branch_has_no_eager_style() -> None:
+    text = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(target="npuir")
+def twice(A):
+    M, N = T.const("M, N")
+    A: T.Tensor((M, N), "float32")
+    C = T.empty((M, N), "float32")
+    with T.Kernel(1, is_npu=True) as (cid, _):
+        a = T.alloc_shared((M, N), "float32")
+        T.copy(A, a)
+        T.vadd(a, a, a)
+        T.copy(a, C)
+    return C
+"""
+    with pytest.raises(TraceError, match="no eager style"):
+        load(text)["twice"](np.zeros((4, 8), np.float32))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl2npu.simulator.errors import TraceError
-from tl2npu.simulator.frontend.builder import Builder, StopTracing
-from tl2npu.simulator.frontend.prim_func import PrimFunc, parameter_of, run_traced
+from tl2npu.simulator.frontend.builder import STATED, Builder, StopTracing
+from tl2npu.simulator.frontend.prim_func import NPUIR, PrimFunc, parameter_of, run_traced
 from tl2npu.simulator.frontend.types import TensorSpec
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var, plain
@@ -46,6 +46,8 @@ def trace(
     ``shapes``: shape and element type of the tensors that are known; keyword arguments that are no parameters are
     values of ``T.const`` extents.
     """
+    if STATED.get() == NPUIR:
+        raise TraceError("the npuir branch has no eager style: a function that returns a prim_func is needed")
     signature = inspect.signature(function)
     constants = {k: plain(v) for k, v in kwargs.items() if k not in signature.parameters}
     own = {k: v for k, v in kwargs.items() if k in signature.parameters}
