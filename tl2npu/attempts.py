@@ -174,7 +174,7 @@ def _end_with_tensors(job: Job, kind: Traits) -> None:
             text = f"the copy goes on behind the end of its tensor{one.shown}"
             job.note("TL438", one.copy.node, text, "info")
         elif one.sizes - told:
-            sizes = " and ".join(f"`{size}`" for size in sorted(one.sizes - told))
+            sizes = " or ".join(f"`{size}`" for size in sorted(one.sizes - told))
             text = f"AscendNPU IR does not end this copy with its tensor, where {sizes} is no multiple of the tile"
             job.note("TL439", one.copy.node, text, "warning")
             told |= one.sizes

@@ -43,7 +43,7 @@ def bring_up_to_date(job: Job) -> None:
             job.change("TL434", stmt.node, f"the size is part of the regions: `{text}`")
         elif text is not None:
             job.change("TL435", stmt.node, f"`clear` is named: `{text}`")
-        if isinstance(stmt, Opaque):
+        if isinstance(stmt, Opaque) or (isinstance(stmt, Op) and stmt.op.name in OPERATORS):
             text = _operator(job, stmt)
         if text is None:
             continue
@@ -93,12 +93,12 @@ def _reduction(stmt: Op) -> str | None:
     return f"T.{stmt.op.name}({', '.join(texts)})"
 
 
-def _operator(job: Job, stmt: Opaque) -> str | None:
+def _operator(job: Job, stmt: Stmt) -> str | None:
     """``T.exp(C, D)`` on tiles; raises :class:`Blocked` for anything else that is not understood."""
     call = next((node for node in walk(stmt.node) if isinstance(node, cst.Call)), None)
     name = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE) if call is not None else ""
     if call is None or name not in OPERATORS or not _are_tiles(job, stmt, call):
-        if stmt.buffers:
+        if isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL436", stmt.node, f"{stmt.why}, and it touches tiles")
         return None
     args = ", ".join(code(arg.value) for arg in call.args)

@@ -51,8 +51,12 @@ def _start(operand: Operand) -> bool:
 
 def _need_same_amount(stmt: Copy, src: Operand, dst: Operand) -> None:
     """Both sides have the same extents, apart from axes of 1."""
-    if _start(src) or _start(dst):
-        return
+    for start, other in ((src, dst), (dst, src)):
+        if _start(start) and start.dims is not None:
+            if len(_amount(other)) > len(start.dims):
+                text = f"`{code(start.node)}` has not as many axes as `{code(other.node)}`"
+                raise Blocked("TL430", stmt.node, text)
+            return
     given, wanted = _amount(src), _amount(dst)
     if given != wanted:
         text = f"`{code(src.node)}` and `{code(dst.node)}` are not known to be of one size"

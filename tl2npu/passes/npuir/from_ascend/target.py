@@ -30,8 +30,6 @@ def launch(job: Job) -> None:
         if arg.keyword is not None and arg.keyword.value == "threads":
             edits.remove(arg)
     name = found.item.asname.name if found.item.asname is not None else None
-    if name is None:
-        raise Blocked("TL430", found.call, "the launch gives its block index no name")
     if isinstance(name, cst.Tuple) and len(name.elements) > 1:
         used = {item.value for item in names_in(found.node.body)}
         second = name.elements[1].value
@@ -39,7 +37,7 @@ def launch(job: Job) -> None:
             if second.value in used:
                 raise Blocked("TL430", second, f"`{second.value}` is still used, and AscendNPU IR has no such axis")
             edits.replace(second, cst.Name("_"))
-    else:
+    elif name is not None:
         first = name.elements[0].value if isinstance(name, cst.Tuple) else name
         edits.replace(name, cst.parse_expression(f"({code(first).strip('()')}, _)"))
     if edits:
