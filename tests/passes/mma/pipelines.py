@@ -60,7 +60,7 @@ with T.Scope("C"):
     return IMPORTS + kernel(body.replace("SLOTS", slots), params=PARAMS, jit="out_idx=[2]")
 
 
-def plain(lines: str, *, allocs: str = "") -> str:
+def plain(lines: str, *, allocs: str = "", factory: str = "") -> str:
     """One product of tiles that are fetched whole; ``lines`` stage and multiply them."""
     body = f"""
 a1 = T.alloc_L1((32, 64), "float16")
@@ -75,4 +75,4 @@ with T.Scope("C"):
     T.barrier_all()
     T.copy(c0, O[cid * 32, 0])
 """
-    return IMPORTS + kernel(body, params=PARAMS, jit="out_idx=[2]")
+    return IMPORTS + kernel(body, params=PARAMS, jit="out_idx=[2]", factory=factory)

@@ -282,3 +282,55 @@ def test_pipelines_can_be_kept() -> None:
     result = migrate_text(old, "k.py", Options(keep_expert=True))
     assert result.new_text == old
     assert [kernel.disposition for kernel in result.kernels] == ["unchanged"]
+
+
+MACROS = '''
+@T.macro
+def stage(tile, other, left, right):
+    T.copy(tile, left)
+    T.copy(other, right)
+    T.barrier_all()
+
+@T.macro
+def multiply(tile, other, left, right, total, first):
+    stage(tile, other, left, right)
+    T.mma(left, right, total, init=first)
+    T.barrier_all()
+'''
+
+
+def test_a_pipeline_in_macros() -> None:
+    lines = "multiply(a1, b1, a0, b0, c0, True)\nmultiply(a1, b1, a0, b0, c0, False)"
+    allocs = 'a0 = T.alloc_L0A((32, 64), "float16")\nb0 = T.alloc_L0B((64, 64), "float16")'
+    old = plain(lines, allocs=allocs, factory=MACROS)
+    new = developer(old)
+    same_results(old, new)
+    assert new.count("gemm_v0") == 2
+    assert "macro" not in new
+
+
+def test_results_that_go_to_two_places_get_accumulators_of_their_own() -> None:
+    lines = """
+    T.copy(a1, a0)
+    for half in T.serial(2):
+        T.copy(b1, b0)
+        T.barrier_all()
+        T.mma(a0, b0, c0, init=True)
+        T.barrier_all()
+        T.copy(c0, O[cid * 32, 0])
+        T.barrier_all()
+    T.copy(b1, b0, transpose=True)
+    T.barrier_all()
+    T.mma(a0, b0, c0, init=True)
+    T.barrier_all()
+    T.copy(c0, P[cid * 32, 0])
+    T.barrier_all()
+    T.copy(b1, b0)
+    T.barrier_all()
+    T.mma(a0, b0, c0, init=True)
+    """
+    allocs = 'a0 = T.alloc_L0A((32, 64), "float16")\nb0 = T.alloc_L0B((64, 64), "float16")'
+    old = plain(lines, allocs=allocs).replace("    ):\n", '        P: T.Tensor((64, 64), "float32"),\n    ):\n')
+    old = old.replace("out_idx=[2]", "out_idx=[2, 3]")
+    new = developer(old)
+    same_results(old, new)

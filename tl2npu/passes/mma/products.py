@@ -9,8 +9,9 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Copy, Kernel, Memory, Op, Operand, Stmt
+from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Copy, Kernel, Memory, Op, Operand, Stmt
 from tl2npu.passes import imports
+from tl2npu.passes.gpu import macros
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma import accumulators, depth, layouts, prefetch, slots, staging
 from tl2npu.passes.mma import slices as cuts
@@ -46,6 +47,8 @@ def to_gemm(job: Job, separate: bool = True) -> None:
     """
     if not is_manual(job.kernel):
         return
+    if any(stmt.via and _stages(stmt) for stmt in job.kernel.walk()):
+        macros.inline(job)
     prefetch.load_in_place(job)
     found = _cut(job)
     numbers = Numbers(job)
@@ -68,6 +71,13 @@ def _origin(job: Job, found: Sequence[Slices], node: cst.CSTNode) -> cst.CSTNode
     ]
     origins = [item.product.mma.node for item in found for _ in range(1 if item.rest is None else 2)]
     return dict(zip(map(id, made), origins, strict=False)).get(id(node), node)
+
+
+def _stages(stmt: Stmt) -> bool:
+    """True for what a pipeline by hand consists of: products, and copies among L1, L0 and global memory."""
+    if isinstance(stmt, Copy):
+        return any(o.buffer.memory in CUBE_MEMORY for o in (stmt.src, stmt.dst))
+    return isinstance(stmt, Op) and stmt.op.kind is Kind.MMA
 
 
 def _cut(job: Job) -> list[Slices]:
