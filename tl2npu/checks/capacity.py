@@ -25,7 +25,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.callers import Values
 from tl2npu.kernel.configs import PLANNING
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Op, Operand
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 
 _ALIGN = 32
@@ -108,7 +108,7 @@ class Needs:
         return found
 
     def _operands(self, stmt: Op, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
-        """L0A and L0B: the whole operand, or two slots of 128 in K where K is longer."""
+        """L0A and L0B: the whole operand, or two slots of 128 (``kL0Size``) in K where K is longer."""
         depth = depth_of(stmt)
         for name, memory in (("A", "l0a"), ("B", "l0b")):
             operand = stmt.args.get(name)
@@ -121,13 +121,19 @@ class Needs:
             if size is None or total is None or not deep:
                 continue
             need = total * size
-            if deep > _K_STEP:
+            step = _step(stmt, known)
+            if deep > step:
                 if self.subject.target == "pto":
                     continue
-                need = 2 * (total // deep) * _K_STEP * size
+                need = 2 * (total // deep) * step * size
             if need > limit:
                 yield Overflow(memory.upper(), limit, need, operand.buffer.name, need, stmt.node)
                 return
+
+
+def _step(stmt: Op, known: Values) -> int:
+    given = stmt.args.get("kL0Size")
+    return (given.sym.evaluate(known) if isinstance(given, Scalar) else None) or _K_STEP
 
 
 def _item_size(buffer: Buffer, words: Mapping[str, str]) -> int | None:

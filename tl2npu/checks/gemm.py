@@ -1,4 +1,4 @@
-"""TL894, TL898, TL899: memories of a product, the first step of a chain, tiles that are no whole fractals.
+"""TL857, TL894, TL898, TL899: memories of a product, the first step of a chain, tiles that are no whole fractals.
 
 Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
@@ -33,6 +33,7 @@ def check(subject: Subject) -> Iterator[Finding]:
                 chains.setdefault(target.buffer, []).append(placed)
             yield from _check_memories(stmt)
             yield from _check_sizes(subject, stmt)
+            yield from _check_types(subject, stmt)
     for buffer, chain in chains.items():
         yield from _check_chain(buffer, chain)
     yield from _check_rows(subject)
@@ -118,6 +119,27 @@ def depth_of(stmt: Op) -> Sym | None:
     transposed = stmt.args.get("transpose_A")
     flipped = isinstance(transposed, Scalar) and transposed.sym.constant == 1
     return left.buffer.shape[-2 if flipped else -1]
+
+
+def _check_types(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL857: the offsets of slices of K are those of two-byte types, in two of the four layouts."""
+    left, depth = stmt.args.get("A"), depth_of(stmt)
+    if not isinstance(left, Operand) or depth is None or subject.target == "pto" or not subject.compiler.holds("TL857"):
+        return
+    flipped = {name for name in ("transpose_A", "transpose_B") if _is_true(stmt.args.get(name))}
+    if flipped == {"transpose_B"}:
+        return
+    for caller in subject.callers:
+        name = caller.words.get(left.buffer.dtype, left.buffer.dtype)
+        deep = depth.evaluate(caller.values)
+        if ITEM_SIZE.get(name, 2) != 2 and deep is not None and deep > _K_STEP:
+            text = f"K is {deep}: above {_K_STEP} gemm_v0 takes wrong slices of {name}"
+            yield Finding("TL857", stmt.node, text)
+            return
+
+
+def _is_true(arg: object) -> bool:
+    return isinstance(arg, Scalar) and arg.sym.constant == 1
 
 
 def _check_rows(subject: Subject) -> Iterator[Finding]:

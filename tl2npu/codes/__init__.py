@@ -349,6 +349,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "load the whole L1 buffer with one copy"),
     ("TL856", "hand-over-without-threads", "error", "display-only",
      "add `threads=2` to `T.Kernel`"),
+    ("TL857", "deep-product-of-wide-types", "error", "display-only",
+     "take K in parts of 128 at most, or give the right operand transposed"),
     ("TL860", "variable-written-by-vector", "error", "display-only",
      "use an expression or a UB element in place of the variable"),
     ("TL861", "scalar-global-store", "error", "display-only",

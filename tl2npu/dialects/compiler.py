@@ -22,7 +22,9 @@ class Compiler:
     operand starts at offset 0 (``IsTileOp``). ``vid_aware_regions``: operators whose regions or template it halves in
     another way: copies, reductions over the last axis of a literal shape. ``limits``: rule code -> evidence.
     ``default_pass_configs``: keys that are on without being given. ``cross_core_flags``: flag numbers for hand-overs
-    (0 to 10 in the vendor's documentation; the compiler checks no bound). ``note``: what else is known to differ.
+    (0 to 10 in the vendor's documentation; the compiler checks no bound). ``slice_argument``: the argument of
+    ``gemm_v0`` that says how much of K it stages at a time, empty where that is fixed. ``note``: what else is known
+    to differ.
     """
 
     version: str
@@ -34,6 +36,7 @@ class Compiler:
     planning: Capacity
     default_pass_configs: frozenset[str] = frozenset()
     cross_core_flags: int = 11
+    slice_argument: str = ""
     note: str = ""
 
     def holds(self, code: str) -> bool:
@@ -73,9 +76,10 @@ SEPTEMBER_2026 = Compiler(
     limits=LIMITS_2026_09,
     planning=PLANNING_2026_06,
     default_pass_configs=frozenset({"TL_ASCEND_AUTO_CV_COMBINE"}),
+    slice_argument="kL0Size",
     note="known from pull requests, issues and the repository's migration notes only, never run; T.Scope may stay, and "
     "a scalar store to global memory needs one; allocation scopes are named shared.l1 and shared.ub (#1332); memory "
-    "planning still ignores the sizes of A5 (#1369)",
+    "planning still ignores the sizes of A5 (#1369); gemm_v0 takes kL0Size (#1387)",
 )
 
 COMPILERS: Mapping[str, Compiler] = MappingProxyType(

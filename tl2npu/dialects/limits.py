@@ -55,6 +55,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL854": "R-GATHER-OP: E83a",
         "TL855": "R-L1PART: E81, #1155",
         "TL856": "R-NOTHREADS: read src/transform/ascend_workspace_reduction.cc",
+        "TL857": "#1395: read src/tl_templates/ascend/common.h:627-631 (offsets of slices of K in steps of 16)",
         "TL860": "R-ALLOCVAR: E12; facts 3: g3b_gmst, g1_i2",
         "TL861": "R-GMSTORE: E32; facts 3: g3b_gmst",
         "TL862": "R-NULLCALL: E13b, E13c, E13d; facts 2: gx_syncall",
@@ -100,11 +101,14 @@ _CHANGED_2026_09 = {
     "TL866": "R-VERSION, #1332: the scopes of allocations were renamed",
 }
 
+_GONE_2026_09: Mapping[str, str] = MappingProxyType({"TL857": "#1401, merged 2026-07"})
+
 LIMITS_2026_09: Mapping[str, str] = MappingProxyType(
     {
         code: _STILL_OPEN_2026_09.get(code)
         or f"{_UNMEASURED}{'; ' + _CHANGED_2026_09[code] if code in _CHANGED_2026_09 else ''}; 2026-06: {evidence}"
         for code, evidence in LIMITS_2026_06.items()
+        if code not in _GONE_2026_09
     }
 )
 """All limits of 2026-06: a limit is taken to hold until it is seen to be gone."""

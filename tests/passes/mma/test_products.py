@@ -284,7 +284,7 @@ def test_pipelines_can_be_kept() -> None:
     assert [kernel.disposition for kernel in result.kernels] == ["unchanged"]
 
 
-MACROS = '''
+MACROS = """
 @T.macro
 def stage(tile, other, left, right):
     T.copy(tile, left)
@@ -296,7 +296,7 @@ def multiply(tile, other, left, right, total, first):
     stage(tile, other, left, right)
     T.mma(left, right, total, init=first)
     T.barrier_all()
-'''
+"""
 
 
 def test_a_pipeline_in_macros() -> None:
@@ -334,3 +334,30 @@ def test_results_that_go_to_two_places_get_accumulators_of_their_own() -> None:
     old = old.replace("out_idx=[2]", "out_idx=[2, 3]")
     new = developer(old)
     same_results(old, new)
+
+
+def deep(version: str) -> str:
+    """A product that fits only in slices of 64: 256 columns of a right operand that stays in L1."""
+    text = plain(
+        """
+        for kk in T.serial(4):
+            T.copy(a1[0, kk * 64], a0[kk % 2, :, :])
+            T.copy(b1[kk * 64, 0], b0[kk % 2, :, :])
+            T.barrier_all()
+            T.mma(a0[kk % 2, :, :], b0[kk % 2, :, :], c0, init=(kk == 0))
+            T.barrier_all()
+        """,
+        allocs='a0 = T.alloc_L0A((2, 32, 64), "float16")\nb0 = T.alloc_L0B((2, 64, 256), "float16")',
+    )
+    for old, new in (("(32, 64)", "(32, 256)"), ("(64, 64)", "(256, 256)")):
+        text = text.replace(f"T.alloc_L1({old}", f"T.alloc_L1({new}").replace(
+            f"T.alloc_L0C({old}", f"T.alloc_L0C({new}"
+        )
+    text = text.replace("T.Tensor((64, 64)", "T.Tensor((256, 256)")
+    result = migrate_text(text, "k.py", Options(ascend_version=version))
+    return result.new_text if result.kernels[0].disposition == "migrated" and result.new_text else ""
+
+
+def test_what_the_product_stages_can_be_said_to_a_newer_compiler() -> None:
+    assert not deep("2026-06")
+    assert "T.gemm_v0(a1, b1, c0, init=True, kL0Size=64)" in deep("2026-09")

@@ -15,9 +15,11 @@ OPERATORS = (
         flag("transpose_A", "False"),
         flag("transpose_B", "False"),
         scalar("init", "False"),
+        scalar("kL0Size", "128"),
         core=Core.CUBE,
         defined="tilelang/language/ascend.py:gemm_v0",
-        note="A and B in L1, C in L0C; init may be an expression such as k == 0; seen as a pure write only for True",
+        note="A and B in L1, C in L0C; init may be an expression such as k == 0; seen as a pure write only for True; "
+        "kL0Size since 2026-07",
     ),
     operator(
         "mma",

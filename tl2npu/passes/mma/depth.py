@@ -7,10 +7,11 @@ fit, the slab itself becomes as thin as the slices, which did fit: the loop over
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Dim, Let, Loop, Memory, Op, Stmt, walk
@@ -35,32 +36,61 @@ class Slab:
     dim: Dim
 
 
-def choose(job: Job, found: Sequence[Slices], numbers: Numbers) -> bool:
-    """Make slabs as thin as slices where they must be; True if the text has changed."""
+@dataclass
+class Choice:
+    """``changed``: slabs have become thinner; ``steps``: mma -> how much of K is staged at a time."""
+
+    changed: bool = False
+    steps: dict[int, str] = field(default_factory=dict)
+
+
+def choose(job: Job, found: Sequence[Slices], numbers: Numbers) -> Choice:
+    """Stage less of K at a time, where the compiler can be told so, or make slabs as thin as slices."""
+    choice = Choice()
     thin: list[Slices] = []
+    compiler = COMPILERS.get(str(job.options.ascend_version), DEFAULT_COMPILER)
     for item in found:
         verdict = _fits(item, numbers)
+        if compiler.holds("TL857") and _takes_wrong_slices(item, numbers):
+            verdict = False
         if verdict is True or (verdict is None and item.loop is None):
             continue
-        if item.loop is None or item.rest is not None or not _can_be_thin(job, item):
+        if compiler.slice_argument and item.width is not None and _fits(item, numbers, item.width):
+            choice.steps[id(item.product.mma.call)] = f"{compiler.slice_argument}={code(_width_node(item))}"
+        elif item.loop is None or item.rest is not None or not _can_be_thin(job, item):
             _refuse(item, verdict, job, numbers)
-            continue
-        thin.append(item)
+        else:
+            thin.append(item)
     if not thin:
-        return False
+        return choice
     edits = Edits(job.file.index)
     flow = Flow(job.kernel)
     done: set[int] = set()
     for item in thin:
         _make_thin(job, edits, flow, item, done)
     job.apply(edits)
-    return True
+    choice.changed = True
+    return choice
 
 
-def _fits(item: Slices, numbers: Numbers) -> bool | None:
-    """Whether gemm_v0 can stage the whole tiles of a product."""
-    verdicts = [numbers.fits(*_size(staged)) for staged in item.product.loads]
+def _fits(item: Slices, numbers: Numbers, step: Sym | None = None) -> bool | None:
+    """Whether gemm_v0 can stage the whole tiles of a product, ``step`` of K at a time."""
+    given = () if step is None else (step,)
+    verdicts = [numbers.fits(*_size(staged), *given) for staged in item.product.loads]
     return False if False in verdicts else None if None in verdicts else True
+
+
+def _takes_wrong_slices(item: Slices, numbers: Numbers) -> bool:
+    """#1395: beyond 128 in K, elements that are not two bytes wide are taken from wrong places in two layouts."""
+    left, right = item.product.left, item.product.right
+    if right.transposed and not left.transposed:
+        return False
+    return any(numbers.wide_types(s.source.buffer, s.source.buffer.shape[s.depth_axis]) for s in (left, right))
+
+
+def _width_node(item: Slices) -> cst.BaseExpression:
+    inner = item.product.left.load.dst.buffer
+    return inner.shape_nodes[-1 if inner.memory is Memory.L0A else -2]
 
 
 def _size(staged: Staged) -> tuple[str, Sym, Sym, Buffer]:
@@ -74,7 +104,8 @@ def _refuse(item: Slices, verdict: bool | None, job: Job, numbers: Numbers) -> N
     product = item.product
     tiles = " and ".join(sorted({f"`{staged.source.buffer.name}`" for staged in product.loads}))
     if verdict is False:
-        short = next(t for staged in product.loads if (t := numbers.shortage(*_size(staged))) is not None)
+        found = (numbers.shortage(*_size(staged)) for staged in product.loads)
+        short = next((text for text in found if text is not None), "more than 128 deep, not two bytes wide: TL857")
         text = f"gemm_v0 cannot stage {tiles} ({short}), and no loop fetches them in thinner slabs"
         raise Blocked("TL331", product.mma.node, text)
     text = f"nothing says how big {tiles} are: check that gemm_v0 can stage them in L0 (at most 128 of K at a time)"
@@ -148,8 +179,7 @@ def _axis(load: Copy, staged: Staged) -> int:
 
 def _make_thin(job: Job, edits: Edits, flow: Flow, item: Slices, done: set[int]) -> None:
     slabs = _slabs(flow, item)
-    inner = item.product.left.load.dst.buffer
-    width_node = inner.shape_nodes[-1 if inner.memory is Memory.L0A else -2]
+    width_node = _width_node(item)
     width = code(width_node)
     assert item.width is not None
     deep = slabs[0].staged.source.buffer.shape[slabs[0].staged.depth_axis]

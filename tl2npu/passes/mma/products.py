@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -52,9 +52,10 @@ def to_gemm(job: Job, separate: bool = True) -> None:
     prefetch.load_in_place(job)
     found = _cut(job)
     numbers = Numbers(job)
-    if depth.choose(job, found, numbers):
+    choice = depth.choose(job, found, numbers)
+    if choice.changed:
         found = _cut(job)
-    tiles = _write(job, found)
+    tiles = _write(job, found, choice.steps)
     if separate:
         accumulators.separate(job)
     try:
@@ -97,7 +98,7 @@ def _check_types(product: Product, numbers: Numbers) -> None:
             raise Blocked("TL328", product.mma.node, text)
 
 
-def _write(job: Job, found: Sequence[Slices]) -> set[str]:
+def _write(job: Job, found: Sequence[Slices], steps: Mapping[int, str]) -> set[str]:
     """Put the products in their places; the names of the tiles in L1 that they take."""
     edits = Edits(job.file.index)
     kernel = job.kernel
@@ -106,9 +107,10 @@ def _write(job: Job, found: Sequence[Slices]) -> set[str]:
     for item in found:
         product = item.product
         tiles |= {staged.source.buffer.name for staged in product.loads}
-        lines = [_gemm(job, item, (product.left, product.right), item.init)]
+        step = steps.get(id(product.mma.call))
+        lines = [_gemm(job, item, (product.left, product.right), item.init, step)]
         if item.rest is not None:
-            lines.append(_gemm(job, item, item.rest, None))
+            lines.append(_gemm(job, item, item.rest, None, None))
         place = item.loop.node if item.loop is not None else product.mma.node
         if item.loop is None:
             for staged in product.loads:
@@ -140,7 +142,7 @@ def _why(item: Slices) -> str:
 
 
 def _gemm(
-    job: Job, item: Slices, pair: tuple[Staged, Staged], init: cst.BaseExpression | None
+    job: Job, item: Slices, pair: tuple[Staged, Staged], init: cst.BaseExpression | None, step: str | None
 ) -> cst.SimpleStatementLine:
     product = item.product
     left, right = pair
@@ -152,6 +154,8 @@ def _gemm(
         args.append("transpose_B=True")
     if init is not None:
         args.append(f"init={code(init)}" if _simple(init) else f"init=({code(init)})")
+    if step is not None:
+        args.append(step)
     call = cst.parse_expression(f"{name}({', '.join(args)})", config=job.module.config_for_parsing)
     return cst.SimpleStatementLine([cst.Expr(call)])
 

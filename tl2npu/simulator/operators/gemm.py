@@ -50,9 +50,16 @@ def _accumulator(A: Any, name: str, result: Any) -> None:
 
 @semantics("gemm_v0", reads="A B C", writes="C")
 def gemm_v0(
-    arithmetic: Any, A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False, init: Any = False
+    arithmetic: Any,
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    init: Any = False,
+    kL0Size: int = 128,
 ) -> None:
-    """Ascend's ``gemm_v0``: ``init`` may be known only when the kernel runs."""
+    """Ascend's ``gemm_v0``: ``init`` may be known only when the kernel runs; ``kL0Size`` changes no result."""
     _accumulator(arithmetic, "gemm_v0", C)
     product(arithmetic, A, B, C, transpose_A, transpose_B, init)
 
