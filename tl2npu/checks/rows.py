@@ -135,6 +135,11 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
         yield Finding("TL823", node, f"`{buffer.name}` has {rank} axes, `{tensor.name}` only {len(tensor.shape)}")
         return
     dims = outer.dims
+    if dims is None and split.has_rows(buffer) and rank < len(tensor.shape):
+        axis = len(tensor.shape) - rank
+        if any(size != const(1) for size in tensor.shape[:axis]) or tensor.shape[axis] == const(1):
+            wrong = f"`{tensor.name}`: the vector core's offset goes to axis {axis} of `{tensor.name}`"
+            yield Finding("TL824", node, f"{wrong}, which is not the axis of the rows")
     if dims is None or not split.has_rows(buffer) or len(dims) != len(tensor.shape):
         return
     axis = len(dims) - rank

@@ -394,3 +394,34 @@ def test_casts_to_integers(mode: str) -> None:
     T.copy(k, Y[cid * 64, 0])
     """
     agree(npuir(body, INTEGERS), {"X": 10 * X}, threads="1")
+
+
+def test_row_values_of_a_whole_tensor_are_not_shared_between_the_cores() -> None:
+    """Each core would add its offset to the second axis of the tensor, which has one element."""
+    params = 'X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 1), "float32")'
+    body = """
+    x = T.alloc_shared((64, 64), "float32")
+    m = T.alloc_shared((64, 1), "float32")
+    T.copy(X, x)
+    T.reduce_sum(x, m, dim=1)
+    T.copy(m, Y)
+    """
+    new = agree(npuir(body, params, launch="T.Kernel(1, is_npu=True) as (cid, _)"), {"X": X[:64]})
+    assert "T.copy(m, Y[:, 0])" in new
+    assert "threads=1" in new
+
+
+CASTS = """
+    x = T.alloc_shared((64, 64), "float32")
+    k = T.alloc_shared((64, 64), dtype)
+    T.copy(X[cid * 64, 0], x)
+    for i, j in T.Parallel(64, 64):
+        k[i, j] = T.cast(x[i, j] * 2.0, dtype)
+    T.copy(k, Y[cid * 64, 0])
+"""
+
+
+def test_a_cast_to_the_type_of_a_parameter_is_one_to_a_float() -> None:
+    text = npuir(CASTS, 'X: T.Tensor((128, 64), "float32"), Y: T.Tensor((128, 64), dtype)', args="dtype")
+    agree(text, {"X": X}, args=("float16",), threads="1")
+    assert [code for code, _ in refused(text + '\n\nk = factory("int32")\n')] == ["TL442"]

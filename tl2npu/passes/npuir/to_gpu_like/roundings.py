@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.callers import callers_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Operand, Stmt, Store, children, walk
 from tl2npu.kernel.npuir_loops import scalar_reason
+from tl2npu.passes.gpu.elementwise.element_types import is_integer
 from tl2npu.passes.gpu.fills_values import number_type
 from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
@@ -48,8 +50,11 @@ def _one(job: Job, edits: Edits, stmt: Store) -> None:
     for cast in casts:
         assert isinstance(cast, cst.Call)
         value, dtype = _parts(job, cast)
-        if dtype.startswith("float") or not any(_inside(load, value) for load in floats):
+        if not any(_inside(load, value) for load in floats) or not _may_be_integer(job, dtype):
             continue
+        if not is_integer(dtype):
+            text = f"`{dtype}` is an integer in a call of the file, to which a vectorised loop rounds"
+            raise Blocked("TL442", stmt.node, text)
         if len(casts) > 1:
             raise Blocked("TL442", stmt.node, f"`{code(cast)}` rounds to the nearest integer, among other casts")
         edits.replace(value, expression(job, f"T.round({code(value)})", stmt.node))
@@ -83,6 +88,12 @@ def _parts(job: Job, cast: cst.Call) -> tuple[cst.BaseExpression, str]:
 
 def _type(job: Job, node: cst.BaseExpression) -> str:
     return job.file.evaluator.dtype(node, job.located.env)
+
+
+def _may_be_integer(job: Job, dtype: str) -> bool:
+    """An integer, or a parameter that some call of the file gives as one; others are taken for floats."""
+    given = [caller.words.get(dtype, "") for caller in callers_of(job.file, job.located)]
+    return is_integer(dtype) or any(is_integer(word) for word in given)
 
 
 def _inside(load: Operand, value: cst.BaseExpression) -> bool:

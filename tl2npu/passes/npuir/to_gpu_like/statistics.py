@@ -151,7 +151,17 @@ def _outer_side(edits: Edits, stmt: Copy, tiles: dict[Buffer, _Tile]) -> None:
     """``T.copy(m, Out[a, 0])``: what the start index leaves to the tile is said, as the tile has an axis less."""
     for inner, outer in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
         tile = tiles.get(inner.buffer)
-        if tile is None or outer.buffer in tiles or outer.dims is None or not isinstance(outer.node, cst.Subscript):
+        if tile is None or outer.buffer in tiles:
+            continue
+        if (
+            outer.dims is None
+            and outer.buffer.memory is Memory.GM
+            and len(outer.buffer.shape) == len(tile.buffer.shape)
+        ):
+            indices = ["0" if axis == tile.axis else ":" for axis in range(len(outer.buffer.shape))]
+            edits.replace(outer.node, cst.parse_expression(f"{base(outer)}[{', '.join(indices)}]"))
+            continue
+        if outer.dims is None or not isinstance(outer.node, cst.Subscript):
             continue
         if tile.axis != len(tile.buffer.shape) - 1 or len(outer.dims) < len(tile.buffer.shape):
             continue
