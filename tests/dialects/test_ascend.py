@@ -48,7 +48,8 @@ tile.brcb_experiment      tile        vector       >dst, <src, repeat_times, dst
 tile.sum_experiment       tile        vector       >dst, <src, sumParams
 tile.sub_experiment       tile        vector       >dst, <src0, <src1, count
 copy                      copy        by operands  <src, >dst, enable_relu=False, transpose=False, pad_value=None
-gemm_v0                   gemm        cube   <A, <B, >>C, transpose_A=False, transpose_B=False, init=False, kL0Size=128
+gemm_v0                   gemm        cube         <A, <B, >>C, transpose_A=False, transpose_B=False, init=False, \
+kL0Size=128
 mma                       mma         cube         <A, <B, >>C, init=False
 reduce                    reduce      vector       <buffer, >out, reduce_type, dim, real_shape=None, clear=True
 reduce_max                reduce      vector       <buffer, >out, dim=-1, *args, clear=True, real_shape=None
