@@ -73,6 +73,7 @@ from tl2npu.passes.npuir import (
     current,
     from_ascend,
     functions,
+    operands,
     products,
     selects,
     statistics,
@@ -83,6 +84,7 @@ from tl2npu.passes.npuir import fills as npuir_fills
 from tl2npu.passes.npuir import grid as npuir_grid
 from tl2npu.passes.npuir import jit as npuir_jit
 from tl2npu.passes.npuir import pipelined as npuir_pipelined
+from tl2npu.passes.npuir import reductions as npuir_reductions
 from tl2npu.passes.npuir.from_ascend import blocks
 from tl2npu.source.tree import names_in
 
@@ -307,6 +309,8 @@ def npuir_from_gpu(job: Job) -> None:
     branches.refuse_leaks(job)
     tensors.stage(job)
     npuir_atomics.to_slices(job)
+    operands.stage(job)
+    npuir_reductions.rewrite(job)
     statistics.keep_axis(job)
     selects.choose(job)
     bodies.straighten(job)

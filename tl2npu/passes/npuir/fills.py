@@ -30,6 +30,9 @@ def bind(job: Job) -> None:
             raise Blocked("TL406", stmt.node, text)
         if target.dims is not None and all(dim.is_point for dim in target.dims):
             _store(job, plan, stmt, target)
+        elif target.dims is not None and not target.is_whole:
+            text = f"`{flat(target.node)}`: the compiler would fill all of `{target.buffer.name}`"
+            raise Blocked("TL417", stmt.node, text)
         elif stmt.op.name == "fill":
             _fill(job, plan, names, stmt, target, on_device)
     plan.apply()

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
@@ -19,6 +21,7 @@ from tl2npu.passes.gpu.plan import Line, Plan
 from tl2npu.passes.gpu.statements import Names, parse, shape_text
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector, without_lowering
+from tl2npu.source.tree import names_in
 
 _WITH_TMP = {"exp2": "vexp2", "log2": "vlog2"}
 _PLAIN = {"tanh": "vtanh", "sin": "vsin", "cos": "vcos", "erf": "verf"}
@@ -62,6 +65,9 @@ def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
             continue
         vector = is_vector(stmt, ranges)
         names = {name for _, name in called(job, stmt.value.node)}
+        if vector and alone and _is_constant(stmt, ranges) and not work.covers(stmt.target):
+            text = f"a part of `{stmt.target.buffer.name}` is set to one value: the compiler would set all of it"
+            raise Blocked("TL417", stmt.node, text)
         leaving = _leaving(stmt, names)
         if simple and (leaving or (vector and not alone and names & VECTOR_ONLY)):
             work.take(stmt, leaving)
@@ -70,6 +76,11 @@ def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
             work.keep(stmt)
     if work.changed:
         plan.replace(loop.node, work.lines())
+
+
+def _is_constant(stmt: Store, ranges: Sequence[Range]) -> bool:
+    """The value is the same for all elements, so that the compiler makes a fill of the store."""
+    return not stmt.augmented and not {name.value for name in names_in(stmt.value.node)} & {r.name for r in ranges}
 
 
 def _leaving(stmt: Store, names: set[str]) -> dict[str, str]:
@@ -108,23 +119,21 @@ class _Loop:
         self.changed = True
         value, target = stmt.value.node, stmt.target
         behind: list[str] = []
-        for call, name in called(self._job, value) if leaving else ():
-            op = leaving.get(name)
-            if op is None or len(call.args) != 1:
-                continue
-            if any(inner in leaving for _, inner in called(self._job, call.args[0].value)):
-                raise Blocked("TL418", call, f"`T.{name}` of a function that is called on a whole tile too")
+        kept: set[int] = set()
+        while (found := self._next(value, leaving, kept)) is not None:
+            call, name, op = found
             argument = call.args[0].value
             self._job.change("TL410", call, f"`T.{name}` is called on the whole tile: `T.{op}`")
-            if call is value and not stmt.augmented and self._covers(target) and self._same_type(stmt, argument):
+            if call is value and not stmt.augmented and self.covers(target) and self._same_type(stmt, argument):
                 value = argument
                 tile = target.buffer
                 behind.append(self._operation(op, tile.name, shape_of(tile), dtype_text(tile)))
-                continue
+                break
             if name in _ON_STATISTICS:
+                kept.add(id(call))
                 continue
             element = code(target.node)
-            own = code(argument) == element and self._covers(target) and not stmt.augmented
+            own = code(argument) == element and self.covers(target) and not stmt.augmented
             if own and sum(code(load.node) == element for load in stmt.value.loads) == 1:
                 name_of, dtype, shape = target.buffer.name, dtype_text(target.buffer), shape_of(target.buffer)
             else:
@@ -141,6 +150,15 @@ class _Loop:
         if value is not stmt.value.node:
             line = substitute(line, {id(stmt.value.node): value})  # type: ignore[assignment]
         self._parts += [[line], *behind, []]
+
+    def _next(
+        self, value: cst.BaseExpression, leaving: dict[str, str], kept: set[int]
+    ) -> tuple[cst.Call, str, str] | None:
+        """The next call that leaves an expression, inner ones first, with its function and its operation."""
+        for call, name in called(self._job, value):
+            if name in leaving and len(call.args) == 1 and id(call) not in kept:
+                return call, name, leaving[name]
+        return None
 
     def lines(self) -> list[Line]:
         """The new statements."""
@@ -168,7 +186,7 @@ class _Loop:
             return f"T.{op}({name}, {name})"
         return f"T.{op}({name}, {name}, {self._tiles.tmp(name, shape, dtype)})"
 
-    def _covers(self, operand: Operand) -> bool:
+    def covers(self, operand: Operand) -> bool:
         """The loop runs over every element of the tile."""
         left = list(self._ranges)
         if operand.buffer.memory in (Memory.GM, Memory.VAR):

@@ -1,0 +1,112 @@
+"""TL413: operands in global memory are loaded before a ``T.Parallel`` that computes with them, and stored behind it.
+
+Vector operations work on tensors on the chip; the code generator takes a slice of an operand in global memory for one
+of those. A plain load or store of elements is a copy, and stays.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.access import writes
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Let, Loop, Memory, Operand, Store, walk_with_parents
+from tl2npu.passes.gpu.element_copies_regions import Lets, Region, region, substitute
+from tl2npu.passes.gpu.element_copies_regions import extent_text as extent_of
+from tl2npu.passes.gpu.element_copies_tiles import dtype_text, last_allocation
+from tl2npu.passes.gpu.plan import Plan
+from tl2npu.passes.gpu.statements import Names, parse, shape_text
+from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.vectorised import is_vector
+
+
+def stage(job: Job) -> None:
+    """Give every such operand a tile; loops with statements of other kinds run element by element and stay."""
+    plan, names = Plan(job), Names(job)
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if not isinstance(stmt, Loop) or stmt.kind != "parallel" or not isinstance(stmt.node, cst.For) or stmt.via:
+            continue
+        if any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
+            continue
+        if all(isinstance(inner, (Store, Let)) for inner in stmt.body):
+            _Work(job, stmt, plan, names).carry_out()
+    plan.apply()
+
+
+class _Work:
+    """The operands of one loop."""
+
+    def __init__(self, job: Job, loop: Loop, plan: Plan, names: Names) -> None:
+        self._job, self._loop, self._plan, self._names = job, loop, plan, names
+        self._lets = Lets({s.name: s.value.node for s in loop.body if isinstance(s, Let)})
+        self._tiles: dict[tuple[object, ...], str] = {}
+        self._written = {operand.buffer for stmt in loop.body for operand in writes(stmt)}
+
+    def carry_out(self) -> None:
+        for stmt in self._loop.body:
+            if not isinstance(stmt, (Store, Let)):
+                continue
+            value = stmt.value
+            if isinstance(stmt, Store) and value.node in [load.node for load in value.loads] and not stmt.augmented:
+                continue  # a copy
+            if isinstance(stmt, Store) and not is_vector(stmt, self._loop.ranges):
+                continue
+            new = {id(load.node): node for load in value.loads if (node := self._loaded(stmt, load)) is not None}
+            target = stmt.target if isinstance(stmt, Store) else None
+            if target is not None and target.buffer.memory is Memory.GM:
+                assert isinstance(stmt, Store)
+                if stmt.augmented:
+                    raise Blocked("TL413", stmt.node, f"`{target.buffer.name}` in global memory is added to")
+                new[id(target.node)] = self._stored(stmt, target)
+            if new:
+                line = substitute(stmt.node, new)
+                assert isinstance(line, cst.BaseSmallStatement)
+                self._plan.replace(stmt.node, [cst.SimpleStatementLine([line])])
+
+    def _loaded(self, stmt: Store | Let, load: Operand) -> cst.BaseExpression | None:
+        if load.buffer.memory is not Memory.GM:
+            return None
+        found = self._region(stmt, load)
+        if found is None or not found.ranges:
+            return None
+        if load.buffer in self._written:
+            raise Blocked("TL413", stmt.node, f"`{load.buffer.name}` in global memory is read and written in one loop")
+        if not found.in_rows:
+            raise Blocked("TL413", stmt.node, f"elements of `{load.buffer.name}` that lie a row apart")
+        key = found.key()
+        if key not in self._tiles:
+            self._tiles[key] = self._tile(found)
+            text = f"T.copy({found.text(slices=True)}, {self._tiles[key]})\n"
+            self._plan.before(self._loop.node, parse(self._job, text, self._loop.node))
+            self._job.change("TL413", stmt.node, f"`{load.buffer.name}` is loaded into `{self._tiles[key]}` first")
+        return self._element(self._tiles[key], found)
+
+    def _stored(self, stmt: Store, target: Operand) -> cst.BaseExpression:
+        found = self._region(stmt, target)
+        if found is None or len(found.ranges) != len(self._loop.ranges):
+            raise Blocked(
+                "TL413", stmt.node, f"these elements of `{target.buffer.name}` are no part that can be copied"
+            )
+        tile = self._tile(found)
+        text = f"T.copy({tile}, {found.text(slices=True)})\n"
+        self._plan.after(self._loop.node, parse(self._job, text, self._loop.node))
+        self._job.change("TL413", stmt.node, f"`{target.buffer.name}` is stored from `{tile}` behind the loop")
+        return self._element(tile, found)
+
+    def _region(self, stmt: Store | Let, operand: Operand) -> Region | None:
+        assert stmt.env is not None
+        return region(operand, self._loop.ranges, self._lets, self._job.file.evaluator, stmt.env)
+
+    def _element(self, tile: str, found: Region) -> cst.BaseExpression:
+        return cst.parse_expression(f"{tile}[{', '.join(item.name for item in found.ranges)}]")
+
+    def _tile(self, found: Region) -> str:
+        last = last_allocation(self._job)
+        if last is None:
+            raise Blocked("TL413", self._loop.node, "the kernel has no tile beside which another could stand")
+        base = found.buffer.name
+        name = self._names.fresh(f"{base}_shared", f"{base.lower()}_tile")
+        shape = shape_text(self._job.kernel, [extent_of(item).strip("()") for item in found.ranges])
+        text = f"{name} = T.alloc_shared({shape}, {dtype_text(found.buffer)})\n"
+        self._plan.after(last.node, parse(self._job, text, last.node))
+        return name

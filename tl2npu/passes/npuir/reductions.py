@@ -1,0 +1,75 @@
+"""TL415, TL419: reductions and scans in the form of AscendNPU IR.
+
+``clear`` is a keyword: its place by position is that of a size. Reductions of absolute values would take those in the
+source itself (``npuir_reduce``); they are taken in a tile of its own.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Memory, Op, Operand, Scalar
+from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
+from tl2npu.passes.gpu.plan import Plan
+from tl2npu.passes.gpu.statements import Names, expression, parse
+from tl2npu.passes.job import Job
+
+_PLAIN = {"reduce_max": "reduce_max", "reduce_min": "reduce_min", "reduce_sum": "reduce_sum"}
+_ABSOLUTE = {"reduce_absmax": "reduce_max", "reduce_abssum": "reduce_sum"}
+_CLEAR = 3
+"""The place of ``clear`` on a GPU."""
+
+
+def rewrite(job: Job) -> None:
+    """Rewrite what has another form; raises :class:`Blocked` for what there is not."""
+    plan, names = Plan(job), Names(job)
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Op) or stmt.op.kind is not Kind.REDUCE:
+            continue
+        if stmt.op.name == "cumsum":
+            _scan(stmt)
+        elif stmt.op.name in _PLAIN | _ABSOLUTE:
+            _reduce(job, plan, names, stmt)
+        else:
+            raise Blocked("TL415", stmt.node, f"`T.{stmt.op.name}` has no counterpart")
+    plan.apply()
+
+
+def _scan(stmt: Op) -> None:
+    reverse = stmt.args.get("reverse")
+    if isinstance(reverse, Scalar) and reverse.sym.constant != 0 and code(reverse.node) != "False":
+        raise Blocked("TL415", stmt.node, "a scan goes forwards")
+    if any(operand.dims is not None and not operand.is_whole for _, operand in stmt.operands):
+        raise Blocked("TL415", stmt.node, "a scan takes a whole tile")
+
+
+def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
+    src = stmt.args.get("buffer")
+    if not isinstance(src, Operand) or src.buffer.memory is Memory.GM:
+        raise Blocked("TL415", stmt.node, f"`T.{stmt.op.name}` of something that is no tile")
+    call = stmt.call
+    args = list(call.args)
+    positional = [arg for arg in args if arg.keyword is None]
+    if len(positional) > _CLEAR:
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        args[_CLEAR] = args[_CLEAR].with_changes(keyword=cst.Name("clear"), equal=equal)
+        job.change("TL419", stmt.node, "`clear` is given by its name")
+    lines: list[cst.BaseStatement] = []
+    func = call.func
+    if stmt.op.name in _ABSOLUTE:
+        if src.buffer.statement is None or (src.dims is not None and not src.is_whole):
+            raise Blocked("TL415", stmt.node, "absolute values of a part of a tile")
+        tile = names.fresh(f"{src.buffer.name}_abs")
+        near = src.buffer.statement
+        text = f"{tile} = T.alloc_shared({shape_text(src.buffer)}, {dtype_text(src.buffer)})\n"
+        plan.after(near, parse(job, text, near))
+        lines += parse(job, f"T.vabs({src.buffer.name}, {tile})\n", stmt.node)
+        args[0] = args[0].with_changes(value=cst.Name(tile))
+        func = expression(job, f"T.{_ABSOLUTE[stmt.op.name]}", call.func)
+        job.change("TL419", stmt.node, f"the absolute values of `{src.buffer.name}` get a tile of their own")
+    if func is not call.func or any(new is not old for new, old in zip(args, call.args, strict=True)):
+        new = call.with_changes(func=func, args=args)
+        plan.replace(stmt.node, [*lines, cst.SimpleStatementLine([cst.Expr(new)])])  # type: ignore[list-item]
