@@ -10,6 +10,7 @@ import libcst as cst
 from tl2npu.kernel.concrete import Known, Unknown, evaluate, run
 from tl2npu.kernel.factory import FileKernels, Located, calls
 from tl2npu.kernel.tunings import Config, configs_of
+from tl2npu.kernel.turns import turns
 from tl2npu.source.names import Names
 
 Values = dict[str, int]
@@ -35,15 +36,18 @@ class Caller:
         return _integers(_in_factory(factory, {**self.bound, **changes}, self.module, self.names))
 
 
-def callers_of(file: FileKernels, located: Located) -> tuple[Caller, ...]:
-    """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none."""
+def callers_of(file: FileKernels, located: Located, *, in_turns: bool = False) -> tuple[Caller, ...]:
+    """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none.
+
+    ``in_turns``: a call in a loop over values that are written out counts once for each of them.
+    """
     module: Known = {}
     run(file.index.module.body, module, file.names)
     if located.factory is None:
         return (Caller(located.node, {}, _integers(module), _words(module), module, file.names),)
     node = located.factory.node
     found: list[Caller] = []
-    for place, bound in _bindings(file, node, module):
+    for place, bound in _bindings(file, node, module, in_turns=in_turns):
         known = _in_factory(node, bound, module, file.names)
         made = Caller(place, bound, _integers(known), _words(known), module, file.names)
         known_already = any(
@@ -55,17 +59,23 @@ def callers_of(file: FileKernels, located: Located) -> tuple[Caller, ...]:
 
 
 def _bindings(
-    file: FileKernels, node: cst.FunctionDef, module: Known, inner: frozenset[str] = frozenset()
+    file: FileKernels,
+    node: cst.FunctionDef,
+    module: Known,
+    inner: frozenset[str] = frozenset(),
+    *,
+    in_turns: bool = False,
 ) -> Iterator[tuple[cst.CSTNode, Known]]:
     """Places with what they give the parameters; a configuration fills what a call leaves open."""
     defaults = _bind_defaults(node, module, file.names)
     given: list[tuple[cst.CSTNode, Known]] = []
     for call in calls(file.index.module):
         if isinstance(call.func, cst.Name) and call.func.value == node.name.value:
-            for known in _around(file, call, module, inner | {node.name.value}):
-                bound = _bind(node, call, known, file.names)
-                if bound is not None:
-                    given.append((call, bound))
+            for around in _around(file, call, module, inner | {node.name.value}):
+                for known in turns(file, call, around) if in_turns else (around,):
+                    bound = _bind(node, call, known, file.names)
+                    if bound is not None:
+                        given.append((call, bound))
     configs = configs_of(file, node, module)
     for place, bound in given or [(node, {})]:
         yield from _configured(place, defaults, bound, configs)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tl2npu.checks.samples import Sampler
 from tl2npu.checks.starts import moves
 from tl2npu.checks.subject import Subject
+from tl2npu.kernel.callers import callers_of
 from tl2npu.kernel.model import Copy, Operand
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
 
@@ -37,12 +38,13 @@ class Overrun:
 def overruns(subject: Subject) -> Iterator[Overrun]:
     """Every copy that is not proved to stay inside, and whether the calls of the file leave the tensor."""
     sampler = Sampler(subject)
+    values = [caller.values for caller in callers_of(subject.file, subject.located, in_turns=True)]
     for move in moves(subject):
         stmt = move.placed.stmt
         if not isinstance(stmt, Copy) or stmt.options or stmt.via:
             continue
         place = sampler.place(move.placed)
-        calls = [known for known in subject.values if sampler.is_reachable(move.placed, known)][:_CALLS]
+        calls = [known for known in values if sampler.is_reachable(move.placed, known)][:_CALLS]
         wrong: list[int] = []
         outside: set[int] = set()
         shown = ""
