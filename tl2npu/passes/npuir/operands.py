@@ -49,7 +49,8 @@ class _Work:
             value = stmt.value
             if isinstance(stmt, Store) and value.node in [load.node for load in value.loads] and not stmt.augmented:
                 continue  # a copy
-            if isinstance(stmt, Store) and not is_vector(stmt, self._loop.ranges):
+            ranges = self._loop.ranges
+            if isinstance(stmt, Store) and not is_vector(stmt, ranges, target=not self._can_store(stmt)):
                 continue
             new = {id(load.node): node for load in value.loads if (node := self._loaded(stmt, load)) is not None}
             target = stmt.target if isinstance(stmt, Store) else None
@@ -62,6 +63,13 @@ class _Work:
                 line = substitute(stmt.node, new)
                 assert isinstance(line, cst.BaseSmallStatement)
                 self._plan.replace(stmt.node, [cst.SimpleStatementLine([line])])
+
+    def _can_store(self, stmt: Store) -> bool:
+        """The store goes to a part of a tensor that a copy can fill."""
+        if stmt.target.buffer.memory is not Memory.GM or stmt.augmented:
+            return False
+        found = self._region(stmt, stmt.target)
+        return found is not None and len(found.ranges) == len(self._loop.ranges)
 
     def _loaded(self, stmt: Store | Let, load: Operand) -> cst.BaseExpression | None:
         if load.buffer.memory is not Memory.GM:

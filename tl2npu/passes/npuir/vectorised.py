@@ -59,9 +59,12 @@ def without_lowering(name: str) -> bool:
     return (name in _MATH and name not in VECTOR_ONLY) or (name in OPERATORS and name.startswith("__"))
 
 
-def is_vector(stmt: Store, ranges: Sequence[Range]) -> bool:
-    """Whether a store that stands alone in its loops becomes vector operations (the functions in it aside)."""
-    if not ranges or not all(_plain(dim) for dim in stmt.target.dims or ()):
+def is_vector(stmt: Store, ranges: Sequence[Range], *, target: bool = True) -> bool:
+    """Whether a store that stands alone in its loops becomes vector operations (the functions in it aside).
+
+    ``target``: the indices that it stores to count too.
+    """
+    if not ranges or (target and not all(_plain(dim) for dim in stmt.target.dims or ())):
         return False
     return all(_readable(load, ranges) for load in stmt.value.loads)
 

@@ -1,0 +1,209 @@
+"""GPU kernels written for AscendNPU IR: compared with the original, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import gpu_file
+from tests.passes.simulated import run
+from tl2npu.migrate import check_text, migrate_text
+from tl2npu.options import Options
+from tl2npu.simulator.lowering.lower import IDEAL
+
+NPUIR = Options(target="npuir")
+LAUNCH = "T.Kernel(2, threads=128) as bx"
+A = 'A: T.Tensor((64, 64), "float32")'
+B = 'B: T.Tensor((64, 64), "float32")'
+S = 'S: T.Tensor((64,), "float32")'
+TILE = 'x = T.alloc_fragment((32, 64), "float32")\nT.copy(A[bx * 32, 0], x)\n'
+STORE = "T.copy(x, B[bx * 32, 0])\n"
+
+
+def matrix(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32)
+
+
+def agree(text: str, inputs: Mapping[str, np.ndarray], options: Options = NPUIR) -> str:
+    """Migrate, check, run both, migrate again; the new text."""
+    result = migrate_text(text, "k.py", options)
+    (kernel,) = result.kernels
+    assert kernel.target == "npuir", [(d.code, d.line, d.message) for d in result.diagnostics]
+    new = result.new_text
+    assert new is not None
+    assert [d for d in check_text(new, "k.py", options).diagnostics if d.severity == "error"] == []
+    assert migrate_text(new, "k.py", options).new_text == new
+    old, found = run(text, inputs, "factory", ()), run(new, inputs, "factory", (), IDEAL)
+    for name, expected in old.items():
+        np.testing.assert_allclose(np.float64(found[name]), np.float64(expected), 1e-4, 1e-4, err_msg=name)
+    return new
+
+
+def refused(text: str) -> list[tuple[str, str]]:
+    """Code and source line of the errors of a kernel whose text must stay."""
+    result = migrate_text(text, "k.py", NPUIR)
+    assert result.new_text == text
+    lines = text.splitlines()
+    return [(d.code, lines[d.line - 1].strip()) for d in result.diagnostics if d.severity == "error"]
+
+
+def test_a_clear_stays_where_the_loop_may_be_empty_or_the_product_is_used() -> None:
+    body = """
+    a = T.alloc_shared((32, 64), "float16")
+    b = T.alloc_shared((64, 64), "float16")
+    c = T.alloc_fragment((32, 64), "float32")
+    T.copy(A[bx * 32, 0], a)
+    T.copy(W, b)
+    T.clear(c)
+    for k in T.serial(bx):
+        T.gemm(a, b, c)
+    T.copy(c, B[bx * 32, 0])
+    """
+    half = 'A: T.Tensor((64, 64), "float16"), W: T.Tensor((64, 64), "float16"), ' + B
+    inputs = {"A": matrix().astype(np.float16), "W": matrix(1).astype(np.float16)}
+    new = agree(gpu_file(half, body, launch=LAUNCH), inputs)
+    assert "T.clear(c)" in new
+    assert "initC" not in new
+    sure = agree(gpu_file(half, body.replace("T.serial(bx)", "T.serial(3)"), launch=LAUNCH), inputs)
+    assert "T.clear(c)" not in sure
+    assert "initC=(k == 0)" in sure
+
+
+def test_a_second_sum_of_one_accumulator_is_started_too() -> None:
+    body = """
+    a = T.alloc_shared((32, 64), "float16")
+    b = T.alloc_shared((64, 64), "float16")
+    c = T.alloc_fragment((32, 64), "float32")
+    T.copy(A[bx * 32, 0], a)
+    T.copy(W, b)
+    T.clear(c)
+    T.gemm(a, b, c)
+    T.gemm(a, b, c, transpose_B=True)
+    T.copy(c, B[bx * 32, 0])
+    """
+    half = 'A: T.Tensor((64, 64), "float16"), W: T.Tensor((64, 64), "float16"), ' + B
+    inputs = {"A": matrix().astype(np.float16), "W": matrix(1).astype(np.float16)}
+    new = agree(gpu_file(half, body, launch=LAUNCH), inputs)
+    assert "T.gemm(a, b, c, initC=True)" in new
+    assert "T.gemm(a, b, c, b_transpose=True)" in new
+
+
+@pytest.mark.parametrize("target", ["S[bx * 32]", "S[bx * 32 : (bx + 1) * 32]"])
+def test_statistics_take_along_what_is_computed_with_them(target: str) -> None:
+    body = (
+        'm = T.alloc_fragment([32], "float32")\nold = T.alloc_fragment([32], "float32")\n'
+        'f = T.alloc_fragment([32], "float32")\nbias = T.alloc_shared([32], "float32")\n'
+        + TILE
+        + "T.copy(V[bx * 32], bias)\nT.fill(m, 0.25)\nT.copy(m, old)\nT.reduce_max(x, m, 1, False)\n"
+        "for i in T.Parallel(32):\n    f[i] = old[i] - m[i] + bias[i]\n"
+        "for r, c in T.Parallel(32, 64):\n    x[r, c] *= f[r]\n" + STORE + f"T.copy(f, {target})\n"
+    )
+    params = f'{A}, V: T.Tensor((64,), "float32"), {S}, {B}'
+    new = agree(gpu_file(params, body, launch=LAUNCH), {"A": matrix(), "V": matrix(1)[0]})
+    for name in ("m", "old", "f"):
+        assert f"{name} = T.alloc_fragment([32, 1]" in new
+    assert 'bias = T.alloc_shared([32], "float32")' in new
+    assert "T.reduce_max(x, m, 1, clear=False)" in new
+    assert "m_value = 0.25" in new
+
+
+def test_a_column_into_a_row_of_a_matrix_says_which_part() -> None:
+    body = TILE + 's = T.alloc_fragment(32, "float32")\nT.reduce_sum(x, s)\nT.copy(s, R[bx, 0:32])\n'
+    text = gpu_file(f'{A}, R: T.Tensor((2, 32), "float32")', body, launch=LAUNCH)
+    assert "T.copy(s[:, 0], R[bx, 0:32])" in agree(text, {"A": matrix()})
+
+
+def test_functions_of_a_wider_argument_get_a_tile_of_its_type() -> None:
+    body = (
+        TILE
+        + 'h = T.alloc_fragment((32, 64), "float16")\n'
+        + "for i, j in T.Parallel(32, 64):\n    h[i, j] = T.exp2(x[i, j] * 0.5)\nT.copy(h, B[bx * 32, 0])\n"
+    )
+    new = agree(gpu_file(f"{A}, {B}", body, launch=LAUNCH), {"A": matrix()})
+    assert (
+        'h_exp2 = T.alloc_shared([32, 64], "float32")' in new or 'h_exp2 = T.alloc_shared((32, 64), "float32")' in new
+    )
+
+
+def test_a_function_of_a_function() -> None:
+    body = TILE + "for i, j in T.Parallel(32, 64):\n    x[i, j] = T.log2(T.exp2(x[i, j]) + 1.0) * 2.0\n" + STORE
+    new = agree(gpu_file(f"{A}, {B}", body, launch=LAUNCH), {"A": matrix()})
+    assert new.index("T.vexp2") < new.index("T.vlog2")
+
+
+def test_several_statements_of_one_loop_are_several_loops_where_one_needs_it() -> None:
+    body = (
+        TILE
+        + 'y = T.alloc_fragment((32, 64), "float32")\nfor i, j in T.Parallel(32, 64):\n    y[i, j] = x[i, j] + 1.0\n'
+        + "    x[i, j] = T.sqrt(T.abs(y[i, j]))\n    y[i, j] = y[i, j] * x[i, j]\nT.copy(y, B[bx * 32, 0])\n"
+    )
+    new = agree(gpu_file(f"{A}, {B}", body, launch=LAUNCH), {"A": matrix()})
+    assert new.count("T.Parallel(32, 64)") == 3
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["row >= j and j > 3", "row >= j or j > 40 or row < 2", "not (row < j)", "(row >= j) & (j > 3)", "3 < j <= row"],
+)
+def test_conditions_of_several_parts(condition: str) -> None:
+    body = (
+        TILE
+        + "for i, j in T.Parallel(32, 64):\n    row = bx * 32 + i\n"
+        + f"    x[i, j] = T.if_then_else({condition}, x[i, j], -1.0)\n"
+        + STORE
+    )
+    new = agree(gpu_file(f"{A}, {B}", body, launch=LAUNCH), {"A": matrix()})
+    assert not [word for word in (" and ", " or ", "not ", " & ") if word in new]
+    assert "row" not in new
+
+
+def test_global_operands_are_staged_and_single_choices_are_selects() -> None:
+    body = (
+        TILE
+        + "start = T.if_then_else(bx > 0, 32, 0)\nfor i, j in T.Parallel(32, 64):\n"
+        + "    B[start + i, j] = x[i, j] * S[j] + A[start + i, j]\n"
+    )
+    new = agree(gpu_file(f"{A}, {S}, {B}", body, launch=LAUNCH), {"A": matrix(), "S": matrix(1)[0]})
+    assert "T.Select(bx > 0, 32, 0)" in new
+    assert new.count("T.copy(") == 4
+
+
+def test_two_grid_axes_stay_on_request_and_three_are_folded() -> None:
+    body = 'x = T.alloc_shared((32, 32), "float32")\nT.copy(A[by * 32, bx * 32], x)\nT.copy(x, B[by * 32, bx * 32])\n'
+    text = gpu_file(f"{A}, {B}", body, launch="T.Kernel(2, 2, threads=128) as (bx, by)")
+    kept = agree(text, {"A": matrix()}, Options(target="npuir", grid2d=True))
+    assert "T.Kernel(2, 2, is_npu=True) as (bx, by, _)" in kept
+    folded = agree(text, {"A": matrix()})
+    assert "T.Kernel(2 * 2, is_npu=True) as (cid, _)" in folded
+    three = gpu_file(f"{A}, {B}", body, launch="T.Kernel(2, 2, 1, threads=128) as (bx, by, bz)")
+    assert "T.Kernel(2 * 2 * 1, is_npu=True)" in agree(three, {"A": matrix()}, Options(target="npuir", grid2d=True))
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "line"),
+    [
+        ("T.clear(x[0:8, :])\n", "TL417", "T.clear(x[0:8, :])"),
+        ("for j in T.Parallel(64):\n    x[0, j] = 1.0\n", "TL417", "x[0, j] = 1.0"),
+        ("T.cumsum(x, dim=1, reverse=True)\n", "TL415", "T.cumsum(x, dim=1, reverse=True)"),
+        ("for i, j in T.Parallel(32, 64):\n    x[i, j] = T.floor(x[i, j])\n", "TL418", "x[i, j] = T.floor(x[i, j])"),
+        ("while bx < 0:\n    T.clear(x)\n", "TL120", "while bx < 0:"),
+        ("for i in T.Parallel(32):\n    T.atomic_max(B[i, 0], x[i, 0])\n", "TL192", "T.atomic_max(B[i, 0], x[i, 0])"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused(body: str, code: str, line: str) -> None:
+    found = refused(gpu_file(f"{A}, {B}", TILE + body + STORE, launch=LAUNCH))
+    assert (code, line) in found
+
+
+def test_the_mode_is_set_once_and_behind_the_imports() -> None:
+    body = TILE + STORE
+    text = gpu_file(f"{A}, {B}", body, launch=LAUNCH)
+    new = agree(text, {"A": matrix()})
+    assert new.startswith("import os\nimport tilelang\n")
+    assert new.count("TILELANG_ASCEND_MODE") == 1
+    own = 'import os\n\nos.environ["TILELANG_ASCEND_MODE"] = "Dev"\n' + text
+    result = migrate_text(own, "k.py", NPUIR).new_text
+    assert result is not None
+    assert result.count("TILELANG_ASCEND_MODE") == 1
