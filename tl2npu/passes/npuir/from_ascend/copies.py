@@ -8,7 +8,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.elementwise.element_types import plain
+from tl2npu.passes.gpu.elementwise.element_types import is_known, plain
 from tl2npu.passes.npuir.from_ascend.writer import Writer
 
 
@@ -28,7 +28,8 @@ def lines(writer: Writer, stmt: Copy) -> list[str] | None:
         return _without_options(writer, stmt)
     whole = writer.is_whole(src) and writer.is_whole(dst)
     if whole and src.buffer.shape == dst.buffer.shape:
-        if plain(src.buffer.dtype) != plain(dst.buffer.dtype):
+        types = plain(src.buffer.dtype), plain(dst.buffer.dtype)
+        if types[0] != types[1] and all(map(is_known, types)):  # a copy casts, too, if it must; T.vcast always would
             return [f'T.vcast({writer.tile(src)}, {writer.tile(dst)}, round_mode="rint")']
         if writer.rows is None:
             return _without_options(writer, stmt)
