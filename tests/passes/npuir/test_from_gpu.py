@@ -170,6 +170,12 @@ def test_global_operands_are_staged_and_single_choices_are_selects() -> None:
     assert new.count("T.copy(") == 4
 
 
+def test_a_kernel_without_tiles_gets_those_that_it_needs() -> None:
+    body = "for i, j in T.Parallel(32, 64):\n    B[bx * 32 + i, j] = A[bx * 32 + i, j] * S[j]\n"
+    new = agree(gpu_file(f"{A}, {S}, {B}", body, launch=LAUNCH), {"A": matrix(), "S": matrix(1)[0]})
+    assert new.count("T.alloc_shared") == 3
+
+
 def test_two_grid_axes_stay_on_request_and_three_are_folded() -> None:
     body = 'x = T.alloc_shared((32, 32), "float32")\nT.copy(A[by * 32, bx * 32], x)\nT.copy(x, B[by * 32, bx * 32])\n'
     text = gpu_file(f"{A}, {B}", body, launch="T.Kernel(2, 2, threads=128) as (bx, by)")

@@ -109,12 +109,20 @@ class _Work:
         return cst.parse_expression(f"{tile}[{', '.join(item.name for item in found.ranges)}]")
 
     def _tile(self, found: Region) -> str:
-        last = last_allocation(self._job)
-        if last is None:
-            raise Blocked("TL413", self._loop.node, "the kernel has no tile beside which another could stand")
         base = found.buffer.name
         name = self._names.fresh(f"{base}_shared", f"{base.lower()}_tile")
         shape = shape_text(self._job.kernel, [extent_of(item).strip("()") for item in found.ranges])
         text = f"{name} = T.alloc_shared({shape}, {dtype_text(found.buffer)})\n"
-        self._plan.after(last.node, parse(self._job, text, last.node))
+        last = last_allocation(self._job)
+        if last is not None:
+            self._plan.after(last.node, parse(self._job, text, last.node))
+        else:
+            self._plan.before(self._first(), parse(self._job, text, self._loop.node))
         return name
+
+    def _first(self) -> cst.CSTNode:
+        """The first statement of the launch, as the plan names it."""
+        assert self._job.kernel.launch is not None
+        first = self._job.kernel.launch.node.body.body[0]
+        simple = isinstance(first, cst.SimpleStatementLine) and len(first.body) == 1
+        return first.body[0] if simple and isinstance(first, cst.SimpleStatementLine) else first
