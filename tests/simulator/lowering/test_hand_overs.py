@@ -130,3 +130,12 @@ def test_a_loop_of_unknown_length_has_to_be_shared() -> None:
     assert meeting([shared], [For(Var("k"), 0, n, [])]) == (1, 1)
     with pytest.raises(SimulatorError, match="not constant"):
         meeting([shared], [For(Var("other"), 0, n, [])])
+
+
+def test_loops_are_shared_by_the_name_that_the_source_gives_them() -> None:
+    """Two loops over `k` in one kernel have variables of their own, but the compiler compares names."""
+    n = Var("n")
+    first, second = (For(Var(name, hint="k"), 0, n, []) for name in ("k", "k_1"))
+    assert meeting([first], [second]) == (1, 1)
+    with pytest.raises(SimulatorError, match="over k whose"):
+        meeting([first], [For(Var("k_1", hint="k_1"), 0, n, [])])

@@ -47,7 +47,8 @@ class SerialSpec(LoopSpec):
     def trace(self, builder: Builder, names: list[str]) -> Iterator[Any]:
         if len(names) > 1:
             raise TraceError(f"one loop variable is needed, {len(names)} are given", builder.here())
-        var = Var(builder.unique(names[0] if names and names[0] != "_" else "i"))
+        hint = names[0] if names and names[0] != "_" else "i"
+        var = Var(builder.unique(hint), hint=hint)
         extent = self.extent()
         if isinstance(extent, int):
             extent = max(extent, 0)
@@ -88,7 +89,8 @@ class ParallelSpec(LoopSpec):
         if names and len(names) != len(self.extents) and len(names) != 1:
             raise TraceError(f"{len(self.extents)} loop variables are needed, {len(names)} are given", builder.here())
         named = names if len(names) == len(self.extents) else [f"i{n}" for n in range(len(self.extents))]
-        variables = tuple(Var(builder.unique(n if n != "_" else "i")) for n in named)
+        hints = [n if n != "_" else "i" for n in named]
+        variables = tuple(Var(builder.unique(hint), hint=hint) for hint in hints)
         result = variables[0] if len(variables) == 1 else variables
         if self.kind == "parallel":
             statement = Parallel(variables, self.extents, [])

@@ -150,10 +150,14 @@ class Expr:
 
 @dataclass(frozen=True, eq=False)
 class Var(Expr):
-    """A loop variable, a block index, a bound value, a symbolic extent."""
+    """A loop variable, a block index, a bound value, a symbolic extent.
+
+    ``name`` is its own in the kernel, ``hint`` what the source calls it: the compiler compares loops by that.
+    """
 
     name: str
     dtype: str = "int32"
+    hint: str = ""
 
     def __repr__(self) -> str:
         return self.name

@@ -122,9 +122,9 @@ def meeting(cube: list[For], vector: list[For], name: str = "") -> tuple[int, in
     if not cube and not vector:
         return 0, 0
     shared = {
-        a.var.name
+        _called(a)
         for a, b in zip(cube, vector, strict=False)
-        if isinstance(a.extent, Expr) and a.var.name == b.var.name
+        if isinstance(a.extent, Expr) and _called(a) == _called(b)
     }
     counts = [[_turns(loop, shared, name) for loop in side] for side in (cube, vector)]
     total, index, paired = [1, 1], [0, 0], [0, 0]
@@ -147,12 +147,17 @@ def meeting(cube: list[For], vector: list[For], name: str = "") -> tuple[int, in
     return paired[0], paired[1]
 
 
+def _called(loop: For) -> str:
+    """The variable as the source calls it."""
+    return loop.var.hint or loop.var.name
+
+
 def _turns(loop: For, shared: set[str], name: str) -> int:
-    if loop.var.name in shared:
+    if _called(loop) in shared:
         return 1
     if isinstance(loop.extent, Expr):
         raise SimulatorError(
-            f"the hand-over through {name} is in a loop over {loop.var.name} whose number of turns is not constant and "
+            f"the hand-over through {name} is in a loop over {_called(loop)} whose number of turns is not constant and "
             "which the other core does not share (the compiler stops: GetLoopIterTimes only works with constant loop "
             "sizes)",
             loop.site,
