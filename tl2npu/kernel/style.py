@@ -18,6 +18,10 @@ NPUIR = "npuir"
 """The compilation target of the AscendNPU IR branch."""
 
 _NPUIR_ONLY = frozenset(npuir.OPERATORS) - frozenset(ascend.OPERATORS) - frozenset(gpu.OPERATORS)
+_TELLING = _NPUIR_ONLY | {
+    row.name for row in npuir.OPERATORS.values() if row.kind in (Kind.COPY, Kind.GEMM, Kind.REDUCE, Kind.ATOMIC)
+}
+"""Names of operators whose arguments may tell the languages apart."""
 _ASCEND_ONLY = frozenset({"alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C", "Scope"})
 _LAUNCHES = ("Kernel", "ClusterKernel", "CUDASourceCodeKernel")
 
@@ -36,6 +40,8 @@ def dialect_of(node: cst.FunctionDef, names: Names, targets: Iterable[object] = 
 def _calls_npuir(node: cst.FunctionDef, names: Names) -> bool:
     for found in walk(node.body):
         if not isinstance(found, cst.Call):
+            continue
+        if isinstance(found.func, cst.Attribute) and found.func.attr.value not in _TELLING:
             continue
         resolved = names.resolve(found.func) or ""
         op = npuir.lookup(resolved)
