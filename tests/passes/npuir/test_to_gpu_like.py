@@ -49,7 +49,8 @@ BINARY = ["vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "npuir_add", "npuir_ma
 
 @pytest.mark.parametrize("name", UNARY)
 def test_functions(name: str) -> None:
-    agree(tiles(f"T.{name}(x, y)"), {"X": P})
+    near = 0.1 if name in ("vsin", "vcos") else 1.0  # a series about 0 there, the function itself here
+    agree(tiles(f"T.{name}(x, y)"), {"X": np.float32(near) * P})
 
 
 @pytest.mark.parametrize("name", BINARY)
