@@ -77,6 +77,7 @@ from tl2npu.passes.npuir import (
     products,
     selects,
     statistics,
+    tanh,
     tensors,
     to_gpu_like,
 )
@@ -312,6 +313,7 @@ def npuir_from_gpu(job: Job) -> None:
     operands.stage(job)
     npuir_reductions.rewrite(job)
     statistics.keep_axis(job)
+    tanh.by_sigmoid(job)
     selects.choose(job)
     bodies.straighten(job)
     functions.split(job)

@@ -24,7 +24,7 @@ from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector,
 from tl2npu.source.tree import names_in
 
 _WITH_TMP = {"exp2": "vexp2", "log2": "vlog2"}
-_PLAIN = {"tanh": "vtanh", "sin": "vsin", "cos": "vcos", "erf": "verf"}
+_SERIES = {"sin": "vsin", "cos": "vcos", "erf": "verf"}
 _ON_STATISTICS = {"rsqrt": "vrsqrt"}
 
 
@@ -85,7 +85,7 @@ def _is_constant(stmt: Store, ranges: Sequence[Range]) -> bool:
 
 def _leaving(stmt: Store, names: set[str]) -> dict[str, str]:
     """The functions in a store that become operations on tiles."""
-    found = {name: op for name, op in (_WITH_TMP | _PLAIN).items() if name in names}
+    found = {name: op for name, op in _WITH_TMP.items() if name in names}
     sizes = stmt.target.buffer.shape
     if len(sizes) > 1 and sizes[-1].constant == 1 and sizes[0].constant != 1:
         found |= {name: op for name, op in _ON_STATISTICS.items() if name in names}
@@ -99,7 +99,10 @@ def _refuse(job: Job, stmt: Stmt, *, vector: bool) -> None:
     for call, name in called(job, stmt.value.node):
         if without_lowering(name) or (not vector and name in VECTOR_ONLY):
             where = "" if without_lowering(name) else " of single elements"
-            raise Blocked("TL418", call, f"`T.{name}`{where}: the compiler for AscendNPU IR has no code for it")
+            why = "the compiler for AscendNPU IR has no code for it"
+            if name in _SERIES:
+                why = f"`T.{_SERIES[name]}` is four terms of its series, wrong for |x| > 1"
+            raise Blocked("TL418", call, f"`T.{name}`{where}: {why}")
 
 
 class _Loop:

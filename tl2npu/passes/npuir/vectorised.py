@@ -24,8 +24,6 @@ VECTOR_ONLY = frozenset({"sqrt", "rsqrt", "sigmoid", "abs", "fabs", "if_then_els
 """Functions that only vector operations have."""
 ELEMENT_ONLY = frozenset({"exp2", "log2"})
 """Functions that only single elements have."""
-ON_TILES = frozenset({"tanh", "sin", "cos", "erf"})
-"""Functions that are operations on whole tiles only."""
 _MATH = frozenset(
     """
     acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf exp10 floor fmod hypot isfinite isinf isnan
@@ -51,7 +49,7 @@ def flat(node: cst.CSTNode) -> str:
 
 def needs_vector(job: Job, node: cst.CSTNode) -> bool:
     """Whether an expression calls a function that has no good code, or none, for single elements."""
-    return any(name in VECTOR_ONLY | ELEMENT_ONLY | ON_TILES for _, name in called(job, node))
+    return any(name in VECTOR_ONLY | ELEMENT_ONLY for _, name in called(job, node))
 
 
 def without_lowering(name: str) -> bool:

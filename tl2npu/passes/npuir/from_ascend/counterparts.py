@@ -37,8 +37,6 @@ UNARY: Mapping[str, str] = MappingProxyType(
         "tile.relu": "vrelu",
         "tile.sigmoid": "vsigmoid",
         "tile.bitwise_not": "vnot",
-        "tile.sin": "vsin",
-        "tile.cos": "vcos",
     }
 )
 """``T.tile.op(dst, src)`` -> ``T.vop(src, dst)``."""

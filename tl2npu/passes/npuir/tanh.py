@@ -1,0 +1,41 @@
+"""TL410: ``T.tanh(x)`` is written with the sigmoid, ``2.0 * T.sigmoid(2.0 * x) - 1.0``.
+
+``T.vtanh`` is a quotient of exponentials in the compiler for AscendNPU IR (``codegen_npuir_dev.cc``), and no number
+where the exponential overflows; the sigmoid has a limit there.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.model import Store, walk_with_parents
+from tl2npu.passes.gpu.element_copies_regions import substitute
+from tl2npu.passes.gpu.statements import expression, factor
+from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.vectorised import called, flat
+from tl2npu.source.edits import Edits
+
+
+def by_sigmoid(job: Job) -> None:
+    """Rewrite every ``T.tanh`` in the stores of ``T.Parallel``."""
+    while True:
+        edits = Edits(job.file.index)
+        for stmt, parents in walk_with_parents(job.kernel.body):
+            inside = any(getattr(above, "kind", "") == "parallel" for above in parents)
+            if not inside or not isinstance(stmt, Store) or stmt.via:
+                continue
+            call = next((call for call, name in called(job, stmt.value.node) if name == "tanh"), None)
+            if call is None or len(call.args) != 1:
+                continue
+            text = f"(2.0 * T.sigmoid(2.0 * {factor(flat(call.args[0].value))}) - 1.0)"
+            new = substitute(stmt.value.node, {id(call): expression(job, text, call)})
+            assert isinstance(new, cst.BaseExpression)
+            edits.replace(stmt.value.node, _bare(new) if call is stmt.value.node else new)
+            job.change("TL410", call, "`T.tanh` is written with `T.sigmoid`: `T.vtanh` overflows")
+        if not edits:
+            return
+        job.apply(edits)
+
+
+def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=(), rpar=())
