@@ -56,7 +56,7 @@ def migrate_text(
     while True:
         done = _migrated(original, options, suppressions, leave, eager)
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
-        torn = {**_torn(original, done, leave), **done.whole}
+        torn = {**_torn(original, done, leave), **_half_retargeted(original, done, leave), **done.whole}
         if not refused and not torn:
             break
         eager |= refused  # and once more, with their text and their calls as they were
@@ -99,6 +99,27 @@ def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]
     found = tensor_layouts.torn(original, by_disposition[True], by_disposition[False])
     text = "the kernel that shares its tensor layout `{}` stays as it is"
     return {line: [_finding("TL116", line, text.format(name))] for line, name in found.items() if line not in leave}
+
+
+def _half_retargeted(
+    original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]
+) -> dict[int, Sequence[Diagnostic]]:
+    """Kernels that go to or from AscendNPU IR while another one of their factory, compiled by the same call, stays."""
+    kernels = {kernel.line: kernel for kernel in done.kernels}
+    groups: dict[int, list[KernelResult]] = {}
+    if any(kernel.rewritten and "npuir" in (kernel.target, kernel.source) for kernel in done.kernels):
+        for item in FileKernels(original).located:
+            kernel = kernels.get(original.position(item.node).line)
+            if kernel is not None and item.factory is not None:
+                groups.setdefault(id(item.factory.node), []).append(kernel)
+    found: dict[int, Sequence[Diagnostic]] = {}
+    for group in groups.values():
+        staying = next((kernel for kernel in group if kernel.disposition == "refused"), None)
+        for kernel in group:
+            if staying is not None and kernel.rewritten and kernel.line not in leave:
+                text = f"`{staying.name}` of the same factory stays as it is, and both have one target"
+                found[kernel.line] = [replace(_finding("TL401", kernel.line, text), severity="error")]
+    return found
 
 
 def _partial(text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:

@@ -213,3 +213,24 @@ def test_the_mode_is_set_once_and_behind_the_imports() -> None:
     result = migrate_text(own, "k.py", NPUIR).new_text
     assert result is not None
     assert result.count("TILELANG_ASCEND_MODE") == 1
+
+
+def test_a_reduction_into_a_wider_type_converts_before() -> None:
+    body = (
+        'x = T.alloc_fragment((32, 64), "float16")\nm = T.alloc_fragment((32,), "float32")\n'
+        "T.copy(A[bx * 32, 0], x)\nT.reduce_max(x, m, dim=1)\nT.copy(m, S[bx * 32])\n"
+    )
+    text = gpu_file(f'A: T.Tensor((64, 64), "float16"), {S}', body, launch=LAUNCH)
+    new = agree(text, {"A": matrix().astype(np.float16)})
+    assert "T.reduce_max(x_cast, m, dim=1)" in new
+
+
+def test_kernels_of_one_factory_go_together() -> None:
+    """They are compiled by one call, so both have its target."""
+    good = gpu_file(f"{A}, {B}", TILE + STORE, launch=LAUNCH)
+    head, kernel = good.split("    @T.prim_func\n")
+    kernel, tail = kernel.split("    return main\n")
+    barrier = kernel.replace("def main(", "def other(").replace("T.copy(x, B", "T.sync_warp()\n            T.copy(x, B")
+    text = f"{head}    @T.prim_func\n{barrier}    @T.prim_func\n{kernel}    return main\n{tail}"
+    assert migrate_text(good, "k.py", NPUIR).kernels[0].disposition == "migrated"
+    assert {code for code, _ in refused(text)} >= {"TL401"}

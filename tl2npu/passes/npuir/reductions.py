@@ -13,6 +13,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
+from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
@@ -70,6 +71,17 @@ def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
         args[0] = args[0].with_changes(value=cst.Name(tile))
         func = expression(job, f"T.{_ABSOLUTE[stmt.op.name]}", call.func)
         job.change("TL419", stmt.node, f"the absolute values of `{src.buffer.name}` get a tile of their own")
-    if func is not call.func or any(new is not old for new, old in zip(args, call.args, strict=True)):
+    dst = stmt.args.get("out")
+    if isinstance(dst, Operand) and element_type(job, src.buffer) != element_type(job, dst.buffer):
+        if lines or src.buffer.statement is None or (src.dims is not None and not src.is_whole):
+            raise Blocked("TL415", stmt.node, "a reduction from one type to another, of more than a whole tile")
+        tile = names.fresh(f"{src.buffer.name}_cast")
+        near = src.buffer.statement
+        text = f"{tile} = T.alloc_shared({shape_text(src.buffer)}, {dtype_text(dst.buffer)})\n"
+        plan.after(near, parse(job, text, near))
+        lines += parse(job, f"T.copy({src.buffer.name}, {tile})\n", stmt.node)
+        args[0] = args[0].with_changes(value=cst.Name(tile))
+        job.change("TL419", stmt.node, f"`{src.buffer.name}` is converted before: a reduction has one type")
+    if lines or func is not call.func or any(new is not old for new, old in zip(args, call.args, strict=True)):
         new = call.with_changes(func=func, args=args)
         plan.replace(stmt.node, [*lines, cst.SimpleStatementLine([cst.Expr(new)])])  # type: ignore[list-item]
