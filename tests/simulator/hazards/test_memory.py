@@ -10,7 +10,9 @@ import pytest
 from tl2npu.devices import DEVICES
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.hazards import HazardFound
-from tl2npu.simulator.hazards.capacity import ALIGNMENT
+from tl2npu.simulator.hazards.capacity import ALIGNMENT, operand_bytes
+from tl2npu.simulator.ir.buffer import Buffer, whole
+from tl2npu.simulator.ir.stmt import Op
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
 X = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
@@ -214,3 +216,11 @@ def test_buffers_at_one_address_share_memory(kernels: Any, other: int, fence: bo
 def test_a_name_that_gets_other_memory(kernels: Any, rows: int) -> None:
     kernels.run("renamed", X.astype(np.int32), rows=rows)
     assert kernels.kinds() == (set() if rows == 16 else UNINITIALISED)
+
+
+@pytest.mark.parametrize(("step", "needed"), [(None, 2 * 128), (64, 2 * 64), (256, 256)])
+def test_how_much_of_k_a_product_stages(step: int | None, needed: int) -> None:
+    """A right operand of 256 x 256 halves: two slots of the step, or the whole depth where one step takes it."""
+    right = whole(Buffer("b", (256, 256), "float16", "l1"))
+    given = {} if step is None else {"kL0Size": step}
+    assert operand_bytes(Op("gemm_v0", {"B": right, **given}), "l0b") == 256 * needed * 2

@@ -3,9 +3,9 @@
 With the compiler's memory planning a buffer takes room from its first to its last use, so the peak of what is alive
 counts (what the planner's placement loses to fragments is not seen); without it the sum; with addresses given by hand
 (``T.annotate_address``) the highest end. ``gemm_v0`` takes L0A and L0B itself: one slot of the whole operand, or two of
-128 in K where K is longer (``tl_templates/ascend/common.h:590``). The planner's limits are a little below what the
-hardware has; where it does not run, a kernel between the two gets a note. Temporaries that the compiler adds, and the
-versions of a buffer in a software pipeline, are not counted. Sizes: ``tl2npu.devices``.
+128 (``kL0Size``) in K where K is longer (``tl_templates/ascend/common.h:590``). The planner's limits are a little below
+what the hardware has; where it does not run, a kernel between the two gets a note. Temporaries that the compiler adds,
+and the versions of a buffer in a software pipeline, are not counted. Sizes: ``tl2npu.devices``.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ def operand_bytes(stmt: Stmt, memory: str) -> int:
     rows, columns = (int(e) for e in region.extents[-2:])
     depth = columns if (name == "A") != bool(stmt.args.get(f"transpose_{name}", False)) else rows
     width = rows * columns // depth if depth else 0
-    slots = 2 * K_STEP if depth > K_STEP else depth
+    given = stmt.args.get("kL0Size", K_STEP)
+    step = given if isinstance(given, int) else K_STEP
+    slots = 2 * step if depth > step else depth
     return width * slots * dtypes.bits(region.dtype) // 8
 
 
