@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tl2npu.kernel.rows import Parity
-from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, ceildiv, const, opaque, var
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, at_most, ceildiv, const, opaque, var
 
 NAMES = ("a", "b", "c")
 Values = Mapping[str, int]
@@ -234,3 +234,26 @@ def test_evenness_is_assumed_of_what_is_halved_only() -> None:
     assert parity.even == {"n"}
     parity.assume((var("q") + var("r")) // 2)
     assert parity.even == {"n"}, "only the sum is even, neither of the two"
+
+
+@pytest.mark.parametrize("head", ["LessThan", "LessThanEqual", "GreaterThan", "GreaterThanEqual"])
+@given(left=st.integers(-9, 9), right=st.integers(-9, 9))
+def test_at_most_says_what_the_condition_says(head: str, left: int, right: int) -> None:
+    holds = {
+        "LessThan": left < right,
+        "LessThanEqual": left <= right,
+        "GreaterThan": left > right,
+        "GreaterThanEqual": left >= right,
+    }
+    sides = at_most(opaque(head, var("a"), var("b")))
+    assert sides is not None
+    low, high = (side.evaluate({"a": left, "b": right}) for side in sides)
+    assert low is not None
+    assert high is not None
+    assert (low <= high) == holds[head]
+
+
+@pytest.mark.parametrize("head", ["Equal", "NotEqual", "Not"])
+def test_at_most_of_other_conditions(head: str) -> None:
+    assert at_most(opaque(head, var("a"), var("b"))) is None
+    assert at_most(var("a") + 1) is None

@@ -99,10 +99,7 @@ def index_loads(operand: Operand) -> list[Dim]:
 
 def is_plain_load(dim: Dim) -> bool:
     """True for ``ix[i]`` as a whole index, with ``ix`` in UB."""
-    terms = dim.lo.terms
-    if len(terms) != 1 or terms[0][1] != 1 or len(terms[0][0]) != 1:
-        return False
-    atom = terms[0][0][0]
+    atom = dim.lo.atom
     names = {load.buffer.name for load in dim.loads if load.buffer.memory is Memory.UB}
     return isinstance(atom, Opaque) and atom.head.startswith("load ") and atom.head[5:] in names
 

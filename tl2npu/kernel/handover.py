@@ -195,7 +195,7 @@ def _position(sym: Sym, cid: str) -> tuple[Sym, Sym | None] | None:
     """``(n, m)`` for ``cid // n % m`` however it is nested; the sizes in it are positive."""
     if sym == var(cid):
         return const(1), None
-    atom = sym.terms[0][0][0] if len(sym.terms) == 1 and len(sym.terms[0][0]) == 1 and sym.terms[0][1] == 1 else None
+    atom = sym.atom
     if not isinstance(atom, (Div, Mod)) or atom.den.depends_on(cid):
         return None
     inner = _position(atom.num, cid)

@@ -97,6 +97,13 @@ class Sym:
         """True for the number 0."""
         return not self.terms
 
+    @property
+    def atom(self) -> Atom | None:
+        """The atom if this is nothing but one atom, else None."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            return self.terms[0][0][0]
+        return None
+
     def atoms(self) -> Iterator[Atom]:
         """Every atom, also those nested in divisions and calls."""
         for monomial, _ in self.terms:
@@ -152,7 +159,7 @@ class Sym:
         value, bound = rest.constant, den.constant
         if value is not None and bound:
             return quotient + value // bound
-        inner = _single_atom(rest)
+        inner = rest.atom
         if isinstance(inner, Div) and bound is not None and bound > 0:
             # floor(floor(a / b) / c) == floor(a / (b * c)) for every positive integer c
             return quotient + inner.num // (inner.den * bound)
@@ -219,14 +226,21 @@ def ceildiv(num: Sym, den: Sym) -> Sym:
     return (num + den - 1) // den
 
 
+def at_most(condition: Sym) -> tuple[Sym, Sym] | None:
+    """The two sides of a condition that says ``left <= right``, however it is spelled; None for any other."""
+    atom = condition.atom
+    if not isinstance(atom, Opaque) or len(atom.args) != 2:
+        return None
+    left, right = atom.args
+    if atom.head in ("GreaterThan", "GreaterThanEqual"):
+        left, right = right, left
+    elif atom.head not in ("LessThan", "LessThanEqual"):
+        return None
+    return (left, right - 1) if atom.head in ("LessThan", "GreaterThan") else (left, right)
+
+
 def _lift(value: Sym | int) -> Sym:
     return value if isinstance(value, Sym) else const(value)
-
-
-def _single_atom(value: Sym) -> Atom | None:
-    if len(value.terms) == 1 and value.terms[0][1] == 1 and len(value.terms[0][0]) == 1:
-        return value.terms[0][0][0]
-    return None
 
 
 def _divide(num: Sym, den: Sym) -> tuple[Sym, Sym]:

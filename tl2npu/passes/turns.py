@@ -37,17 +37,18 @@ class Turns:
 
 def to_tiles(job: Job) -> None:
     """Give this iteration and the one before a tile each, for every such buffer."""
-    for name in list(job.kernel.buffers):
+    for name in [buffer.name for buffer in job.kernel.buffers.values() if _has_two_slots(buffer)]:
         flow = Flow(job.kernel)
-        buffer = job.kernel.buffers[name]
-        found = _find(flow, buffer)
+        found = _find(flow, job.kernel.buffers[name])
         if found is not None and _starts_anew(flow, found) and _goes_on(job, flow, found):
             _write(job, flow, found)
 
 
+def _has_two_slots(buffer: Buffer) -> bool:
+    return buffer.memory is Memory.UB and len(buffer.shape) == 3 and buffer.shape[0] == const(2)
+
+
 def _find(flow: Flow, buffer: Buffer) -> Turns | None:
-    if buffer.memory is not Memory.UB or len(buffer.shape) != 3 or buffer.shape[0] != const(2):
-        return None
     uses = [(s, a.operand) for s in flow.kernel.walk() for a in accesses(s) if a.operand.buffer is buffer]
     indexed = [(s, o) for s, o in uses if o.dims is not None]
     loop = flow.loops(indexed[0][0])[-1] if indexed and flow.loops(indexed[0][0]) else None

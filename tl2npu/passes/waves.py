@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Loop, walk_with_parents
+from tl2npu.kernel.model import Loop
 from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -27,7 +27,7 @@ def unroll(job: Job) -> None:
 
 def may_break(job: Job) -> bool:
     """True if a ``T.Persistent`` of the kernel may have to leave its last wave."""
-    for stmt, _ in walk_with_parents(job.kernel.body):
+    for stmt in job.kernel.walk():
         if isinstance(stmt, Loop) and stmt.kind == "persistent":
             waves = _argument(stmt, 1, "wave_size")
             env = stmt.env

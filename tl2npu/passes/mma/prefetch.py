@@ -16,7 +16,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Operand, Stmt, Sync
-from tl2npu.kernel.symbolic import Mod, Opaque, Sym
+from tl2npu.kernel.symbolic import Mod, Opaque, Sym, at_most
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma.flow import Flow, reads_of, slots, writes_of
 from tl2npu.passes.mma.numbers import Numbers
@@ -86,9 +86,7 @@ def _is_next(slot: Sym, name: str) -> bool:
 
 
 def _modulo(slot: Sym) -> Mod | None:
-    terms = slot.terms
-    atom = terms[0][0][0] if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == 1 else None
-    return atom if isinstance(atom, Mod) else None
+    return slot.atom if isinstance(slot.atom, Mod) else None
 
 
 def _before_loop(flow: Flow, loop: Loop, buffer: Buffer, ahead: Copy) -> Copy | None:
@@ -168,21 +166,16 @@ def _leaves_out_the_last(item: Prefetch, name: str) -> bool:
     assert item.branch is not None
     if item.branch.orelse or not _holds(item.branch.then, item.ahead):
         return False
-    cond = item.branch.cond.sym
-    atom = cond.terms[0][0][0] if len(cond.terms) == 1 and len(cond.terms[0][0]) == 1 else None
-    if not isinstance(atom, Opaque) or len(atom.args) != 2:
+    condition = item.branch.cond.sym
+    sides = at_most(condition)
+    if isinstance(condition.atom, Opaque) and condition.atom.head == "NotEqual":
+        left, right = condition.atom.args
+        sides = (left, right - 1) if left.depends_on(name) else (right, left - 1)
+    if sides is None:
         return False
-    left, right = atom.args
-    if atom.head in ("GreaterThan", "GreaterThanEqual"):
-        left, right = right, left
-    strict = 1 if atom.head in ("LessThan", "GreaterThan", "NotEqual") else 0
-    known = ("LessThan", "LessThanEqual", "GreaterThan", "GreaterThanEqual", "NotEqual")
-    if atom.head not in known:
-        return False
-    if atom.head == "NotEqual" and not left.depends_on(name):
-        left, right = right, left
-    # left + strict <= right must say k + 1 <= extent - 1
-    return (right - left - strict) == (item.loop.ranges[0].extent - 2 - _var(item.loop))
+    left, right = sides
+    # it must say k + 1 <= extent - 1
+    return right - left == item.loop.ranges[0].extent - 2 - _var(item.loop)
 
 
 def _holds(body: Sequence[Stmt], stmt: Stmt) -> bool:

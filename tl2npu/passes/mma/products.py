@@ -50,11 +50,11 @@ def to_gemm(job: Job, separate: bool = True) -> None:
     if any(stmt.via and _stages(stmt) for stmt in job.kernel.walk()):
         macros.inline(job)
     prefetch.load_in_place(job)
-    found = _cut(job)
     numbers = Numbers(job)
+    found = _cut(job, numbers)
     choice = depth.choose(job, found, numbers)
     if choice.changed:
-        found = _cut(job)
+        found = _cut(job, numbers)
     tiles = _write(job, found, choice.steps)
     if separate:
         accumulators.separate(job)
@@ -81,11 +81,11 @@ def _stages(stmt: Stmt) -> bool:
     return isinstance(stmt, Op) and stmt.op.kind is Kind.MMA
 
 
-def _cut(job: Job) -> list[Slices]:
+def _cut(job: Job, numbers: Numbers) -> list[Slices]:
     kernel = job.kernel
     found = staging.products(kernel)
     staging.used_beside(kernel, found)
-    flow, numbers = Flow(kernel), Numbers(job)
+    flow = Flow(kernel)
     for product in found:
         _check_types(product, numbers)
     return [cuts.of(flow, product, job.located.evaluator, numbers) for product in found]

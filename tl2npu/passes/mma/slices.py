@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Dim, Let, Loop, Range, Scalar, Stmt
-from tl2npu.kernel.symbolic import Opaque, Sym, ceildiv, var
+from tl2npu.kernel.symbolic import Opaque, Sym, at_most, ceildiv, var
 from tl2npu.passes.mma.flow import Flow
 from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.passes.mma.staging import Product, Staged
@@ -142,17 +142,14 @@ def _last(product: Product, item: Range, width: Sym, numbers: Numbers) -> tuple[
 
 
 def _is_all_but_last(branch: Branch, item: Range) -> bool:
-    terms = branch.cond.sym.terms
-    atom = terms[0][0][0] if len(terms) == 1 and len(terms[0][0]) == 1 else None
-    if not isinstance(atom, Opaque) or len(atom.args) != 2:
+    condition = branch.cond.sym
+    sides = at_most(condition)
+    if isinstance(condition.atom, Opaque) and condition.atom.head == "NotEqual":
+        left, right = condition.atom.args
+        sides = (left, right - 1) if left == item.var else (right, left - 1)
+    if sides is None:
         return False
-    left, right = atom.args
-    if atom.head in ("GreaterThan", "GreaterThanEqual") or (atom.head == "NotEqual" and left != item.var):
-        left, right = right, left
-    elif atom.head not in ("LessThan", "LessThanEqual", "NotEqual"):
-        return False
-    if atom.head not in ("LessThanEqual", "GreaterThanEqual"):
-        right = right - 1
+    left, right = sides
     return right - left == item.extent - 2 - item.var
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Branch, Buffer, Copy, Kernel, Loop, Memory, Op, Operand, Stmt
-from tl2npu.kernel.symbolic import Opaque, Sym
+from tl2npu.kernel.symbolic import Sym, at_most
 from tl2npu.passes.mma.flow import Flow, differ, reads_of, slots, writes_of
 
 
@@ -180,16 +180,8 @@ def _check_first_rounds(flow: Flow, branch: Branch, load: Copy, buffer: Buffer, 
 
 def _rounds(branch: Branch, variable: Sym) -> Sym | None:
     """``n`` of ``variable < n``."""
-    terms = branch.cond.sym.terms
-    atom = terms[0][0][0] if len(terms) == 1 and len(terms[0][0]) == 1 else None
-    if not isinstance(atom, Opaque) or len(atom.args) != 2:
-        return None
-    left, right = atom.args
-    if atom.head in ("GreaterThan", "GreaterThanEqual"):
-        left, right = right, left
-    if left != variable or atom.head not in ("LessThan", "LessThanEqual", "GreaterThan", "GreaterThanEqual"):
-        return None
-    return right if atom.head in ("LessThan", "GreaterThan") else right + 1
+    sides = at_most(branch.cond.sym)
+    return sides[1] + 1 if sides is not None and sides[0] == variable else None
 
 
 def _check_source(flow: Flow, staged: Staged, mma: Op, left: Sequence[Loop]) -> None:
