@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tl2npu.cli import COMMANDS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tl2npu"
 
@@ -99,7 +101,7 @@ def test_help_imports_nothing_slow() -> None:
         "slow = {'libcst', 'numpy', 'ml_dtypes', 'black', 'pathspec', 'rich'} & set(sys.modules)\n"
         "assert not slow, slow\n"
     )
-    helps = [[command, "--help"] for command in ("migrate", "check", "run", "verify")]
+    helps = [[command, "--help"] for command in COMMANDS]
     for arguments in (["--help"], *helps, ["--version"], ["devices"]):
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False

@@ -1,0 +1,38 @@
+"""``tl2npu check``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tl2npu.cli.files import options_of, run_files
+from tl2npu.cli.options import PATHS, common_options
+from tl2npu.cli.output import print_report
+
+
+@click.command()
+@PATHS
+@common_options
+def check(
+    paths: tuple[Path, ...],
+    stdin_filename: Path | None,
+    jobs: int,
+    style: str,
+    report: Path | None,
+    quiet: bool,
+    debug: bool,
+    **settings: Any,
+) -> None:
+    """Say what is wrong with the Developer-mode kernels in PATHS; nothing is changed.
+
+    Exit codes: 0 clean, 1 errors found, 2 a file or an option could not be used.
+    """
+    from tl2npu.sinks import Nowhere
+
+    options = options_of(paths, stdin_filename, settings)
+    finished, code = run_files(paths, "check", options, Nowhere(), False, stdin_filename, jobs, debug)
+    print_report(finished, "check", style, report, quiet, explain=False, written=False, to_stderr=False)
+    sys.exit(code)

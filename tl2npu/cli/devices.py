@@ -1,0 +1,13 @@
+"""``tl2npu devices``."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+def devices() -> None:
+    """Print the capacity table: what memory planning allows per kernel, in bytes."""
+    from tl2npu.report.devices import render
+
+    click.echo(render(), nl=False)

@@ -1,0 +1,99 @@
+"""``tl2npu migrate``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tl2npu.cli.files import is_stdin, options_of, run_files
+from tl2npu.cli.options import PATHS, common_options
+from tl2npu.cli.output import print_report
+
+if TYPE_CHECKING:
+    from tl2npu.sinks import Sink
+
+
+@click.command()
+@PATHS
+@click.option("--diff", is_flag=True, help="Print a patch for `git apply`; change no file.")
+@click.option("--check", is_flag=True, help="Change no file; exit 1 if one would change.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file or directory instead.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["ascendc", "npuir"]),
+    help="The language to write: Ascend C's Developer mode, or AscendNPU IR's.  [default: ascendc]",
+)
+@click.option("--grid2d", is_flag=True, default=None, help="With --to npuir: a grid of two axes keeps them.")
+@click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Vector cores per tile.  [default: auto]")
+@click.option(
+    "--pass-config-policy",
+    type=click.Choice(["needed", "four", "keep"]),
+    help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",
+)
+@click.option(
+    "--keep-expert", is_flag=True, default=None, help="Leave kernels with hand-written mma pipelines as they are."
+)
+@click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")
+@click.option(
+    "--partial", is_flag=True, default=None, help="Mark in refused kernels, by comments, where a person must go on."
+)
+@click.option("--explain", is_flag=True, help="List every change with its reason.")
+@click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")
+@click.option(
+    "--verify", is_flag=True, help="EXECUTE each file, old and migrated, and take back the kernels that fail."
+)
+@click.option("--verify-timeout", type=float, metavar="SECONDS", help="Time for each executed kernel.  [default: 120]")
+@common_options
+def migrate(
+    paths: tuple[Path, ...],
+    diff: bool,
+    check: bool,
+    output: Path | None,
+    explain: bool,
+    allow_dirty: bool,
+    verify: bool,
+    stdin_filename: Path | None,
+    jobs: int,
+    style: str,
+    report: Path | None,
+    quiet: bool,
+    debug: bool,
+    **settings: Any,
+) -> None:
+    """Rewrite the kernels in PATHS (default: the working directory) in place; `-` is standard input.
+
+    --select and --ignore choose which diagnostics are reported. They do not choose what is migrated.
+
+    Exit codes: 0 clean, 1 a kernel was refused, marked or not (or, with --check, a file would change; or, with
+    --verify, a kernel that was migrated could not be executed), 2 a file or an option could not be used. Without
+    --verify the code of the files is never executed.
+    """
+    from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
+
+    stdout = sys.stdout.buffer
+    standard_input = is_stdin(paths)
+    sink: Sink
+    if output is not None and (diff or check):
+        raise click.UsageError("-o does not go with --diff or --check")
+    if diff:
+        sink = ToPatch(stdout)
+    elif check:
+        sink = Nowhere()
+    elif output is not None:
+        several = len(paths) != 1 or paths[0].is_dir()
+        if several and (output.is_file() or output.suffix == ".py"):
+            raise click.UsageError("several files need a directory as output")
+        sink = ToPlace(output, several or output.is_dir())
+    else:
+        sink = ToStream(stdout) if standard_input else ToFiles(allow_dirty)
+    options = options_of(paths, stdin_filename, settings)
+    task = "verify" if verify else "migrate"
+    finished, code = run_files(paths, task, options, sink, check, stdin_filename, jobs, debug)
+    taken = diff or (standard_input and not check and output is None)
+    written = not (diff or check)
+    print_report(finished, "migrate", style, report, quiet, explain, written, to_stderr=taken)
+    sys.exit(code)

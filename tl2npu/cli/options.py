@@ -1,0 +1,45 @@
+"""Options and arguments that commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
+DEVICE = click.option("--device", type=click.Choice(["A2", "A3", "A5"]), help="Whose memories.  [default: A2]")
+ARITHMETIC = click.option(
+    "--arithmetic",
+    type=click.Choice(["precise", "algebraic", "structure"]),
+    default="precise",
+    show_default=True,
+    help="Rounded like the element types, exact in a ring, or control flow and copies only.",
+)
+STYLE = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+REPORT = click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there.")
+
+
+def common_options(command: Any) -> Any:
+    """The options of every command that looks at files."""
+    for option in reversed(
+        [
+            click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of standard input."),
+            click.option("--device", metavar="NAME", help="The device that the kernel is for (see `devices`)."),
+            click.option("--ascend-version", metavar="YYYY-MM", help="The version of the Ascend compiler."),
+            click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
+            click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
+            click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="Processes; 0: as many as pay."),
+            click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True),
+            click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there."),
+            click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+            click.option("--debug", is_flag=True, help="Show the traceback of an internal error."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def given(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that the command line has; the others keep their defaults."""
+    return {name: value for name, value in settings.items() if value is not None}

@@ -1,0 +1,54 @@
+"""``tl2npu run``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given
+from tl2npu.cli.output import say
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@ARITHMETIC
+@click.option(
+    "--reading",
+    type=click.Choice(["actual", "ideal"]),
+    default="actual",
+    show_default=True,
+    help="Developer mode as the compiler reads it, or as its author means it.",
+)
+@click.option(
+    "--hazards",
+    type=click.Choice(["off", "warn", "fatal"]),
+    default="warn",
+    show_default=True,
+    help="Look for races, reads of unwritten memory, flags that do not pair.",
+)
+@DEVICE
+@STYLE
+@REPORT
+def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **settings: Any) -> None:
+    """EXECUTE a script with its kernels on the simulator: no NPU, no GPU, no TileLang.
+
+    Options stand before SCRIPT, what follows are its own arguments. Its output goes where it goes; what is said about
+    launches and hazards goes to standard error, or to the file of --report.
+
+    The exit code is the script's, or 1 if hazards are fatal and there was one.
+    """
+    from tl2npu.verify.threads import one_thread
+
+    os.environ.update(one_thread())  # before NumPy is loaded
+    from tl2npu.report import run as reports
+    from tl2npu.verify.script import run_file
+    from tl2npu.verify.settings import Settings
+
+    result = run_file(script, Settings(**given(settings), script_args=args))
+    say(reports.as_json(result) if style == "json" else reports.text(result), report, to_stderr=True)
+    sys.exit(result.exit_code)

@@ -1,0 +1,75 @@
+"""``tl2npu verify``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tl2npu.cli.files import options_of
+from tl2npu.cli.options import DEVICE, REPORT, STYLE
+from tl2npu.cli.output import say, wants_color
+
+
+@click.command()
+@click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+@click.option(
+    "--backend", type=click.Choice(["sim", "pto", "npu"]), default="sim", show_default=True, help="What runs."
+)
+@click.option("--args", "calls", multiple=True, metavar="CALL", help="Run this call: 'matmul(M=256, N=256, block=64)'.")
+@click.option(
+    "--case", type=click.Path(path_type=Path, dir_okay=False), help="Run `factory` and `args` of a TOML file."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Draws the inputs of calls.")
+@click.option(
+    "--input", "inputs", multiple=True, metavar="NAME=EXPR", help="A tensor: an expression of np, rng, shape."
+)
+@click.option("--symbol", "symbols", multiple=True, metavar="NAME=N", help="A symbolic extent.  [default: 256]")
+@click.option("--shrink", is_flag=True, help="Make the extents of calls smaller; several tiles remain.")
+@click.option("--script-args", metavar="TEXT", help="Arguments of the scripts, as a shell would split them.")
+@click.option("--timeout", type=float, metavar="SECONDS", help="Time for each kernel.  [default: 120]")
+@click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
+@click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
+@click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
+@click.option("--to", "target", type=click.Choice(["ascendc", "npuir"]), help="Of the migration: what it writes.")
+@click.option(
+    "--arithmetic",
+    type=click.Choice(["precise", "algebraic"]),
+    default="precise",
+    show_default=True,
+    help="Compare numbers within tolerances, or elements of a ring bit for bit.",
+)
+@DEVICE
+@STYLE
+@REPORT
+def verify(
+    old: Path,
+    new: Path | None,
+    threads: str | None,
+    target: str | None,
+    style: str,
+    report: Path | None,
+    **given: Any,
+) -> None:
+    """EXECUTE two files, launch by launch on the same inputs, and compare the results.
+
+    Without NEW the migration of OLD is verified. The launches are those of OLD, run as a script, or the calls of --args
+    and --case with drawn inputs.
+
+    Exit codes: 0 verified, 1 not, 2 a file or an option could not be used.
+    """
+    from tl2npu.report import verify as reports
+    from tl2npu.verify.command import exit_code, verify_files
+    from tl2npu.verify.settings import UsageError, settings_of
+
+    options = options_of((old,), None, {"threads": threads, "target": target, "device": given["device"]})
+    try:
+        result = verify_files(old, new, settings_of(given, options), options)
+    except UsageError as error:
+        raise click.UsageError(str(error)) from None
+    color = style == "text" and report is None and wants_color(sys.stdout)
+    say(reports.as_json(result) if style == "json" else reports.text(result, color), report, to_stderr=False)
+    sys.exit(exit_code(result))
