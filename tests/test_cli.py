@@ -18,12 +18,18 @@ from tl2npu.source.text import SourceError
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = "import tilelang\n# prim_func\nold\n"
-seen: list[tuple[str, Options]] = []
+SEEN = Path("seen.txt")
+
+
+def note(path: str, options: Options) -> None:
+    """Files are worked on in processes of their own."""
+    with SEEN.open("a") as log:
+        log.write(f"{path} {options}\n")
 
 
 def fake_migrate(text: str, path: str, options: Options) -> FileResult:
     """Stands in for the migration: the file says what happens to it."""
-    seen.append((path, options))
+    note(path, options)
     if "crash" in text:
         raise SourceError("oops")
     if "syntax" in text:
@@ -34,14 +40,13 @@ def fake_migrate(text: str, path: str, options: Options) -> FileResult:
 
 
 def fake_check(text: str, path: str, options: Options) -> FileResult:
-    seen.append((path, options))
+    note(path, options)
     severity = "error" if "bad" in text else "warning"
     return FileResult(path, text, text, diagnostics=(Diagnostic("TL801", "memory-capacity", severity, 2, "full"),))  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen.clear()
     monkeypatch.setattr(migrate, "migrate_text", fake_migrate)
     monkeypatch.setattr(migrate, "check_text", fake_check)
     monkeypatch.chdir(tmp_path)
@@ -117,7 +122,7 @@ def test_standard_input() -> None:
     assert done.exit_code == 0
     assert done.stdout_bytes == KERNEL.replace("\n", "\r\n").replace("old", "new").encode()
     assert "dir/k.py:2 f: migrated" in done.stderr
-    assert seen[0][0] == "dir/k.py"
+    assert SEEN.read_text().startswith("dir/k.py ")
     assert (
         "--- a/dir/k.py" in call("migrate", "-", "--diff", "--stdin-filename", "dir/k.py", stdin=KERNEL.encode()).stdout
     )
@@ -171,11 +176,11 @@ def test_options_reach_the_migration() -> None:
         device="A3", threads="1", ascend_version="2026-09", select=("TL2", "TL3"), ignore=("TL201",),
         pass_config_policy="four",
     )  # fmt: skip
-    assert seen == [("k.py", wanted)]
+    assert SEEN.read_text() == f"k.py {wanted}\n"
     call("migrate", "k.py", "--check", "--pass-config-policy", "keep")
-    assert seen[1][1] == Options(device="A5", pass_config_policy="keep")
+    assert SEEN.read_text().endswith(f"k.py {Options(device='A5', pass_config_policy='keep')}\n")
     call("migrate", "k.py", "--check", "--to", "npuir", "--grid2d", "--pass-config-policy", "keep", "--device", "A2")
-    assert seen[2][1] == Options(target="npuir", grid2d=True, pass_config_policy="keep")
+    assert SEEN.read_text().endswith(f"k.py {Options(target='npuir', grid2d=True, pass_config_policy='keep')}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+import faulthandler
+import multiprocessing
 import os
+import signal
 import subprocess
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tl2npu import migrate, project
+from tl2npu import migrate
 from tl2npu.files import collect
 from tl2npu.options import Options
-from tl2npu.project import Outcome, run, run_text
+from tl2npu.project import Batch, Outcome, batch, one, run, run_text, workers
+from tl2npu.project.held import Held
 from tl2npu.results import Diagnostic, FileResult
 from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, exit_code, finish
 
@@ -22,6 +31,17 @@ def fake(text: str, path: str, options: Options) -> FileResult:
         raise ValueError("two\nlines")
     if "die" in text:
         os._exit(1)
+    if "segfault" in text:
+        faulthandler.disable()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "killed" in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "memory" in text:
+        raise MemoryError
+    if "deep" in text:
+        return fake(text, path, options)
+    if "hang" in text:
+        time.sleep(60)
     diagnostics = tuple(Diagnostic(code, "n", "error", 1, path) for code in ("TL201", "TL801"))
     return FileResult(path, text, text.replace("old", "new"), diagnostics=diagnostics)
 
@@ -38,8 +58,8 @@ def files(**contents: bytes) -> None:
         Path(f"{name}.py").write_bytes(data)
 
 
-def outcomes(jobs: int = 1, options: Options | None = None) -> list[Outcome]:
-    return list(run(collect([Path()]), "migrate", options or Options(), jobs))
+def outcomes(jobs: int = 1, options: Options | None = None, timeout: float | None = None) -> list[Outcome]:
+    return list(run(collect([Path()]), "migrate", options or Options(), Batch(jobs, timeout)))
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -53,29 +73,79 @@ def test_results_come_in_input_order_and_apart(jobs: int) -> None:
     assert (results[3].kernels, results[3].error) == ((), None)
 
 
-def test_a_dying_process_costs_one_file() -> None:
-    files(a=KERNEL + b"old", b=KERNEL + b"die", c=KERNEL + b"old")
-    results = [outcome.result for outcome in outcomes(jobs=2)]
-    assert [result.changed for result in results] == [True, False, True]
-    assert "died" in str(results[1].error)
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("die", "internal error: the process that worked on the file ended (exit code 1)"),
+        ("segfault", "internal error: the process that worked on the file died (SIGSEGV)"),
+        ("killed", "internal error: the process that worked on the file died (SIGKILL, out of memory?)"),
+        ("deep", "internal error: RecursionError: maximum recursion depth exceeded"),
+        ("memory", "internal error: MemoryError: "),
+        ("hang", "took longer than 0.3 seconds (--timeout)"),
+    ],
+)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_file_that_brings_its_process_down_costs_only_itself(how: str, message: str, jobs: int) -> None:
+    files(**{f"f{n}": KERNEL + (how.encode() if n % 3 == 1 else b"old") for n in range(9)})
+    results = [outcome.result for outcome in outcomes(jobs, timeout=0.3 if how == "hang" else None)]
+    assert [result.path for result in results] == [f"f{n}.py" for n in range(9)]
+    assert [result.changed for result in results] == [n % 3 != 1 for n in range(9)]
+    assert [result.error for result in results if result.error is not None] == [message] * 3
+
+
+def test_outcomes_come_while_others_are_still_in_work() -> None:
+    files(a=KERNEL + b"old", b=KERNEL + b"hang")
+    begun = time.monotonic()
+    with closing(run(collect([Path()]), "migrate", Options(), Batch(jobs=2))) as stream:
+        assert next(stream).result.changed
+    assert time.monotonic() - begun < 30
+    assert not multiprocessing.active_children()
+
+
+def test_the_largest_files_come_first_whatever_the_order_of_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[int] = []
+    real = workers.Workers.answers
+
+    def answers(self: workers.Workers, tasks: Iterable[tuple[int, Any]]) -> Any:
+        tasks = list(tasks)
+        order.extend(number for number, _ in tasks)
+        return real(self, tasks)
+
+    monkeypatch.setattr(workers.Workers, "answers", answers)
+    files(a=KERNEL, b=KERNEL + b"#" * 999, c=b"x = 1\n", d=KERNEL + b"#" * 99)
+    assert [outcome.result.path for outcome in outcomes(2)] == ["a.py", "b.py", "c.py", "d.py"]
+    assert order == [1, 3, 0]
+
+
+def test_held_results_go_to_a_file_when_they_get_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(in_memory=10)
+    for number in range(9):
+        held.put(number, bytes([number]) * 4)
+    assert [held.take(number) for number in (8, 0, 3, 0, 99)] == [b"\x08" * 4, b"\0" * 4, b"\3" * 4, None, None]
+    held.put(20, b"near" * 2)
+    assert held.take(20) == b"near" * 2
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: (_ for _ in ()).throw(OSError("full")))
+    full = Held(in_memory=1)
+    full.put(0, b"stays")
+    assert full.take(0) == b"stays"
 
 
 def test_debug_lets_exceptions_through() -> None:
     files(a=KERNEL + b"crash")
     with pytest.raises(ValueError, match="two"):
-        list(run(collect([Path()]), "migrate", Options(), 1, debug=True))
+        list(run(collect([Path()]), "migrate", Options(), debug=True))
 
 
 def test_missing_and_big_files_are_errors() -> None:
     files(big=KERNEL)
     found = collect([Path("no.py"), Path("big.py")])
-    first, second = (o.result for o in run(found, "migrate", Options(max_file_size=3), 1))
+    first, second = (o.result for o in run(found, "migrate", Options(max_file_size=3)))
     assert first.error == "no such file"
     assert "too big" in str(second.error)
 
 
 def test_files_without_kernels_are_not_worked_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(project, "_process", lambda *a: pytest.fail("worked on"))
+    monkeypatch.setattr(one, "process", lambda *a: pytest.fail("worked on"))
     files(a=b"not python (\n", b=b"# @generated\n" + KERNEL)
     first, second = outcomes()
     assert first.result == FileResult("a.py", "not python (\n", "not python (\n")
@@ -83,17 +153,17 @@ def test_files_without_kernels_are_not_worked_on(monkeypatch: pytest.MonkeyPatch
     assert second.skipped.reason == "@generated"
 
 
-def test_many_files_use_a_pool_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[int] = []
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    real = project.ProcessPoolExecutor
-    monkeypatch.setattr(project, "ProcessPoolExecutor", lambda count: used.append(count) or real(count))
+    real = batch.Workers
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    monkeypatch.setattr(batch, "Workers", lambda count, *rest: used.append(count) or real(count, *rest))
     files(**{f"f{n}": KERNEL for n in range(7)})
     outcomes(jobs=0)
-    assert used == []
+    outcomes(jobs=99)
     files(f7=KERNEL)
     outcomes(jobs=0)
-    assert used == [2]
+    assert used == [1, 7, 3]
 
 
 def test_select_and_ignore() -> None:

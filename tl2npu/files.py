@@ -20,10 +20,15 @@ _SKIP_FILE = re.compile(rb"^[ \t]*#[ \t]*tl2npu:[ \t]*skip-file\b", re.MULTILINE
 
 @dataclass(frozen=True)
 class Found:
-    """One input file. ``root`` is the directory that was given, or that of the file if the file itself was given."""
+    """One input file. ``root`` is the directory that was given, or that of the file if the file itself was given.
+
+    ``skipped`` says why the file, or directory, is left out, ``error`` why it cannot be looked at.
+    """
 
     path: Path
     root: Path
+    skipped: str | None = None
+    error: str | None = None
 
 
 def collect(paths: Sequence[Path]) -> list[Found]:

@@ -19,7 +19,12 @@ class SinkError(Exception):
 
 
 class Sink(Protocol):
-    """Takes the new bytes of one file; raises :class:`SinkError`, :class:`WriteError` or :class:`SourceError`."""
+    """Takes the new bytes of one file; raises :class:`SinkError`, :class:`WriteError` or :class:`SourceError`.
+
+    ``whole``: it wants files that do not change, too.
+    """
+
+    whole: bool
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None: ...
 
@@ -67,12 +72,16 @@ def exit_code(finished: Finished, task: Task, would_change_counts: bool) -> int:
 class Nowhere:
     """For ``--check``: nothing is written."""
 
+    whole = False
+
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Do nothing."""
 
 
 class ToFiles:
     """Rewrites the input files."""
+
+    whole = False
 
     def __init__(self, allow_dirty: bool) -> None:
         self._writer = InPlace(allow_dirty)
@@ -85,6 +94,8 @@ class ToFiles:
 
 class ToPatch:
     """Writes a patch that ``git apply`` takes at the root of the repository, else in the working directory."""
+
+    whole = False
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -99,6 +110,8 @@ class ToPatch:
 class ToStream:
     """Writes the text itself: for standard input."""
 
+    whole = True
+
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
@@ -110,6 +123,8 @@ class ToStream:
 
 class ToPlace:
     """Writes every file, changed or not, to another place: ``output`` itself or, as a directory, below it."""
+
+    whole = True
 
     def __init__(self, output: Path, as_directory: bool) -> None:
         self._output = output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ def run_files(
 ) -> tuple[Finished, int]:
     """Take the files through ``task`` and into ``sink``; also the exit code."""
     from tl2npu.files import collect
-    from tl2npu.project import run, run_text
+    from tl2npu.project import Batch, run, run_text
     from tl2npu.sinks import exit_code, finish
 
     if is_stdin(paths):
@@ -53,5 +54,7 @@ def run_files(
         name = "<stdin>" if stdin_filename is None else stdin_filename.as_posix()
         finished = finish([run_text(data, name, task, options, debug)], sink)
     else:
-        finished = finish(run(collect(paths or (Path(),)), task, options, jobs, debug), sink)
+        batch = Batch(jobs, whole=sink.whole)
+        with closing(run(collect(paths or (Path(),)), task, options, batch, debug)) as outcomes:
+            finished = finish(outcomes, sink)
     return finished, exit_code(finished, task, would_change_counts)

@@ -1,0 +1,139 @@
+"""A run over many files: what is in each, which process works on it, and the outcomes in input order."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from tl2npu.files import Found
+from tl2npu.options import Options
+from tl2npu.project.held import Held
+from tl2npu.project.one import Outcome, Task, display, look, warm, work
+from tl2npu.project.workers import Lost, Workers
+from tl2npu.results import FileResult
+
+_POOL_PAYS_FROM = 8  # files with kernels; further processes cost more than a few files take
+_TIMEOUT = 600.0  # seconds for a file where nothing is executed
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How a run is carried out; none of it changes a result.
+
+    ``jobs``: processes, 0 for as many as pay. ``timeout``: seconds for each file; None: the default, 0: no limit.
+    ``whole``: the outcomes of files without kernels have their text, too. ``progress`` is told of every number of files
+    that are done now.
+    """
+
+    jobs: int = 0
+    timeout: float | None = None
+    whole: bool = True
+    progress: Callable[[int], None] | None = None
+
+
+def run(
+    files: Sequence[Found], task: Task, options: Options, batch: Batch | None = None, debug: bool = False
+) -> Generator[Outcome, None, None]:
+    """Process files, the largest first, and hand the outcomes back in input order, each as soon as it may be.
+
+    A file that cannot be processed is an outcome with ``result.error`` set, also when the tool itself fails or the
+    process that works on it dies. With ``debug`` everything happens in this process, and exceptions come through.
+    """
+    batch = batch or Batch()
+    progress = batch.progress or (lambda count: None)
+    known, sizes = _survey(files, options, batch.whole)
+    progress(len(known))
+    if debug:
+        answers: Generator[Outcome, None, None] = (work(files[number], task, options, debug) for number in sizes)
+    else:
+        answers = _answers(sizes, files, task, options, batch, progress)
+    with closing(answers):
+        for number, found in enumerate(files):
+            if number in sizes:
+                yield next(answers)
+            else:
+                yield known[number] or _again(found, options)
+
+
+def _survey(files: Sequence[Found], options: Options, whole: bool) -> tuple[dict[int, Outcome | None], dict[int, int]]:
+    """The outcomes of the files that need no work, and the sizes in bytes of those that do.
+
+    No text is kept, there may be many: with ``whole``, outcomes that have one are None here.
+    """
+    known: dict[int, Outcome | None] = {}
+    sizes: dict[int, int] = {}
+    for number, found in enumerate(files):
+        seen = look(found, options)
+        if not isinstance(seen, Outcome):
+            sizes[number] = len(seen[1])
+        elif seen.source is None or not whole:
+            known[number] = Outcome(found, FileResult(seen.result.path, error=seen.result.error), None, seen.skipped)
+        else:
+            known[number] = None
+    return known, sizes
+
+
+def _again(found: Found, options: Options) -> Outcome:
+    seen = look(found, options)
+    if isinstance(seen, Outcome):
+        return seen
+    return Outcome(found, FileResult(display(found.path), error="file has changed on disk meanwhile"))
+
+
+def _answers(
+    sizes: dict[int, int],
+    files: Sequence[Found],
+    task: Task,
+    options: Options,
+    batch: Batch,
+    progress: Callable[[int], None],
+) -> Generator[Outcome, None, None]:
+    """The outcomes of the files in ``sizes``, in its order."""
+    if not sizes:
+        return
+    function = partial(work, task=task, options=options)
+    tasks = [(number, files[number]) for number in sorted(sizes, key=lambda number: -sizes[number])]
+    jobs = _jobs(batch.jobs, len(sizes))
+    lost: dict[int, Lost] = {}
+    with (
+        closing(Held()) as held,
+        Workers(jobs, function, _limit(batch, task), partial(warm, task, len(sizes))) as workers,
+    ):
+        answers = workers.answers(tasks)
+        for number in sizes:
+            while (data := held.take(number)) is None and number not in lost:
+                finished, answer = next(answers)
+                progress(1)
+                if isinstance(answer, Lost):
+                    lost[finished] = answer
+                else:
+                    held.put(finished, answer)
+            if data is None:
+                yield Outcome(files[number], FileResult(display(files[number].path), error=lost[number].reason))
+            else:
+                outcome = pickle.loads(data)
+                assert isinstance(outcome, Outcome)
+                yield outcome
+
+
+def _jobs(wanted: int, files: int) -> int:
+    if wanted == 0:
+        wanted = _processors() if files >= _POOL_PAYS_FROM else 1
+    return min(wanted, files)
+
+
+def _processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _limit(batch: Batch, task: Task) -> float | None:
+    if batch.timeout is None:
+        return None if task == "verify" else _TIMEOUT  # executed kernels have a limit of their own
+    return batch.timeout or None

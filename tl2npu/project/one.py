@@ -1,0 +1,111 @@
+"""One file: read, looked through and processed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from tl2npu.files import Found, may_have_kernels, skip_reason
+from tl2npu.options import Options
+from tl2npu.results import FileResult, Skipped
+from tl2npu.source.text import SourceError, SourceText, decode_source, read_bytes
+
+Task = Literal["migrate", "check", "verify"]
+"""``verify``: migrate, execute old and new, and take back what fails."""
+
+_LAYOUT_IS_LIKELY = 8  # among so many files with kernels one is in black's layout
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one file. ``source`` is None if it could not be read, ``skipped`` says why it was left out."""
+
+    found: Found
+    result: FileResult
+    source: SourceText | None = None
+    skipped: Skipped | None = None
+
+
+def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:
+    """The text and the bytes of a file that may have kernels, else what is known without looking closer."""
+    name = display(found.path)
+    if found.skipped is not None:
+        return Outcome(found, FileResult(name), None, Skipped(name, found.skipped))
+    if found.error is not None:
+        return Outcome(found, FileResult(name, error=found.error))
+    try:
+        data = read_bytes(found.path, options.max_file_size)
+    except SourceError as error:
+        return Outcome(found, FileResult(name, error=str(error)))
+    return _look_through(found, name, data, options)
+
+
+def work(found: Found, task: Task, options: Options, debug: bool = False) -> Outcome:
+    """Read and process one file. It never raises, but for internal errors with ``debug``."""
+    seen = look(found, options)
+    if isinstance(seen, Outcome):
+        return seen
+    source, _ = seen
+    return Outcome(found, process(task, source.text, display(found.path), options, debug), source)
+
+
+def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool = False) -> Outcome:
+    """Process one text that does not come from a file; ``name`` is what reports call it."""
+    found = Found(Path(name), Path())
+    seen = _look_through(found, name, data, options)
+    if isinstance(seen, Outcome):
+        return seen
+    source, _ = seen
+    return Outcome(found, process(task, source.text, name, options, debug), source)
+
+
+def process(task: Task, text: str, path: str, options: Options, debug: bool) -> FileResult:
+    """Do the task on a text; a failure of the tool itself is an error of the file, with ``debug`` an exception."""
+    from tl2npu import migrate  # takes most of the start-up time, and --help does without
+
+    try:
+        if task == "verify":
+            from tl2npu.verify.migration import migrate_verified  # executes the code of the file
+
+            result = migrate_verified(text, path, options)
+        else:
+            result = (migrate.check_text if task == "check" else migrate.migrate_text)(text, path, options)
+    except Exception as error:
+        if debug:
+            raise
+        message = " ".join(str(error).split())
+        return FileResult(path, text, text, f"internal error: {type(error).__name__}: {message}")
+    return replace(result, diagnostics=tuple(item for item in result.diagnostics if _reported(item.code, options)))
+
+
+def warm(task: Task, files: int) -> None:
+    """Import what work on so many files will need."""
+    from tl2npu import migrate  # noqa: F401
+
+    if task != "check" and files >= _LAYOUT_IS_LIKELY:
+        import black  # noqa: F401
+
+
+def display(path: Path) -> str:
+    """A path as reports name it: relative to the working directory where it lies below, with forward slashes."""
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return path.as_posix()
+
+
+def _look_through(found: Found, name: str, data: bytes, options: Options) -> tuple[SourceText, bytes] | Outcome:
+    reason = skip_reason(data)
+    try:
+        source = decode_source(data, options.max_file_size if reason is None else len(data))
+    except SourceError as error:
+        return Outcome(found, FileResult(name, error=str(error)))
+    if reason is not None:
+        return Outcome(found, FileResult(name), source, Skipped(name, reason))
+    if not may_have_kernels(data):
+        return Outcome(found, FileResult(name, source.text, source.text), source)
+    return source, data
+
+
+def _reported(code: str, options: Options) -> bool:
+    return code.startswith(options.select or "") and not code.startswith(options.ignore or "-")

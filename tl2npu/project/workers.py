@@ -1,0 +1,181 @@
+"""Processes that work on files, one at a time each, so that a file which brings its process down costs only itself.
+
+``concurrent.futures`` gives up the whole pool, with all that it has in work, when one process dies, and cannot end a
+task that takes too long.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkContext, SpawnContext
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+_GRACE = 2.0  # seconds that a process gets to end what it has started itself
+_LOOK = 0.5  # seconds between two looks whether the parent is still there
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What took the place of an answer: the process died, or was ended because its time was up."""
+
+    reason: str
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    job: int | None = None
+    deadline: float | None = None
+
+
+@dataclass
+class Workers:
+    """``count`` processes that call ``function(task)``, each call within ``timeout`` seconds (None: no limit).
+
+    ``prepare`` is called before the processes start: what it imports, they need not import again. Use it as a context
+    manager: whatever happens, no process is left behind.
+    """
+
+    count: int
+    function: Callable[[Any], Any]
+    timeout: float | None = None
+    prepare: Callable[[], None] = lambda: None
+    _all: list[_Worker] = field(default_factory=list)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for worker in self._all:
+            worker.process.terminate()
+        limit = time.monotonic() + _GRACE
+        for worker in self._all:
+            _bury(worker, limit)
+        self._all.clear()
+
+    def answers(self, tasks: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, bytes | Lost]]:
+        """The number of every task with its pickled answer, as they come in. Tasks begin in the order given."""
+        waiting = iter(tasks)
+        ahead = next(waiting, None)
+        while ahead is not None or any(worker.job is not None for worker in self._all):
+            while ahead is not None and (worker := self._idle()) is not None:
+                number, task = ahead
+                ahead = next(waiting, None)
+                worker.job = number
+                worker.deadline = None if self.timeout is None else time.monotonic() + self.timeout
+                with suppress(OSError):  # it died while it had nothing to do: found out below
+                    worker.pipe.send(task)
+            yield from self._arrived()
+
+    def _idle(self) -> _Worker | None:
+        for worker in self._all:
+            if worker.job is None:
+                return worker
+        return self._start() if len(self._all) < self.count else None
+
+    def _arrived(self) -> list[tuple[int, bytes | Lost]]:
+        """Wait until something happens; the answers that are there then, and what will never come."""
+        busy = {worker.pipe: worker for worker in self._all if worker.job is not None}
+        deadlines = [worker.deadline for worker in busy.values() if worker.deadline is not None]
+        ready = wait(list(busy), max(0.0, min(deadlines) - time.monotonic()) if deadlines else None)
+        found: list[tuple[int, bytes | Lost]] = []
+        for pipe, worker in busy.items():
+            number = worker.job
+            assert number is not None
+            if pipe in ready:
+                try:
+                    found.append((number, pipe.recv_bytes()))
+                    worker.job = None
+                except (EOFError, OSError):
+                    self._remove(worker)
+                    found.append((number, Lost(f"internal error: {_cause(worker.process.exitcode)}")))
+            elif worker.deadline is not None and time.monotonic() >= worker.deadline:
+                worker.process.terminate()
+                self._remove(worker)
+                found.append((number, Lost(f"took longer than {self.timeout:g} seconds (--timeout)")))
+        return found
+
+    def _remove(self, worker: _Worker) -> None:
+        self._all.remove(worker)
+        _bury(worker, time.monotonic() + _GRACE)
+
+    def _start(self) -> _Worker:
+        context = _context()
+        forks = context.get_start_method() == "fork"
+        if forks and not self._all:
+            self.prepare()
+            gc.freeze()  # nothing of it becomes garbage: collections in the new processes need not look at it
+        here, there = context.Pipe()
+        others = [worker.pipe for worker in self._all] + [here] if forks else []
+        process = context.Process(target=_serve, args=(there, others, self.function, os.getpid()), daemon=True)
+        process.start()
+        there.close()
+        worker = _Worker(process, here)
+        self._all.append(worker)
+        return worker
+
+
+def _context() -> ForkContext | SpawnContext:
+    """Fork where that is safe: it takes milliseconds, where a fresh interpreter takes as long as some files."""
+    if sys.platform == "linux":
+        return multiprocessing.get_context("fork")
+    return multiprocessing.get_context("spawn")
+
+
+def _bury(worker: _Worker, limit: float) -> None:
+    """Wait for the end of a process, and from ``limit`` on make it end."""
+    worker.process.join(max(0.0, limit - time.monotonic()))
+    if worker.process.exitcode is None:
+        worker.process.kill()
+        worker.process.join()
+    worker.pipe.close()
+
+
+def _cause(exitcode: int | None) -> str:
+    if exitcode is None or exitcode >= 0:
+        return f"the process that worked on the file ended (exit code {exitcode})"
+    try:
+        name = signal.Signals(-exitcode).name
+    except ValueError:
+        name = f"signal {-exitcode}"
+    hint = ", out of memory?" if name == "SIGKILL" else ""
+    return f"the process that worked on the file died ({name}{hint})"
+
+
+def _serve(pipe: Connection, others: list[Connection], function: Callable[[Any], Any], parent: int) -> None:
+    """A worker: answers tasks until the parent closes the pipe, or is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
+    signal.signal(signal.SIGTERM, _leave)
+    for other in others:  # copies of the parent's ends, which would keep the pipes of dead processes open
+        other.close()
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    with suppress(EOFError, OSError):
+        while True:
+            pipe.send_bytes(pickle.dumps(function(pipe.recv()), pickle.HIGHEST_PROTOCOL))
+    os._exit(0)
+
+
+def _leave(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)  # not at once: what was started to execute kernels is ended on the way out
+
+
+def _follow(parent: int) -> None:
+    """End with the parent, also if it was killed."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
+    os._exit(1)
