@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "project": DATA | {"source", "migrate", "options", "files", "verify"},
     "sinks": {"results", "source", "project"},
     "config": DATA | {"options", "source"},
-    "report": {"results", "devices", "verified"},
+    "report": {"results", "devices", "verified", "codes", "rules"},
     "cli": DATA | {"source", "project", "config", "options", "report", "rules", "files", "sinks", "verify"},
     "__main__": {"cli"},
     "__init__": set(),

@@ -142,7 +142,10 @@ def helps() -> dict[str, str]:
     top = run("--help").stdout
     names = re.findall(r"^  ([a-z]+) ", top.split("Commands:")[1], re.MULTILINE)
     assert "migrate" in names
-    return {"": top} | {name: run(name, "--help").stdout for name in names}
+    helps = {"": top} | {name: run(name, "--help").stdout for name in names}
+    for name in ("merge", "render", "schema"):
+        helps["report"] += run("report", name, "--help").stdout
+    return helps
 
 
 @every_document

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import click
+import pytest
 
+from tests.report.support import HOSTILE, RUN, finding, hostile, kernel, many, report
+from tl2npu.report.build import build
+from tl2npu.report.model import Run
 from tl2npu.report.text import TextReport
-from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity, Skipped
+from tl2npu.results import Change, Diagnostic, FileResult, Skipped
+
+WRITTEN = replace(RUN, written=True)
 
 
-def kernel(name: str, line: int, disposition: Disposition = "migrated", reason: str = "why") -> KernelResult:
-    return KernelResult(name, line, "vid", "developer", disposition, reason)
-
-
-def finding(line: int, name: str | None, severity: Severity = "error", help: str = "") -> Diagnostic:
-    return Diagnostic("TL801", "memory-capacity", severity, line, f"at {line}", help, 3, kernel=name)
+def text(files: list[FileResult], run: Run = RUN, skipped: tuple[Skipped, ...] = (), **how: Any) -> str:
+    return TextReport(**how).render(build(run, files, skipped))
 
 
 def test_kernels_with_their_diagnostics_and_changes() -> None:
@@ -27,21 +32,21 @@ def test_kernels_with_their_diagnostics_and_changes() -> None:
             Change("TL1", 1, "import"),
         ),
     )
-    lines = TextReport(explain=True).render([file]).split("\n")
+    lines = text([file], WRITTEN, explain=True).split("\n")
     assert lines == [
         "k.py:10 a: migrated -> developer (why)",
-        "  k.py:2:3 TL801 memory-capacity at 2",
+        "  k.py:2:3 warning TL801 memory-capacity: at 2",
         "    line 11: TL201 done",
         "    line 12: TL202 risky [unsafe]",
         "k.py:20 b: refused",
-        "  k.py:21:3 TL801 memory-capacity at 21",
+        "  k.py:21:3 error TL801 memory-capacity: at 21",
         "    help: less",
-        "  k.py:5:3 TL801 memory-capacity at 5",
+        "  k.py:5:3 error TL801 memory-capacity: at 5",
         "    line 1: TL1 import",
         "1 file changed; 2 kernels: 1 migrated, 1 refused",
         "",
     ]
-    assert "TL201 done" not in TextReport().render([file])
+    assert "TL201 done" not in text([file])
 
 
 def test_changes_stand_in_the_order_of_lines_and_once() -> None:
@@ -49,7 +54,7 @@ def test_changes_stand_in_the_order_of_lines_and_once() -> None:
     made = (("TL203", 12, "b"), ("TL210", 9, "c"), ("TL203", 12, "b"), ("TL201", 12, "a"), ("TL203", 12, "d"))
     changes = tuple(Change(code, line, message, "a") for code, line, message in made)
     file = FileResult("k.py", "old", "new", kernels=(kernel("a", 1),), changes=changes)
-    lines = TextReport(explain=True).render([file]).split("\n")
+    lines = text([file], WRITTEN, explain=True).split("\n")
     assert lines[1:-2] == [
         "    line 9: TL210 c",
         "    line 12: TL203 b",
@@ -64,25 +69,111 @@ def test_kernels_of_one_name_keep_their_own_findings() -> None:
         kernels=(kernel("a", 10), kernel("a", 20)),
         diagnostics=(finding(9, "a"), finding(15, "a"), finding(25, "a")),
     )
-    lines = TextReport().render([file]).split("\n")
+    lines = text([file]).split("\n")
     assert [line.split()[0] for line in lines[:5]] == ["k.py:10", "k.py:9:3", "k.py:15:3", "k.py:20", "k.py:25:3"]
 
 
 def test_summaries() -> None:
     failed, skipped = FileResult("x.py", error="no such file"), Skipped("g.py", "@generated")
-    text = TextReport(written=False).render([failed], [skipped])
-    assert text == (
+    assert text([failed], skipped=(skipped,)) == (
         "x.py: error: no such file\ng.py: skipped (@generated)\n"
         "0 files would change; 0 kernels; 1 file failed; 1 skipped\n"
     )
     checked = FileResult("k.py", kernels=(kernel("a", 1),), diagnostics=(finding(1, "a"), finding(2, "a", "warning")))
-    lines = TextReport("check").render([checked]).split("\n")
+    lines = text([checked], replace(RUN, task="check")).split("\n")
     assert lines[0].startswith("  k.py:1:3")
     assert lines[-2] == "1 error, 1 warning; 1 kernel in 1 file"
 
 
 def test_colour_adds_nothing_but_escapes() -> None:
     file = FileResult("k.py", kernels=(kernel("a", 1, "refused"),), diagnostics=(finding(1, "a"),), error="bad")
-    coloured, plain = TextReport(color=True).render([file]), TextReport().render([file])
+    coloured, plain = text([file], color=True), text([file])
     assert coloured != plain
     assert click.unstyle(coloured) == plain
+
+
+def test_findings_show_their_source_and_what_became_of_it() -> None:
+    lines = TextReport().render(report()).split("\n")
+    assert lines == [
+        "a/b.py:4 f.main: migrated -> developer, verified on the simulator: 2 launches, largest difference 0.5 "
+        "(because)",
+        "  a/b.py:5:2 warning TL801 memory-capacity: too `much` of it",
+        "    5 |     with T.Scope('C'):",
+        "      |     ^^^^^^^^^^^^^^^^^^",
+        "    6 |         T.copy(a, b)",
+        "    5 -     with T.Scope('C'):",
+        "    6 -         T.copy(a, b)",
+        "      +     T.copy(a, b)",
+        "    help: take less",
+        "a/b.py:7 f.other: refused (no way)",
+        "  a/b.py:7:5 error TL184 thread-level-code: threads",
+        "    7 |     x = 'ü'",
+        "      |     ^^^^^^^",
+        "    help: use tiles",
+        "  a/b.py:1:1 info TL904 unused-suppression: not needed",
+        "    1 | import tilelang",
+        "      | ^^^^^^^^^^^^^^^",
+        "c.py: error: no such file",
+        "g.py: skipped (@generated)",
+        "1 file would change; 2 kernels: 1 migrated, 1 refused; 1 file failed; 1 skipped",
+        "",
+    ]
+    assert "-     with" not in TextReport(changes=False).render(report())
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "mark"),
+    [
+        ("a = b", 5, "    ^"),
+        ("\ta\tb", 4, "        ^"),
+        ("数据 = f(x)", 6, "       ^"),
+        ("  e\u0301 = f(x)", 8, "       ^"[1:]),
+        ("a", 40, " ^"),
+        ("", 1, "^"),
+        ("\x1b[0m = 1", 1, "^^^^^^^^^^^"),
+    ],
+)
+def test_the_caret_stands_under_the_column(source: str, column: int, mark: str) -> None:
+    """Tabs, wide and combining characters take another number of cells than of characters."""
+    item = Diagnostic("TL801", "memory-capacity", "error", 1, "x", column=column)
+    lines = text([FileResult("k.py", source, source, diagnostics=(item,))]).split("\n")
+    assert lines[2] == f"      | {mark}"
+
+
+def test_a_large_change_is_named_only() -> None:
+    old, new = "a\n" * 20, "b\n" * 20
+    file = FileResult("k.py", old, new, diagnostics=(finding(7, None),))
+    assert "= rewritten with lines 1 to 20\n" in text([file])
+    assert " + b" not in text([file])
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_terminal_gets_lines_that_fit(width: int) -> None:
+    long = " ".join(f"word{n}" for n in range(40))
+    source = "        " + "x" * 300
+    items = [Diagnostic("TL801", "memory-capacity", "error", 1, long, long, column) for column in (1, 9, 200, 308)]
+    file = FileResult("k.py", source, source, kernels=(kernel("a", 1, reason=long),), diagnostics=tuple(items))
+    shown = text([file], width=width)
+    assert max(map(len, shown.split("\n"))) <= width
+    assert shown.count("word39") == 9
+    assert all("^" in line for line in shown.split("\n") if line.startswith("      |"))
+    assert " ".join(shown.split()).count(long) == 9
+    assert max(map(len, text([file]).split("\n"))) > 300
+
+
+def test_nothing_from_outside_steers_the_terminal() -> None:
+    shown = TextReport(explain=True).render(hostile())
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\r" not in shown
+    assert not any(line.startswith("::") for line in shown.split("\n"))
+    assert "\\x1b[31m" in shown
+    assert HOSTILE.split("\n")[0] in shown
+
+
+def test_runs_of_no_and_of_a_thousand_kernels() -> None:
+    assert text([]) == "0 files would change; 0 kernels\n"
+    shown = TextReport().render(many(1000))
+    assert shown.endswith(
+        "500 files would change; 1,000 kernels: 250 migrated, 250 partial, 250 refused, 250 unchanged\n"
+    )

@@ -10,20 +10,19 @@ import click
 
 from tl2npu.cli.files import options_of, run_files
 from tl2npu.cli.options import PATHS, common_options
-from tl2npu.cli.output import print_report
+from tl2npu.cli.output import Wanted, print_report, report_options, run_of
 
 
 @click.command()
 @PATHS
 @common_options
+@report_options
 def check(
     paths: tuple[Path, ...],
     stdin_filename: Path | None,
     jobs: int,
-    style: str,
-    report: Path | None,
-    quiet: bool,
     debug: bool,
+    wanted: Wanted,
     **settings: Any,
 ) -> None:
     """Say what is wrong with the Developer-mode kernels in PATHS; nothing is changed.
@@ -34,5 +33,5 @@ def check(
 
     options = options_of(paths, stdin_filename, settings)
     finished, code = run_files(paths, "check", options, Nowhere(), False, stdin_filename, jobs, debug)
-    print_report(finished, "check", style, report, quiet, explain=False, written=False, to_stderr=False)
+    print_report(finished, run_of("check", options, written=False, exit_code=code), wanted)
     sys.exit(code)

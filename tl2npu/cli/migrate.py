@@ -10,7 +10,7 @@ import click
 
 from tl2npu.cli.files import is_stdin, options_of, run_files
 from tl2npu.cli.options import PATHS, common_options
-from tl2npu.cli.output import print_report
+from tl2npu.cli.output import Wanted, print_report, report_options, run_of
 
 if TYPE_CHECKING:
     from tl2npu.sinks import Sink
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="Time for each executed kernel.  [default: 120]")
 @common_options
+@report_options
 def migrate(
     paths: tuple[Path, ...],
     diff: bool,
@@ -58,10 +59,8 @@ def migrate(
     verify: bool,
     stdin_filename: Path | None,
     jobs: int,
-    style: str,
-    report: Path | None,
-    quiet: bool,
     debug: bool,
+    wanted: Wanted,
     **settings: Any,
 ) -> None:
     """Rewrite the kernels in PATHS (default: the working directory) in place; `-` is standard input.
@@ -94,6 +93,6 @@ def migrate(
     task = "verify" if verify else "migrate"
     finished, code = run_files(paths, task, options, sink, check, stdin_filename, jobs, debug)
     taken = diff or (standard_input and not check and output is None)
-    written = not (diff or check)
-    print_report(finished, "migrate", style, report, quiet, explain, written, to_stderr=taken)
+    run = run_of(task, options, written=not (diff or check), exit_code=code)
+    print_report(finished, run, wanted, explain=explain, patched=taken)
     sys.exit(code)

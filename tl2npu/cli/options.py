@@ -30,9 +30,6 @@ def common_options(command: Any) -> Any:
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
             click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
             click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="Processes; 0: as many as pay."),
-            click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True),
-            click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there."),
-            click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
             click.option("--debug", is_flag=True, help="Show the traceback of an internal error."),
         ]
     ):

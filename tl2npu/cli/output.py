@@ -1,67 +1,151 @@
-"""Where reports go: a stream or a file, with colours or without."""
+"""Where reports go: to a stream and to files, in which format, with colours or without."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from tl2npu.options import Options
+    from tl2npu.report.model import Report, Run
     from tl2npu.sinks import Finished
 
+FORMATS = ["text", "json"]
+_WIDEST = 120  # longer lines are hard to read, however wide a terminal is
+_NARROWEST = 60
 
-def print_report(
-    finished: Finished,
-    task: Any,
-    style: str,
-    report: Path | None,
-    quiet: bool,
-    explain: bool,
-    written: bool,
-    to_stderr: bool,
-) -> None:
-    """The report: in the format asked for to its file or stream, and as text to the terminal beside a report file."""
-    from tl2npu.report import json
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the options ask for: a format for the stream, files with formats of their own, colour, silence."""
+
+    style: str = "text"
+    files: tuple[Path, ...] = ()
+    color: str = "auto"
+    quiet: bool = False
+
+
+def report_options(command: Any) -> Any:
+    """``--format``, ``--report``, ``--color`` and ``--quiet``, handed to the command as ``wanted``."""
+
+    @wraps(command)
+    def gathered(*, style: str, report: tuple[Path, ...], color: str, quiet: bool, **others: Any) -> Any:
+        return command(wanted=Wanted(style, report, color, quiet), **others)
+
+    for option in reversed(
+        [
+            click.option("--format", "style", type=click.Choice(FORMATS), default="text", show_default=True),
+            click.option(
+                "--report",
+                multiple=True,
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="Also write the report there, in the format of the file's ending, else of --format. Repeatable.",
+            ),
+            click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True),
+            click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+        ]
+    ):
+        gathered = option(gathered)
+    return gathered
+
+
+def run_of(task: Any, options: Options, *, written: bool, exit_code: int) -> Run:
+    """What reports say about how the results came about."""
+    from dataclasses import asdict
+
+    from tl2npu import __version__
+    from tl2npu.report.model import Run
+
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(options).items()}
+    return Run(__version__, task, written, exit_code, plain)
+
+
+def print_report(finished: Finished, run: Run, wanted: Wanted, *, explain: bool = False, patched: bool = False) -> None:
+    """Give a run's report to the stream and the files that are wanted.
+
+    ``explain``: the text lists every change. ``patched``: standard output has a patch or the text of a file already, so
+    that the report goes to standard error.
+    """
+    from tl2npu.report.build import build
+    from tl2npu.report.formats import NEEDS_DIFFS
+
+    styles = {wanted.style, *(style for _, style in _targets(wanted))}
+    diffs = "all" if styles & NEEDS_DIFFS else "none" if patched else "findings"
+    report = build(run, finished.files, finished.skipped, diffs=diffs)  # type: ignore[arg-type]
+    write_report(report, wanted, explain=explain, patched=patched)
+
+
+def write_report(report: Report, wanted: Wanted, *, explain: bool = False, patched: bool = False) -> None:
+    """The report in the format of each file, and in ``--format`` on the stream unless a file has that already."""
+    from tl2npu.report.formats import render
     from tl2npu.report.text import TextReport
 
-    def text(color: bool) -> str:
-        report = TextReport(task, color=color, explain=explain, written=written)
-        return report.render(finished.files, finished.skipped)
-
-    if report is not None:
-        content = json.render(finished.files, finished.skipped) if style == "json" else text(color=False)
-        try:
-            report.write_text(content, encoding="utf-8")
-        except OSError as error:
-            raise click.UsageError(f"cannot write {report}: {error.strerror}") from None
-    stream = sys.stderr if to_stderr else sys.stdout
-    if quiet:
-        for file in finished.files:
-            if file.error is not None:
-                click.echo(f"{file.path}: error: {file.error}", err=True)
-    elif style == "json" and report is None:
-        click.echo(json.render(finished.files, finished.skipped), nl=False, file=stream)
+    targets = _targets(wanted)
+    for path, style in targets:
+        write_file(report, path, style, explain=explain)
+    stream = sys.stderr if patched else sys.stdout
+    if wanted.quiet:
+        for entry in report.entries:
+            if entry.error is not None:
+                click.echo(f"{entry.path}: error: {entry.error}", err=True)
+    elif wanted.style != "text" and wanted.style not in {style for _, style in targets}:
+        click.echo(render(report, wanted.style), nl=False, file=stream)
     else:
-        color = wants_color(stream)
-        click.echo(text(color), nl=False, file=stream, color=color)
+        color = wants_color(stream, wanted.color)
+        width = min(_WIDEST, max(_NARROWEST, shutil.get_terminal_size().columns)) if stream.isatty() else None
+        text = TextReport(color=color, explain=explain, changes=not patched, width=width).render(report)
+        click.echo(text, nl=False, file=stream, color=color)
+
+
+def write_file(report: Report, path: Path, style: str, *, explain: bool = False) -> None:
+    """The report in one format, to one file, without colours."""
+    from tl2npu.report.formats import render
+    from tl2npu.report.text import TextReport
+
+    _write(path, TextReport(explain=explain).render(report) if style == "text" else render(report, style))
 
 
 def say(text: str, report: Path | None, to_stderr: bool) -> None:
-    """Write a report to its file, else to a stream."""
+    """Write a text to its file, else to a stream."""
     if report is None:
         click.echo(text, nl=False, err=to_stderr, color=True if "\x1b" in text else None)
-        return
-    try:
-        report.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(f"cannot write {report}: {error.strerror}") from None
+    else:
+        _write(report, text)
 
 
-def wants_color(stream: IO[str]) -> bool:
-    """NO_COLOR switches colours off, FORCE_COLOR on, else a terminal has them."""
+def wants_color(stream: IO[str], color: str = "auto") -> bool:
+    """As ``--color`` says; else NO_COLOR switches colours off, FORCE_COLOR on, and a terminal has them."""
+    if color != "auto":
+        return color == "always"
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+def _targets(wanted: Wanted) -> list[tuple[Path, str]]:
+    from tl2npu.report.formats import format_of
+
+    return [(path, format_of(path) or wanted.style) for path in wanted.files]
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file, whole or not at all; ``/dev/stdout`` and pipes as they are."""
+    from tl2npu.source.inplace import WriteError, write_file
+
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            write_file(path, data)
+    except OSError as error:
+        raise click.UsageError(f"cannot write {path}: {error.strerror or error}") from None
+    except WriteError as error:
+        raise click.UsageError(str(error)) from None

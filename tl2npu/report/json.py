@@ -1,46 +1,76 @@
-"""The JSON report, documented in docs/json.md. Keys are only ever added."""
+"""The JSON report, documented in docs/json.md and in ``schema.json``. Keys are only ever added."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped, Verified
+from tl2npu.report.effort import effort
+from tl2npu.report.hunks import unified
+from tl2npu.report.model import DISPOSITIONS, SEVERITIES, Entry, Finding, Report
+from tl2npu.results import Change, Diagnostic, KernelResult, Verified
 
 VERSION = 1
 
 
-def render(files: Sequence[FileResult], skipped: Sequence[Skipped] = ()) -> str:
+def render(report: Report) -> str:
     """One JSON object with a final newline; ASCII only, so that it survives any terminal."""
-    report = {
+    run = report.run
+    dispositions, severities = report.dispositions, report.severities
+    content = {
         "version": VERSION,
-        "files": [_file(file) for file in files],
-        "skipped": [{"path": file.path, "reason": file.reason} for file in skipped],
+        "tool": {"name": "tl2npu", "version": run.version},
+        "run": {
+            "task": run.task,
+            "written": run.written,
+            "exit_code": run.exit_code,
+            "shard": None if run.shard is None else list(run.shard),
+            "options": dict(run.options),
+        },
+        "summary": {
+            "files": len(report.entries),
+            "changed": report.changed,
+            "failed": report.failed,
+            "skipped": len(report.skipped),
+            "kernels": {name: dispositions[name] for name in DISPOSITIONS},
+            "diagnostics": {name: severities[name] for name in SEVERITIES},
+        },
+        "files": [_file(entry) for entry in report.entries],
+        "skipped": [{"path": file.path, "reason": file.reason} for file in report.skipped],
     }
-    return json.dumps(report, indent=2) + "\n"
+    return json.dumps(content, indent=2) + "\n"
 
 
-def _file(file: FileResult) -> dict[str, Any]:
+def schema() -> str:
+    """The JSON Schema of :func:`render`'s object."""
+    return Path(__file__).with_name("schema.json").read_text(encoding="utf-8")
+
+
+def _file(entry: Entry) -> dict[str, Any]:
     return {
-        "path": file.path,
-        "changed": file.changed,
-        "error": file.error,
-        "kernels": [_kernel(kernel) for kernel in file.kernels],
-        "diagnostics": [diagnostic_object(diagnostic) for diagnostic in file.diagnostics],
-        "changes": [_change(change) for change in file.changes],
+        "path": entry.path,
+        "changed": entry.changed,
+        "error": entry.error,
+        "kernels": [_kernel(entry, kernel) for kernel in entry.kernels],
+        "diagnostics": [_finding(finding) for finding in entry.findings],
+        "changes": [_change(change) for change in entry.changes],
+        "diff": unified(entry.path, entry.hunks),
     }
 
 
-def _kernel(kernel: KernelResult) -> dict[str, Any]:
+def _kernel(entry: Entry, kernel: KernelResult) -> dict[str, Any]:
+    work = effort(entry, kernel)
     return {
         "name": kernel.name,
         "line": kernel.line,
         "source": kernel.source,
         "target": kernel.target,
         "disposition": kernel.disposition,
+        "reason": kernel.reason,
         "codes": list(kernel.codes),
         "verified": verified(kernel.verified),
+        "effort": {"minutes": work.minutes, "level": work.level},
     }
 
 
@@ -65,6 +95,10 @@ def diagnostic_object(diagnostic: Diagnostic) -> dict[str, Any]:
         "message": diagnostic.message,
         "help": diagnostic.help,
     }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {**diagnostic_object(finding.diagnostic), "excerpt": list(finding.source)}
 
 
 def _change(change: Change) -> dict[str, Any]:

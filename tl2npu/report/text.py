@@ -1,16 +1,16 @@
-"""The report that people read."""
+"""The report that people read in a terminal."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping
 
 import click
 
-from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped, Verified
-
-Task = Literal["migrate", "check"]
+from tl2npu.report.escape import visible
+from tl2npu.report.excerpt import change, excerpt
+from tl2npu.report.hunks import block_at
+from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, changed_text, counted
+from tl2npu.results import Change, KernelResult, Verified
 
 _COLOURS = {
     "migrated": "green",
@@ -21,104 +21,120 @@ _COLOURS = {
     "warning": "yellow",
     "info": "cyan",
 }
-_DISPOSITIONS = ("migrated", "partial", "refused", "unchanged")
+_INDENT = "  "
 
 
 class TextReport:
-    """Renders results line by line.
+    """Renders a report line by line.
 
-    ``written`` says whether files were rewritten or only would be; ``explain`` lists the changes of a kernel by line.
+    ``explain`` lists the changes of a kernel by line; ``changes`` shows what became of lines that findings are about,
+    which needs not be said beside a patch; ``width`` is that of the terminal, None where lines may be as long as they
+    are, so that every message can be found by ``grep``.
     """
 
     def __init__(
-        self, task: Task = "migrate", *, color: bool = False, explain: bool = False, written: bool = True
+        self, *, color: bool = False, explain: bool = False, changes: bool = True, width: int | None = None
     ) -> None:
-        self.task = task
         self.color = color
         self.explain = explain
-        self.written = written
+        self.changes = changes
+        self.width = width
 
-    def render(self, files: Sequence[FileResult], skipped: Sequence[Skipped] = ()) -> str:
+    def render(self, report: Report) -> str:
         """The whole report with a final newline."""
-        lines = [line for file in files for line in self._file(file)]
-        lines += [f"{file.path}: skipped ({file.reason})" for file in skipped]
-        lines.append(self._summary(files, skipped))
+        lines = [line for entry in report.entries for line in self.entry(entry, report)]
+        lines += [f"{visible(file.path)}: skipped ({visible(file.reason)})" for file in report.skipped]
+        lines.append(summary(report))
         return "\n".join(lines) + "\n"
 
-    def _file(self, file: FileResult) -> list[str]:
+    def entry(self, entry: Entry, report: Report) -> list[str]:
+        """The lines of one file."""
         lines: list[str] = []
-        if file.error is not None:
-            lines.append(f"{file.path}: {self._styled('error', 'error')}: {file.error}")
-        for kernel in (*file.kernels, None):
-            if kernel is not None and self.task == "migrate":
-                lines.append(self._kernel(file.path, kernel))
-            found = [item for item in file.diagnostics if _owner(item, file.kernels) is kernel]
-            lines += self._diagnostics(file.path, found)
+        if entry.error is not None:
+            lines += self._wrapped(f"{entry.path}: error: {entry.error}", "", {"error": "error"})
+        for kernel in (*entry.kernels, None):
+            if kernel is not None and report.run.task != "check":
+                lines += self._kernel(entry.path, kernel)
+            for finding in entry.findings_of(kernel):
+                lines += self._finding(entry, finding)
             if self.explain:
-                lines += self._changes(item for item in file.changes if _owner(item, file.kernels) is kernel)
+                lines += self._changes(entry.changes_of(kernel))
         return lines
 
-    def _kernel(self, path: str, kernel: KernelResult) -> str:
-        disposition = self._styled(kernel.disposition, kernel.disposition)
+    def _kernel(self, path: str, kernel: KernelResult) -> list[str]:
         target = f" -> {kernel.target}" if kernel.disposition in ("migrated", "partial") else ""
         reason = f" ({kernel.reason})" if kernel.reason else ""
         proof = f", {verified_text(kernel.verified)}" if kernel.verified is not None else ""
-        return f"{path}:{kernel.line} {kernel.name}: {disposition}{target}{proof}{reason}"
+        text = f"{path}:{kernel.line} {kernel.name}: {kernel.disposition}{target}{proof}{reason}"
+        return self._wrapped(text, "", {kernel.disposition: kernel.disposition})
 
-    def _diagnostics(self, path: str, diagnostics: Iterable[Diagnostic]) -> list[str]:
-        lines: list[str] = []
-        for item in diagnostics:
-            code = self._styled(item.code, item.severity)
-            lines.append(f"  {path}:{item.line}:{item.column} {code} {item.name} {item.message}")
-            if item.help:
-                lines.append(f"    help: {item.help}")
+    def _finding(self, entry: Entry, finding: Finding) -> list[str]:
+        item = finding.diagnostic
+        place = f"{entry.path}:{item.line}:{item.column}"
+        kinds = {item.severity: item.severity, item.code: item.severity}
+        lines = self._wrapped(f"{place} {item.severity} {item.code} {item.name}: {item.message}", _INDENT, kinds)
+        room = None if self.width is None else self.width - 2 * len(_INDENT)
+        lines += [f"{_INDENT * 2}{line}" for line in excerpt(finding, room)]
+        block = block_at(entry.hunks, item.line) if self.changes else None
+        if block is not None:
+            lines += [self._diff_line(f"{_INDENT * 2}{line}", line) for line in change(block, room)]
+        if item.help:
+            lines += self._wrapped(f"help: {item.help}", _INDENT * 2, {})
         return lines
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[str]:
         """Passes record changes in their own order; people read the file from the top, and each thing once."""
-        return dict.fromkeys(self._change(item) for item in sorted(changes, key=lambda item: item.line))
+        texts = (self._change(item) for item in sorted(changes, key=lambda item: item.line))
+        return [line for text in dict.fromkeys(texts) for line in self._wrapped(text, _INDENT * 2, {})]
 
-    def _change(self, change: Change) -> str:
-        unsafe = "" if change.safety == "safe" else f" [{change.safety}]"
-        return f"    line {change.line}: {change.code} {change.message}{unsafe}"
+    def _change(self, item: Change) -> str:
+        unsafe = "" if item.safety == "safe" else f" [{item.safety}]"
+        return f"line {item.line}: {item.code} {item.message}{unsafe}"
 
-    def _summary(self, files: Sequence[FileResult], skipped: Sequence[Skipped]) -> str:
-        kernels = [kernel for file in files for kernel in file.kernels]
-        parts: list[str] = []
-        if self.task == "migrate":
-            changed = sum(file.changed for file in files)
-            parts.append(f"{_count(changed, 'file')} {'changed' if self.written else 'would change'}")
-            found: Counter[str] = Counter(kernel.disposition for kernel in kernels)
-            verdicts = ", ".join(f"{found[name]} {name}" for name in _DISPOSITIONS if found[name])
-            parts.append(_count(len(kernels), "kernel") + (f": {verdicts}" if verdicts else ""))
-        else:
-            severities = Counter(item.severity for file in files for item in file.diagnostics)
-            parts.append(f"{_count(severities['error'], 'error')}, {_count(severities['warning'], 'warning')}")
-            parts.append(f"{_count(len(kernels), 'kernel')} in {_count(len(files), 'file')}")
-        failed = sum(file.error is not None for file in files)
-        if failed:
-            parts.append(f"{_count(failed, 'file')} failed")
-        if skipped:
-            parts.append(f"{len(skipped)} skipped")
-        return "; ".join(parts)
+    def _wrapped(self, text: str, indent: str, kinds: Mapping[str, str]) -> list[str]:
+        """Lines that fit into the width, the words of ``kinds`` coloured where they come first."""
+        left = dict(kinds)
+        hanging = indent + _INDENT
+        rows: list[list[str]] = [[]]
+        used = len(indent)
+        for word in visible(text).split(" "):
+            if rows[-1] and self.width is not None and used + len(word) > self.width:
+                rows.append([])
+                used = len(hanging)
+            used += len(word) + 1
+            kind = left.pop(word.rstrip(",:"), None)
+            rows[-1].append(word if kind is None else self._styled(word, kind))
+        return [(hanging if number else indent) + " ".join(row) for number, row in enumerate(rows)]
+
+    def _diff_line(self, text: str, line: str) -> str:
+        marker = line.lstrip(" 0123456789")[:1]
+        kind = {"-": "red", "+": "green"}.get(marker)
+        return click.style(text, fg=kind) if self.color and kind else text
 
     def _styled(self, text: str, kind: str) -> str:
-        return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused")) if self.color else text
+        return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused") or None) if self.color else text
+
+
+def summary(report: Report) -> str:
+    """The last line: what was changed, found, left out."""
+    parts: list[str] = []
+    kernels = sum(report.dispositions.values())
+    if report.run.task == "check":
+        severities = report.severities
+        parts.append(f"{counted(severities['error'], 'error')}, {counted(severities['warning'], 'warning')}")
+        parts.append(f"{counted(kernels, 'kernel')} in {counted(len(report.entries), 'file')}")
+    else:
+        found = report.dispositions
+        verdicts = ", ".join(f"{found[name]:,} {name}" for name in DISPOSITIONS if found[name])
+        parts += [changed_text(report), counted(kernels, "kernel") + (f": {verdicts}" if verdicts else "")]
+    if report.failed:
+        parts.append(f"{counted(report.failed, 'file')} failed")
+    if report.skipped:
+        parts.append(f"{len(report.skipped):,} skipped")
+    return "; ".join(parts)
 
 
 def verified_text(proof: Verified) -> str:
     """Who proved it, on what, how exactly: ``verified on the simulator: 2 launches, largest difference 0``."""
     where = {"sim": "the simulator"}.get(proof.backend, proof.backend)
-    return f"verified on {where}: {_count(proof.calls, 'launch')}, largest difference {proof.max_error:.3g}"
-
-
-def _owner(item: Diagnostic | Change, kernels: Sequence[KernelResult]) -> KernelResult | None:
-    """The kernel of a finding; where kernels of a file share a name, the closest one above tells whose it is."""
-    named = [kernel for kernel in kernels if kernel.name == item.kernel]
-    above = [kernel for kernel in named if kernel.line <= item.line]
-    return above[-1] if above else named[0] if named else None
-
-
-def _count(number: int, noun: str) -> str:
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{number} {noun}" if number == 1 else f"{number} {plural}"
+    return f"verified on {where}: {counted(proof.calls, 'launch')}, largest difference {proof.max_error:.3g}"

@@ -1,0 +1,59 @@
+"""How much work a kernel leaves to people: an estimate for planning, defined in docs/reports.md.
+
+It counts what the tool knows: how much text changed, whether anything executed it, which codes were reported. It does
+not know the people, the code base or the hardware at hand, so it tells kernels apart rather than days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from tl2npu.report.model import Entry
+from tl2npu.results import KernelResult
+
+Level = Literal["none", "low", "medium", "high"]
+LEVELS: tuple[Level, ...] = ("none", "low", "medium", "high")
+
+LINES_PER_MINUTE = 10  # of changed lines, to read them
+UNVERIFIED = 5  # to execute the kernel and to look at the numbers
+WARNING = 5  # per code
+ERROR = 30  # per code
+BY_HAND = 30  # a form that keeps workspaces, a refusal without an error of its own
+LOW, MEDIUM = 15, 60
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Minutes, and the word for them."""
+
+    minutes: int
+
+    @property
+    def level(self) -> Level:
+        """``none``, ``low`` (up to 15 minutes), ``medium`` (up to an hour) or ``high``."""
+        if self.minutes == 0:
+            return "none"
+        return "low" if self.minutes <= LOW else "medium" if self.minutes <= MEDIUM else "high"
+
+
+def effort(entry: Entry, kernel: KernelResult) -> Effort:
+    """The estimate for one kernel."""
+    codes = {(item.diagnostic.code, item.diagnostic.severity) for item in entry.findings_of(kernel)}
+    errors = sum(severity == "error" for _, severity in codes)
+    minutes = ERROR * errors + WARNING * sum(severity == "warning" for _, severity in codes)
+    if kernel.rewritten:
+        lines = len({change.line for change in entry.changes_of(kernel)})
+        minutes += max(1, ceil(lines / LINES_PER_MINUTE)) + UNVERIFIED * (kernel.verified is None)
+    if not errors and (kernel.disposition == "partial" or kernel.unfinished):
+        minutes += BY_HAND
+    return Effort(minutes)
+
+
+def duration(minutes: int) -> str:
+    """``0 min``, ``25 min``, ``1 h 05 min``, ``12 h``."""
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest:02d} min" if rest and hours < 10 else f"{round(minutes / 60)} h"
