@@ -13,7 +13,7 @@ from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Copy, Kernel, Memory, Op, Op
 from tl2npu.passes import imports
 from tl2npu.passes.gpu import macros
 from tl2npu.passes.job import Job
-from tl2npu.passes.mma import accumulators, depth, layouts, prefetch, slots, staging
+from tl2npu.passes.mma import accumulators, depth, layouts, overlap, prefetch, slots, staging
 from tl2npu.passes.mma import slices as cuts
 from tl2npu.passes.mma.flow import Flow
 from tl2npu.passes.mma.numbers import Numbers
@@ -51,7 +51,12 @@ def to_gemm(job: Job, separate: bool = True) -> None:
         macros.inline(job)
     prefetch.load_in_place(job)
     numbers = Numbers(job)
-    found = _cut(job, numbers)
+    try:
+        found = _cut(job, numbers)
+    except Blocked as blocked:
+        if blocked.code != "TL321" or not overlap.one_after_the_other(job):
+            raise
+        found = _cut(job, numbers)
     choice = depth.choose(job, found, numbers)
     if choice.changed:
         found = _cut(job, numbers)
