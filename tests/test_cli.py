@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -281,7 +283,7 @@ def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_a_bug_of_the_tool_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from tl2npu import files
 
-    def broken(paths: object) -> None:
+    def broken(*arguments: object) -> None:
         raise KeyError("boom")
 
     monkeypatch.setattr(files, "collect", broken)
@@ -309,3 +311,38 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
     assert done.returncode == 1
+
+
+def test_shards_meet_in_one_report() -> None:
+    names = [f"d/f{number}.py" for number in range(5)]
+    for name in names:
+        file(name)
+    file("d/vendor/x.py")
+    for number in (1, 2):
+        done = call("migrate", "d", "--check", "--shard", f"{number}/2", "--report", f"{number}.json")
+        assert done.exit_code == 1
+    parts = [json.loads(Path(f"{number}.json").read_text()) for number in (1, 2)]
+    assert sorted(len(part["files"]) + len(part["skipped"]) for part in parts) == [3, 3]
+    assert call("report", "merge", "1.json", "2.json", "-o", "whole.json").exit_code == 1
+    whole = json.loads(Path("whole.json").read_text())
+    assert [item["path"] for item in whole["files"]] == names
+    assert [item["path"] for item in whole["skipped"]] == ["d/vendor"]
+    for wrong in ("0/2", "3/2", "1", "a/b", "1/0", "-1/2"):
+        assert call("migrate", "d", "--shard", wrong).exit_code == 2
+    assert call("check", "-", "--shard", "1/2").exit_code == 2
+
+
+def test_a_bar_only_where_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tl2npu.cli import files
+
+    told: list[int] = []
+    monkeypatch.setattr(click, "progressbar", lambda **given: nullcontext(SimpleNamespace(update=told.append)))
+    with files._bar(3, wanted=True) as progress:
+        assert progress is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with files._bar(3, wanted=False) as progress:
+        assert progress is None
+    with files._bar(3, wanted=True) as progress:
+        assert progress is not None
+        progress(2)
+    assert told == [2]

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tl2npu.files import collect, may_have_kernels, skip_reason
+from tl2npu.files import Patterns, Rules, collect, may_have_kernels, skip_reason
+from tl2npu.project.shards import shard
 
 
 def tree(root: Path, *names: str) -> None:
@@ -74,3 +76,73 @@ def test_prefilter() -> None:
     assert may_have_kernels(b"from tilelang.language import *\nwith Kernel(1) as b:\n")
     assert not may_have_kernels(b"import tilelang\n")
     assert not may_have_kernels(b"@T.prim_func\n")
+
+
+def left(root: Path, rules: Rules | None = None) -> dict[str, str | None]:
+    """What is found, with the reason why it is skipped."""
+    return {found.path.relative_to(root).as_posix(): found.skipped or found.error for found in collect([root], rules)}
+
+
+def test_vendored_directories_and_submodules_are_skipped_as_a_whole(tmp_path: Path) -> None:
+    tree(tmp_path, "a.py", "3rdparty/x/y.py", "src/third_party/z.py", "src/mine/k.py", "lib/site-packages/p.py")
+    tree(tmp_path, "module/m.py", "module/.git", "nested/n.py", "nested/.git/HEAD")
+    assert left(tmp_path) == {
+        "a.py": None,
+        "3rdparty": "vendored",
+        "lib/site-packages": "vendored",
+        "module": "a git submodule",
+        "nested/n.py": None,
+        "src/third_party": "vendored",
+        "src/mine/k.py": None,
+    }
+    own = Rules(vendored=("mine",), submodules=True)
+    assert {name for name, reason in left(tmp_path, own).items() if reason is None} == {
+        "a.py", "3rdparty/x/y.py", "lib/site-packages/p.py", "module/m.py", "nested/n.py", "src/third_party/z.py",
+    }  # fmt: skip
+    assert left(tmp_path, own)["src/mine"] == "vendored"
+    assert names(tmp_path, tmp_path / "3rdparty") == ["3rdparty/x/y.py"]
+
+
+def test_include_and_exclude(tmp_path: Path) -> None:
+    tree(tmp_path, "a.py", "a.txt", "k/a.py", "k/deep/b.py", "k/b_test.py", "old/c.py")
+
+    def found(include: tuple[str, ...], exclude: tuple[str, ...], base: Path = tmp_path) -> list[str]:
+        return list(left(tmp_path, Rules(Patterns(include, base), Patterns(exclude, base))))
+
+    assert found(("*.py",), ("*_test.py", "/old/")) == ["a.py", "k/a.py", "k/deep/b.py"]
+    assert found(("k/**/*.py",), ()) == ["k/a.py", "k/b_test.py", "k/deep/b.py"]
+    assert found(("*.py", "*.txt"), ("k",)) == ["a.py", "a.txt", "old/c.py"]
+    assert found(("*.py", "!a.py"), ("old/c.py",)) == ["k/b_test.py", "k/deep/b.py"]
+    assert found(("/deep/*.py",), (), tmp_path / "k") == ["k/deep/b.py"]
+
+
+def test_files_that_are_given_are_taken_unless_exclude_is_forced(tmp_path: Path) -> None:
+    tree(tmp_path, "vendor/a.py", "old/b.py", "c.txt")
+    given = [tmp_path / "vendor" / "a.py", tmp_path / "old" / "b.py", tmp_path / "c.txt"]
+    rules = Rules(exclude=Patterns(("old/",), tmp_path))
+    assert [found.skipped for found in collect(given, rules)] == [None, None, None]
+    assert [found.skipped for found in collect(given, replace(rules, force_exclude=True))] == [
+        "vendored", "excluded", None,
+    ]  # fmt: skip
+
+
+def test_the_private_exclude_file_of_git(tmp_path: Path) -> None:
+    tree(tmp_path, "a.py", "b.py", "c.py")
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    (tmp_path / ".git" / "info" / "exclude").write_text("a.py\nb.py\n")
+    (tmp_path / ".gitignore").write_text("# nothing\n!b.py\n")
+    assert names(tmp_path) == ["b.py", "c.py"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_shards(tmp_path: Path, count: int) -> None:
+    tree(tmp_path, *(f"d{n % 3}/f{n}.py" for n in range(20)))
+    every = collect([tmp_path])
+    parts = [shard(every, number, count) for number in range(1, count + 1)]
+    assert sorted(found.path for part in parts for found in part) == sorted(found.path for found in every)
+    assert {len(part) for part in parts} <= {20 // count, 20 // count + 1}
+    assert all(part == [found for found in every if found in part] for part in parts)
+    moved = tmp_path / "elsewhere"
+    tree(moved, *(f"d{n % 3}/f{n}.py" for n in range(20)))
+    there = shard(collect([moved]), 1, count)
+    assert [f.path.relative_to(moved) for f in there] == [f.path.relative_to(tmp_path) for f in parts[0]]

@@ -11,7 +11,7 @@ from tests.passes.gpu.support import gpu_file
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
-from tl2npu.sinks import Finished, exit_code
+from tl2npu.sinks import exit_code
 from tl2npu.todo import with_comments, without_comments
 
 PARTIAL = Options(partial=True)
@@ -106,7 +106,7 @@ def test_a_file_without_refusals_is_migrated_as_usual() -> None:
 
 
 def test_the_exit_code_says_that_something_is_left() -> None:
-    assert exit_code(Finished((result(REFUSED),), ()), "migrate", False) == 1
+    assert exit_code(result(REFUSED), "migrate", False) == 1
 
 
 def test_a_file_that_cannot_be_read() -> None:

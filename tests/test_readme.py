@@ -175,15 +175,12 @@ def test_options_in_code_exist(path: Path, helps: dict[str, str]) -> None:
 
 
 def test_configuration_table_is_complete() -> None:
-    from dataclasses import fields
-
-    from tl2npu.options import Options
+    from tl2npu.checked import keys
 
     section = README.read_text(encoding="utf-8").split("## Configuration")[1].split("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     named = {key for row in rows for key in SPAN.findall(row)}
-    keys = {"to" if field.name == "target" else field.name.replace("_", "-") for field in fields(Options)}
-    assert named == keys
+    assert named == set(keys())
 
 
 def test_shown_configuration_is_the_default(tmp_path: Path) -> None:

@@ -1,49 +1,120 @@
-"""``[tool.tl2npu]`` of pyproject.toml, and how it and the command line make one :class:`Options`."""
+"""``[tool.tl2npu]`` of pyproject.toml, and how it and the command line make the :class:`Settings` of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from tl2npu.codes import CODES
-from tl2npu.devices import DEVICES
-from tl2npu.dialects.compiler import COMPILERS
-from tl2npu.options import Options, PassConfigPolicy, Target, Threads
-from tl2npu.source.pyproject import nearest_pyproject, tool_table
+from tl2npu.checked import CHECKS, ConfigError, key_of, keys, suggestion
+from tl2npu.files import Patterns, Rules
+from tl2npu.options import Options
+from tl2npu.source.pyproject import load_pyproject
 from tl2npu.source.text import SourceError
 
 TABLE = "tl2npu"
+__all__ = ["ConfigError", "Settings", "common_directory", "find_table", "load_options", "load_settings", "read_table"]
 
 
-class ConfigError(Exception):
-    """A setting that is unknown or has a wrong value; ``str()`` is one line."""
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be set for a project.
+
+    ``options`` bear on what is written, ``rules`` on which files are looked at; the rest is how a run is carried out.
+    ``timeout``: seconds for each file, None: the default, 0: no limit. ``cache_dir``: None for the usual place.
+    ``file``: the pyproject.toml that was read, None if there is none with a table ``[tool.tl2npu]``. ``origins``: key
+    -> where its value comes from, for those that are not defaults.
+    """
+
+    options: Options = field(default_factory=Options)
+    rules: Rules = field(default_factory=Rules)
+    jobs: int = 0
+    timeout: float | None = None
+    cache: bool = True
+    cache_dir: Path | None = None
+    allow_dirty: bool = False
+    explain: bool = False
+    file: Path | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        """Every key with its value, as plain as TOML."""
+        found: dict[str, Any] = {}
+        for name in CHECKS:
+            owner = next(part for part in (self.options, self.rules, self) if name in _names(part))
+            value = getattr(owner, name)
+            value = value.lines if isinstance(value, Patterns) else value
+            value = value.as_posix() if isinstance(value, Path) else value
+            found[key_of(name)] = list(value) if isinstance(value, tuple) else value
+        return found
 
 
 def load_options(start: Path, given: Mapping[str, Any]) -> Options:
-    """The options that hold at a path: those ``given`` on the command line, else those of the nearest pyproject.toml.
+    """The :class:`Options` of :func:`load_settings`."""
+    return load_settings(start, given).options
 
-    ``given`` has the names of the fields of :class:`Options`; None and empty sequences count as not given. Raises
-    :class:`ConfigError`.
+
+def load_settings(start: Path, given: Mapping[str, Any]) -> Settings:
+    """What holds at a path: what is ``given`` on the command line, else by the nearest table ``[tool.tl2npu]``.
+
+    ``given`` has the names of fields; None and empty sequences count as not given. Raises :class:`ConfigError`.
     """
-    settings: dict[str, Any] = {}
-    project = nearest_pyproject(start)
-    if project is not None:
-        try:
-            table = tool_table(project, TABLE)
-        except SourceError as error:
-            raise ConfigError(str(error)) from None
-        for key, value in table.items():
-            name = _keys().get(key.replace("_", "-"))
-            if name is None:
-                raise ConfigError(f"{project}: unknown key {key!r} in [tool.{TABLE}]{_suggestion(key, _keys())}")
-            settings[name] = _checked(name, value, f"{project}: {key}")
+    file, table = find_table(start)
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    if file is not None:
+        values, problems = read_table(file, table)
+    if problems:
+        raise ConfigError(problems[0] + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""))
+    origins = {key_of(name): str(file) for name in values}
+    base = dict.fromkeys(values, file.parent) if file is not None else {}
     for name, value in given.items():
         if value is not None and value != ():
-            settings[name] = _checked(name, value, "--" + _option(name))
-    return Options(**settings)
+            values[name] = CHECKS[name](value, "--" + key_of(name))
+            origins[key_of(name)] = "command line"
+            base[name] = Path.cwd()
+    for name in values:
+        if name in ("include", "exclude"):
+            values[name] = Patterns(values[name], base[name])
+        elif name == "cache_dir":
+            values[name] = base[name] / values[name]
+    options = Options(**_taken(values, Options))
+    rules = Rules(**_taken(values, Rules))
+    return Settings(options, rules, **_taken(values, Settings), file=file, origins=origins)
+
+
+def find_table(start: Path) -> tuple[Path | None, Any]:
+    """The closest pyproject.toml with a table ``[tool.tl2npu]``, and that table. Raises :class:`ConfigError`."""
+    directory = start if start.is_dir() else start.parent
+    for place in (directory, *directory.absolute().parents):
+        candidate = place / "pyproject.toml"
+        if candidate.is_file():
+            try:
+                tool = load_pyproject(candidate).get("tool", {})
+            except SourceError as error:
+                raise ConfigError(str(error)) from None
+            if isinstance(tool, dict) and TABLE in tool:
+                return candidate, tool[TABLE]
+    return None, {}
+
+
+def read_table(file: Path, table: Any) -> tuple[dict[str, Any], list[str]]:
+    """The settings of a table by field, and what is wrong with the others: one line each."""
+    if not isinstance(table, dict):
+        return {}, [f"{file}: [tool.{TABLE}] must be a table, not {table!r}"]
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, value in table.items():
+        name = keys().get(key.replace("_", "-"))
+        if name is None:
+            problems.append(f"{file}: unknown key {key!r} in [tool.{TABLE}]{suggestion(key, keys())}")
+            continue
+        try:
+            values[name] = CHECKS[name](value, f"{file}: {key}")
+        except ConfigError as error:
+            problems.append(str(error))
+    return values, problems
 
 
 def common_directory(paths: Sequence[Path]) -> Path:
@@ -53,81 +124,13 @@ def common_directory(paths: Sequence[Path]) -> Path:
     return next(place for place in (first, *first.parents) if all(other.is_relative_to(place) for other in places))
 
 
-def _keys() -> dict[str, str]:
-    """Key -> field."""
-    return {_option(name): name for name in _CHECKS}
+def _names(part: Any) -> set[str]:
+    return {item.name for item in fields(part)}
 
 
-def _option(name: str) -> str:
-    """The option, and the key, of a field."""
-    return _SPELT.get(name, name.replace("_", "-"))
+def _taken(values: Mapping[str, Any], part: type[Options | Rules | Settings]) -> dict[str, Any]:
+    names = _names(part)
+    return {name: value for name, value in values.items() if name in names}
 
 
-def _checked(name: str, value: Any, where: str) -> Any:
-    return _CHECKS[name](value, where)
-
-
-def _one_of(*choices: str) -> Callable[[Any, str], Any]:
-    def check(value: Any, where: str) -> str:
-        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        if text not in choices:
-            wrong = _suggestion(str(text), choices) or f", use one of {', '.join(choices)}"
-            raise ConfigError(f"{where}: unknown value {value!r}{wrong}")
-        assert isinstance(text, str)
-        return text
-
-    return check
-
-
-def _size(value: Any, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise ConfigError(f"{where}: must be a number of bytes above 0, not {value!r}")
-    return value
-
-
-def _seconds(value: Any, where: str) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
-        raise ConfigError(f"{where}: must be a number of seconds above 0, not {value!r}")
-    return float(value)
-
-
-def _switch(value: Any, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(f"{where}: must be true or false, not {value!r}")
-    return value
-
-
-def _codes(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"{where}: must be a list of codes, not {value!r}")
-    codes = tuple(part.strip() for item in value for part in item.split(",") if part.strip())
-    for code in codes:
-        if not any(known.startswith(code) for known in CODES):
-            raise ConfigError(f"{where}: no rule has the code {code!r}{_suggestion(code, CODES)}")
-    return codes
-
-
-def _suggestion(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    close = get_close_matches(word, list(known), n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
-
-
-_CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "target": _one_of(*get_args(Target)),
-    "grid2d": _switch,
-    "device": _one_of(*DEVICES),
-    "ascend_version": _one_of(*COMPILERS),
-    "threads": _one_of(*get_args(Threads)),
-    "unsafe": _switch,
-    "keep_expert": _switch,
-    "partial": _switch,
-    "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),
-    "select": _codes,
-    "ignore": _codes,
-    "max_file_size": _size,
-    "verify_timeout": _seconds,
-}
-_SPELT = {"target": "to"}
-"""Fields whose option has a name of its own."""
-
-assert set(_CHECKS) == {field.name for field in fields(Options)}
+assert set(CHECKS) == (_names(Options) | _names(Rules) | _names(Settings)) - {"options", "rules", "file", "origins"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -38,9 +38,16 @@ class Finished:
 
 
 def finish(outcomes: Iterable[Outcome], sink: Sink) -> Finished:
+    """All of :func:`deliver`, with the texts of the files."""
+    items = list(deliver(outcomes, sink))
+    return Finished(
+        tuple(item for item in items if isinstance(item, FileResult)),
+        tuple(item for item in items if isinstance(item, Skipped)),
+    )
+
+
+def deliver(outcomes: Iterable[Outcome], sink: Sink) -> Iterator[FileResult | Skipped]:
     """Send every outcome to the sink; what the sink refuses becomes an error of that file."""
-    files: list[FileResult] = []
-    skipped: list[Skipped] = []
     for outcome in outcomes:
         result = outcome.result
         if outcome.source is not None and result.error is None:
@@ -49,24 +56,18 @@ def finish(outcomes: Iterable[Outcome], sink: Sink) -> Finished:
                 sink.take(outcome, old, _new_bytes(outcome.source, result))
             except (SinkError, WriteError, SourceError) as error:
                 result = replace(result, error=str(error))
-        if outcome.skipped is not None:
-            skipped.append(outcome.skipped)
-        else:
-            files.append(result)
-    return Finished(tuple(files), tuple(skipped))
+        yield result if outcome.skipped is None else outcome.skipped
 
 
-def exit_code(finished: Finished, task: Task, would_change_counts: bool) -> int:
-    """0 clean, 1 findings, 2 if a file could not be read, parsed, processed or written."""
-    if any(file.error is not None for file in finished.files):
+def exit_code(file: FileResult, task: Task, would_change_counts: bool) -> int:
+    """What one file makes of a run: 0 clean, 1 findings, 2 if it could not be read, parsed, processed or written."""
+    if file.error is not None:
         return 2
     if task == "check":
-        return int(any(item.severity == "error" for file in finished.files for item in file.diagnostics))
-    kernels = [kernel for file in finished.files for kernel in file.kernels]
-    refused = any(kernel.unfinished for kernel in kernels)
-    if task == "verify" and any(k.verified is None and k.rewritten for k in kernels):
-        return 1
-    return int(refused or (would_change_counts and any(file.changed for file in finished.files)))
+        return int(any(item.severity == "error" for item in file.diagnostics))
+    refused = any(kernel.unfinished for kernel in file.kernels)
+    unproved = task == "verify" and any(kernel.verified is None and kernel.rewritten for kernel in file.kernels)
+    return int(refused or unproved or (would_change_counts and file.changed))
 
 
 class Nowhere:

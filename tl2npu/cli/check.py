@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from tl2npu.cli.files import options_of, run_files
+from tl2npu.cli.files import request, run_files
 from tl2npu.cli.options import PATHS, common_options
-from tl2npu.cli.output import Wanted, print_report, report_options, run_of
+from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of
 
 
 @click.command()
@@ -20,7 +20,7 @@ from tl2npu.cli.output import Wanted, print_report, report_options, run_of
 def check(
     paths: tuple[Path, ...],
     stdin_filename: Path | None,
-    jobs: int,
+    shard: str | None,
     debug: bool,
     wanted: Wanted,
     **settings: Any,
@@ -31,7 +31,7 @@ def check(
     """
     from tl2npu.sinks import Nowhere
 
-    options = options_of(paths, stdin_filename, settings)
-    finished, code = run_files(paths, "check", options, Nowhere(), False, stdin_filename, jobs, debug)
-    print_report(finished, run_of("check", options, written=False, exit_code=code), wanted)
+    asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
+    finished, code = run_files(asked, "check", Nowhere(), condenser(wanted), would_change_counts=False)
+    print_report(finished, run_of("check", asked, written=False, exit_code=code), wanted)
     sys.exit(code)

@@ -1,60 +1,135 @@
-"""What the commands that look at files have in common: their options, and a run over the files."""
+"""What the commands that look at files have in common: their settings, and a run over the files."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from tl2npu.options import Options
-    from tl2npu.sinks import Finished, Sink
+    from tl2npu.config import Settings
+    from tl2npu.project import Outcome, Task
+    from tl2npu.report.model import Entry
+    from tl2npu.results import FileResult, Skipped
+    from tl2npu.sinks import Sink
 
 STDIN = Path("-")
 
 
-def is_stdin(paths: tuple[Path, ...]) -> bool:
-    """True for `-`, which goes with no other path."""
+@dataclass(frozen=True)
+class Request:
+    """Which files, and how: what is the same for every command.
+
+    ``name`` is that of standard input. ``progress``: a bar may be shown where standard error is a terminal.
+    """
+
+    paths: tuple[Path, ...]
+    settings: Settings
+    name: Path | None = None
+    shard: tuple[int, int] | None = None
+    progress: bool = True
+    debug: bool = False
+
+    @property
+    def is_stdin(self) -> bool:
+        """True for `-`."""
+        return STDIN in self.paths
+
+
+def request(
+    paths: tuple[Path, ...],
+    stdin_filename: Path | None,
+    shard: str | None,
+    quiet: bool,
+    debug: bool,
+    given: dict[str, Any],
+) -> Request:
+    """What is asked for; ``given`` are the settings of the command line. What is wrong is a usage error."""
     if STDIN in paths and len(paths) > 1:
         raise click.UsageError("standard input does not go with other paths")
-    return STDIN in paths
+    if STDIN in paths and shard is not None:
+        raise click.UsageError("standard input does not go with --shard")
+    places = [stdin_filename or Path.cwd()] if STDIN in paths else list(paths)
+    return Request(paths, settings_of(places, given), stdin_filename, _shard(shard), not quiet, debug)
 
 
-def options_of(paths: tuple[Path, ...], stdin_filename: Path | None, settings: dict[str, Any]) -> Options:
-    """The options that hold for the paths; a wrong one is a usage error."""
-    from tl2npu.config import ConfigError, common_directory, load_options
+def settings_of(places: list[Path], given: dict[str, Any]) -> Settings:
+    """The settings that hold for the paths; a wrong one is a usage error."""
+    from tl2npu.config import ConfigError, common_directory, load_settings
 
-    places = [stdin_filename or Path.cwd()] if is_stdin(paths) else list(paths)
     try:
-        return load_options(common_directory(places), settings)
+        return load_settings(common_directory(places), given)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
 
 
+@dataclass(frozen=True)
+class Finished:
+    """What a run came to, condensed for its report."""
+
+    entries: tuple[Entry, ...]
+    skipped: tuple[Skipped, ...]
+
+
 def run_files(
-    paths: tuple[Path, ...],
-    task: Any,
-    options: Options,
-    sink: Sink,
-    would_change_counts: bool,
-    stdin_filename: Path | None,
-    jobs: int,
-    debug: bool,
+    asked: Request, task: Task, sink: Sink, condense: Callable[[FileResult], Entry], would_change_counts: bool
 ) -> tuple[Finished, int]:
     """Take the files through ``task`` and into ``sink``; also the exit code."""
+    from tl2npu.results import Skipped
+    from tl2npu.sinks import deliver, exit_code
+
+    entries: list[Entry] = []
+    skipped: list[Skipped] = []
+    code = 0
+    with closing(_outcomes(asked, task, sink.whole)) as outcomes:
+        for item in deliver(outcomes, sink):
+            if isinstance(item, Skipped):
+                skipped.append(item)
+            else:
+                code = max(code, exit_code(item, task, would_change_counts))
+                entries.append(condense(item))
+    return Finished(tuple(entries), tuple(skipped)), code
+
+
+def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, None, None]:
     from tl2npu.files import collect
     from tl2npu.project import Batch, run, run_text
-    from tl2npu.sinks import exit_code, finish
+    from tl2npu.project.shards import shard
 
-    if is_stdin(paths):
+    settings = asked.settings
+    if asked.is_stdin:
         data = sys.stdin.buffer.read()
-        name = "<stdin>" if stdin_filename is None else stdin_filename.as_posix()
-        finished = finish([run_text(data, name, task, options, debug)], sink)
-    else:
-        batch = Batch(jobs, whole=sink.whole)
-        with closing(run(collect(paths or (Path(),)), task, options, batch, debug)) as outcomes:
-            finished = finish(outcomes, sink)
-    return finished, exit_code(finished, task, would_change_counts)
+        name = "<stdin>" if asked.name is None else asked.name.as_posix()
+        yield run_text(data, name, task, settings.options, asked.debug)
+        return
+    files = collect(asked.paths or (Path(),), settings.rules)
+    if asked.shard is not None:
+        files = shard(files, *asked.shard)
+    with _bar(len(files), asked.progress) as progress:
+        batch = Batch(settings.jobs, settings.timeout, whole, progress)
+        with closing(run(files, task, settings.options, batch, asked.debug)) as outcomes:
+            yield from outcomes
+
+
+@contextmanager
+def _bar(files: int, wanted: bool) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar where somebody looks at it."""
+    if not wanted or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=files, label="files", file=sys.stderr, show_pos=True) as bar:
+        yield bar.update
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, slash, count = text.partition("/")
+    if not slash or not (number.isdecimal() and count.isdecimal()) or not 1 <= int(number) <= int(count):
+        raise click.UsageError(f"--shard: must be such as 2/5, from 1/5 to 5/5, not {text!r}")
+    return int(number), int(count)

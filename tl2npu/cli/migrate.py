@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tl2npu.cli.files import is_stdin, options_of, run_files
+from tl2npu.cli.files import request, run_files
 from tl2npu.cli.options import PATHS, common_options
-from tl2npu.cli.output import Wanted, print_report, report_options, run_of
+from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of
 
 if TYPE_CHECKING:
+    from tl2npu.project import Task
     from tl2npu.sinks import Sink
 
 
@@ -41,8 +43,8 @@ if TYPE_CHECKING:
 @click.option(
     "--partial", is_flag=True, default=None, help="Mark in refused kernels, by comments, where a person must go on."
 )
-@click.option("--explain", is_flag=True, help="List every change with its reason.")
-@click.option("--allow-dirty", is_flag=True, help="Also rewrite files with uncommitted changes.")
+@click.option("--explain", is_flag=True, default=None, help="List every change with its reason.")
+@click.option("--allow-dirty", is_flag=True, default=None, help="Also rewrite files with uncommitted changes.")
 @click.option(
     "--verify", is_flag=True, help="EXECUTE each file, old and migrated, and take back the kernels that fail."
 )
@@ -54,11 +56,9 @@ def migrate(
     diff: bool,
     check: bool,
     output: Path | None,
-    explain: bool,
-    allow_dirty: bool,
     verify: bool,
     stdin_filename: Path | None,
-    jobs: int,
+    shard: str | None,
     debug: bool,
     wanted: Wanted,
     **settings: Any,
@@ -74,7 +74,7 @@ def migrate(
     from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
 
     stdout = sys.stdout.buffer
-    standard_input = is_stdin(paths)
+    asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
     sink: Sink
     if output is not None and (diff or check):
         raise click.UsageError("-o does not go with --diff or --check")
@@ -88,11 +88,12 @@ def migrate(
             raise click.UsageError("several files need a directory as output")
         sink = ToPlace(output, several or output.is_dir())
     else:
-        sink = ToStream(stdout) if standard_input else ToFiles(allow_dirty)
-    options = options_of(paths, stdin_filename, settings)
-    task = "verify" if verify else "migrate"
-    finished, code = run_files(paths, task, options, sink, check, stdin_filename, jobs, debug)
-    taken = diff or (standard_input and not check and output is None)
-    run = run_of(task, options, written=not (diff or check), exit_code=code)
-    print_report(finished, run, wanted, explain=explain, patched=taken)
+        sink = ToStream(stdout) if asked.is_stdin else ToFiles(asked.settings.allow_dirty)
+    if diff and stdout.isatty():
+        asked = replace(asked, progress=False)  # the patch and the bar would be mixed up
+    patched = diff or (asked.is_stdin and not check and output is None)
+    task: Task = "verify" if verify else "migrate"
+    finished, code = run_files(asked, task, sink, condenser(wanted, patched), would_change_counts=check)
+    run = run_of(task, asked, written=not (diff or check), exit_code=code)
+    print_report(finished, run, wanted, explain=asked.settings.explain, patched=patched)
     sys.exit(code)

@@ -29,7 +29,14 @@ def common_options(command: Any) -> Any:
             click.option("--ascend-version", metavar="YYYY-MM", help="The version of the Ascend compiler."),
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
             click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
-            click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="Processes; 0: as many as pay."),
+            click.option("--include", multiple=True, metavar="PATTERN", help="Files of directories.  [default: *.py]"),
+            click.option("--exclude", multiple=True, metavar="PATTERN", help="Not these files of directories."),
+            click.option("--force-exclude", is_flag=True, default=None, help="Nor where they are given themselves."),
+            click.option("--shard", metavar="I/N", help="Only the I-th of N equal parts of the files."),
+            click.option("-j", "--jobs", type=click.IntRange(min=0), help="Processes.  [default: as many as pay]"),
+            click.option("--timeout", type=float, metavar="SECONDS", help="Time for each file.  [default: 600]"),
+            click.option("--cache/--no-cache", default=None, help="Remember results in .tl2npu_cache.  [default: on]"),
+            click.option("--cache-dir", type=click.Path(path_type=Path), help="Remember them there instead."),
             click.option("--debug", is_flag=True, help="Show the traceback of an internal error."),
         ]
     ):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from tl2npu.options import Options
-    from tl2npu.report.model import Report, Run
-    from tl2npu.sinks import Finished
+    from tl2npu.cli.files import Finished, Request
+    from tl2npu.report.model import Entry, Report, Run
+    from tl2npu.results import FileResult
 
 FORMATS = ["text", "json"]
 _WIDEST = 120  # longer lines are hard to read, however wide a terminal is
@@ -56,15 +57,27 @@ def report_options(command: Any) -> Any:
     return gathered
 
 
-def run_of(task: Any, options: Options, *, written: bool, exit_code: int) -> Run:
+def run_of(task: Any, asked: Request, *, written: bool, exit_code: int) -> Run:
     """What reports say about how the results came about."""
     from dataclasses import asdict
 
     from tl2npu import __version__
     from tl2npu.report.model import Run
 
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(options).items()}
-    return Run(__version__, task, written, exit_code, plain)
+    plain = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(asked.settings.options).items()
+    }
+    return Run(__version__, task, written, exit_code, plain, asked.shard)
+
+
+def condenser(wanted: Wanted, patched: bool = False) -> Callable[[FileResult], Entry]:
+    """What a result is condensed to as soon as it is there, so that no texts pile up; ``patched``: see below."""
+    from tl2npu.report.build import entry
+    from tl2npu.report.formats import NEEDS_DIFFS
+
+    styles = {wanted.style, *(style for _, style in _targets(wanted))}
+    return partial(entry, diffs="all" if styles & NEEDS_DIFFS else "none" if patched else "findings")
 
 
 def print_report(finished: Finished, run: Run, wanted: Wanted, *, explain: bool = False, patched: bool = False) -> None:
@@ -73,12 +86,9 @@ def print_report(finished: Finished, run: Run, wanted: Wanted, *, explain: bool 
     ``explain``: the text lists every change. ``patched``: standard output has a patch or the text of a file already, so
     that the report goes to standard error.
     """
-    from tl2npu.report.build import build
-    from tl2npu.report.formats import NEEDS_DIFFS
+    from tl2npu.report.model import Report
 
-    styles = {wanted.style, *(style for _, style in _targets(wanted))}
-    diffs = "all" if styles & NEEDS_DIFFS else "none" if patched else "findings"
-    report = build(run, finished.files, finished.skipped, diffs=diffs)  # type: ignore[arg-type]
+    report = Report(run, finished.entries, finished.skipped)
     write_report(report, wanted, explain=explain, patched=patched)
 
 

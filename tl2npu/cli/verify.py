@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tl2npu.cli.files import options_of
+from tl2npu.cli.files import settings_of as settings_at
 from tl2npu.cli.options import DEVICE, REPORT, STYLE
 from tl2npu.cli.output import say, wants_color
 
@@ -65,7 +65,7 @@ def verify(
     from tl2npu.verify.command import exit_code, verify_files
     from tl2npu.verify.settings import UsageError, settings_of
 
-    options = options_of((old,), None, {"threads": threads, "target": target, "device": given["device"]})
+    options = settings_at([old], {"threads": threads, "target": target, "device": given["device"]}).options
     try:
         result = verify_files(old, new, settings_of(given, options), options)
     except UsageError as error:

@@ -9,7 +9,7 @@ from typing import Literal
 from tl2npu.files import Found, may_have_kernels, skip_reason
 from tl2npu.options import Options
 from tl2npu.results import FileResult, Skipped
-from tl2npu.source.text import SourceError, SourceText, decode_source, read_bytes
+from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, read_bytes
 
 Task = Literal["migrate", "check", "verify"]
 """``verify``: migrate, execute old and new, and take back what fails."""
@@ -36,6 +36,10 @@ def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:
         return Outcome(found, FileResult(name, error=found.error))
     try:
         data = read_bytes(found.path, options.max_file_size)
+    except TooBig as error:
+        if not found.given:
+            return Outcome(found, FileResult(name), None, Skipped(name, str(error)))
+        return Outcome(found, FileResult(name, error=str(error)))
     except SourceError as error:
         return Outcome(found, FileResult(name, error=str(error)))
     return _look_through(found, name, data, options)

@@ -25,15 +25,20 @@ def nearest_pyproject(start: Path) -> Path | None:
     return None
 
 
-@lru_cache(maxsize=64)
 def load_pyproject(path: Path) -> dict[str, Any]:
     """The tables of a pyproject.toml; raises :class:`SourceError` if it is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        state = path.stat()
+        return _loaded(path, state.st_mtime_ns, state.st_size)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: not valid TOML: {error}") from None
     except OSError as error:
         raise SourceError(f"{path}: cannot read: {error.strerror or error}") from None
+
+
+@lru_cache(maxsize=64)
+def _loaded(path: Path, modified: int, size: int) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def tool_table(path: Path, name: str) -> dict[str, Any]:

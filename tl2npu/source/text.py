@@ -20,6 +20,10 @@ class SourceError(Exception):
         self.line = line
 
 
+class TooBig(SourceError):
+    """A file over the limit of its size."""
+
+
 @dataclass(frozen=True)
 class SourceText:
     """The text of a file, newlines as they are in it, with what is needed to write it back.
@@ -50,7 +54,7 @@ class SourceText:
 def decode_source(data: bytes, max_bytes: int = MAX_BYTES) -> SourceText:
     """Decode a Python file: BOM, PEP 263 cookie, else UTF-8. Raises :class:`SourceError`."""
     if len(data) > max_bytes:
-        raise SourceError(f"file is too big ({len(data)} bytes, the limit is {max_bytes})")
+        raise TooBig(f"file is too big ({len(data)} bytes, the limit is {max_bytes})")
     if b"\0" in data:
         raise SourceError("file contains NUL bytes", data.count(b"\n", 0, data.index(b"\0")) + 1)
     bom = data.startswith(codecs.BOM_UTF8)
@@ -86,7 +90,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
             raise SourceError("is not a regular file")
         size = path.stat().st_size
         if size > max_bytes:
-            raise SourceError(f"file is too big ({size} bytes, the limit is {max_bytes})")
+            raise TooBig(f"file is too big ({size} bytes, the limit is {max_bytes})")
         return path.read_bytes()
     except FileNotFoundError:
         raise SourceError("no such file") from None

@@ -1,0 +1,144 @@
+"""Every setting with the check of its values; the same for pyproject.toml and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+from tl2npu.codes import CODES
+from tl2npu.devices import DEVICES
+from tl2npu.dialects.compiler import COMPILERS
+from tl2npu.options import PassConfigPolicy, Target, Threads
+
+
+class ConfigError(Exception):
+    """A setting that is unknown or has a wrong value; ``str()`` is one line."""
+
+
+def keys() -> dict[str, str]:
+    """Key -> field."""
+    return {key_of(name): name for name in CHECKS}
+
+
+def key_of(name: str) -> str:
+    """The key, and the option, of a field."""
+    return _SPELT.get(name, name.replace("_", "-"))
+
+
+def suggestion(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
+    """``, did you mean 'x'?``, or nothing."""
+    close = get_close_matches(word.replace("_", "-"), list(known), n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _one_of(*choices: str) -> Callable[[Any, str], Any]:
+    def check(value: Any, where: str) -> str:
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        if text not in choices:
+            wrong = suggestion(str(text), choices) or f", use one of {', '.join(choices)}"
+            raise ConfigError(f"{where}: unknown value {value!r}{wrong}")
+        assert isinstance(text, str)
+        return text
+
+    return check
+
+
+def _size(value: Any, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ConfigError(f"{where}: must be a number of bytes above 0, not {value!r}")
+    return value
+
+
+def _count(value: Any, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ConfigError(f"{where}: must be a whole number, 0 or more, not {value!r}")
+    return value
+
+
+def _seconds(value: Any, where: str) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+        raise ConfigError(f"{where}: must be a number of seconds above 0, not {value!r}")
+    return float(value)
+
+
+def _seconds_or_none(value: Any, where: str) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    try:
+        return _seconds(value, where)
+    except ConfigError:
+        raise ConfigError(f"{where}: must be a number of seconds, 0 for no limit, not {value!r}") from None
+
+
+def _switch(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{where}: must be true or false, not {value!r}")
+    return value
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{where}: must be a list of strings, not {value!r}")
+    return tuple(value)
+
+
+def _patterns(value: Any, where: str) -> tuple[str, ...]:
+    lines = _texts(value, where)
+    for line in lines:
+        from pathspec import GitIgnoreSpec
+
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            raise ConfigError(f"{where}: {line!r} is not a pattern as in .gitignore") from None
+    return lines
+
+
+def _path(value: Any, where: str) -> Path:
+    if not isinstance(value, (str, Path)) or not str(value):
+        raise ConfigError(f"{where}: must be a directory, not {value!r}")
+    return Path(value)
+
+
+def _codes(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{where}: must be a list of codes, not {value!r}")
+    codes = tuple(part.strip() for item in value for part in item.split(",") if part.strip())
+    for code in codes:
+        if not any(known.startswith(code) for known in CODES):
+            raise ConfigError(f"{where}: no rule has the code {code!r}{suggestion(code, CODES)}")
+    return codes
+
+
+CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "target": _one_of(*get_args(Target)),
+    "grid2d": _switch,
+    "device": _one_of(*DEVICES),
+    "ascend_version": _one_of(*COMPILERS),
+    "threads": _one_of(*get_args(Threads)),
+    "unsafe": _switch,
+    "keep_expert": _switch,
+    "partial": _switch,
+    "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),
+    "select": _codes,
+    "ignore": _codes,
+    "max_file_size": _size,
+    "verify_timeout": _seconds,
+    "include": _patterns,
+    "exclude": _patterns,
+    "vendored": _texts,
+    "submodules": _switch,
+    "force_exclude": _switch,
+    "jobs": _count,
+    "timeout": _seconds_or_none,
+    "cache": _switch,
+    "cache_dir": _path,
+    "allow_dirty": _switch,
+    "explain": _switch,
+}
+"""By field. Whatever executes the code of the files, and what is written where, is only said on the command line."""
+
+_SPELT = {"target": "to"}
+"""Fields whose option has a name of its own."""

@@ -1,0 +1,71 @@
+"""``tl2npu config``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tl2npu.cli.files import settings_of
+from tl2npu.cli.options import STYLE
+
+if TYPE_CHECKING:
+    from tl2npu.config import Settings
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--validate", is_flag=True, help="Only say everything that is wrong with the configuration.")
+@STYLE
+def config(paths: tuple[Path, ...], validate: bool, style: str) -> None:
+    """Show the settings that hold for PATHS (default: the working directory), and where each comes from.
+
+    Exit codes: 0 valid, 2 not.
+    """
+    if validate:
+        _validate(list(paths), style)
+        return
+    settings = settings_of(list(paths), {})
+    if style == "json":
+        click.echo(json.dumps(_object(settings), indent=2))
+        return
+    click.echo("# no pyproject.toml with a table [tool.tl2npu]" if settings.file is None else f"# {settings.file}")
+    click.echo("[tool.tl2npu]")
+    for key, value in settings.values().items():
+        line = f"{key} = {json.dumps(value)}" if value is not None else f"# {key} is not set"
+        click.echo(line if key in settings.origins else f"{line}  # default" if value is not None else line)
+
+
+def _object(settings: Settings) -> dict[str, Any]:
+    file = None if settings.file is None else settings.file.as_posix()
+    return {
+        "version": 1,
+        "file": file,
+        "settings": {
+            key: {"value": value, "origin": settings.origins.get(key, "default")}
+            for key, value in settings.values().items()
+        },
+    }
+
+
+def _validate(paths: list[Path], style: str) -> None:
+    """All problems, one line each."""
+    from tl2npu.config import ConfigError, common_directory, find_table, read_table
+
+    try:
+        file, table = find_table(common_directory(paths))
+        problems = read_table(file, table)[1] if file is not None else []
+    except ConfigError as error:
+        file, problems = None, [str(error)]
+    if style == "json":
+        shown = None if file is None else file.as_posix()
+        click.echo(json.dumps({"version": 1, "file": shown, "problems": problems}, indent=2))
+    else:
+        for problem in problems:
+            click.echo(problem, err=True)
+        if not problems:
+            click.echo("no pyproject.toml with a table [tool.tl2npu]" if file is None else f"{file}: valid")
+    if problems:
+        raise SystemExit(2)
