@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tl2npu.report.model import Entry, Report, Run
     from tl2npu.results import FileResult
 
-FORMATS = ["text", "json"]
+FORMATS = ["text", "json", "sarif", "github", "markdown"]
 _WIDEST = 120  # longer lines are hard to read, however wide a terminal is
 _NARROWEST = 60
 
@@ -100,6 +100,8 @@ def write_report(report: Report, wanted: Wanted, *, explain: bool = False, patch
     targets = _targets(wanted)
     for path, style in targets:
         write_file(report, path, style, explain=explain)
+    if wanted.style == "github":
+        _summarise(report)
     stream = sys.stderr if patched else sys.stdout
     if wanted.quiet:
         for entry in report.entries:
@@ -159,3 +161,17 @@ def _write(path: Path, text: str) -> None:
         raise click.UsageError(f"cannot write {path}: {error.strerror or error}") from None
     except WriteError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _summarise(report: Report) -> None:
+    """In a step of GitHub Actions: add the tables to the page of the run."""
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not place:
+        return
+    from tl2npu.report.github import step_summary
+
+    try:
+        with Path(place).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(step_summary(report))
+    except OSError as error:
+        click.echo(f"tl2npu: cannot write the step summary: {error.strerror}", err=True)

@@ -1,0 +1,167 @@
+"""Markdown for the comment of a pull request, within the length that GitHub takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tl2npu.report.effort import duration, effort
+from tl2npu.report.escape import visible
+from tl2npu.report.hunks import unified
+from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted
+from tl2npu.report.text import summary
+from tl2npu.results import KernelResult, Verified
+
+COMMENT_LIMIT = 65_536
+MARKER = "<!-- tl2npu report -->"
+"""The first line: by it a workflow finds the comment of an earlier run, to write over it."""
+
+_ORDER = ("refused", "partial", "migrated", "unchanged")  # what needs somebody first
+_LONGEST = 300  # characters of one text in a line
+_CODES = 8  # of one kernel
+_NOTE = 400  # bytes kept free for saying what was left out
+_MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")  # none of our lines begins with a text, where more would be markup
+_LEDGER = """### Kernels
+
+| kernel | place | from, to | disposition | codes | verified by | effort |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def render(report: Report, *, limit: int = COMMENT_LIMIT) -> str:
+    """The report in at most ``limit`` bytes of UTF-8; what does not fit is counted."""
+    page = _Page(limit - _NOTE)
+    task = "check" if report.run.task == "check" else "migrate"
+    page.add(f"{MARKER}\n## tl2npu {task}\n\n{_prose(summary(report))}\n\n")
+    page.section(_counts(report))
+    rows = sorted(report.kernels(), key=lambda pair: _ORDER.index(pair[1].disposition))
+    listed = [(entry, kernel) for entry, kernel in rows if kernel.disposition != "unchanged"]
+    if report.run.task != "check":
+        page.section(
+            [_LEDGER] if listed else [],
+            (_row(entry, kernel) for entry, kernel in listed),
+        )
+    failed = [entry for entry in report.entries if entry.error is not None]
+    page.section(["### Files that failed\n\n"] if failed else [], map(_failed, failed))
+    found = [pair for severity in ("error", "warning", "info") for pair in _found(report, severity)]
+    title = f"<details><summary>{counted(len(found), 'finding')}</summary>\n\n"
+    page.section([title] if found else [], (_finding(*pair) for pair in found), "\n</details>\n\n")
+    changed = [entry for entry in report.entries if entry.hunks]
+    page.section(["### Changes\n\n"] if changed else [], map(_diff, changed), "")
+    if page.left_out:
+        page.text.append(
+            f"\n**Cut:** {counted(page.left_out, 'item')} left out, GitHub takes {limit:,} characters. "
+            "`--report report.html` has everything.\n"
+        )
+    return "".join(page.text)
+
+
+class _Page:
+    """Text that grows up to a limit."""
+
+    def __init__(self, room: int) -> None:
+        self.text: list[str] = []
+        self.left_out = 0
+        self._room = room
+
+    def add(self, text: str, reserve: int = 0) -> bool:
+        """Take the text if it fits, and ``reserve`` bytes after it."""
+        size = len(text.encode("utf-8", "replace"))
+        if size + reserve > self._room:
+            return False
+        self._room -= size
+        self.text.append(text)
+        return True
+
+    def section(self, head: Iterable[str], items: Iterable[str] = (), end: str = "\n") -> None:
+        """A head, items while they fit, an end; nothing without a head."""
+        title = "".join(head)
+        if not title:
+            return
+        if not self.add(title, len(end)):
+            self.left_out += sum(1 for _ in items)
+            return
+        for item in items:
+            self.left_out += not self.add(item, len(end))
+        self.add(end)
+
+
+def _counts(report: Report) -> Iterator[str]:
+    if report.run.task == "check":
+        return
+    yield "| disposition | kernels | verified | effort |\n| --- | ---: | ---: | ---: |\n"
+    for disposition in DISPOSITIONS:
+        own = [pair for pair in report.kernels() if pair[1].disposition == disposition]
+        proved = sum(kernel.verified is not None for _, kernel in own)
+        minutes = sum(effort(*pair).minutes for pair in own)
+        yield f"| {disposition} | {len(own):,} | {proved:,} | {duration(minutes)} |\n"
+
+
+def _row(entry: Entry, kernel: KernelResult) -> str:
+    target = "" if kernel.target == "none" else f" → {kernel.target}"
+    cells = [
+        _code(kernel.name),
+        _code(f"{entry.path}:{kernel.line}"),
+        _prose(kernel.source + target),
+        f"**{kernel.disposition}**" if kernel.unfinished else kernel.disposition,
+        ", ".join(map(_prose, kernel.codes[:_CODES])) + (" ..." if len(kernel.codes) > _CODES else ""),
+        _proof(kernel.verified),
+        duration(effort(entry, kernel).minutes),
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _proof(proof: Verified | None) -> str:
+    if proof is None:
+        return "nothing"
+    where = {"sim": "simulator"}.get(proof.backend, proof.backend)
+    return f"{_prose(where)}, {counted(proof.calls, 'launch')}, largest difference {proof.max_error:.3g}"
+
+
+def _failed(entry: Entry) -> str:
+    return f"- {_code(entry.path)}: {_prose(entry.error or '')}\n"
+
+
+def _found(report: Report, severity: str) -> Iterator[tuple[Entry, Finding]]:
+    return (pair for pair in report.findings() if pair[1].diagnostic.severity == severity)
+
+
+def _finding(entry: Entry, finding: Finding) -> str:
+    item = finding.diagnostic
+    help = f" *{_prose(item.help)}*" if item.help else ""
+    place = _code(f"{entry.path}:{item.line}")
+    return f"- {item.severity} **{_prose(item.code)}** {_prose(item.name)} {place}: {_prose(item.message)}{help}\n"
+
+
+def _diff(entry: Entry) -> str:
+    lines = [line for hunk in entry.hunks for line in hunk.lines]
+    counts = f"+{sum(line[0] == '+' for line in lines)} −{sum(line[0] == '-' for line in lines)}"
+    text = "\n".join(visible(line) for line in unified("", entry.hunks).split("\n")[3:-1])
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"<details><summary>{_code(entry.path)} {counts}</summary>\n\n{fence}diff\n{text}\n{fence}\n\n</details>\n\n"
+
+
+def _code(text: str) -> str:
+    """A name or path as HTML, in which GitHub looks for neither markup nor mentions."""
+    return f"<code>{_entities(_short(text))}</code>"
+
+
+def _prose(text: str) -> str:
+    """Plain text; what stands between backquotes is code. Nobody is mentioned, no issue is linked."""
+    parts = re.split(r"`([^`]+)`", _short(text))
+    return "".join(f"<code>{_entities(part)}</code>" if n % 2 else _inert(part) for n, part in enumerate(parts))
+
+
+def _inert(text: str) -> str:
+    """Entities for markup, and a character without width in what GitHub would take for a mention or an address."""
+    parted = re.sub(r"(@|#|GH-|://|www)(?=[\w./-])", "\\1\u200b", text, flags=re.IGNORECASE)
+    return _entities(parted)
+
+
+def _entities(text: str) -> str:
+    return _MARKUP.sub(lambda match: f"&#{ord(match.group())};", text)
+
+
+def _short(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 3] + "..."
