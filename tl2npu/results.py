@@ -87,7 +87,9 @@ class KernelResult:
 class FileResult:
     """Everything about one file. ``error`` is set when the file could not be processed at all.
 
-    ``new_text`` equals ``old_text`` when nothing changes; both are None when the file could not be read.
+    ``new_text`` equals ``old_text`` when nothing changes; both are None when the file could not be read. ``depends``:
+    every other file whose text the result rests on, with the hexadecimal blake2b of its bytes, empty for a file that
+    was looked for and is not there; a remembered result holds only as long as they are the same.
     """
 
     path: str
@@ -97,6 +99,7 @@ class FileResult:
     kernels: tuple[KernelResult, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     changes: tuple[Change, ...] = field(default=())
+    depends: tuple[tuple[str, str], ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -13,7 +13,7 @@ import click
 
 from tl2npu import __version__
 
-COMMANDS = ("migrate", "check", "run", "verify", "report", "config", "rule", "rules", "devices")
+COMMANDS = ("migrate", "check", "run", "verify", "report", "config", "cache", "rule", "rules", "devices")
 """In the order of ``tl2npu --help``."""
 
 

@@ -14,6 +14,7 @@ import click
 if TYPE_CHECKING:
     from tl2npu.config import Settings
     from tl2npu.project import Outcome, Task
+    from tl2npu.project.cache import Cache
     from tl2npu.report.model import Entry
     from tl2npu.results import FileResult, Skipped
     from tl2npu.sinks import Sink
@@ -111,9 +112,21 @@ def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, Non
     if asked.shard is not None:
         files = shard(files, *asked.shard)
     with _bar(len(files), asked.progress) as progress:
-        batch = Batch(settings.jobs, settings.timeout, whole, progress)
+        batch = Batch(settings.jobs, settings.timeout, whole, progress, _cache(asked, task))
         with closing(run(files, task, settings.options, batch, asked.debug)) as outcomes:
             yield from outcomes
+
+
+def _cache(asked: Request, task: Task) -> Cache | None:
+    """Where results are remembered; not those that rest on executed code."""
+    from tl2npu.config import common_directory
+    from tl2npu.project.cache import Cache, cache_directory
+
+    settings = asked.settings
+    if task == "verify" or not settings.cache:
+        return None
+    directory = cache_directory(common_directory(list(asked.paths)), settings.cache_dir, settings.file)
+    return None if directory is None else Cache.of(directory, task, settings.options)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from tl2npu.files import Found, may_have_kernels, skip_reason
 from tl2npu.options import Options
@@ -27,6 +27,20 @@ class Outcome:
     skipped: Skipped | None = None
 
 
+class Memory(Protocol):
+    """Results of earlier runs, by content."""
+
+    def key(self, found: Found, data: bytes) -> str: ...
+
+    def holds(self, key: str) -> bool: ...
+
+    def get(self, key: str, text: str) -> FileResult | None: ...
+
+    def put(self, key: str, result: FileResult) -> None: ...
+
+    def shrink(self) -> None: ...
+
+
 def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:
     """The text and the bytes of a file that may have kernels, else what is known without looking closer."""
     name = display(found.path)
@@ -45,13 +59,26 @@ def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:
     return _look_through(found, name, data, options)
 
 
-def work(found: Found, task: Task, options: Options, debug: bool = False) -> Outcome:
+def work(found: Found, task: Task, options: Options, debug: bool = False, cache: Memory | None = None) -> Outcome:
     """Read and process one file. It never raises, but for internal errors with ``debug``."""
     seen = look(found, options)
     if isinstance(seen, Outcome):
         return seen
-    source, _ = seen
-    return Outcome(found, process(task, source.text, display(found.path), options, debug), source)
+    source, data = seen
+    result = process(task, source.text, display(found.path), options, debug)
+    if cache is not None:
+        cache.put(cache.key(found, data), result)
+    return Outcome(found, result, source)
+
+
+def remembered(found: Found, options: Options, cache: Memory) -> Outcome | None:
+    """What an earlier run found out about a file, None if nothing or if the file is another one now."""
+    seen = look(found, options)
+    if isinstance(seen, Outcome):
+        return None
+    source, data = seen
+    result = cache.get(cache.key(found, data), source.text)
+    return None if result is None else Outcome(found, result, source)
 
 
 def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool = False) -> Outcome:
