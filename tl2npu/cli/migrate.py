@@ -84,7 +84,7 @@ def migrate(
         sink = Nowhere()
     elif output is not None:
         several = len(paths) != 1 or paths[0].is_dir()
-        if several and (output.is_file() or output.suffix == ".py"):
+        if several and (output.is_file() or output.suffix in (".py", ".ipynb")):
             raise click.UsageError("several files need a directory as output")
         sink = ToPlace(output, several or output.is_dir())
     else:

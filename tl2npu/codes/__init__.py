@@ -438,6 +438,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give more seconds with `--timeout`, or smaller shapes with `--args` and `--shrink`"),
     ("TL912", "missing-backend", "error", "display-only",
      "use `--backend sim`, and run your own tests on the device"),
+    ("TL913", "kernel-in-foreign-cell", "warning", "display-only",
+     "migrate the file that the cell writes, or make it a cell of Python"),
 )
 # fmt: on
 

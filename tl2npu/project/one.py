@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.files import Found, may_have_kernels, skip_reason
 from tl2npu.options import Options
 from tl2npu.results import FileResult, Skipped
+from tl2npu.source.notebook import is_notebook
 from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, read_bytes
 
 Task = Literal["migrate", "check", "verify"]
@@ -93,15 +95,18 @@ def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool =
 
 def process(task: Task, text: str, path: str, options: Options, debug: bool) -> FileResult:
     """Do the task on a text; a failure of the tool itself is an error of the file, with ``debug`` an exception."""
-    from tl2npu import migrate  # takes most of the start-up time, and --help does without
 
-    try:
+    def of_code(code: str) -> FileResult:
+        from tl2npu import migrate  # takes most of the start-up time, and --help does without
+
         if task == "verify":
             from tl2npu.verify.migration import migrate_verified  # executes the code of the file
 
-            result = migrate_verified(text, path, options)
-        else:
-            result = (migrate.check_text if task == "check" else migrate.migrate_text)(text, path, options)
+            return migrate_verified(code, path, options)
+        return (migrate.check_text if task == "check" else migrate.migrate_text)(code, path, options)
+
+    try:
+        result = by_cells(text, path, of_code) if is_notebook(path) else of_code(text)
     except Exception as error:
         if debug:
             raise
@@ -135,6 +140,9 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
         return Outcome(found, FileResult(name), source, Skipped(name, reason))
     if not may_have_kernels(data):
         return Outcome(found, FileResult(name, source.text, source.text), source)
+    reason = reason_to_skip(source.text) if is_notebook(name) else None
+    if reason is not None:
+        return Outcome(found, FileResult(name), source, Skipped(name, reason))
     return source, data
 
 
