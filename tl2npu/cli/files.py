@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tl2npu.cli import INTERRUPTED
+
 if TYPE_CHECKING:
     from tl2npu.config import Settings
     from tl2npu.project import Outcome, Task
@@ -87,13 +89,19 @@ def run_files(
     entries: list[Entry] = []
     skipped: list[Skipped] = []
     code = 0
-    with closing(_outcomes(asked, task, sink.whole)) as outcomes:
-        for item in deliver(outcomes, sink):
-            if isinstance(item, Skipped):
-                skipped.append(item)
-            else:
-                code = max(code, exit_code(item, task, would_change_counts))
-                entries.append(condense(item))
+    changed = 0
+    try:
+        with closing(_outcomes(asked, task, sink.whole)) as outcomes:
+            for item in deliver(outcomes, sink):
+                if isinstance(item, Skipped):
+                    skipped.append(item)
+                else:
+                    changed += item.changed
+                    code = max(code, exit_code(item, task, would_change_counts))
+                    entries.append(condense(item))
+    except KeyboardInterrupt:
+        click.echo(f"tl2npu: interrupted after {len(entries)} files, {changed} of them changed", err=True)
+        sys.exit(INTERRUPTED)
     return Finished(tuple(entries), tuple(skipped)), code
 
 
