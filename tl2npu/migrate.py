@@ -10,6 +10,8 @@ from types import MappingProxyType
 import libcst as cst
 
 from tl2npu import attempts
+from tl2npu.across.grafts import Grafted, grafted
+from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.attempts import Attempt
 from tl2npu.checks import flags
 from tl2npu.checks.run import check_kernel
@@ -48,9 +50,26 @@ def migrate_text(
     if options.partial:
         return _partial(text, path, replace(options, partial=False), leave)
     try:
-        original = Index.parse(text)
+        native = Index.parse(text)
     except SourceError as error:
         return _unparsable(text, path, error)
+    across = grafted(native, path, text)
+    try:
+        return _migrate(text, path, options, leave, native, across)
+    except Kept:  # the kernels are read as if nothing were known of other files
+        return _migrate(text, path, options, leave, native, Grafted(native, [], {}, across.depends if across else {}))
+
+
+def _migrate(
+    text: str,
+    path: str,
+    options: Options,
+    leave: Mapping[int, Sequence[Diagnostic]],
+    native: Index,
+    across: Grafted | None,
+) -> FileResult:
+    """Migrate a file that was parsed, with what it takes from other files."""
+    original = native if across is None else across.index
     suppressions = Suppressions.of(text)
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     while True:
@@ -67,7 +86,13 @@ def migrate_text(
     diagnostics += _unused(suppressions)
     new = text
     if done.module is not original.module:
-        module = tensor_layouts.without_unused(original, done.module)
+        module = done.module
+        if across is not None:
+            module, unused = restored(across, module, path)
+            done.changes += [
+                Change("TL117", line_of(original, node) or 1, f"`{name}` has no use any more") for node, name in unused
+            ]
+        module = tensor_layouts.without_unused(original, module)
         module, edited, left = host.of_file(original.module, module, kernels)
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
         diagnostics += [_finding("TL125", line_of(original, node) or 1, text) for node, text in left]
@@ -79,7 +104,7 @@ def migrate_text(
             done.changes += [Change("TL451", line_of(original, node) or 1, text) for node, text in gone]
         new = relayout(text, module.code, path)
         ast.parse(new)
-    return FileResult(
+    result = FileResult(
         path,
         text,
         new,
@@ -87,7 +112,9 @@ def migrate_text(
         tuple(kernels),
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
+        () if across is None else across.files,
     )
+    return result if across is None or across.index is native else with_dots(result)
 
 
 def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]) -> dict[int, Sequence[Diagnostic]]:

@@ -3,7 +3,7 @@
 A page is TOML front matter between ``+++`` lines, then prose in fixed sections. Its fences are
 tests: ``python before`` followed by ``python after`` is an edit, ``python refused`` a kernel with
 ``# expect: CODE`` on the lines that diagnostics must name, ``python accepted`` a kernel without a
-diagnostic of the page's code.
+diagnostic of the page's code. ``python beside NAME`` is a file that lies beside the example behind it.
 
 ``python -m tl2npu.rules`` prints the index that stands in ``docs/rules.md``.
 """
@@ -65,7 +65,7 @@ class Example:
 
     ``after`` is the expected result of an edit, None for the other kinds. ``expected`` holds
     (1-based line of ``text``, code) for each ``# expect:`` comment, ``line`` is the line of the
-    fence in the page.
+    fence in the page. ``beside``: names and texts of the files beside it.
     """
 
     kind: ExampleKind
@@ -73,6 +73,7 @@ class Example:
     line: int
     after: str | None = None
     expected: tuple[tuple[int, str], ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -230,26 +231,31 @@ def _fences(body: str, offset: int, path: Path) -> Iterator[_Fence]:
 
 def _examples(fences: tuple[_Fence, ...], path: Path) -> Iterator[Example]:
     before: _Fence | None = None
+    beside: list[tuple[str, str]] = []
     for fence in fences:
         language, _, word = fence.tag.partition(" ")
         if before is not None and fence.tag != "python after":
             raise RuleError(f"{path}:{before.line}: `before` without `after`")
         if language != "python" or not word:
             continue
-        if word == "before":
+        if word.startswith("beside "):
+            beside.append((word.removeprefix("beside "), fence.text))
+        elif word == "before":
             before = fence
         elif word == "after":
             if before is None:
                 raise RuleError(f"{path}:{fence.line}: `after` without `before`")
-            yield Example("edit", before.text, before.line, fence.text)
-            before = None
+            yield Example("edit", before.text, before.line, fence.text, (), tuple(beside))
+            before, beside = None, []
         elif word == "refused":
             expected = tuple(_expected(fence.text))
             if not expected:
                 raise RuleError(f"{path}:{fence.line}: a refused example needs `# expect: CODE`")
-            yield Example("refused", fence.text, fence.line, None, expected)
+            yield Example("refused", fence.text, fence.line, None, expected, tuple(beside))
+            beside = []
         elif word == "accepted":
-            yield Example("accepted", fence.text, fence.line)
+            yield Example("accepted", fence.text, fence.line, None, (), tuple(beside))
+            beside = []
         else:
             raise RuleError(f"{path}:{fence.line}: unknown fence {fence.tag!r}")
     if before is not None:

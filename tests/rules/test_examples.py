@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from tl2npu.cells import by_cells
 from tl2npu.migrate import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
@@ -50,18 +49,14 @@ def options(page: Rule) -> Options:
     return OPTIONS.get(page.code, Options(target=target))  # type: ignore[arg-type]
 
 
-def in_foreign_cell(text: str) -> FileResult:
-    """What is said of a notebook with a cell that writes the example to a file."""
-    cells = [{"cell_type": "code", "source": f"%%writefile kernel.py\n{text}"}]
-    result = by_cells(json.dumps({"cells": cells}), "a.ipynb", lambda code: FileResult("a.ipynb", code, code))
-    return replace(result, diagnostics=tuple(replace(item, line=item.line - 1) for item in result.diagnostics))
-
-
 def run(page: Rule, example: Example) -> FileResult:
     """Limits are what ``check`` finds in the output; everything else is what ``migrate`` says."""
     path = f"{page.code.lower()}.py"
-    if page.code == "TL913":
-        return in_foreign_cell(example.text)
+    if example.beside:
+        with TemporaryDirectory() as folder:
+            for name, text in (*example.beside, ("pyproject.toml", "")):
+                (Path(folder) / name).write_text(text, encoding="utf-8")
+            return migrate_text(example.text, f"{folder}/{path}", options(page))
     if page.code in EXECUTED:
         return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS

@@ -420,7 +420,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL902", "unreadable-kernel", "error", "display-only",
      "rewrite the statement in plain TileLang, or migrate the kernel by hand"),
     ("TL903", "unknown-helper", "error", "display-only",
-     "write the body of the helper in the kernel, or define the helper in the same file"),
+     "write the body of the helper in the kernel, or define the helper in a module of the repository"),
     ("TL904", "unused-suppression", "warning", "display-only", "remove the comment"),
     ("TL905", "assumed-even-extent", "info", "display-only",
      "assert in the factory that the extent is even"),
@@ -438,8 +438,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give more seconds with `--timeout`, or smaller shapes with `--args` and `--shrink`"),
     ("TL912", "missing-backend", "error", "display-only",
      "use `--backend sim`, and run your own tests on the device"),
-    ("TL913", "kernel-in-foreign-cell", "warning", "display-only",
-     "migrate the file that the cell writes, or make it a cell of Python"),
+    ("TL913", "change-in-imported-code", "error", "display-only",
+     "write the body of the macro in the kernel, or change the macro and all that use it by hand"),
 )
 # fmt: on
 

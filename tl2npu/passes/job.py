@@ -88,7 +88,8 @@ class Job:
         self.file, self.edited, self._kernel = file, edited, None
 
     def _check_helpers(self, edits: Edits) -> None:
-        """A macro or helper that other code uses too must stay as it is; raises :class:`Blocked`."""
+        """A macro or helper that other code, or another file, uses must stay as it is; raises :class:`Blocked`."""
+        self._check_foreign(edits)
         index, kernel = self.file.index, self.located.node
         around = {id(above) for above in index.ancestors(kernel)}
         called = {name.value for name in names_in(kernel.body)}
@@ -106,6 +107,15 @@ class Job:
             if foreign or self.elsewhere[helper.name.value]:
                 text = f"`{helper.name.value}` is used by other code too, and would have to change"
                 raise Blocked("TL903", node, text)
+
+    def _check_foreign(self, edits: Edits) -> None:
+        for node in edits.nodes:
+            if self.original.is_foreign(node) and edits.removes(node):
+                continue  # it was only there to be read
+            if node in self.original and (place := self.original.foreign(node)) is not None:
+                path, line = place
+                what = f"line {line} of {path}" if path else "an imported constant"
+                raise Blocked("TL913", node, f"{what} would have to change, and other files may use it")
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of the input text that a node, old or new, comes from."""
@@ -163,6 +173,9 @@ def diagnostic(
     line = line_of(index, node)
     if line is None and now is not None and node in now:
         line = next((found for above in now.ancestors(node) if (found := line_of(index, above)) is not None), None)
+    place = index.foreign(node) if node in index else None
+    if place is not None and place[0] and place[0] not in message:
+        message = f"{message} (line {place[1]} of {place[0]})"
     return Diagnostic(
         code=code,
         name=rule.name,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted, place
+from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted
 from tl2npu.report.text import summary
 from tl2npu.results import KernelResult, Verified
 
@@ -101,7 +101,7 @@ def _row(entry: Entry, kernel: KernelResult) -> str:
     target = "" if kernel.target == "none" else f" → {kernel.target}"
     cells = [
         _code(kernel.name),
-        _code(place(entry.path, kernel)),
+        _code(f"{entry.path}:{kernel.line}"),
         _prose(kernel.source + target),
         f"**{kernel.disposition}**" if kernel.unfinished else kernel.disposition,
         ", ".join(map(_prose, kernel.codes[:_CODES])) + (" ..." if len(kernel.codes) > _CODES else ""),
@@ -129,8 +129,8 @@ def _found(report: Report, severity: str) -> Iterator[tuple[Entry, Finding]]:
 def _finding(entry: Entry, finding: Finding) -> str:
     item = finding.diagnostic
     help = f" *{_prose(item.help)}*" if item.help else ""
-    where = _code(place(entry.path, item))
-    return f"- {item.severity} **{_prose(item.code)}** {_prose(item.name)} {where}: {_prose(item.message)}{help}\n"
+    place = _code(f"{entry.path}:{item.line}")
+    return f"- {item.severity} **{_prose(item.code)}** {_prose(item.name)} {place}: {_prose(item.message)}{help}\n"
 
 
 def _diff(entry: Entry) -> str:

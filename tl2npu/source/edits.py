@@ -60,6 +60,10 @@ class Edits:
         """The nodes that are edited, in the order in which they were named."""
         return tuple(self._nodes)
 
+    def removes(self, node: cst.CSTNode) -> bool:
+        """True if the whole node goes."""
+        return self._new.get(id(node)) == () and id(node) not in self._unwrapped
+
     def replace(self, node: cst.CSTNode, new_node: cst.CSTNode) -> None:
         """Put another node in the place of a node. Commas and the whitespace around an element stay as they were."""
         self._add(node, (new_node,))

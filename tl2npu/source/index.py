@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -23,6 +23,15 @@ _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
 
 
+@dataclass(frozen=True, eq=False)
+class Foreign:
+    """Text of another file: ``index`` is that of the text alone, which begins in ``line`` of the file."""
+
+    path: str
+    line: int
+    index: Index
+
+
 @dataclass(eq=False)
 class Index:
     """A syntax tree with parents and positions. Nodes are told apart by identity.
@@ -36,6 +45,8 @@ class Index:
     _text: str | None = None
     _ast: ast.Module | None = None
     _positions: dict[int, Position] | None = None
+    _native: Index | None = None
+    _foreign: Mapping[int, Foreign] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> Index:
@@ -73,6 +84,37 @@ class Index:
                     parents[id(value)] = node
                     stack.append(value)
         return cls(module, statements, parents)
+
+    def including(self, module: cst.Module, foreign: Mapping[int, Foreign]) -> Index:
+        """The index of a tree that is this one's with statements of other files among them.
+
+        ``foreign``: where these come from, by the id of each statement and of those in it. They stand where the
+        statement before them stands.
+        """
+        made = Index.of(module)
+        made._native, made._foreign, made._text, made._ast = self, foreign, self._text, self._ast
+        return made
+
+    def foreign(self, node: cst.CSTNode) -> tuple[str, int] | None:
+        """The other file and the line in it that a node comes from; None for what this file holds itself."""
+        statement = self.statement(node) if self._foreign else None
+        found = self._foreign.get(id(statement)) if statement is not None else None
+        if found is None or statement is None:
+            return None
+        line = found.index.position(statement).line if statement in found.index else 1
+        return found.path, found.line + line - 1
+
+    def is_foreign(self, node: cst.CSTNode) -> bool:
+        """True for a whole statement of another file, as it was put in."""
+        found = self._foreign.get(id(node))
+        return found is not None and node not in found.index
+
+    @property
+    def python(self) -> ast.Module:
+        """The tree of the cheap parser."""
+        if self._ast is None:
+            self._ast = _parse_ast(self._source())
+        return self._ast
 
     def __contains__(self, node: object) -> bool:
         """True for the nodes of this very tree (whitespace and punctuation do not count)."""
@@ -122,6 +164,8 @@ class Index:
         base = self._statement_positions()[id(statement)]
         if statement is node or not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)):
             return base
+        if id(statement) in self._foreign:
+            return base
         return span_in_statement(self.module, statement, node, base, self._parents)
 
     @cached_property
@@ -140,9 +184,11 @@ class Index:
 
     def _statement_positions(self) -> dict[int, Position]:
         """Both parsers see the same statements in the same order, so that the cheap one can tell where they are."""
+        if self._positions is None and self._native is not None:
+            self._positions = self._positions_beside(self._native)
         if self._positions is None:
             text = self._source()
-            found = list(_ast_statements(self._ast or _parse_ast(text)))
+            found = list(_ast_statements(self.python))
             if len(found) != len(self.statements):
                 raise SourceError("the statements of the two parsers differ")
             lines = None if text.isascii() else _NEWLINE.split(text)
@@ -150,6 +196,17 @@ class Index:
                 id(node): _from_ast(item, lines) for node, item in zip(self.statements, found, strict=True)
             }
         return self._positions
+
+    def _positions_beside(self, native: Index) -> dict[int, Position]:
+        known = native._statement_positions()
+        own = iter(native.statements)
+        found: dict[int, Position] = {}
+        place = Position(1, 1, 1, 1)
+        for statement in self.statements:
+            if id(statement) not in self._foreign:
+                place = known[id(next(own))]
+            found[id(statement)] = place
+        return found
 
 
 def _parse_ast(text: str) -> ast.Module:

@@ -24,6 +24,11 @@ _REEXPORTS = {
 _NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print", "round"}
 
 
+def canonical(dotted: str) -> str:
+    """The one name of a thing that can be imported from several places."""
+    return _REEXPORTS.get(dotted, dotted)
+
+
 @dataclass(eq=False)
 class _Binding:
     """One thing that a name is bound to: a dotted name, the expression of an alias, or neither (unknown).

@@ -1,0 +1,230 @@
+"""A file as if it held what its kernels import: macros, helpers and constants stand behind the imports that bring them.
+
+The passes then need no notion of other files. What was put in is taken out again at the end; text of another file is
+never changed, so a kernel whose macro would have to change is refused (TL913).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import libcst as cst
+
+from tl2npu.across.functions import Surroundings, Ungraftable, kind_of, made_by, text_of
+from tl2npu.across.imports import DOT, Import, Imports, Made
+from tl2npu.across.makers import arguments
+from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
+from tl2npu.source.edits import Edits
+from tl2npu.source.index import Foreign, Index
+from tl2npu.source.names import Names, canonical
+from tl2npu.source.tree import walk
+
+_LIMIT = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Graft:
+    """One statement that was put in. ``anchor`` is the node of the name that it binds, which every edit keeps.
+
+    ``imported``: the file itself imports the name, or assigns it; else the name is only there for other grafts.
+    """
+
+    node: cst.BaseStatement
+    anchor: cst.Name
+    name: str
+    imported: bool
+    foreign: Foreign
+
+
+@dataclass(eq=False)
+class Grafted:
+    """A file with its grafts. ``made``: name -> the assignment of the file that its macro stands behind.
+
+    ``depends``: the other files that were read, each with the digest of its bytes.
+    """
+
+    index: Index
+    grafts: list[Graft]
+    made: dict[str, cst.Assign]
+    depends: dict[Path, str]
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """The other files with their digests, as results have them."""
+        return tuple(sorted((path.as_posix(), digest) for path, digest in self.depends.items()))
+
+
+def grafted(original: Index, path: str, text: str) -> Grafted | None:
+    """The file with what its kernels take from other modules of the repository; None if it imports nothing from there.
+
+    ``path``: where the file stands, or would stand.
+    """
+    file = Path(path).absolute()
+    symbols = Symbols()
+    imports = Imports(original, file, text, symbols)
+    if not imports:
+        return None
+    symbols.reads(file, text)
+    return _Grafter(original, imports, symbols).run()
+
+
+@dataclass(eq=False)
+class _Grafter:
+    original: Index
+    imports: Imports
+    symbols: Symbols
+    behind: dict[int, tuple[cst.CSTNode, list[Graft]]] = field(default_factory=dict)
+    made: dict[str, cst.Assign] = field(default_factory=dict)
+    known: dict[int, str] = field(default_factory=dict)  # function -> the name of its graft
+
+    def run(self) -> Grafted:
+        index = self.original
+        uses = self.imports.attributes()
+        if uses:
+            edits = Edits(index)
+            for use in uses:
+                edits.replace(use.node, cst.Name(use.name, use.node.lpar, use.node.rpar))
+            index = index.including(edits.apply(index.module), {})
+        self.names = Names(index)
+        every = {use.name: found for use in uses if (found := self.imports.import_of(use)) is not None}
+        for item in (*self.imports.wanted(), *every.values()):
+            self._import(item)
+        moved = {id(old): new for old, new in zip(self.original.statements, index.statements, strict=True)}
+        self.behind = {id(moved[key]): (moved[key], grafts) for key, (_, grafts) in self.behind.items()}
+        for made in self.imports.makers(index):
+            self._make(index, made)
+        edits = Edits(index)
+        for node, grafts in self.behind.values():
+            line = index.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
+            if isinstance(line, (cst.SimpleStatementLine, cst.Try)) and grafts:
+                edits.replace_many(line, [line, *(graft.node for graft in grafts)])
+        grafts = [graft for _, several in self.behind.values() for graft in several]
+        foreign = {
+            id(inner): graft.foreign
+            for graft in grafts
+            for inner in walk(graft.node)
+            if isinstance(inner, (cst.BaseSmallStatement, cst.BaseCompoundStatement))
+        }
+        done = self.original.including(edits.apply(index.module), foreign) if edits else index
+        return Grafted(done, grafts, self.made, self.symbols.depends)
+
+    def _import(self, item: Import) -> None:
+        found = item.definition
+        if isinstance(found, Constant):
+            self._put(item.statement, item.name, f"_ = {found.value!r}\n", None)
+        elif isinstance(found, External):
+            module, _, name = found.dotted.rpartition(".")
+            known = self.names.resolve(cst.Name(item.name)) == canonical(found.dotted)
+            if module.split(".")[0] == "tilelang" and not known:
+                self._put(item.statement, item.name, f"from {module} import {name} as _\n", None)
+        elif isinstance(found, Function) and kind_of(found, self.symbols) in ("macro", "helper"):
+            self.known[id(found.node)] = item.name
+            if not self._function(item.statement, item.name, found, found.node, {}):
+                del self.known[id(found.node)]
+
+    def _function(
+        self,
+        at: cst.CSTNode,
+        name: str,
+        function: Function,
+        node: ast.FunctionDef,
+        given: Mapping[str, str],
+        own: bool = True,
+    ) -> bool:
+        """Put a function behind a statement, with all that it needs; False if that cannot be."""
+        before = {key: len(several) for key, (_, several) in self.behind.items()}
+        try:
+            text, bare = text_of(function, node, self.symbols, self.surroundings(at), given)
+        except Ungraftable:
+            for key, (_, several) in self.behind.items():
+                del several[before.get(key, 0) :]
+            return False
+        self._put(at, name, text, (function, node), bare, own)
+        return True
+
+    def _put(
+        self,
+        at: cst.CSTNode,
+        name: str,
+        text: str,
+        source: tuple[Function, ast.FunctionDef] | None,
+        bare: frozenset[str] = frozenset(),
+        own: bool = True,
+    ) -> None:
+        index = Index.parse(text)
+        node = index.module.body[0]
+        anchor = cst.Name(name)
+        path, line = "", 1
+        if isinstance(node, cst.FunctionDef) and source is not None:
+            path, line = _display(source[0].module.path), first_line(source[1])
+            node = node.with_changes(name=anchor, returns=None, params=_without_annotations(node.params, bare))
+        else:
+            placeholder = next(n for n in walk(node) if isinstance(n, cst.Name) and n.value == "_")
+            edits = Edits(index)
+            edits.replace(placeholder, anchor)
+            node = edits.apply(index.module).body[0]
+        assert isinstance(node, cst.BaseStatement)
+        graft = Graft(node, anchor, name, own, Foreign(path, line, index))
+        self.behind.setdefault(id(at), (at, []))[1].append(graft)
+
+    def surroundings(self, at: cst.CSTNode) -> Surroundings:
+        """The file, for texts that go behind a statement."""
+
+        def keeps(name: str, found: Definition) -> bool:
+            if isinstance(found, External):
+                return self.names.resolve(cst.Name(name)) == canonical(found.dotted)
+            return isinstance(found, Constant) and name in self.imports.used and self.imports.means(name) == found
+
+        def helper(function: Function) -> str:
+            name = self.known.get(id(function.node))
+            if name is not None and DOT not in name:
+                return name
+            if kind_of(function, self.symbols) not in ("macro", "helper") or len(self.known) > _LIMIT:
+                raise Ungraftable(f"it calls `{function.node.name}`")
+            name = self.imports.free_name(function.node.name, function.module.path.stem, self.known.values())
+            self.known[id(function.node)] = name
+            if not self._function(at, name, function, function.node, {}, own=False):
+                raise Ungraftable(f"it calls `{function.node.name}`")
+            return name
+
+        def spell(dotted: str) -> str | None:
+            return self.names.spell(canonical(dotted))
+
+        return Surroundings(spell, keeps, self.imports.binds, helper)
+
+    def _make(self, index: Index, made: Made) -> None:
+        """``x = make_macro(a, b)``: the macro that it makes stands behind it, with the arguments in its text."""
+        macros = made_by(made.maker, self.symbols)
+        if macros is None or len(macros) != len(made.targets):
+            return
+        try:
+            given = arguments(index, made, self.symbols, self.surroundings(made.statement))
+        except Ungraftable:
+            return
+        for target, macro in zip(made.targets, macros, strict=True):
+            if self._function(made.statement, target, made.maker, macro, given):
+                self.made[target] = made.statement
+
+
+def _display(path: Path) -> str:
+    here = Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+
+
+def first_line(node: ast.FunctionDef) -> int:
+    """Where a function begins, its decorators included."""
+    return min([node.lineno, *(item.lineno for item in node.decorator_list)])
+
+
+def _without_annotations(params: cst.Parameters, bare: frozenset[str]) -> cst.Parameters:
+    def stripped(several: object) -> object:
+        assert isinstance(several, (list, tuple))
+        return [p.with_changes(annotation=None) if p.name.value in bare else p for p in several]
+
+    if not bare:
+        return params
+    fields = ("posonly_params", "params", "kwonly_params")
+    return params.with_changes(**{name: stripped(getattr(params, name)) for name in fields})

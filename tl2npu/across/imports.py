@@ -1,0 +1,271 @@
+"""What a file imports from other modules of its repository, as far as its kernels use it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import libcst as cst
+
+from tl2npu.across.functions import kind_of
+from tl2npu.across.modules import locate
+from tl2npu.across.symbols import Constant, Definition, Function, Submodule, Symbols
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import walk
+
+DOT = "\u00b7"
+"""Stands for the dot of ``module.name`` where that is one name: a middle dot, which identifiers may hold."""
+
+_KERNELS = frozenset({"prim_func", "Kernel"})
+
+
+@dataclass(frozen=True, eq=False)
+class Import:
+    """A name that the file imports: ``name``, as the file spells it, is bound by (or used behind) ``statement``."""
+
+    name: str
+    definition: Definition
+    statement: cst.CSTNode
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """``module.name`` in the code of the file, one name for what follows."""
+
+    node: cst.Attribute
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """``a, b = maker(...)``: an assignment of macros that a function makes."""
+
+    targets: tuple[str, ...]
+    call: cst.Call
+    maker: Function
+    statement: cst.Assign
+
+
+class Imports:
+    """The imports of one file; false if none of them leads into the repository and no function makes macros."""
+
+    def __init__(self, index: Index, file: Path, text: str, symbols: Symbols) -> None:
+        self._index, self._file, self._text, self.symbols = index, file, text, symbols
+        self._bound: dict[str, list[cst.CSTNode]] = {}  # name -> the import statements of the module that bind it
+        self._inner: list[tuple[str, str, str | None, cst.CSTNode]] = []
+        self._stars: list[cst.CSTNode] = []
+        self._leads_inside = False
+        for statement in index.statements:
+            if isinstance(statement, (cst.Import, cst.ImportFrom)):
+                self._read(statement)
+
+    def __bool__(self) -> bool:
+        return self._leads_inside or self._may_make_macros
+
+    def _read(self, node: cst.Import | cst.ImportFrom) -> None:
+        inside = self._index.enclosing(node, cst.FunctionDef, cst.ClassDef) is not None
+        prefix = ""
+        if isinstance(node, cst.ImportFrom):
+            prefix = "." * len(node.relative) + (dotted_text(node.module) if node.module else "")
+            located = locate(self._file, prefix) is not None
+            self._leads_inside |= located
+            if isinstance(node.names, cst.ImportStar):
+                self._stars += [node] if located else []
+                return
+        assert not isinstance(node.names, cst.ImportStar)
+        for alias in node.names:
+            dotted = dotted_text(alias.name)
+            if isinstance(node, cst.Import):
+                located = locate(self._file, dotted) is not None
+                self._leads_inside |= located
+            name = alias.asname.name if alias.asname is not None else None
+            bound = name.value if isinstance(name, cst.Name) else dotted.split(".")[0]
+            if not inside:
+                self._bound.setdefault(bound, []).append(node)
+            elif located and isinstance(node, cst.ImportFrom):
+                self._inner.append((bound, prefix, dotted, node))
+
+    @cached_property
+    def _may_make_macros(self) -> bool:
+        """A function of the module defines a macro: it may return it."""
+        if "macro" not in self._text:
+            return False
+        return any(
+            isinstance(inner, ast.FunctionDef) and any("macro" in ast.unparse(d) for d in inner.decorator_list)
+            for statement in self._index.python.body
+            if isinstance(statement, ast.FunctionDef) and isinstance(statement.body[-1], ast.Return)
+            for inner in statement.body
+        )
+
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """The names in those parts of the file that hold kernels, and in what these use of the file."""
+        parts: list[tuple[frozenset[str], frozenset[str], bool]] = []
+        owners: dict[str, list[int]] = {}
+        for number, statement in enumerate(self._index.python.body):
+            names: set[str] = set()
+            bound: set[str] = {statement.name} if isinstance(statement, (ast.FunctionDef, ast.ClassDef)) else set()
+            has_kernel = False
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name):
+                    names.add(node.id)
+                    has_kernel |= node.id in _KERNELS
+                    if not isinstance(node.ctx, ast.Load) and not isinstance(statement, ast.FunctionDef):
+                        bound.add(node.id)
+                elif isinstance(node, ast.Attribute):
+                    has_kernel |= node.attr in _KERNELS
+            parts.append((frozenset(names), frozenset(bound), has_kernel))
+            for name in bound:
+                owners.setdefault(name, []).append(number)
+        open_ends = [number for number, part in enumerate(parts) if part[2]]
+        found: set[str] = set()
+        seen = set(open_ends)
+        while open_ends:
+            for name in parts[open_ends.pop()][0] - found:
+                found.add(name)
+                fresh = [number for number in owners.get(name, ()) if number not in seen]
+                seen.update(fresh)
+                open_ends += fresh
+        return frozenset(found)
+
+    def wanted(self) -> Iterator[Import]:
+        """The imported functions, constants and modules of the language that kernels use by a bare name."""
+        for name in sorted(self.used):
+            if name in self._bound:
+                anchor = self._anchor(self._bound[name])
+                found = self.means(name) if anchor is not None else None
+            elif self._stars and self.defines(name) is None:
+                anchor, found = self._stars[-1], self.means(name)
+            else:
+                continue
+            if anchor is not None and found is not None and not isinstance(found, Submodule):
+                yield Import(name, found, anchor)
+        for name, dotted, attribute, statement in self._inner:
+            found = self.symbols.imported(self._file, dotted, attribute) if name in self.used else None
+            plain = self._index.enclosing(statement, cst.Try, cst.If) is None
+            if plain and isinstance(found, (Constant, Function)):
+                yield Import(name, found, statement)
+
+    def _anchor(self, statements: list[cst.CSTNode]) -> cst.CSTNode | None:
+        """Behind what the definition goes: the import, or the ``try`` that holds all ways to import the name."""
+        around = {id(t): t for s in statements if (t := self._index.enclosing(s, cst.Try)) is not None}
+        if len(around) == 1:
+            return next(iter(around.values()))
+        plain = len(statements) == 1 and self._index.enclosing(statements[0], cst.If, cst.With, cst.For) is None
+        return statements[0] if plain and not around else None
+
+    def attributes(self) -> list[Use]:
+        """Every ``module.name`` of the file whose module is one of the repository."""
+        modules = {name for name in self._bound if isinstance(self.means(name), Submodule) and name in self.used}
+        if not modules or DOT in self._text:
+            return []
+        names = Names(self._index)
+        found: list[Use] = []
+        stack: list[cst.CSTNode] = [self._index.module]
+        for node in walk(stack[0]):
+            if isinstance(node, cst.Attribute) and self._is_definition(node, modules, names):
+                found.append(Use(node, dotted_text(node).replace(".", DOT)))
+        return found
+
+    def _is_definition(self, node: cst.Attribute, modules: set[str], names: Names) -> bool:
+        parts: list[str] = []
+        root: cst.BaseExpression = node
+        while isinstance(root, cst.Attribute):
+            parts.insert(0, root.attr.value)
+            root = root.value
+        if not isinstance(root, cst.Name) or root.value not in modules or names.resolve(root) is None:
+            return False
+        return isinstance(self.behind(root.value, parts), (Constant, Function))
+
+    def behind(self, name: str, attributes: Iterable[str]) -> Definition | None:
+        """What ``name.attribute.attribute`` means in the file."""
+        found = self.means(name)
+        for attribute in attributes:
+            found = self.symbols.attribute(found, attribute) if isinstance(found, Submodule) else None
+        return found
+
+    def import_of(self, use: Use) -> Import | None:
+        """The definition of ``module.name``, behind the import of the module."""
+        name, *attributes = use.name.split(DOT)
+        found, anchor = self.behind(name, attributes), self._anchor(self._bound[name])
+        return Import(use.name, found, anchor) if found is not None and anchor is not None else None
+
+    def makers(self, index: Index) -> Iterator[Made]:
+        """Every assignment of what a maker of macros returns; ``index`` has the dotted names as one name."""
+        for statement in index.statements:
+            if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+                continue
+            call, target = _called(statement.value), statement.targets[0].target
+            if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name):
+                continue
+            name, *attributes = call.func.value.split(DOT)
+            found = self.behind(name, attributes) if name in self.used else None
+            if found is None and not attributes:
+                found = self._imported_around(index, statement, name)
+            if not isinstance(found, Function) or kind_of(found, self.symbols) != "maker":
+                continue
+            items = [e.value for e in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
+            names = tuple(item.value for item in items if isinstance(item, cst.Name))
+            if len(names) == len(items):
+                yield Made(names, call, found, statement)
+
+    def _imported_around(self, index: Index, statement: cst.Assign, name: str) -> Definition | None:
+        """What a name means that a function imports for itself."""
+        around = {f.name.value for f in index.ancestors(statement) if isinstance(f, cst.FunctionDef)}
+        for bound, dotted, attribute, node in self._inner:
+            function = self._index.enclosing(node, cst.FunctionDef)
+            if bound == name and function is not None and function.name.value in around:
+                return self.symbols.imported(self._file, dotted, attribute)
+        return None
+
+    def means(self, name: str) -> Definition | None:
+        """What a name of the module of the file means."""
+        return self.symbols.defined(self._file, name)
+
+    def defines(self, name: str) -> bool | None:
+        """True if the file binds the name at its top level itself; None if it does not."""
+        table = self.symbols.module(self._file)
+        return True if table is not None and name in table.bindings else None
+
+    def free_name(self, wish: str, also: str, others: Iterable[str]) -> str:
+        """A name that nothing in the file has: the wish, else with another word before it."""
+        taken = self._every_name | set(others)
+        wishes = [wish, f"{also}_{wish}", *(f"{wish}_{number}" for number in range(2, 99))]
+        return next(name for name in wishes if name not in taken)
+
+    def binds(self, name: str) -> bool:
+        """True if the name may mean something else than a builtin somewhere in the file."""
+        table = self.symbols.module(self._file)
+        return table is None or name in table.bindings
+
+    @cached_property
+    def _every_name(self) -> set[str]:
+        found: set[str] = set()
+        for node in ast.walk(self._index.python):
+            if isinstance(node, ast.Name):
+                found.add(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                found.add(node.name)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, ast.alias):
+                found.add(node.asname or node.name)
+        return found
+
+
+def _called(value: cst.BaseExpression) -> cst.BaseExpression:
+    """The value, or that of ``value if condition else None``: None is never called."""
+    if isinstance(value, cst.IfExp) and isinstance(value.orelse, cst.Name) and value.orelse.value == "None":
+        return value.body
+    return value
+
+
+def dotted_text(node: cst.BaseExpression) -> str:
+    """``a.b.c`` of a name with attributes."""
+    if isinstance(node, cst.Attribute):
+        return f"{dotted_text(node.value)}.{node.attr.value}"
+    return node.value if isinstance(node, cst.Name) else ""

@@ -1,0 +1,103 @@
+"""Where the module that an ``import`` names lies in the repository. Installed packages are never looked into."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+_ROOT_MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
+_SOURCE_FOLDERS = ("", "src", "python", "lib")
+_NEVER = frozenset({*sys.stdlib_module_names, "tilelang", "tvm", "torch", "numpy"})
+"""A repository of that name is the library itself: what its names mean stands in the catalogue."""
+_MAX_LEVELS = 24
+
+
+def root_of(file: Path) -> Path:
+    """The repository of a file: the closest directory above with ``.git`` or a project file, else its package's."""
+    for place in list(file.parents)[:_MAX_LEVELS]:
+        if _is_root(place):
+            return place
+    return package_parent(file.parent)
+
+
+def package_parent(directory: Path) -> Path:
+    """The directory from which the package of a directory is imported; the directory itself if it is in none."""
+    for place in (directory, *directory.parents)[:_MAX_LEVELS]:
+        if not (place / "__init__.py").is_file():
+            return place
+    return directory
+
+
+def locate(file: Path, dotted: str) -> Path | None:
+    """The file of the module that ``dotted`` names in ``file``; a leading dot for each level of a relative import.
+
+    None for modules outside of the repository, and where two files could be meant. The path of a namespace package is
+    that of its directory.
+    """
+    return _locate(file.parent, root_of(file), dotted)
+
+
+@lru_cache(maxsize=8192)
+def _locate(directory: Path, root: Path, dotted: str) -> Path | None:
+    name = dotted.lstrip(".")
+    level = len(dotted) - len(name)
+    parts = tuple(name.split(".")) if name else ()
+    if level:
+        base = directory
+        for _ in range(level - 1):
+            if base == root:
+                return None
+            base = base.parent
+        return _module(base, parts) if base.is_relative_to(root) else None
+    if parts[0] in _NEVER:
+        return None
+    own = package_parent(directory)
+    for base in dict.fromkeys((own, directory)):  # where a module and a script look
+        found = _module(base, parts)
+        if found is not None and found.is_relative_to(root):
+            return found
+    places = {found for base in _bases(directory, root) if (found := _module(base, parts)) is not None}
+    return places.pop() if len(places) == 1 else None
+
+
+def _bases(directory: Path, root: Path) -> Iterator[Path]:
+    """The directories that may be on the path: those above the file and their source folders."""
+    for place in (directory, *directory.parents)[:_MAX_LEVELS]:
+        yield from (place / folder for folder in _SOURCE_FOLDERS)
+        if place == root:
+            return
+
+
+@lru_cache(maxsize=8192)
+def _module(base: Path, parts: tuple[str, ...]) -> Path | None:
+    place = base.joinpath(*parts)
+    if (place / "__init__.py").is_file():
+        return place / "__init__.py"
+    if parts and place.with_name(place.name + ".py").is_file():
+        return place.with_name(place.name + ".py")
+    return place if place.is_dir() and (not parts or _holds_python(place)) else None
+
+
+def submodule(module: Path, name: str) -> Path | None:
+    """The module ``name`` in the package whose file (or directory) is ``module``."""
+    if module.name == "__init__.py":
+        return _module(module.parent, (name,))
+    return _module(module, (name,)) if module.is_dir() else None
+
+
+@lru_cache(maxsize=1024)
+def _is_root(place: Path) -> bool:
+    return any((place / mark).exists() for mark in _ROOT_MARKS)
+
+
+@lru_cache(maxsize=1024)
+def _holds_python(place: Path) -> bool:
+    return any(place.glob("*.py")) or any(place.glob("*/__init__.py"))
+
+
+def forget() -> None:
+    """Look again: files may have come and gone (a server, a watcher)."""
+    for cached in (_locate, _module, _is_root, _holds_python):
+        cached.cache_clear()

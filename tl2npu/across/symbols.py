@@ -1,0 +1,297 @@
+"""What the names of another module mean, read with ``ast``: functions, constants, and what it imports itself."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+
+from tl2npu.across.modules import locate, submodule
+from tl2npu.across.values import NoValue, Value, evaluate
+from tl2npu.source.text import SourceError, decode_source, read_bytes
+
+_MAX_BYTES = 1024 * 1024
+_MAX_DEPTH = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """One module: its text, and what each name of its top level is bound to, in order.
+
+    ``stars``: modules imported with ``*``. ``exports``: what ``__all__`` lists, where that is a literal.
+    """
+
+    path: Path
+    text: str
+    digest: str
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    exports: frozenset[str] | None = None
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """A function, the value of an assignment, or an import: ``attribute`` of ``dotted``, or that module itself.
+
+    None of them: something that cannot be told. ``fallback``: in a ``try`` beside another import of the name.
+    """
+
+    function: ast.FunctionDef | None = None
+    value: ast.expr | None = None
+    dotted: str | None = None
+    attribute: str | None = None
+    fallback: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function of a module of the repository."""
+
+    module: Module
+    node: ast.FunctionDef
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A value without side effects: an integer, float, string, boolean, None, or a tuple of such."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class External:
+    """Something of a module outside of the repository, by its dotted name."""
+
+    dotted: str
+
+
+@dataclass(frozen=True)
+class Submodule:
+    """A module of the repository."""
+
+    path: Path
+
+
+Definition = Function | Constant | External | Submodule
+
+
+@dataclass(eq=False)
+class Symbols:
+    """Looks names up through the modules of a repository; ``depends`` are the files that were read, with digests."""
+
+    depends: dict[Path, str] = field(default_factory=dict)
+    _texts: dict[Path, Module | None] = field(default_factory=dict)
+    _open: set[tuple[Path, str]] = field(default_factory=set)
+
+    def reads(self, file: Path, text: str) -> None:
+        """Take a text for that of a file, whatever the file holds; the result does not rest on that."""
+        self._texts[file] = _table(file, text, "")
+
+    def imported(self, file: Path, dotted: str, attribute: str | None) -> Definition | None:
+        """What ``from dotted import attribute`` (or ``import dotted``) gives in a file; None if that cannot be told."""
+        place = locate(file, dotted)
+        if place is None:
+            if dotted.startswith("."):
+                return None
+            return External(dotted if attribute is None else f"{dotted}.{attribute}")
+        if attribute is None:
+            return Submodule(place)
+        return self.attribute(Submodule(place), attribute)
+
+    def attribute(self, module: Submodule, name: str) -> Definition | None:
+        """``module.name``: what the module binds, else a module in the package."""
+        if module.path.is_file():
+            found = self.defined(module.path, name)
+            if found is not None:
+                return found
+            table = self.module(module.path)
+            if table is None or name in table.bindings:
+                return None
+        below = submodule(module.path, name)
+        return Submodule(below) if below is not None else None
+
+    def module(self, path: Path) -> Module | None:
+        """The table of a module; None if it cannot be read or parsed."""
+        if path in self._texts:
+            return self._texts[path]
+        try:
+            stat = path.stat()
+            found = _module(path, stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            return None
+        if found is not None:
+            self.depends[path] = found.digest
+        return found
+
+    def defined(self, path: Path, name: str) -> Definition | None:
+        """What the module at ``path`` binds a name to; None if nothing, or if it cannot be told."""
+        table = self.module(path)
+        key = path, name
+        if table is None or key in self._open or len(self._open) > _MAX_DEPTH:
+            return None
+        self._open.add(key)
+        try:
+            bindings = table.bindings.get(name)
+            if bindings is None:
+                return self._from_stars(table, name)
+            found = [self._meaning(table, binding) for binding in bindings]
+        finally:
+            self._open.discard(key)
+        if len(found) > 1:  # the ways of a `try` to import the same thing
+            if not all(binding.fallback for binding in bindings):
+                return None
+            found = [item for item in found if item is not None and not isinstance(item, External)] or found
+        first = found[0]
+        return first if all(_same(first, other) for other in found[1:]) else None
+
+    def _meaning(self, table: Module, binding: Binding) -> Definition | None:
+        if binding.function is not None:
+            return Function(table, binding.function)
+        if binding.dotted is not None:
+            return self.imported(table.path, binding.dotted, binding.attribute)
+        if binding.value is None:
+            return None
+        return self.valued(table, binding.value)
+
+    def valued(self, table: Module, node: ast.expr) -> Definition | None:
+        """What an expression of a module means."""
+        if isinstance(node, ast.Name):
+            return self.defined(table.path, node.id)
+        if isinstance(node, ast.Attribute):
+            base = self.valued(table, node.value)
+            if isinstance(base, Submodule):
+                return self.attribute(base, node.attr)
+            return External(f"{base.dotted}.{node.attr}") if isinstance(base, External) else None
+
+        def known(inner: ast.expr) -> Value:
+            found = self.valued(table, inner)
+            if not isinstance(found, Constant):
+                raise NoValue
+            return found.value
+
+        try:
+            return Constant(evaluate(node, known))
+        except NoValue:
+            return None
+
+    def _from_stars(self, table: Module, name: str) -> Definition | None:
+        """A name that only a star import can have brought: of the last module that gives it."""
+        for dotted in reversed(table.stars):
+            place = locate(table.path, dotted)
+            if place is None:
+                return None  # of a module outside: it may give the name or not
+            if self.gives(place, name):
+                return self.attribute(Submodule(place), name)
+        return None
+
+    def gives(self, path: Path, name: str) -> bool:
+        """True if ``from module import *`` binds the name."""
+        table = self.module(path) if path.is_file() else None
+        if table is None:
+            return False
+        if table.exports is not None:
+            return name in table.exports
+        return not name.startswith("_") and (name in table.bindings or self.defined(path, name) is not None)
+
+
+def _same(one: Definition | None, other: Definition | None) -> bool:
+    if isinstance(one, Function) and isinstance(other, Function):
+        return one.node is other.node
+    return one == other
+
+
+@lru_cache(maxsize=512)
+def _module(path: Path, _modified: int, _size: int) -> Module | None:
+    """Remembered for as long as the file stays as it is."""
+    try:
+        data = read_bytes(path, _MAX_BYTES)
+        return _table(path, decode_source(data, _MAX_BYTES).text, digest_of(data))
+    except SourceError:
+        return None
+
+
+def _table(path: Path, text: str, digest: str) -> Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    table = Module(path, text, digest, exports=_exports(tree), lines=tuple(text.splitlines(keepends=True)))
+    for statement in tree.body:
+        _collect(table, statement)
+    if "global" in text:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):  # a function changes it
+                for name in node.names:
+                    table.bindings.setdefault(name, []).append(Binding())
+    return table
+
+
+def digest_of(data: bytes) -> str:
+    """The digest by which results remember the files that they rest on."""
+    return blake2b(data).hexdigest()
+
+
+def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
+    if isinstance(statement, ast.FunctionDef):
+        _bind(table, statement.name, Binding(function=statement))
+    elif isinstance(statement, ast.Import):
+        for alias in statement.names:
+            dotted = alias.name if alias.asname else alias.name.split(".")[0]
+            _bind(table, alias.asname or dotted, Binding(dotted=dotted, fallback=fallback))
+    elif isinstance(statement, ast.ImportFrom):
+        dotted = "." * statement.level + (statement.module or "")
+        for alias in statement.names:
+            if alias.name == "*":
+                table.stars.append(dotted)
+            else:
+                binding = Binding(dotted=dotted, attribute=alias.name, fallback=fallback)
+                _bind(table, alias.asname or alias.name, binding)
+    elif isinstance(statement, ast.Assign) and all(isinstance(target, ast.Name) for target in statement.targets):
+        for target in statement.targets:
+            assert isinstance(target, ast.Name)
+            _bind(table, target.id, Binding(value=statement.value))
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        _bind(table, statement.target.id, Binding(value=statement.value))
+    elif isinstance(statement, ast.Try):
+        for inner in (*statement.body, *(item for handler in statement.handlers for item in handler.body)):
+            _collect(table, inner, fallback=isinstance(inner, (ast.Import, ast.ImportFrom)))
+        for inner in (*statement.orelse, *statement.finalbody):
+            _collect(table, inner)
+    else:
+        for name in _bound(statement):
+            _bind(table, name, Binding())
+
+
+def _bind(table: Module, name: str, binding: Binding) -> None:
+    table.bindings.setdefault(name, []).append(binding)
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Every name that a statement may bind."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.split(".")[0]
+
+
+def _exports(tree: ast.Module) -> frozenset[str] | None:
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "__all__" for target in statement.targets
+        ):
+            try:
+                value = ast.literal_eval(statement.value)
+            except ValueError:
+                return None
+            return frozenset(item for item in value if isinstance(item, str))
+    return None

@@ -1,0 +1,101 @@
+"""The constants of another module: literals and simple arithmetic on them."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+Value = int | float | str | bool | None | tuple["Value", ...]
+
+_LIMIT = 1 << 63
+_BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARE: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class NoValue(Exception):
+    """The value of an expression cannot be told."""
+
+
+def evaluate(node: ast.expr, known: Callable[[ast.expr], Value]) -> Value:
+    """The value of an expression; ``known`` gives that of names and attributes. Raises :class:`NoValue`."""
+    if isinstance(node, ast.Constant):
+        found = node.value
+        if found is None or isinstance(found, (int, str)) or (isinstance(found, float) and math.isfinite(found)):
+            return found
+        raise NoValue
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return known(node)
+    if isinstance(node, ast.Tuple):
+        return tuple(evaluate(item, known) for item in node.elts)
+    if isinstance(node, ast.UnaryOp):
+        return _unary(node, evaluate(node.operand, known))
+    if isinstance(node, ast.BinOp):
+        return _binary(node.op, evaluate(node.left, known), evaluate(node.right, known))
+    if isinstance(node, ast.IfExp):
+        return evaluate(node.body if evaluate(node.test, known) else node.orelse, known)
+    if isinstance(node, ast.BoolOp):
+        for item in node.values:
+            value = evaluate(item, known)
+            if bool(value) == isinstance(node.op, ast.Or):
+                return value
+        return value
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _compare(node.ops[0], evaluate(node.left, known), evaluate(node.comparators[0], known))
+    raise NoValue
+
+
+def _unary(node: ast.UnaryOp, value: Value) -> Value:
+    if isinstance(node.op, ast.Not):
+        return not value
+    if isinstance(value, (int, float)) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        return -value if isinstance(node.op, ast.USub) else +value
+    raise NoValue
+
+
+def _binary(operator_node: ast.operator, left: Value, right: Value) -> Value:
+    if isinstance(left, str) and isinstance(right, str) and isinstance(operator_node, ast.Add):
+        return left + right
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        raise NoValue
+    function = _BINARY.get(type(operator_node))
+    whole = isinstance(left, int) and isinstance(right, int)
+    try:
+        if function is not None:
+            result = function(left, right)
+        elif isinstance(operator_node, ast.Pow) and abs(left) <= 1 << 20 and abs(right) <= 64:
+            result = left**right
+        elif whole and isinstance(operator_node, (ast.LShift, ast.RShift)) and 0 <= right <= 64:
+            shift = operator.lshift if isinstance(operator_node, ast.LShift) else operator.rshift
+            result = shift(int(left), int(right))
+        else:
+            raise NoValue
+    except (ArithmeticError, ValueError):
+        raise NoValue from None
+    if not isinstance(result, (int, float)) or not abs(result) < _LIMIT:
+        raise NoValue
+    return result
+
+
+def _compare(operator_node: ast.cmpop, left: Value, right: Value) -> bool:
+    function = _COMPARE.get(type(operator_node))
+    if isinstance(operator_node, (ast.Eq, ast.NotEq)):
+        return (left == right) == isinstance(operator_node, ast.Eq)
+    if function is None or not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        raise NoValue
+    return function(left, right)
