@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -346,3 +347,49 @@ def test_a_bar_only_where_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> Non
         assert progress is not None
         progress(2)
     assert told == [2]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    script = call("completion", shell).stdout
+    assert "_TL2NPU_COMPLETE" in script
+    assert "tl2npu" in script
+    assert call("completion", "tcsh").exit_code == 2
+
+
+def test_what_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from tl2npu.cli import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "_TL2NPU_COMPLETE": "bash_complete"}
+    for words, wanted in (("tl2npu mi", "migrate"), ("tl2npu migrate --verify-", "--verify-timeout")):
+        given = {**environment, "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        done = subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=True)
+        assert f"plain,{wanted}" in done.stdout.split()
+
+
+def test_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    done = call("migrate", ".", "--watch")
+    assert (done.exit_code, done.stderr.split("Error: ")[1]) == (
+        2,
+        "--watch needs the package watchfiles: pip install 'tl2npu[watch]'\n",
+    )
+    file("a.py"), file("b.py"), file("vendor/c.py")
+
+    def changes(*paths: Path, raise_interrupt: bool) -> Iterator[set[tuple[int, str]]]:
+        assert (paths, raise_interrupt) == ((Path(),), True)
+        SEEN.unlink()
+        for name in ("b.py", "vendor/c.py", "none.txt"):
+            yield {(1, str(Path(name).absolute()))}
+        file("new.py", "x = 1\n")
+        yield {(1, str(Path("new.py").absolute())), (2, str(Path("gone.py").absolute()))}
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "watchfiles", SimpleNamespace(watch=changes))
+    done = call("migrate", "--watch", "--check")
+    assert done.exit_code == 130
+    assert SEEN.read_text().split()[0] == "b.py"
+    assert SEEN.read_text().count("\n") == 1
+    assert done.stderr == "tl2npu: watching, Ctrl-C ends\ntl2npu: interrupted\n"
+    assert done.stdout.count("would change") == 3
+    assert call("migrate", "-", "--watch").exit_code == 2
+    assert call("migrate", "a.py", "--watch", "-o", "x").exit_code == 2

@@ -34,7 +34,7 @@ VENDORED = (
 """Names of directories that hold other people's code."""
 
 
-INCLUDE = ("*.py",)
+INCLUDE = ("*.py", "*.ipynb")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ class Diagnostic:
     """One numbered finding.
 
     ``line`` and ``column`` are 1-based positions in the *input* file; ``column`` counts characters.
-    ``message`` says what is wrong, ``help`` what to do about it.
+    ``message`` says what is wrong, ``help`` what to do about it. In a notebook ``cell`` is the number of the cell,
+    lines are those of the cell, and ``file_line`` is the line of the file itself on which ``line`` stands.
     """
 
     code: str
@@ -31,6 +32,8 @@ class Diagnostic:
     end_line: int | None = None
     kernel: str | None = None
     safety: Safety = "display-only"
+    cell: int | None = None
+    file_line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Change:
     message: str
     kernel: str | None = None
     safety: Safety = "safe"
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class KernelResult:
     reason: str
     codes: tuple[str, ...] = ()
     verified: Verified | None = None
+    cell: int | None = None
+    file_line: int | None = None
 
     @property
     def rewritten(self) -> bool:
@@ -84,11 +90,21 @@ class KernelResult:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A code cell of a notebook: its number among all cells, from 1, and its text."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
 class FileResult:
     """Everything about one file. ``error`` is set when the file could not be processed at all.
 
-    ``new_text`` equals ``old_text`` when nothing changes; both are None when the file could not be read. ``depends``
-    are the other files that the result rests on, each with the blake2b digest of its bytes in hexadecimal.
+    ``new_text`` equals ``old_text`` when nothing changes; both are None when the file could not be read. ``depends``:
+    every other file whose text the result rests on, with the hexadecimal blake2b of its bytes, empty for a file that
+    was looked for and is not there; a remembered result holds only as long as they are the same.
+    For a notebook the texts are its JSON, and ``cells`` has its code.
     """
 
     path: str
@@ -99,6 +115,7 @@ class FileResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     changes: tuple[Change, ...] = field(default=())
     depends: tuple[tuple[str, str], ...] = ()
+    cells: tuple[Cell, ...] = ()
 
     @property
     def changed(self) -> bool:

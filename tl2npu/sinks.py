@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 
 from tl2npu.project import Outcome, Task
 from tl2npu.results import FileResult, Skipped
+from tl2npu.source.broken import discard
 from tl2npu.source.diff import unified_diff
 from tl2npu.source.inplace import InPlace, WriteError, repository_root, write_file
 from tl2npu.source.text import SourceError, SourceText
@@ -99,13 +100,12 @@ class ToPatch:
     whole = False
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+        self._stream = _Stream(stream)
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Append the change of the file."""
         if new != old:
             self._stream.write(unified_diff(old, new, _patch_path(outcome.found.path)))
-            self._stream.flush()
 
 
 class ToStream:
@@ -114,12 +114,32 @@ class ToStream:
     whole = True
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+        self._stream = _Stream(stream)
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Write the whole text, changed or not."""
         self._stream.write(new)
-        self._stream.flush()
+
+
+class _Stream:
+    """A stream that takes all or, after something went wrong once, nothing more: a patch must not have holes."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._broken: str | None = None
+
+    def write(self, data: bytes) -> None:
+        if self._broken is None:
+            try:
+                self._stream.write(data)
+                self._stream.flush()
+            except BrokenPipeError:  # nobody reads on: no error of a file
+                raise
+            except OSError as error:
+                self._broken = f"cannot write to standard output: {error.strerror or error}"
+                discard(self._stream)
+        if self._broken is not None:
+            raise SinkError(self._broken)
 
 
 class ToPlace:

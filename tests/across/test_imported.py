@@ -179,9 +179,9 @@ def test_a_macro_that_would_have_to_change(tmp_path: Path) -> None:
     text = text.replace("import torch\n", "import torch\nfrom lib import twice\n")
     root = repository(tmp_path, {"lib.py": MACRO, "k.py": text})
     found = result_of(root / "k.py")
-    told = [(item.code, item.line) for item in found.diagnostics if item.code == "TL913"]
-    assert told == [("TL913", 2)]
-    (message,) = (item.message for item in found.diagnostics if item.code == "TL913")
+    told = [(item.code, item.line) for item in found.diagnostics if item.code == "TL914"]
+    assert told == [("TL914", 2)]
+    (message,) = (item.message for item in found.diagnostics if item.code == "TL914")
     assert "line 6 of" in message
     assert "lib.py" in message
     assert (root / "lib.py").read_text() == MACRO

@@ -53,7 +53,9 @@ def test_the_whole_object() -> None:
     }
     assert files[0]["kernels"][0] == {
         "name": "f.main",
+        "cell": None,
         "line": 4,
+        "file_line": None,
         "source": "expert",
         "target": "developer",
         "disposition": "migrated",
@@ -67,7 +69,9 @@ def test_the_whole_object() -> None:
         "name": "memory-capacity",
         "severity": "warning",
         "safety": "display-only",
+        "cell": None,
         "line": 5,
+        "file_line": None,
         "column": 2,
         "end_line": 6,
         "kernel": "f.main",
@@ -77,6 +81,7 @@ def test_the_whole_object() -> None:
     }
     assert files[0]["changes"][1] == {
         "code": "TL210",
+        "cell": None,
         "line": 6,
         "kernel": "f.main",
         "safety": "unsafe",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from tl2npu.cells import by_cells
 from tl2npu.migrate import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
@@ -49,9 +52,18 @@ def options(page: Rule) -> Options:
     return OPTIONS.get(page.code, Options(target=target))  # type: ignore[arg-type]
 
 
+def in_foreign_cell(text: str) -> FileResult:
+    """What is said of a notebook with a cell that writes the example to a file."""
+    cells = [{"cell_type": "code", "source": f"%%writefile kernel.py\n{text}"}]
+    result = by_cells(json.dumps({"cells": cells}), "a.ipynb", lambda code: FileResult("a.ipynb", code, code))
+    return replace(result, diagnostics=tuple(replace(item, line=item.line - 1) for item in result.diagnostics))
+
+
 def run(page: Rule, example: Example) -> FileResult:
     """Limits are what ``check`` finds in the output; everything else is what ``migrate`` says."""
     path = f"{page.code.lower()}.py"
+    if page.code == "TL913":
+        return in_foreign_cell(example.text)
     if example.beside:
         with TemporaryDirectory() as folder:
             for name, text in (*example.beside, ("pyproject.toml", "")):

@@ -1,7 +1,7 @@
 """A file as if it held what its kernels import: macros, helpers and constants stand behind the imports that bring them.
 
 The passes then need no notion of other files. What was put in is taken out again at the end; text of another file is
-never changed, so a kernel whose macro would have to change is refused (TL913).
+never changed, so a kernel whose macro would have to change is refused (TL914).
 """
 
 from __future__ import annotations

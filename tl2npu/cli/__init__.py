@@ -6,15 +6,21 @@ Everything but click is imported inside of commands: ``tl2npu --help`` must not 
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
+from typing import Any
 
 import click
 
 from tl2npu import __version__
 
-COMMANDS = ("migrate", "check", "run", "verify", "report", "config", "rule", "rules", "devices")
+COMMANDS = ("migrate", "check", "run", "verify", "report", "config", "cache", "completion", "rule", "rules", "devices")
 """In the order of ``tl2npu --help``."""
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C or a request to terminate."""
 
 
 class Commands(click.Group):
@@ -32,6 +38,14 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. Where it is interrupted, everything that it has started is gone when this returns."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("tl2npu: interrupted", err=True)
+            sys.exit(INTERRUPTED)
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tl2npu")
@@ -44,10 +58,27 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         cli(prog_name="tl2npu")
+    except OSError as error:  # a full disk below standard output, a working directory that is gone
+        if "--debug" in sys.argv:
+            raise
+        _give_up(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        click.echo(f"tl2npu: internal error: {type(error).__name__}: {error}", err=True)
-        sys.exit(2)
+        _give_up(f"internal error: {type(error).__name__}: {error}")
+
+
+def _give_up(message: str) -> None:
+    from tl2npu.source.broken import discard
+
+    with suppress(OSError):
+        click.echo(f"tl2npu: {message}", err=True)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            discard(stream)
+    sys.exit(2)

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tl2npu.cli import INTERRUPTED
+
 if TYPE_CHECKING:
     from tl2npu.config import Settings
     from tl2npu.project import Outcome, Task
+    from tl2npu.project.cache import Cache
     from tl2npu.report.model import Entry
     from tl2npu.results import FileResult, Skipped
     from tl2npu.sinks import Sink
@@ -86,13 +89,19 @@ def run_files(
     entries: list[Entry] = []
     skipped: list[Skipped] = []
     code = 0
-    with closing(_outcomes(asked, task, sink.whole)) as outcomes:
-        for item in deliver(outcomes, sink):
-            if isinstance(item, Skipped):
-                skipped.append(item)
-            else:
-                code = max(code, exit_code(item, task, would_change_counts))
-                entries.append(condense(item))
+    changed = 0
+    try:
+        with closing(_outcomes(asked, task, sink.whole)) as outcomes:
+            for item in deliver(outcomes, sink):
+                if isinstance(item, Skipped):
+                    skipped.append(item)
+                else:
+                    changed += item.changed
+                    code = max(code, exit_code(item, task, would_change_counts))
+                    entries.append(condense(item))
+    except KeyboardInterrupt:
+        click.echo(f"tl2npu: interrupted after {len(entries)} files, {changed} of them changed", err=True)
+        sys.exit(INTERRUPTED)
     return Finished(tuple(entries), tuple(skipped)), code
 
 
@@ -111,9 +120,21 @@ def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, Non
     if asked.shard is not None:
         files = shard(files, *asked.shard)
     with _bar(len(files), asked.progress) as progress:
-        batch = Batch(settings.jobs, settings.timeout, whole, progress)
+        batch = Batch(settings.jobs, settings.timeout, whole, progress, _cache(asked, task))
         with closing(run(files, task, settings.options, batch, asked.debug)) as outcomes:
             yield from outcomes
+
+
+def _cache(asked: Request, task: Task) -> Cache | None:
+    """Where results are remembered; not those that rest on executed code."""
+    from tl2npu.config import common_directory
+    from tl2npu.project.cache import Cache, cache_directory
+
+    settings = asked.settings
+    if task == "verify" or not settings.cache:
+        return None
+    directory = cache_directory(common_directory(list(asked.paths)), settings.cache_dir, settings.file)
+    return None if directory is None else Cache.of(directory, task, settings.options)
 
 
 @contextmanager

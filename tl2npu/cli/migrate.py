@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tl2npu.cli.files import request, run_files
+from tl2npu.cli.files import Request, request, run_files
 from tl2npu.cli.options import PATHS, common_options
 from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     "--verify", is_flag=True, help="EXECUTE each file, old and migrated, and take back the kernels that fail."
 )
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="Time for each executed kernel.  [default: 120]")
+@click.option("--watch", is_flag=True, help="Go on, whenever a file is saved.")
 @common_options
 @report_options
 def migrate(
@@ -57,6 +58,7 @@ def migrate(
     check: bool,
     output: Path | None,
     verify: bool,
+    watch: bool,
     stdin_filename: Path | None,
     shard: str | None,
     debug: bool,
@@ -71,29 +73,40 @@ def migrate(
     --verify, a kernel that was migrated could not be executed), 2 a file or an option could not be used. Without
     --verify the code of the files is never executed.
     """
-    from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
-
-    stdout = sys.stdout.buffer
-    asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
-    sink: Sink
     if output is not None and (diff or check):
         raise click.UsageError("-o does not go with --diff or --check")
-    if diff:
-        sink = ToPatch(stdout)
-    elif check:
-        sink = Nowhere()
-    elif output is not None:
-        several = len(paths) != 1 or paths[0].is_dir()
-        if several and (output.is_file() or output.suffix == ".py"):
-            raise click.UsageError("several files need a directory as output")
-        sink = ToPlace(output, several or output.is_dir())
-    else:
-        sink = ToStream(stdout) if asked.is_stdin else ToFiles(asked.settings.allow_dirty)
-    if diff and stdout.isatty():
+    if output is not None and watch:
+        raise click.UsageError("-o does not go with --watch")
+    asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
+    if diff and sys.stdout.isatty():
         asked = replace(asked, progress=False)  # the patch and the bar would be mixed up
     patched = diff or (asked.is_stdin and not check and output is None)
     task: Task = "verify" if verify else "migrate"
-    finished, code = run_files(asked, task, sink, condenser(wanted, patched), would_change_counts=check)
-    run = run_of(task, asked, written=not (diff or check), exit_code=code)
-    print_report(finished, run, wanted, explain=asked.settings.explain, patched=patched)
-    sys.exit(code)
+
+    def once(asked: Request) -> int:
+        sink = _sink(asked, diff, check, output)
+        finished, code = run_files(asked, task, sink, condenser(wanted, patched), would_change_counts=check)
+        run = run_of(task, asked, written=not (diff or check), exit_code=code)
+        print_report(finished, run, wanted, explain=asked.settings.explain, patched=patched)
+        return code
+
+    if watch:
+        from tl2npu.cli.watch import watch as keep_watching
+
+        keep_watching(asked, once)
+    sys.exit(once(asked))
+
+
+def _sink(asked: Request, diff: bool, check: bool, output: Path | None) -> Sink:
+    from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
+
+    if diff:
+        return ToPatch(sys.stdout.buffer)
+    if check:
+        return Nowhere()
+    if output is not None:
+        several = len(asked.paths) != 1 or asked.paths[0].is_dir()
+        if several and (output.is_file() or output.suffix in (".py", ".ipynb")):
+            raise click.UsageError("several files need a directory as output")
+        return ToPlace(output, several or output.is_dir())
+    return ToStream(sys.stdout.buffer) if asked.is_stdin else ToFiles(asked.settings.allow_dirty)

@@ -29,7 +29,9 @@ def common_options(command: Any) -> Any:
             click.option("--ascend-version", metavar="YYYY-MM", help="The version of the Ascend compiler."),
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
             click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
-            click.option("--include", multiple=True, metavar="PATTERN", help="Files of directories.  [default: *.py]"),
+            click.option(
+                "--include", multiple=True, metavar="PATTERN", help="Files of directories.  [default: *.py, *.ipynb]"
+            ),
             click.option("--exclude", multiple=True, metavar="PATTERN", help="Not these files of directories."),
             click.option("--force-exclude", is_flag=True, default=None, help="Nor where they are given themselves."),
             click.option("--shard", metavar="I/N", help="Only the I-th of N equal parts of the files."),

@@ -438,7 +438,9 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give more seconds with `--timeout`, or smaller shapes with `--args` and `--shrink`"),
     ("TL912", "missing-backend", "error", "display-only",
      "use `--backend sim`, and run your own tests on the device"),
-    ("TL913", "change-in-imported-code", "error", "display-only",
+    ("TL913", "kernel-in-foreign-cell", "warning", "display-only",
+     "migrate the file that the cell writes, or make it a cell of Python"),
+    ("TL914", "change-in-imported-code", "error", "display-only",
      "write the body of the macro in the kernel, or change the macro and all that use it by hand"),
 )
 # fmt: on

@@ -82,6 +82,7 @@ class Reader:
         self.names = evaluator.names
         self.buffers: dict[str, Buffer] = {}
         self.problems: list[tuple[cst.CSTNode, str, str]] = []
+        self.inlining: list[cst.FunctionDef] = []
         self.launch: Launch | None = None
         self.cid: str | None = None
         self.vid: str | None = None
@@ -303,14 +304,17 @@ class Reader:
     ) -> list[Stmt]:
         """Read a macro or helper of the same file in place."""
         helper = self._helper(call.func, env)
-        inner = self._bind_helper(helper, call, env) if helper and len(via) < _MAX_INLINE_DEPTH else None
+        again = helper is not None and helper.node in self.inlining
+        inner = self._bind_helper(helper, call, env) if helper and not again and len(via) < _MAX_INLINE_DEPTH else None
         if helper is None or inner is None:
             touched = self.evaluator.buffers_in(call, env)
             if touched:
-                text = f"`{code(call.func)}` cannot be read and is given buffers"
+                text = f"`{code(call.func)}` {'calls itself' if again else 'cannot be read'} and is given buffers"
                 self.problems.append((node, "TL903", text))
             return [Opaque(node, f"a call of `{code(call.func)}`", touched, via=via)]
+        self.inlining.append(helper.node)
         body = self.block(body_of(helper.node), inner, (*via, node))
+        self.inlining.pop()
         return [Inlined(node, helper.node.name.value, helper.node, body, via=via)]
 
     def compound(self, node: cst.CSTNode, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:

@@ -115,7 +115,7 @@ class Job:
             if node in self.original and (place := self.original.foreign(node)) is not None:
                 path, line = place
                 what = f"line {line} of {path}" if path else "an imported constant"
-                raise Blocked("TL913", node, f"{what} would have to change, and other files may use it")
+                raise Blocked("TL914", node, f"{what} would have to change, and other files may use it")
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of the input text that a node, old or new, comes from."""

@@ -39,6 +39,7 @@ from tl2npu.passes import (
 from tl2npu.passes.gpu import allocations as gpu_allocations
 from tl2npu.passes.gpu import (
     atomics,
+    atomics_wide,
     branches,
     branches_values,
     conditions,
@@ -274,6 +275,7 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     branches.refuse_leaks(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
+    atomics_wide.to_elements(job)
     element_copies.to_copies(job)
     atomics.to_tile(job)
     masked_products.apply(job)
@@ -309,6 +311,7 @@ def npuir_from_gpu(job: Job) -> None:
     refuse_unreadable(job)
     branches.refuse_leaks(job)
     tensors.stage(job)
+    atomics_wide.to_elements(job)
     npuir_atomics.to_slices(job)
     operands.stage(job)
     npuir_reductions.rewrite(job)

@@ -12,7 +12,7 @@ from functools import partial
 from tl2npu.files import Found
 from tl2npu.options import Options
 from tl2npu.project.held import Held
-from tl2npu.project.one import Outcome, Task, display, look, warm, work
+from tl2npu.project.one import Memory, Outcome, Task, display, look, remembered, warm, work
 from tl2npu.project.workers import Lost, Workers
 from tl2npu.results import FileResult
 
@@ -33,6 +33,7 @@ class Batch:
     timeout: float | None = None
     whole: bool = True
     progress: Callable[[int], None] | None = None
+    cache: Memory | None = None
 
 
 def run(
@@ -45,7 +46,7 @@ def run(
     """
     batch = batch or Batch()
     progress = batch.progress or (lambda count: None)
-    known, sizes = _survey(files, options, batch.whole)
+    known, sizes = _survey(files, options, batch.whole, None if debug else batch.cache)
     progress(len(known))
     if debug:
         answers: Generator[Outcome, None, None] = (work(files[number], task, options, debug) for number in sizes)
@@ -56,20 +57,27 @@ def run(
             if number in sizes:
                 yield next(answers)
             else:
-                yield known[number] or _again(found, options)
+                yield known[number] or _again(found, task, options, batch.cache)
+    if sizes and batch.cache is not None:
+        batch.cache.shrink()
 
 
-def _survey(files: Sequence[Found], options: Options, whole: bool) -> tuple[dict[int, Outcome | None], dict[int, int]]:
+def _survey(
+    files: Sequence[Found], options: Options, whole: bool, cache: Memory | None
+) -> tuple[dict[int, Outcome | None], dict[int, int]]:
     """The outcomes of the files that need no work, and the sizes in bytes of those that do.
 
-    No text is kept, there may be many: with ``whole``, outcomes that have one are None here.
+    No text is kept, there may be many: outcomes that have one, if it is wanted, are None here.
     """
     known: dict[int, Outcome | None] = {}
     sizes: dict[int, int] = {}
     for number, found in enumerate(files):
         seen = look(found, options)
         if not isinstance(seen, Outcome):
-            sizes[number] = len(seen[1])
+            if cache is not None and cache.holds(cache.key(found, seen[1])):
+                known[number] = None
+            else:
+                sizes[number] = len(seen[1])
         elif seen.source is None or not whole:
             known[number] = Outcome(found, FileResult(seen.result.path, error=seen.result.error), None, seen.skipped)
         else:
@@ -77,11 +85,10 @@ def _survey(files: Sequence[Found], options: Options, whole: bool) -> tuple[dict
     return known, sizes
 
 
-def _again(found: Found, options: Options) -> Outcome:
-    seen = look(found, options)
-    if isinstance(seen, Outcome):
-        return seen
-    return Outcome(found, FileResult(display(found.path), error="file has changed on disk meanwhile"))
+def _again(found: Found, task: Task, options: Options, cache: Memory | None) -> Outcome:
+    """A file that needs no work, with its text; it is worked on if that is not true any more."""
+    outcome = None if cache is None else remembered(found, options, cache)
+    return outcome or work(found, task, options)
 
 
 def _answers(
@@ -95,7 +102,7 @@ def _answers(
     """The outcomes of the files in ``sizes``, in its order."""
     if not sizes:
         return
-    function = partial(work, task=task, options=options)
+    function = partial(work, task=task, options=options, cache=batch.cache)
     tasks = [(number, files[number]) for number in sorted(sizes, key=lambda number: -sizes[number])]
     jobs = _jobs(batch.jobs, len(sizes))
     lost: dict[int, Lost] = {}

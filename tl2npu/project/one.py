@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
+from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.files import Found, may_have_kernels, skip_reason
 from tl2npu.options import Options
 from tl2npu.results import FileResult, Skipped
+from tl2npu.source.notebook import is_notebook
 from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, read_bytes
 
 Task = Literal["migrate", "check", "verify"]
@@ -25,6 +27,20 @@ class Outcome:
     result: FileResult
     source: SourceText | None = None
     skipped: Skipped | None = None
+
+
+class Memory(Protocol):
+    """Results of earlier runs, by content."""
+
+    def key(self, found: Found, data: bytes) -> str: ...
+
+    def holds(self, key: str) -> bool: ...
+
+    def get(self, key: str, text: str) -> FileResult | None: ...
+
+    def put(self, key: str, result: FileResult) -> None: ...
+
+    def shrink(self) -> None: ...
 
 
 def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:
@@ -45,13 +61,26 @@ def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:
     return _look_through(found, name, data, options)
 
 
-def work(found: Found, task: Task, options: Options, debug: bool = False) -> Outcome:
+def work(found: Found, task: Task, options: Options, debug: bool = False, cache: Memory | None = None) -> Outcome:
     """Read and process one file. It never raises, but for internal errors with ``debug``."""
     seen = look(found, options)
     if isinstance(seen, Outcome):
         return seen
-    source, _ = seen
-    return Outcome(found, process(task, source.text, display(found.path), options, debug), source)
+    source, data = seen
+    result = process(task, source.text, display(found.path), options, debug)
+    if cache is not None:
+        cache.put(cache.key(found, data), result)
+    return Outcome(found, result, source)
+
+
+def remembered(found: Found, options: Options, cache: Memory) -> Outcome | None:
+    """What an earlier run found out about a file, None if nothing or if the file is another one now."""
+    seen = look(found, options)
+    if isinstance(seen, Outcome):
+        return None
+    source, data = seen
+    result = cache.get(cache.key(found, data), source.text)
+    return None if result is None else Outcome(found, result, source)
 
 
 def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool = False) -> Outcome:
@@ -66,15 +95,18 @@ def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool =
 
 def process(task: Task, text: str, path: str, options: Options, debug: bool) -> FileResult:
     """Do the task on a text; a failure of the tool itself is an error of the file, with ``debug`` an exception."""
-    from tl2npu import migrate  # takes most of the start-up time, and --help does without
 
-    try:
+    def of_code(code: str) -> FileResult:
+        from tl2npu import migrate  # takes most of the start-up time, and --help does without
+
         if task == "verify":
             from tl2npu.verify.migration import migrate_verified  # executes the code of the file
 
-            result = migrate_verified(text, path, options)
-        else:
-            result = (migrate.check_text if task == "check" else migrate.migrate_text)(text, path, options)
+            return migrate_verified(code, path, options)
+        return (migrate.check_text if task == "check" else migrate.migrate_text)(code, path, options)
+
+    try:
+        result = by_cells(text, path, of_code) if is_notebook(path) else of_code(text)
     except Exception as error:
         if debug:
             raise
@@ -108,6 +140,9 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
         return Outcome(found, FileResult(name), source, Skipped(name, reason))
     if not may_have_kernels(data):
         return Outcome(found, FileResult(name, source.text, source.text), source)
+    reason = reason_to_skip(source.text) if is_notebook(name) else None
+    if reason is not None:
+        return Outcome(found, FileResult(name), source, Skipped(name, reason))
     return source, data
 
 

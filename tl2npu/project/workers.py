@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, SpawnContext
@@ -24,6 +24,7 @@ from typing import Any
 
 _GRACE = 2.0  # seconds that a process gets to end what it has started itself
 _LOOK = 0.5  # seconds between two looks whether the parent is still there
+_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class Workers:
         here, there = context.Pipe()
         others = [worker.pipe for worker in self._all] + [here] if forks else []
         process = context.Process(target=_serve, args=(there, others, self.function, os.getpid()), daemon=True)
-        process.start()
+        with _no_signals():
+            process.start()
         there.close()
         worker = _Worker(process, here)
         self._all.append(worker)
@@ -159,6 +161,8 @@ def _serve(pipe: Connection, others: list[Connection], function: Callable[[Any],
     """A worker: answers tasks until the parent closes the pipe, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
     signal.signal(signal.SIGTERM, _leave)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     for other in others:  # copies of the parent's ends, which would keep the pipes of dead processes open
         other.close()
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
@@ -166,6 +170,19 @@ def _serve(pipe: Connection, others: list[Connection], function: Callable[[Any],
         while True:
             pipe.send_bytes(pickle.dumps(function(pipe.recv()), pickle.HIGHEST_PROTOCOL))
     os._exit(0)
+
+
+@contextmanager
+def _no_signals() -> Iterator[None]:
+    """Ctrl-C waits until a new process knows what to do about it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave(number: int, frame: object) -> None:

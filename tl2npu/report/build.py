@@ -23,7 +23,9 @@ def build(run: Run, files: Sequence[FileResult], skipped: Sequence[Skipped] = ()
 
 def entry(file: FileResult, diffs: Diffs = "all") -> Entry:
     """One file, without its texts: they are not needed any more afterwards."""
-    lines = file.old_text.split("\n") if file.old_text is not None and file.diagnostics else []
+    lines: dict[int | None, list[str]] = {cell.number: cell.text.split("\n") for cell in file.cells}
+    if file.old_text is not None and file.diagnostics:
+        lines[None] = file.old_text.split("\n")
     old, new = file.old_text, file.new_text
     wanted = diffs == "all" or (diffs == "findings" and bool(file.diagnostics))
     return Entry(
@@ -31,7 +33,7 @@ def entry(file: FileResult, diffs: Diffs = "all") -> Entry:
         file.changed,
         file.error,
         file.kernels,
-        tuple(Finding(item, _excerpt(lines, item)) for item in file.diagnostics),
+        tuple(Finding(item, _excerpt(lines.get(item.cell, []), item)) for item in file.diagnostics),
         file.changes,
         hunks_of(old, new) if wanted and file.changed and old is not None and new is not None else (),
     )

@@ -44,7 +44,7 @@ def effort(entry: Entry, kernel: KernelResult) -> Effort:
     errors = sum(severity == "error" for _, severity in codes)
     minutes = ERROR * errors + WARNING * sum(severity == "warning" for _, severity in codes)
     if kernel.rewritten:
-        lines = len({change.line for change in entry.changes_of(kernel)})
+        lines = len({(change.cell, change.line) for change in entry.changes_of(kernel)})
         minutes += max(1, ceil(lines / LINES_PER_MINUTE)) + UNVERIFIED * (kernel.verified is None)
     if not errors and (kernel.disposition == "partial" or kernel.unfinished):
         minutes += BY_HAND

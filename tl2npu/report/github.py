@@ -33,14 +33,23 @@ def _entry(entry: Entry, report: Report) -> Iterator[str]:
         yield _command("error", entry.path, {"title": "tl2npu"}, entry.error)
     for finding in entry.findings:
         item = finding.diagnostic
+        place: dict[str, int | None]
         place = {"line": item.line, "endLine": item.end_line, "col": item.column if item.column > 1 else None}
+        if item.file_line is not None:  # a notebook: the text of a cell is within a JSON string
+            place = {"line": item.file_line}
         help = f"\nhelp: {visible(item.help)}" if item.help else ""
-        title = f"{item.code} {item.name}"
+        cell = "" if item.cell is None else f" in cell {item.cell} line {item.line}"
+        title = f"{item.code} {item.name}{cell}"
         yield _command(_COMMANDS[item.severity], entry.path, {**place, "title": title}, visible(item.message) + help)
     for kernel in entry.kernels:
         if kernel.rewritten and not report.run.written:
             message = f"{kernel.name} can be migrated: {kernel.source} -> {kernel.target}"
-            yield _command("warning", entry.path, {"line": kernel.line, "title": "tl2npu migrate"}, visible(message))
+            yield _command(
+                "warning",
+                entry.path,
+                {"line": kernel.file_line or kernel.line, "title": "tl2npu migrate"},
+                visible(message),
+            )
 
 
 def _command(name: str, path: str, properties: Mapping[str, str | int | None], message: str) -> str:

@@ -63,7 +63,9 @@ def _kernel(entry: Entry, kernel: KernelResult) -> dict[str, Any]:
     work = effort(entry, kernel)
     return {
         "name": kernel.name,
+        "cell": kernel.cell,
         "line": kernel.line,
+        "file_line": kernel.file_line,
         "source": kernel.source,
         "target": kernel.target,
         "disposition": kernel.disposition,
@@ -88,7 +90,9 @@ def diagnostic_object(diagnostic: Diagnostic) -> dict[str, Any]:
         "name": diagnostic.name,
         "severity": diagnostic.severity,
         "safety": diagnostic.safety,
+        "cell": diagnostic.cell,
         "line": diagnostic.line,
+        "file_line": diagnostic.file_line,
         "column": diagnostic.column,
         "end_line": diagnostic.end_line,
         "kernel": diagnostic.kernel,
@@ -104,6 +108,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def _change(change: Change) -> dict[str, Any]:
     return {
         "code": change.code,
+        "cell": change.cell,
         "line": change.line,
         "kernel": change.kernel,
         "safety": change.safety,

@@ -159,6 +159,8 @@ def _kernel(item: _Object) -> KernelResult:
         item.get("reason", str, ""),
         item.strings("codes"),
         None if item.maybe("verified", dict) is None else _proof(item.object("verified")),
+        item.maybe("cell", int),
+        item.maybe("file_line", int),
     )
 
 
@@ -178,6 +180,8 @@ def _finding(item: _Object) -> Finding:
         item.maybe("end_line", int),
         item.maybe("kernel", str),
         item.word("safety", Safety),
+        item.maybe("cell", int),
+        item.maybe("file_line", int),
     )
     return Finding(diagnostic, item.strings("excerpt"))
 
@@ -189,4 +193,5 @@ def _change(item: _Object) -> Change:
         item.get("message", str),
         item.maybe("kernel", str),
         item.word("safety", Safety),
+        item.maybe("cell", int),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted
+from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted, place
 from tl2npu.report.text import summary
 from tl2npu.results import KernelResult, Verified
 
@@ -101,7 +101,7 @@ def _row(entry: Entry, kernel: KernelResult) -> str:
     target = "" if kernel.target == "none" else f" → {kernel.target}"
     cells = [
         _code(kernel.name),
-        _code(f"{entry.path}:{kernel.line}"),
+        _code(place(entry.path, kernel)),
         _prose(kernel.source + target),
         f"**{kernel.disposition}**" if kernel.unfinished else kernel.disposition,
         ", ".join(map(_prose, kernel.codes[:_CODES])) + (" ..." if len(kernel.codes) > _CODES else ""),
@@ -129,14 +129,14 @@ def _found(report: Report, severity: str) -> Iterator[tuple[Entry, Finding]]:
 def _finding(entry: Entry, finding: Finding) -> str:
     item = finding.diagnostic
     help = f" *{_prose(item.help)}*" if item.help else ""
-    place = _code(f"{entry.path}:{item.line}")
-    return f"- {item.severity} **{_prose(item.code)}** {_prose(item.name)} {place}: {_prose(item.message)}{help}\n"
+    where = _code(place(entry.path, item))
+    return f"- {item.severity} **{_prose(item.code)}** {_prose(item.name)} {where}: {_prose(item.message)}{help}\n"
 
 
 def _diff(entry: Entry) -> str:
     lines = [line for hunk in entry.hunks for line in hunk.lines]
     counts = f"+{sum(line[0] == '+' for line in lines)} −{sum(line[0] == '-' for line in lines)}"
-    text = "\n".join(visible(line.removesuffix("\r")) for line in unified("", entry.hunks).split("\n")[3:-1])
+    text = "\n".join(visible(line) for line in unified("", entry.hunks).split("\n")[3:-1])
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"<details><summary>{_code(entry.path)} {counts}</summary>\n\n{fence}diff\n{text}\n{fence}\n\n</details>\n\n"
 

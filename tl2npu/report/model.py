@@ -128,9 +128,19 @@ def _by_owner(
     found: dict[int, list[Item]] = {}
     for key, item in items:
         same = named.get(key.kernel, [])
-        above = [kernel for kernel in same if kernel.line <= key.line]
+        above = [kernel for kernel in same if order(kernel) <= order(key)]
         found.setdefault(id(above[-1] if above else same[0] if same else None), []).append(item)
     return found
+
+
+def place(path: str, item: KernelResult | Diagnostic) -> str:
+    """Where to look: the line, and in a notebook the cell."""
+    return f"{path}:{item.line}" if item.cell is None else f"{path}:cell {item.cell}:{item.line}"
+
+
+def order(item: KernelResult | Diagnostic | Change) -> tuple[int, int]:
+    """Sorts by place in the file."""
+    return item.cell or 0, item.line
 
 
 def counted(number: int, noun: str) -> str:

@@ -126,9 +126,11 @@ def _results(entry: Entry, report: Report, fixes: bool) -> Iterator[dict[str, An
 def _finding(entry: Entry, finding: Finding, seen: dict[str, int]) -> dict[str, Any]:
     item = finding.diagnostic
     region: dict[str, Any] = {"startLine": item.line, "endLine": max(item.line, item.end_line or item.line)}
-    if item.column > 1:
+    if item.file_line is not None:  # a notebook: the text of a cell is within a JSON string
+        region = {"startLine": item.file_line}
+    elif item.column > 1:
         region["startColumn"] = item.column
-    if len(finding.source) > region["endLine"] - item.line:
+    if item.file_line is None and len(finding.source) > region["endLine"] - item.line:
         region["snippet"] = {"text": "\n".join(finding.source)}
     help = f" Help: {visible(item.help)}." if item.help else ""
     source = finding.source[0] if finding.source else ""
@@ -148,7 +150,7 @@ def _migratable(entry: Entry, kernel: KernelResult, fix: bool, seen: dict[str, i
         "ruleId": _headline(kernel),
         "level": "note",
         "message": {"text": message},
-        "locations": [_location(entry, {"startLine": kernel.line}, kernel.name)],
+        "locations": [_location(entry, {"startLine": kernel.file_line or kernel.line}, kernel.name)],
         "partialFingerprints": _fingerprint(("migrate", kernel.name), seen),
     }
     if fix:

@@ -9,7 +9,7 @@ import click
 from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
 from tl2npu.report.hunks import block_at
-from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, changed_text, counted
+from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, changed_text, counted, order, place
 from tl2npu.results import Change, KernelResult, Verified
 
 _COLOURS = {
@@ -65,17 +65,17 @@ class TextReport:
         target = f" -> {kernel.target}" if kernel.disposition in ("migrated", "partial") else ""
         reason = f" ({kernel.reason})" if kernel.reason else ""
         proof = f", {verified_text(kernel.verified)}" if kernel.verified is not None else ""
-        text = f"{path}:{kernel.line} {kernel.name}: {kernel.disposition}{target}{proof}{reason}"
+        text = f"{place(path, kernel)} {kernel.name}: {kernel.disposition}{target}{proof}{reason}"
         return self._wrapped(text, "", {kernel.disposition: kernel.disposition})
 
     def _finding(self, entry: Entry, finding: Finding) -> list[str]:
         item = finding.diagnostic
-        place = f"{entry.path}:{item.line}:{item.column}"
+        where = f"{place(entry.path, item)}:{item.column}"
         kinds = {item.severity: item.severity, item.code: item.severity}
-        lines = self._wrapped(f"{place} {item.severity} {item.code} {item.name}: {item.message}", _INDENT, kinds)
+        lines = self._wrapped(f"{where} {item.severity} {item.code} {item.name}: {item.message}", _INDENT, kinds)
         room = None if self.width is None else self.width - 2 * len(_INDENT)
         lines += [f"{_INDENT * 2}{line}" for line in excerpt(finding, room)]
-        block = block_at(entry.hunks, item.line) if self.changes else None
+        block = block_at(entry.hunks, item.line) if self.changes and item.cell is None else None
         if block is not None:
             lines += [self._diff_line(f"{_INDENT * 2}{line}", line) for line in change(block, room)]
         if item.help:
@@ -84,12 +84,13 @@ class TextReport:
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[str]:
         """Passes record changes in their own order; people read the file from the top, and each thing once."""
-        texts = (self._change(item) for item in sorted(changes, key=lambda item: item.line))
+        texts = (self._change(item) for item in sorted(changes, key=order))
         return [line for text in dict.fromkeys(texts) for line in self._wrapped(text, _INDENT * 2, {})]
 
     def _change(self, item: Change) -> str:
         unsafe = "" if item.safety == "safe" else f" [{item.safety}]"
-        return f"line {item.line}: {item.code} {item.message}{unsafe}"
+        cell = "" if item.cell is None else f"cell {item.cell} "
+        return f"{cell}line {item.line}: {item.code} {item.message}{unsafe}"
 
     def _wrapped(self, text: str, indent: str, kinds: Mapping[str, str]) -> list[str]:
         """Lines that fit into the width, the words of ``kinds`` coloured where they come first."""

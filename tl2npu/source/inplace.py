@@ -33,14 +33,17 @@ class InPlace:
             mode = stat.S_IMODE(target.stat().st_mode)
             if not mode & 0o222 or not os.access(target, os.W_OK):
                 raise WriteError("file is read-only")
-            if target.read_bytes() != old:
+            now = target.read_bytes()
+            if now == new:
+                return None  # by another run
+            if now != old:
                 raise WriteError("file has changed on disk meanwhile")
             backup = self._backup_needed(target)
             saved = _save_beside(target, old, mode) if backup else None
             try:
                 _replace(target, new, mode)
-            except OSError:
-                if saved is not None:
+            except BaseException:  # also Ctrl-C, which may come when the file has its new text already
+                if saved is not None and target.read_bytes() == old:
                     saved.unlink()
                 raise
         except OSError as error:
@@ -90,7 +93,17 @@ def repository_root(path: Path) -> Path | None:
 
 def _git_status(root: Path) -> dict[str, str]:
     """State of every file that differs from the last commit, by its path in the work tree; ``!!`` is ignored."""
-    command = ["git", "-C", str(root), "status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching"]
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-C",
+        str(root),
+        "status",
+        "--porcelain",
+        "-z",
+        "--untracked-files=all",
+        "--ignored=matching",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, check=True)
     except FileNotFoundError:
@@ -115,13 +128,28 @@ def _save_beside(target: Path, data: bytes, mode: int) -> Path:
     while True:
         saved = target.with_name(target.name + (f".orig.{number}" if number else ".orig"))
         try:
-            with saved.open("xb") as file:
-                file.write(data)
+            file = saved.open("xb")
         except FileExistsError:
             number += 1
             continue
-        saved.chmod(mode)
+        try:
+            with file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            saved.chmod(mode)
+        except BaseException:
+            saved.unlink()
+            raise
         return saved
+
+
+def _same_owner(path: Path, example: Path) -> None:
+    """Matters where somebody works on other people's files; needs rights that few have."""
+    with suppress(OSError, AttributeError):
+        state = example.stat()
+        if state.st_uid != os.geteuid() or state.st_gid != os.getegid():
+            os.chown(path, state.st_uid, state.st_gid)
 
 
 def _replace(target: Path, data: bytes, mode: int) -> None:
@@ -132,6 +160,7 @@ def _replace(target: Path, data: bytes, mode: int) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        _same_owner(temporary, target)
         temporary.chmod(mode)
         temporary.replace(target)
     except BaseException:

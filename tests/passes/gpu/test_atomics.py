@@ -7,7 +7,7 @@ import pytest
 
 from tests.passes.gpu.stage import blocked, same
 from tests.passes.gpu.support import agree, gpu_file
-from tl2npu.passes.gpu import atomics, element_copies, fills
+from tl2npu.passes.gpu import atomics, atomics_wide, element_copies, fills
 
 RNG = np.random.default_rng(3)
 PARAMS = 'A: T.Tensor((64, 48), "float32"), C: T.Tensor((60, 48), "float32")'
@@ -30,6 +30,13 @@ def test_forms(body: str) -> None:
     assert "T.tile.atomic_add(C[bx * 28" in new
     assert "T.atomic_add" not in new
     assert "use_tma" not in new
+
+
+def test_groups_of_elements_are_elements() -> None:
+    body = TILE + "for i, g in T.Parallel(32, 12):\n    T.atomic_addx4(C[bx * 28 + i, g * 4], a[i, g * 4])"
+    new = same(gpu_file(PARAMS, body), INPUT, atomics_wide.to_elements, element_copies.to_copies, atomics.to_tile)
+    assert "T.tile.atomic_add(C[bx * 28" in new
+    assert "addx4" not in new
 
 
 def test_a_value_is_computed_first() -> None:

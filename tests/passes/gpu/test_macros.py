@@ -463,6 +463,9 @@ def test_a_condition_that_the_place_does_not_decide(choice: str) -> None:
         ("@T.macro\ndef f(x):\n    x[0] = 1\n", "f(a[3, :])"),
         ("def f(x):\n    T.fill(x, 1)\n", "f(a)"),
         ("SIZE = 3\n\n\n@T.macro\ndef f(x):\n    T.fill(x, SIZE)\n", "SIZE = bx\nf(a)"),
+        # written out twice in each round, or read twice at each depth, these would never come to an end
+        ("@T.macro\ndef f(x, n):\n    if n > 0:\n        f(x, n // 2)\n    else:\n        f(x, n - 1)\n", "f(a, 7)"),
+        ("@T.macro\ndef f(x):\n    g(x)\n    g(x)\n\n\n@T.macro\ndef g(x):\n    f(x)\n    f(x)\n", "f(a)"),
     ],
 )
 def test_refused(macro: str, call: str) -> None:

@@ -92,7 +92,7 @@ _MISSING = {
         tvm_throw_last_error tvm_tuple type_annotation undef var void vscale where writes
         """,
     ("TL196", "an operation that the NPU's compiler does not have"): """
-        Broadcast Ramp Shuffle abs2 add2 atomic_addx2 atomic_addx4 broadcast continue_loop dp4a extract_lane fma2
+        Broadcast Ramp Shuffle abs2 add2 broadcast continue_loop dp4a extract_lane fma2
         hypot ldexp max2 min2 mul2 nextafter ramp reduce_bitand reduce_bitor reduce_bitxor sub2 vectorcombine
         vectorhigh vectorlow
         """,
@@ -127,7 +127,7 @@ HANDLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
                 reducer_update reshape view
                 """,
             "element_copies": "copy transpose",
-            "atomics": "atomic_add",
+            "atomics": "atomic_add atomic_addx2 atomic_addx4",
             "homes": "alloc_fragment alloc_shared gemm",
             "fills": "clear fill",
             "reductions": """

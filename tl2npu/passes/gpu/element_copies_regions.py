@@ -12,6 +12,8 @@ from tl2npu.kernel.model import Buffer, Operand, Range
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.tree import child_fields, walk
 
+_TIGHT = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
+
 
 @dataclass(frozen=True, eq=False)
 class Axis:
@@ -63,8 +65,16 @@ class Region:
                 parts.append(":")
             else:
                 extent = extent_text(axis.range)
-                parts.append(f"0:{extent}" if axis.lo.is_zero else f"{axis.start} : {axis.start} + {extent}")
+                parts.append(f"0:{extent}" if axis.lo.is_zero else f"{axis.start} : {summand(axis.start)} + {extent}")
         return f"{self.buffer.name}[{', '.join(parts)}]"
+
+
+def summand(text: str) -> str:
+    """An expression as the first term of a sum, in parentheses where it needs them."""
+    node = cst.parse_expression(text)
+    binds = (cst.Name, cst.Integer, cst.Attribute, cst.Call, cst.Subscript)
+    loose = isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, _TIGHT)
+    return f"({text})" if loose or not isinstance(node, (*binds, cst.BinaryOperation, cst.UnaryOperation)) else text
 
 
 def extent_text(item: Range) -> str:

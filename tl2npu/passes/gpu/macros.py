@@ -60,9 +60,28 @@ def _sites(job: Job) -> Iterator[Site]:
         for part in _own_parts(stmt):
             site = _site(job, stmt, part)
             if site is not None:
+                if _reaches_itself(site.helper):  # written in place it would be there again, several times over
+                    raise Blocked("TL118", site.call, f"`{site.helper.node.name.value}` calls itself")
                 seen.add(id(stmt.node))
                 yield site
                 break
+
+
+def _reaches_itself(helper: Helper) -> bool:
+    """True if a helper calls itself, or one that calls it."""
+    seen: list[Helper] = []
+    open_ends = [helper]
+    while open_ends:
+        current = open_ends.pop()
+        for node in walk(current.node.body):
+            name = node.func if isinstance(node, cst.Call) else None
+            called = current.env.lookup(name.value) if isinstance(name, cst.Name) else None
+            if isinstance(called, Helper) and called.node is helper.node:
+                return True
+            if isinstance(called, Helper) and all(called.node is not other.node for other in seen):
+                seen.append(called)
+                open_ends.append(called)
+    return False
 
 
 def _own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:

@@ -1,76 +1,121 @@
-"""TL416: atomic additions add whole tiles to slices of a tensor."""
+"""TL416: atomic additions add whole tiles, or rows of tiles, to slices of a tensor."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Loop, Memory, Op, Operand, walk_with_parents
+from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, Operand, Stmt, walk, walk_with_parents
 from tl2npu.passes.gpu.atomics_forms import refuse_atomic
-from tl2npu.passes.gpu.element_copies_regions import Lets, region
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
 from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.atomics_loops import Addition
 from tl2npu.passes.npuir.statistics_copies import sliced
 
 
 def to_slices(job: Job) -> None:
     """``T.atomic_add(C[i0, j0], tile)`` and loops over the elements of a tile say by slices what they add to."""
-    plan, names = Plan(job), Names(job)
+    work = _Work(job)
+    loops: set[int] = set()
     for stmt, parents in walk_with_parents(job.kernel.body):
-        if not isinstance(stmt, Op) or stmt.op.kind is not Kind.ATOMIC:
+        if not _is_atomic(stmt):
             continue
+        assert isinstance(stmt, Op)
         refuse_atomic(stmt)
-        loops = [above for above in parents if isinstance(above, Loop) and above.kind == "parallel"]
-        if stmt.via or len(loops) > 1 or (loops and (loops[0] is not parents[-1] or len(loops[0].body) != 1)):
+        around = [above for above in parents if isinstance(above, Loop) and above.kind == "parallel"]
+        if stmt.via or len(around) > 1:
             raise Blocked("TL416", stmt.node, "an atomic addition of single elements")
-        target, value = stmt.args["dst"], stmt.args["value"]
-        if not isinstance(target, Operand) or not isinstance(value, Operand):
+        if not around:
+            work.tile(stmt)
+        elif id(around[0]) not in loops:
+            loops.add(id(around[0]))
+            work.loop(around[0])
+    work.plan.apply()
+
+
+def _is_atomic(stmt: Stmt) -> bool:
+    return isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC
+
+
+class _Work:
+    """The additions of one kernel."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self.plan, self._names = job, Plan(job), Names(job)
+
+    def tile(self, stmt: Op) -> None:
+        """``T.atomic_add(C[i0, j0], tile)``."""
+        target, value = _sides(stmt)
+        if value.dims is not None and all(dim.is_point for dim in value.dims):
             raise Blocked("TL416", stmt.node, "an atomic addition of a single number")
+        text = code(target.node)
+        if target.dims is not None and all(dim.is_point for dim in target.dims):
+            if not value.is_whole or len(target.dims) < len(value.buffer.shape):
+                raise Blocked("TL416", stmt.node, f"`{text}` does not say how much is added to")
+            text = code(sliced(target, value.buffer))
+        lines, source = self._converted(stmt, target, value, whole=value.is_whole)
+        source = source or code(value.node)
+        lines.append(f"T.atomic_add({text}, {source})")
+        self._write(stmt, stmt.node, lines)
+        self._job.change("TL416", stmt.node, f"`{source}` is added to `{text}`")
+
+    def loop(self, loop: Loop) -> None:
+        """Loops in which nothing but additions of elements happens: each addition gets what it needs of the loop."""
+        additions = list(_additions(loop.body))
+        lines: list[str] = []
+        for stmt, conditions in additions:
+            target, value = _sides(stmt)
+            lets = [inner for inner in walk(loop.body) if isinstance(inner, Let)]
+            addition = Addition.of(self._job, stmt, loop, lets, conditions)
+            if addition is None:
+                raise Blocked(
+                    "TL416", stmt.node, "these elements are added in a way that no tile can stand for, nor its rows"
+                )
+            before, source = self._converted(stmt, target, value, whole=True)
+            lines += before
+            lines += addition.lines(source or value.buffer.name)
+            self._job.change("TL416", stmt.node, f"`{value.buffer.name}` is added to `{addition.target}`")
+        self._write(additions[0][0], loop.node, lines)
+
+    def _converted(self, stmt: Op, target: Operand, value: Operand, *, whole: bool) -> tuple[list[str], str]:
+        """The lines that bring the tile to the type of the tensor, and the name of what is added then."""
         if value.buffer.memory in (Memory.GM, Memory.VAR) or value.buffer.statement is None:
             raise Blocked("TL416", stmt.node, f"`{value.buffer.name}` is no tile")
-        text = _of_loop(job, stmt, loops[0], target, value) if loops else _of_tile(stmt, target, value)
-        source = value.buffer.name if loops else code(value.node)
-        lines = []
-        if element_type(job, value.buffer) != element_type(job, target.buffer):
-            if not (loops or value.is_whole):
-                raise Blocked("TL416", stmt.node, f"`{source}` and `{target.buffer.name}` differ in type")
-            cast = names.fresh(f"{value.buffer.name}_cast")
-            shape, dtype = shape_text(value.buffer), dtype_text(target.buffer)
-            near = value.buffer.statement
-            plan.after(near, parse(job, f"{cast} = T.alloc_shared({shape}, {dtype})\n", near))
-            lines.append(f"T.copy({source}, {cast})")
-            source = cast
-        lines.append(f"T.atomic_add({text}, {source})")
-        plan.replace(loops[0].node if loops else stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
-        job.change("TL416", stmt.node, f"`{source}` is added to `{text}`")
-    plan.apply()
+        if element_type(self._job, value.buffer) == element_type(self._job, target.buffer):
+            return [], ""
+        if not whole:
+            raise Blocked("TL416", stmt.node, f"`{code(value.node)}` and `{target.buffer.name}` differ in type")
+        cast = self._names.fresh(f"{value.buffer.name}_cast")
+        shape, dtype = shape_text(value.buffer), dtype_text(target.buffer)
+        near = value.buffer.statement
+        self.plan.after(near, parse(self._job, f"{cast} = T.alloc_shared({shape}, {dtype})\n", near))
+        return [f"T.copy({value.buffer.name}, {cast})"], cast
+
+    def _write(self, stmt: Op, node: cst.CSTNode, lines: Sequence[str]) -> None:
+        self.plan.replace(node, parse(self._job, "\n".join(lines) + "\n", stmt.node))
 
 
-def _of_tile(stmt: Op, target: Operand, value: Operand) -> str:
-    if value.dims is not None and all(dim.is_point for dim in value.dims):
+def _sides(stmt: Op) -> tuple[Operand, Operand]:
+    target, value = stmt.args["dst"], stmt.args["value"]
+    if not isinstance(target, Operand) or not isinstance(value, Operand):
         raise Blocked("TL416", stmt.node, "an atomic addition of a single number")
-    if target.dims is None or any(not dim.is_point for dim in target.dims):
-        return code(target.node)
-    if not value.is_whole or len(target.dims) < len(value.buffer.shape):
-        raise Blocked("TL416", stmt.node, f"`{code(target.node)}` does not say how much is added to")
-    return code(sliced(target, value.buffer))
+    return target, value
 
 
-def _of_loop(job: Job, stmt: Op, loop: Loop, target: Operand, value: Operand) -> str:
-    """The slices of ``for i, j in T.Parallel(M, N): T.atomic_add(C[i0 + i, j0 + j], tile[i, j])``."""
-    assert stmt.env is not None
-    found = region(target, loop.ranges, Lets({}), job.file.evaluator, stmt.env)
-    own = value.dims or ()
-    whole = len(own) == len(loop.ranges) == len(value.buffer.shape) and all(
-        dim.lo == item.var and item.extent == size and item.start.is_zero
-        for dim, item, size in zip(own, loop.ranges, value.buffer.shape, strict=True)
-    )
-    if found is None or not whole or list(found.ranges) != list(loop.ranges):
-        raise Blocked("TL416", stmt.node, "these elements are added in a way that no tile can stand for")
-    assert isinstance(loop.node, cst.For)
-    return found.text(slices=True)
+def _additions(body: Sequence[Stmt], conditions: tuple[Branch, ...] = ()) -> Iterator[tuple[Op, tuple[Branch, ...]]]:
+    """The additions of a loop, each with the conditions that it is under."""
+    for stmt in body:
+        if isinstance(stmt, Branch) and not stmt.orelse:
+            yield from _additions(stmt.then, (*conditions, stmt))
+        elif isinstance(stmt, Op) and _is_atomic(stmt):
+            refuse_atomic(stmt)
+            yield stmt, conditions
+        elif not isinstance(stmt, Let):
+            raise Blocked("TL416", stmt.node, "atomic additions of elements between other statements")

@@ -1,0 +1,201 @@
+"""What earlier runs found out: results by the content of the file and by everything else that they rest on.
+
+One small JSON file for each result, below ``.tl2npu_cache/`` of the project. Entries are written whole or not at all,
+carry a digest of themselves, and one that cannot be used counts as not there; so runs may meet, and may be killed.
+Nothing here ever fails: without a place to write, a run goes on without a cache.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+
+from tl2npu import __version__
+from tl2npu.files import Found
+from tl2npu.options import Options
+from tl2npu.project import plain
+from tl2npu.project.one import Task, display
+from tl2npu.results import FileResult
+from tl2npu.source.inplace import repository_root
+from tl2npu.source.pyproject import nearest_pyproject
+
+NAME = ".tl2npu_cache"
+LIMIT = 256 * 1024 * 1024
+"""Bytes; beyond them the entries that were of no use for longest go."""
+
+_SIZE = 16  # bytes of a digest
+_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This directory holds a cache of tl2npu. See https://bford.info/cachedir/\n"
+)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The results of runs with the same task and options. Keys are text, made by :meth:`key`."""
+
+    directory: Path
+    salt: bytes
+
+    @classmethod
+    def of(cls, directory: Path, task: Task, options: Options) -> Cache:
+        """The cache in a directory, whether that exists or not."""
+        return cls(directory, _digest(__version__, sys.version, _code(), task, repr(options)))
+
+    def key(self, found: Found, data: bytes) -> str:
+        """For a file with this content, at this place: its layout and its imports depend on that."""
+        full = found.path.absolute()
+        below = os.path.relpath(full, self.directory.parent)
+        return _digest(self.salt, below, display(found.path), _settings(full.parent), data).hex()
+
+    def holds(self, key: str) -> bool:
+        """True if :meth:`get` would find something now."""
+        return self._read(key) is not None
+
+    def get(self, key: str, text: str) -> FileResult | None:
+        """The result for a key, None if there is none; ``text`` is that of the file."""
+        result = self._read(key)
+        if result is None:
+            return None
+        with suppress(OSError):
+            os.utime(self._path(key))  # was of use
+        return replace(result, old_text=text, new_text=text if result.new_text is None else result.new_text)
+
+    def put(self, key: str, result: FileResult) -> None:
+        """Remember a result, if it is one that only depends on what is in the key."""
+        if result.error is not None:
+            return
+        new = None if result.new_text == result.old_text else result.new_text
+        body = plain.dumps(replace(result, old_text=None, new_text=new))
+        data = _digest(body).hex().encode() + b"\n" + body
+        path = self._path(key)
+        with suppress(OSError):
+            self._make(path.parent)
+            handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                Path(name).replace(path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+
+    def shrink(self, limit: int = LIMIT) -> None:
+        """Keep the cache within a number of bytes; what killed runs left behind goes, too."""
+        entries: list[tuple[float, int, str]] = []
+        with suppress(OSError):
+            for shelf in self.directory.glob("??"):
+                with suppress(OSError), os.scandir(shelf) as listing:
+                    for entry in listing:
+                        state = entry.stat(follow_symlinks=False)
+                        entries.append((state.st_mtime, state.st_size, entry.path))
+        size = sum(size for _, size, _ in entries)
+        for _, own, path in sorted(entries):
+            if size <= limit:
+                break
+            with suppress(OSError):
+                Path(path).unlink()
+                size -= own
+
+    def _path(self, key: str) -> Path:
+        return self.directory / key[:2] / f"{key[2:]}.json"
+
+    def _read(self, key: str) -> FileResult | None:
+        try:
+            data = self._path(key).read_bytes()
+        except OSError:
+            return None
+        digest, _, body = data.partition(b"\n")
+        if digest != _digest(body).hex().encode():
+            return None
+        try:
+            result = plain.loads(body, FileResult)
+        except (ValueError, TypeError, KeyError):
+            return None
+        return result if all(_state(path) == state for path, state in result.depends) else None
+
+    def _make(self, shelf: Path) -> None:
+        if shelf.is_dir():
+            return
+        shelf.mkdir(parents=True, exist_ok=True)
+        (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
+        (self.directory / "CACHEDIR.TAG").write_text(_TAG, encoding="utf-8")
+
+
+def cache_directory(start: Path, configured: Path | None, config_file: Path | None) -> Path | None:
+    """Where the cache of a project lies; None outside of projects, where a directory would only be in the way.
+
+    ``start`` is a directory, ``configured`` the setting, ``config_file`` the pyproject.toml with ``[tool.tl2npu]``.
+    """
+    if configured is not None:
+        return configured
+    if config_file is not None:
+        return config_file.absolute().parent / NAME
+    root = repository_root(start.absolute() / NAME)
+    if root is not None:
+        return root / NAME
+    project = nearest_pyproject(start)
+    return None if project is None else project.absolute().parent / NAME
+
+
+def clear(directory: Path) -> int:
+    """Remove a cache; the number of bytes that are free now. What is no cache is left alone. Raises ``OSError``."""
+    if not (directory / "CACHEDIR.TAG").is_file():
+        return 0
+    size = sum(path.lstat().st_size for path in directory.rglob("*") if path.is_file())
+    shutil.rmtree(directory)
+    return size
+
+
+def _digest(*parts: str | bytes) -> bytes:
+    made = blake2b(digest_size=_SIZE)
+    for part in parts:
+        data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogateescape")
+        made.update(len(data).to_bytes(8, "little") + data)
+    return made.digest()
+
+
+def _state(path: str) -> str:
+    """What ``FileResult.depends`` says of a file: the digest of its bytes, empty if it is not there."""
+    try:
+        return blake2b(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=1024)
+def _settings(directory: Path) -> bytes:
+    """The pyproject.toml that decides about the layout of files in a directory."""
+    project = nearest_pyproject(directory)
+    try:
+        return b"" if project is None else _digest(project.read_bytes())
+    except OSError:
+        return b""
+
+
+@lru_cache(maxsize=1)
+def _code() -> bytes:
+    """The state of the code that makes results: this package, which may be in development, and its libraries."""
+    package = Path(__file__).resolve().parent.parent
+    states = [f"{path.relative_to(package).as_posix()} {_stamp(path)}" for path in sorted(package.rglob("*.py"))]
+    for library in ("libcst", "black"):
+        spec = find_spec(library)
+        if spec is not None and spec.origin is not None:
+            states.append(f"{library} {_stamp(Path(spec.origin))}")
+    return _digest("\n".join(states))
+
+
+def _stamp(path: Path) -> str:
+    try:
+        state = path.stat()
+    except OSError:
+        return ""
+    return f"{state.st_mtime_ns} {state.st_size}"
