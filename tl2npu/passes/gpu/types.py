@@ -64,16 +64,17 @@ def _refuse_pointers(job: Job) -> None:
 
 def _refuse_open_types(job: Job) -> None:
     """A type that only callers choose, in a file that speaks of types which the cores do not have."""
-    foreign = _FOREIGN.search(job.original.module.code)
     factory = job.located.factory
-    if foreign is None or factory is None:
+    if factory is None:
         return
     params = (*factory.node.params.params, *factory.node.params.kwonly_params)
     open_ends = {param.name.value: param for param in params if param.default is None}
-    for node in _written_types(job.kernel).values():
-        if isinstance(node, cst.Name) and node.value in open_ends:
-            text = f"callers choose `{node.value}`, and the file has types such as `{foreign.group().lstrip('.')}`"
-            raise Blocked("TL191", open_ends[node.value], text)
+    written = _written_types(job.kernel).values()
+    chosen = next((node.value for node in written if isinstance(node, cst.Name) and node.value in open_ends), None)
+    foreign = _FOREIGN.search(job.original.module.code) if chosen is not None else None
+    if chosen is not None and foreign is not None:
+        text = f"callers choose `{chosen}`, and the file has types such as `{foreign.group().lstrip('.')}`"
+        raise Blocked("TL191", open_ends[chosen], text)
 
 
 def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:

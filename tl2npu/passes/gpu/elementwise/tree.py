@@ -6,6 +6,7 @@ import enum
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import libcst as cst
@@ -100,6 +101,7 @@ def sign_of(operator: cst.BaseBinaryOp) -> str:
     return _NODE_SIGNS.get(type(operator), "?")
 
 
+@lru_cache(maxsize=1024)
 def literal(text: str) -> float | None:
     """The value of the text of a plain number, with signs and powers of plain numbers."""
     try:
