@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tl2npu.report.model import Entry, Report, Run
     from tl2npu.results import FileResult
 
-FORMATS = ["text", "json", "sarif", "github", "markdown"]
+FORMATS = ["text", "json", "sarif", "github", "markdown", "html"]
 _WIDEST = 120  # longer lines are hard to read, however wide a terminal is
 _NARROWEST = 60
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tl2npu.report.model import Report
 
-FORMATS = ("text", "json", "sarif", "github", "markdown")
+FORMATS = ("text", "json", "sarif", "github", "markdown", "html")
 NEEDS_DIFFS = frozenset({"json", "sarif", "markdown", "html"})
 _ENDINGS = {
     ".json": "json",
@@ -15,6 +15,8 @@ _ENDINGS = {
     ".sarif.json": "sarif",
     ".md": "markdown",
     ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
 }
 
 

@@ -136,7 +136,7 @@ def _finding(entry: Entry, finding: Finding) -> str:
 def _diff(entry: Entry) -> str:
     lines = [line for hunk in entry.hunks for line in hunk.lines]
     counts = f"+{sum(line[0] == '+' for line in lines)} −{sum(line[0] == '-' for line in lines)}"
-    text = "\n".join(visible(line) for line in unified("", entry.hunks).split("\n")[3:-1])
+    text = "\n".join(visible(line.removesuffix("\r")) for line in unified("", entry.hunks).split("\n")[3:-1])
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"<details><summary>{_code(entry.path)} {counts}</summary>\n\n{fence}diff\n{text}\n{fence}\n\n</details>\n\n"
 

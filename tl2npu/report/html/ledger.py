@@ -1,0 +1,93 @@
+"""The table of all kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from tl2npu.report.effort import duration, effort
+from tl2npu.report.html.markup import badge, code, code_link, e, path_code
+from tl2npu.report.model import DISPOSITIONS, Entry, Report
+from tl2npu.results import KernelResult, Verified
+
+_SHOWN = 4  # codes of a kernel; more stand behind a click
+_COLUMNS = ("Kernel", "File", "Form", "Disposition", "Effort", "Codes", "Verified by")
+
+
+def ledger(report: Report, places: Mapping[str, str], known: Set[str]) -> str:
+    """The controls and the table; ``places`` are the anchors of the files, ``known`` the codes that have a rule."""
+    kernels = list(report.kernels())
+    if not kernels:
+        return "<p>No kernels were found.</p>"
+    head = "".join(
+        f'<th role="columnheader" scope="col" aria-sort="none"><button type="button">{name}</button></th>'
+        for name in _COLUMNS
+    )
+    rows = "\n".join(_row(entry, kernel, places.get(entry.path), known) for entry, kernel in kernels)
+    return f"""{_controls(kernels)}
+<table id="kernels" role="table">
+<caption>Every kernel, by file. The buttons in the head sort.</caption>
+<thead role="rowgroup"><tr role="row">{head}</tr></thead>
+<tbody role="rowgroup">
+{rows}
+</tbody>
+</table>"""
+
+
+def _controls(kernels: list[tuple[Entry, KernelResult]]) -> str:
+    styles = sorted({kernel.source for _, kernel in kernels})
+    found = {kernel.disposition for _, kernel in kernels}
+    dispositions = [name for name in DISPOSITIONS if name in found]
+    return f"""<form class="controls" hidden role="search" aria-label="Filter kernels">
+<label>Name, path or code <input type="search" name="text" autocomplete="off"></label>
+<label>Disposition <select name="disposition"><option value="">all</option>{_options(dispositions)}</select></label>
+<label>Style <select name="style"><option value="">all</option>{_options(styles)}</select></label>
+<label>Verified <select name="verified"><option value="">all</option>{_options(["yes", "no"])}</select></label>
+<button type="reset">Reset</button>
+<output name="count" role="status"></output>
+</form>"""
+
+
+def _options(names: Sequence[str]) -> str:
+    return "".join(f"<option>{e(name)}</option>" for name in names)
+
+
+def _row(entry: Entry, kernel: KernelResult, place: str | None, known: Set[str]) -> str:
+    work = effort(entry, kernel)
+    name = code(kernel.name) if place is None else f'<a href="#{place}">{code(kernel.name)}</a>'
+    form = kernel.source if kernel.target == "none" else f"{kernel.source} → {kernel.target}"
+    verified = "" if not kernel.rewritten else "no" if kernel.verified is None else "yes"
+    order = DISPOSITIONS.index(kernel.disposition)
+    cells = [
+        (_COLUMNS[1], "", path_code(f"{entry.path}:{kernel.line}")),
+        (_COLUMNS[2], "", e(form)),
+        (_COLUMNS[3], f' data-key="{order}"', badge(kernel.disposition)),
+        (
+            _COLUMNS[4],
+            f' data-key="{work.minutes}"',
+            f"{work.level}, {duration(work.minutes)}" if work.minutes else "none",
+        ),
+        (_COLUMNS[5], f' data-key="{len(kernel.codes)}"', _codes(entry, kernel, known)),
+        (_COLUMNS[6], f' data-key="{verified}"', proof(kernel.verified) if kernel.rewritten else ""),
+    ]
+    rest = "".join(f'<td role="cell" data-label="{label}"{key}>{text}</td>' for label, key, text in cells)
+    about = f'data-disposition="{e(kernel.disposition)}" data-style="{e(kernel.source)}" data-verified="{verified}"'
+    return f'<tr role="row" {about}><th role="rowheader" scope="row">{name}</th>{rest}</tr>'
+
+
+def proof(verified: Verified | None) -> str:
+    """What executed old and new, and how far they were apart."""
+    if verified is None:
+        return '<span class="muted">not executed</span>'
+    where = {"sim": "simulator"}.get(verified.backend, verified.backend)
+    launches = "1 launch" if verified.calls == 1 else f"{verified.calls} launches"
+    return f"{e(where)}: {launches}, largest difference {verified.max_error:.3g}"
+
+
+def _codes(entry: Entry, kernel: KernelResult, known: Set[str]) -> str:
+    errors = {f.diagnostic.code for f in entry.findings_of(kernel) if f.diagnostic.severity == "error"}
+    codes = sorted(kernel.codes, key=lambda code: (code not in errors, code))
+    links = [code_link(code, code in known) for code in codes]
+    if len(links) <= _SHOWN + 1:
+        return " ".join(links)
+    more = f"<details><summary>{len(links) - _SHOWN} more</summary>{' '.join(links[_SHOWN:])}</details>"
+    return f"{' '.join(links[:_SHOWN])} {more}"

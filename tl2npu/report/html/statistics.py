@@ -1,0 +1,97 @@
+"""The figures: dispositions by style of the source, and the codes that were reported most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Set
+
+from tl2npu.report.effort import duration, effort
+from tl2npu.report.html.markup import badge, code_link, e
+from tl2npu.report.model import DISPOSITIONS, SEVERITIES, Entry, Report
+from tl2npu.results import KernelResult
+from tl2npu.rules import Rule
+
+_TOP = 15
+_BAR = 100  # units of a bar's width
+
+
+def overview(report: Report) -> str:
+    """How many kernels came to each disposition, in words and as a bar."""
+    found = report.dispositions
+    tiles = [(badge(name), f"{found[name]:,}") for name in DISPOSITIONS]
+    tiles.append(("effort left", duration(sum(effort(*pair).minutes for pair in report.kernels()))))
+    tiles.append(("files changed" if report.run.written else "files that would change", f"{report.changed:,}"))
+    if report.failed:
+        tiles.append(("files that failed", f"{report.failed:,}"))
+    items = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in tiles)
+    return f'<dl class="tiles">{items}</dl>\n{_bar(found)}'
+
+
+def _bar(found: Mapping[str, int]) -> str:
+    """Only a picture of the numbers above it, so it is hidden from those who do not see it."""
+    total = sum(found[name] for name in DISPOSITIONS)
+    if not total:
+        return ""
+    at = 0.0
+    parts = []
+    for name in DISPOSITIONS:
+        width = _BAR * found[name] / total
+        if width:
+            parts.append(f'<rect class="{name}" x="{at:.2f}" width="{max(width - 0.3, 0.1):.2f}" height="3"/>')
+        at += width
+    return f'<svg class="bar" viewBox="0 0 100 3" preserveAspectRatio="none" aria-hidden="true">{"".join(parts)}</svg>'
+
+
+def by_style(report: Report) -> str:
+    """One row for each style of the source."""
+    groups: dict[str, list[tuple[Entry, KernelResult]]] = {}
+    for pair in report.kernels():
+        groups.setdefault(pair[1].source, []).append(pair)
+    if not groups:
+        return ""
+    head = "".join(
+        f'<th scope="col" class="n">{name}</th>' for name in (*DISPOSITIONS, "kernels", "verified", "effort")
+    )
+    rows = [_style_row(e(style), pairs, "th") for style, pairs in sorted(groups.items())]
+    total = _style_row("all", list(report.kernels()), "th")
+    return f"""<table class="figures"><caption>Dispositions by style of the source</caption>
+<thead><tr><th scope="col">Style</th>{head}</tr></thead>
+<tbody>{"".join(rows)}</tbody><tfoot>{total}</tfoot></table>"""
+
+
+def _style_row(name: str, pairs: list[tuple[Entry, KernelResult]], tag: str) -> str:
+    found = Counter[str](kernel.disposition for _, kernel in pairs)
+    verified = sum(kernel.verified is not None for _, kernel in pairs)
+    minutes = sum(effort(*pair).minutes for pair in pairs)
+    numbers = [*(f"{found[name]:,}" for name in DISPOSITIONS), f"{len(pairs):,}", f"{verified:,}", duration(minutes)]
+    cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
+    return f'<tr><{tag} scope="row">{name}</{tag}>{cells}</tr>'
+
+
+def top_codes(report: Report, rules: Mapping[str, Rule], known: Set[str]) -> str:
+    """The codes with the most findings: errors first, since they need somebody."""
+    found = Counter[tuple[str, str]]((f.diagnostic.code, f.diagnostic.severity) for _, f in report.findings())
+    if not found:
+        return ""
+    files = _files(report)
+    ranked = sorted(found, key=lambda key: (SEVERITIES.index(key[1]), -found[key], key))[:_TOP]
+    rows = "".join(
+        f'<tr><th scope="row">{code_link(code, code in known)}</th>'
+        f"<td>{e(rules[code].name) if code in rules else ''}</td><td>{severity}</td>"
+        f'<td class="n">{found[code, severity]:,}</td><td class="n">{len(files[code, severity]):,}</td></tr>'
+        for code, severity in ranked
+    )
+    left = len(found) - len(ranked)
+    caption = f"Codes that were reported most, errors first{f'; {left} more are not listed' if left else ''}"
+    return f"""<table class="figures"><caption>{caption}</caption>
+<thead><tr><th scope="col">Code</th><th scope="col">Name</th><th scope="col">Severity</th>
+<th scope="col" class="n">findings</th><th scope="col" class="n">files</th></tr></thead>
+<tbody>{rows}</tbody></table>"""
+
+
+def _files(report: Report) -> dict[tuple[str, str], set[str]]:
+    """The files in which each code and severity was reported."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for entry, finding in report.findings():
+        found.setdefault((finding.diagnostic.code, finding.diagnostic.severity), set()).add(entry.path)
+    return found
