@@ -12,6 +12,8 @@ from tl2npu.cli import cli
 from tl2npu.report.build import build
 from tl2npu.report.github import render, step_summary
 from tl2npu.report.json import render as as_json
+from tl2npu.report.model import Report
+from tl2npu.results import Diagnostic, FileResult
 
 COMMAND = re.compile(r"::(error|warning|notice) ((?:\w+=[^:,\r\n]*)(?:,\w+=[^:,\r\n]*)*)::([^\r\n]*)")
 
@@ -29,13 +31,17 @@ def test_errors_come_first_and_the_summary_last() -> None:
     assert "can be migrated" not in render(build_written())
 
 
-def build_written() -> object:
+def build_written() -> Report:
     return replace(report(), run=replace(RUN, written=True))
 
 
+def test_an_empty_run() -> None:
+    assert render(build(RUN, [])) == "0 files would change; 0 kernels\n"
+
+
 @pytest.mark.parametrize("item", [hostile(), many(1000)], ids=["hostile", "many"])
-def test_every_line_is_one_command_that_reads_back(item: object) -> None:
-    *lines, summary, end = render(item).split("\n")  # type: ignore[arg-type]
+def test_every_line_is_one_command_that_reads_back(item: Report) -> None:
+    *lines, summary, end = render(item).split("\n")
     assert end == ""
     assert not summary.startswith("::")
     for line in lines:
@@ -48,8 +54,6 @@ def test_every_line_is_one_command_that_reads_back(item: object) -> None:
 
 
 def test_escapes_are_those_that_the_runner_undoes() -> None:
-    from tl2npu.results import Diagnostic, FileResult
-
     item = Diagnostic("TL801", "a,b:c", "error", 3, "50% of a: b, c")
     line = render(build(RUN, [FileResult("a,b:%.py", "", "", diagnostics=(item,))])).split("\n")[0]
     assert line == "::error file=a%2Cb%3A%25.py,line=3,title=TL801 a%2Cb%3Ac::50%25 of a: b, c"

@@ -171,6 +171,15 @@ def test_a_check_has_no_ledger() -> None:
     assert "<h1>tl2npu check</h1>" in text
     assert 'id="kernels"' not in text
     assert "3 findings" in text
+    tiles = re.findall(r"<dt>(?:<span[^>]*>)?(.*?)(?:</span>)?</dt><dd>(.*?)</dd>", text)
+    assert tiles == [
+        ("error", "1"),
+        ("warning", "1"),
+        ("info", "1"),
+        ("kernels", "2"),
+        ("files", "2"),
+        ("files that failed", "1"),
+    ]
 
 
 def test_every_rule_page_can_be_shown() -> None:

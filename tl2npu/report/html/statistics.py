@@ -16,15 +16,27 @@ _BAR = 100  # units of a bar's width
 
 
 def overview(report: Report) -> str:
-    """How many kernels came to each disposition, in words and as a bar."""
+    """The main numbers: how many kernels came to each disposition, also as a bar; for a check, how many findings."""
+    if report.run.task == "check":
+        return _tiles(
+            [(f'<span class="{name}">{name}</span>', f"{report.severities[name]:,}") for name in SEVERITIES]
+            + [("kernels", f"{sum(1 for _ in report.kernels()):,}"), ("files", f"{len(report.entries):,}")]
+            + _failures(report)
+        )
     found = report.dispositions
     tiles = [(badge(name), f"{found[name]:,}") for name in DISPOSITIONS]
     tiles.append(("effort left", duration(sum(effort(*pair).minutes for pair in report.kernels()))))
     tiles.append(("files changed" if report.run.written else "files that would change", f"{report.changed:,}"))
-    if report.failed:
-        tiles.append(("files that failed", f"{report.failed:,}"))
+    return _tiles(tiles + _failures(report)) + _bar(found)
+
+
+def _tiles(tiles: list[tuple[str, str]]) -> str:
     items = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in tiles)
-    return f'<dl class="tiles">{items}</dl>\n{_bar(found)}'
+    return f'<dl class="tiles">{items}</dl>\n'
+
+
+def _failures(report: Report) -> list[tuple[str, str]]:
+    return [("files that failed", f"{report.failed:,}")] if report.failed else []
 
 
 def _bar(found: Mapping[str, int]) -> str:
