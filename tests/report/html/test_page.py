@@ -19,6 +19,7 @@ from tl2npu.report.build import build
 from tl2npu.report.escape import visible
 from tl2npu.report.html.markup import prose
 from tl2npu.report.model import Report
+from tl2npu.results import Cell, Diagnostic, FileResult, KernelResult
 from tl2npu.rules import load_rules
 
 PACKAGE = Path(html.__file__).parent
@@ -227,3 +228,13 @@ def test_texts_stand_out_from_what_is_behind_them(theme: int) -> None:
     assert [item for item in weak if item[1] < 4.5] == []
     edges = [("edge", "page"), ("edge", "panel"), ("good", "page"), ("half", "page"), ("bad", "page"), ("link", "page")]
     assert [pair for pair in edges if contrast(*(colours[name] for name in pair)) < 3] == []
+
+
+def test_places_in_notebooks() -> None:
+    kernel = KernelResult("f", 2, "gpu", "developer", "migrated", "", cell=4, file_line=30)
+    item = Diagnostic("TL801", "memory-capacity", "error", 2, "x", kernel="f", cell=4, file_line=30)
+    file = FileResult("k.ipynb", "{}", "[]", None, (kernel,), (item,), cells=(Cell(4, "one\ntwo"),))
+    text = html.render(build(RUN, [file]))
+    assert "<code>k.ipynb:cell 4:2</code>" in text
+    assert text.count("cell 4, line 2: ") == 2
+    assert "<pre>2 | two\n" in text

@@ -10,7 +10,7 @@ from tl2npu.report.html.ledger import proof
 from tl2npu.report.html.markup import badge, code, code_link, e, message
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted
-from tl2npu.results import KernelResult
+from tl2npu.results import Diagnostic, KernelResult
 
 
 def places(report: Report) -> dict[str, str]:
@@ -53,7 +53,11 @@ def _kernel(kernel: KernelResult) -> str:
     form = f"{e(kernel.source)} → {e(kernel.target)}" if kernel.target != "none" else e(kernel.source)
     reason = f": {message(kernel.reason)}" if kernel.reason else ""
     verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
-    return f"<li>{code(kernel.name)}, line {kernel.line}: {badge(kernel.disposition)} {form}{reason}{verified}</li>"
+    return f"<li>{code(kernel.name)}, {_line(kernel)}: {badge(kernel.disposition)} {form}{reason}{verified}</li>"
+
+
+def _line(item: KernelResult | Diagnostic) -> str:
+    return f"line {item.line}" if item.cell is None else f"cell {item.cell}, line {item.line}"
 
 
 def _finding(finding: Finding, known: Set[str]) -> str:
@@ -63,4 +67,4 @@ def _finding(finding: Finding, known: Set[str]) -> str:
     help = f'<p class="muted">Help: {message(item.help)}</p>' if item.help else ""
     source = "\n".join(e(line) for line in excerpt(finding))
     shown = f"<pre>{source}</pre>" if source else ""
-    return f"<li>{head}, line {item.line}: {message(item.message)}{shown}{help}</li>"
+    return f"<li>{head}, {_line(item)}: {message(item.message)}{shown}{help}</li>"

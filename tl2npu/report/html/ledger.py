@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.html.markup import badge, code, code_link, e, path_code
-from tl2npu.report.model import DISPOSITIONS, Entry, Report
+from tl2npu.report.model import DISPOSITIONS, Entry, Report, place
 from tl2npu.results import KernelResult, Verified
 
 _SHOWN = 4  # codes of a kernel; more stand behind a click
@@ -51,14 +51,14 @@ def _options(names: Sequence[str]) -> str:
     return "".join(f"<option>{e(name)}</option>" for name in names)
 
 
-def _row(entry: Entry, kernel: KernelResult, place: str | None, known: Set[str]) -> str:
+def _row(entry: Entry, kernel: KernelResult, anchor: str | None, known: Set[str]) -> str:
     work = effort(entry, kernel)
-    name = code(kernel.name) if place is None else f'<a href="#{place}">{code(kernel.name)}</a>'
+    name = code(kernel.name) if anchor is None else f'<a href="#{anchor}">{code(kernel.name)}</a>'
     form = kernel.source if kernel.target == "none" else f"{kernel.source} → {kernel.target}"
     verified = "" if not kernel.rewritten else "no" if kernel.verified is None else "yes"
     order = DISPOSITIONS.index(kernel.disposition)
     cells = [
-        (_COLUMNS[1], "", path_code(f"{entry.path}:{kernel.line}")),
+        (_COLUMNS[1], "", path_code(place(entry.path, kernel))),
         (_COLUMNS[2], "", e(form)),
         (_COLUMNS[3], f' data-key="{order}"', badge(kernel.disposition)),
         (
