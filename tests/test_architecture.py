@@ -40,8 +40,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options"},
     "config": {"checked", "files", "options", "source"},
+    "lsp": DATA | {"source", "migrate", "options", "files", "project", "config", "report", "rules"},
     "report": {"results", "devices", "verified", "codes", "rules"},
-    "cli": DATA | {"source", "project", "config", "options", "report", "rules", "files", "sinks", "verify"},
+    "cli": DATA | {"lsp", "source", "project", "config", "options", "report", "rules", "files", "sinks", "verify"},
     "__main__": {"cli"},
     "__init__": set(),
 }

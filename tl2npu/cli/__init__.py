@@ -16,7 +16,20 @@ import click
 
 from tl2npu import __version__
 
-COMMANDS = ("migrate", "check", "run", "verify", "report", "config", "cache", "completion", "rule", "rules", "devices")
+COMMANDS = (
+    "migrate",
+    "check",
+    "run",
+    "verify",
+    "report",
+    "config",
+    "cache",
+    "completion",
+    "rule",
+    "rules",
+    "devices",
+    "lsp",
+)
 """In the order of ``tl2npu --help``."""
 
 INTERRUPTED = 130

@@ -1,0 +1,24 @@
+"""``tl2npu lsp``."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+import click
+
+
+@click.command()
+@click.option("--stdio", is_flag=True, help="Speak on the standard streams, as it does anyway.")
+def lsp(stdio: bool) -> None:
+    """Serve an editor: diagnostics while typing, code actions to migrate a kernel, pages of rules.
+
+    It needs the extra `lsp`: pip install 'tl2npu[lsp]'.
+    """
+    missing = [name for name in ("pygls", "lsprotocol") if find_spec(name) is None]
+    if missing:
+        click.echo(f"tl2npu lsp needs {' and '.join(missing)}: pip install 'tl2npu[lsp]'", err=True)
+        sys.exit(2)
+    from tl2npu.lsp.server import serve
+
+    serve()

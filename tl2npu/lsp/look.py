@@ -1,0 +1,95 @@
+"""What an editor shows of a file: kernels that can be migrated, what stands in the way, what is wrong with others."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from tl2npu.config import ConfigError, load_options
+from tl2npu.files import may_have_kernels, skip_reason
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.project.one import process
+from tl2npu.results import Diagnostic, KernelResult
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with the lines, from 1, of the outermost function that it stands in, decorators included."""
+
+    result: KernelResult
+    span: Span
+
+
+@dataclass(frozen=True)
+class View:
+    """``kernels``: those that would be rewritten. ``obstacles``: why others are not, or not into the best form.
+
+    ``faults``: what is wrong with kernels that are in Developer mode. ``new_text``: the migrated file. ``problem``:
+    why nothing of this is known.
+    """
+
+    kernels: tuple[Kernel, ...] = ()
+    obstacles: tuple[Diagnostic, ...] = ()
+    faults: tuple[Diagnostic, ...] = ()
+    new_text: str | None = None
+    problem: str | None = None
+
+
+def look(text: str, path: str) -> View:
+    """The view of a text that is, or would be, the file ``path``; its own pyproject.toml holds."""
+    data = text.encode("utf-8", "surrogatepass")
+    if skip_reason(data) is not None or not may_have_kernels(data):
+        return View()
+    try:
+        options = load_options(Path(path), {})
+    except ConfigError as error:
+        return View(problem=str(error))
+    result = process("migrate", text, path, options, debug=False)
+    if result.error is not None:
+        return View(obstacles=result.diagnostics, problem=None if result.diagnostics else result.error)
+    faults: tuple[Diagnostic, ...] = ()
+    finished = {kernel.name for kernel in result.kernels if kernel.disposition == "unchanged"}
+    if finished:
+        checked = process("check", text, path, options, debug=False)
+        faults = tuple(item for item in checked.diagnostics if item.kernel in finished)
+    told = {(item.line, item.code) for item in faults}
+    spans = _outermost(text)
+    return View(
+        tuple(
+            Kernel(kernel, spans.get(kernel.line, (kernel.line, kernel.line)))
+            for kernel in result.kernels
+            if kernel.rewritten
+        ),
+        tuple(item for item in result.diagnostics if (item.line, item.code) not in told),
+        faults,
+        result.new_text if result.changed else None,
+    )
+
+
+def migrate_one(text: str, path: str, line: int) -> str:
+    """The text with only the kernel migrated whose ``def`` stands on a line."""
+    options = load_options(Path(path), {})
+    others = [kernel.line for kernel in migrate_text(text, path, options).kernels if kernel.line != line]
+    return _without(text, path, options, others)
+
+
+def _without(text: str, path: str, options: Options, lines: list[int]) -> str:
+    why = Diagnostic("", "", "info", 1, "not asked for")
+    result = migrate_text(text, path, options, {line: [why] for line in lines})
+    return text if result.new_text is None else result.new_text
+
+
+def _outermost(text: str) -> dict[int, Span]:
+    """Line of the ``def`` of each function -> the span of the outermost function that it is, or stands in."""
+    found: dict[int, Span] = {}
+    for top in ast.walk(ast.parse(text)):
+        if isinstance(top, ast.FunctionDef) and top.lineno not in found:
+            first = min([top.lineno, *(item.lineno for item in top.decorator_list)])
+            for inner in ast.walk(top):
+                if isinstance(inner, ast.FunctionDef):
+                    found[inner.lineno] = first, top.end_lineno or top.lineno
+    return found
