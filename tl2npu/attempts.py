@@ -108,7 +108,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
             npuir_form(job, kind)
             _end_with_tensors(job, kind)
         elif before is not None and before.built and form == before.target:
-            job = replace(before.job, edited=list(before.job.edited), notes=list(before.job.notes))
+            job = replace(before.job, edited=list(before.job.edited), notes=before.job.notes[: before.job.told])
             unit_axes.insert(job)
         elif before is not None and before.built:
             job = grid.one_thread(before.job)
@@ -130,6 +130,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         here = job.file.index if blocked.node in job.file.index else None
         found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name, now=here)
         return Attempt(form, job, found, built=False)
+    job.told = len(job.notes)
     subject = Subject(job.kernel, job.file, job.located, job.options)
     repairs: list[tuple[cst.CSTNode, str | None]] = []
     for finding in (

@@ -93,6 +93,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL450", "npuir-reduction", "info", "safe", "write `T.reduce_max(x, m, dim=-1)` and the like"),
     ("TL451", "npuir-mode-switch", "info", "safe",
      "remove it; the modes of Ascend C are chosen by `pass_configs`"),
+    ("TL452", "npuir-series-function", "warning", "display-only",
+     "compare results only where the arguments are near 0, or write the approximation out"),
     ("TL460", "missing-in-npuir", "error", "display-only",
      "use an operator that docs/dialect-npuir.md lists with a mode; element types are strings"),
     ("TL461", "npuir-arguments", "error", "display-only",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -17,7 +18,7 @@ from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import children, names_in, walk
 
 
 @dataclass(eq=False)
@@ -32,6 +33,8 @@ class Job:
     ``overlapping`` those that it rounds up in one place and down in another.
     ``origin``: name and line in the input of a kernel that has been given another form before (eager kernels).
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop.
+    ``made``: by id, nodes that passes wrote for a statement, and that statement.
+    ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
     """
 
     original: Index
@@ -47,6 +50,8 @@ class Job:
     tight: bool = False
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
+    told: int = 0
+    made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
     _kernel: Kernel | None = None
     _late: tuple[Kernel, Late] | None = None
 
@@ -119,7 +124,25 @@ class Job:
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of the input text that a node, old or new, comes from."""
-        return line_of(self.original, node) or 1
+        return line_of(self.original, node) or self._line_of_source(node) or 1
+
+    def trace(self, new: Iterable[cst.CSTNode], source: cst.CSTNode) -> None:
+        """Remember for what statement these ones are written: messages about them name its line."""
+        for statement in new:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for node in walk(statement):
+                    self.made.setdefault(id(node), (node, source))
+
+    def _line_of_source(self, node: cst.CSTNode) -> int | None:
+        """The line of the statement for which a pass wrote a node, or a part of it that later passes left."""
+        for part in walk(node):
+            entry = self.made.get(id(part))
+            while entry is not None:
+                line = line_of(self.original, entry[1])
+                if line is not None:
+                    return line
+                entry = self.made.get(id(entry[1]))
+        return None
 
     def change(self, code: str, node: cst.CSTNode, message: str) -> None:
         """Record an edit."""
@@ -145,7 +168,10 @@ class Job:
 
     def note(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> None:
         """Record a finding."""
-        self.notes.append(diagnostic(self.original, code, node, message, self.kernel_name, severity))
+        found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
+        if line_of(self.original, node) is None:
+            found = replace(found, line=self.line(node))
+        self.notes.append(found)
 
 
 def line_of(index: Index, node: cst.CSTNode) -> int | None:

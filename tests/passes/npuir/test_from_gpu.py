@@ -234,3 +234,38 @@ def test_kernels_of_one_factory_go_together() -> None:
     text = f"{head}    @T.prim_func\n{barrier}    @T.prim_func\n{kernel}    return main\n{tail}"
     assert migrate_text(good, "k.py", NPUIR).kernels[0].disposition == "migrated"
     assert {code for code, _ in refused(text)} >= {"TL401"}
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("0.5 * x[i, j] * (1.0 + T.tanh(x[i, j]))", "0.5 * x[i, j] * (2.0 * T.sigmoid(2.0 * x[i, j]))"),
+        ("T.tanh(x[i, j]) + 1", "2.0 * T.sigmoid(2.0 * x[i, j])\n"),
+        ("1.0 - T.tanh(x[i, j])", "1.0 - (2.0 * T.sigmoid(2.0 * x[i, j]) - 1.0)"),
+        ("2.0 + T.tanh(x[i, j])", "2.0 + (2.0 * T.sigmoid(2.0 * x[i, j]) - 1.0)"),
+    ],
+)
+def test_one_and_a_tanh_is_two_sigmoids(value: str, wanted: str) -> None:
+    body = TILE + f"for i, j in T.Parallel(32, 64):\n    x[i, j] = {value}\n" + STORE
+    assert f"x[i, j] = {wanted}" in agree(gpu_file(f"{A}, {B}", body, launch=LAUNCH), {"A": 3 * matrix()})
+
+
+def test_copies_that_a_pass_wrote_are_reported_where_they_come_from() -> None:
+    body = """
+    s = T.alloc_fragment((32,), "float32")
+    x = T.alloc_fragment((32, 64), "float32")
+    for i, j in T.Parallel(32, 64):
+        x[i, j] = A[bx * 32 + i, j] * 2.0
+    T.reduce_sum(x, s, dim=1)
+    T.copy(s, S[bx * 32])
+    """
+    params = 'A: T.Tensor((M, 64), "float32"), S: T.Tensor((N,), "float32")'
+    text = gpu_file(params, body, launch="T.Kernel(T.ceildiv(M, 32), threads=128) as bx")
+    lazy = text.replace("def factory():", "def factory(M, N):")
+    for source in (lazy, "\n" * 7 + lazy):
+        lines = source.splitlines()
+        found = [d for d in migrate_text(source, "k.py", NPUIR).diagnostics if d.code == "TL439"]
+        assert [lines[d.line - 1].strip() for d in found] == [
+            "for i, j in T.Parallel(32, 64):",
+            "T.copy(s, S[bx * 32])",
+        ]

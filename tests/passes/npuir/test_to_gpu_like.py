@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated, refused
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((128, 64)).astype(np.float32)
@@ -49,14 +51,25 @@ BINARY = ["vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "npuir_add", "npuir_ma
 
 @pytest.mark.parametrize("name", UNARY)
 def test_functions(name: str) -> None:
-    near = 0.1 if name in ("vsin", "vcos") else 1.0  # a series about 0 there, the function itself here
-    agree(tiles(f"T.{name}(x, y)"), {"X": np.float32(near) * P})
+    agree(tiles(f"T.{name}(x, y)"), {"X": P})
 
 
 @pytest.mark.parametrize("name", ["vsin", "vcos"])
 def test_functions_that_are_series_in_npuir(name: str) -> None:
     """Near 0 four terms of the series are the function."""
     agree(tiles(f"T.{name}(x, y)"), {"X": P / 4})
+
+
+@pytest.mark.parametrize("name", ["vsin", "npuir_vcos", "vtanh"])
+def test_functions_with_other_numbers_are_told(name: str) -> None:
+    text = tiles(f"T.{name}(x, y)\nT.vexp(y, y)")
+    result = migrate_text(text, "k.py", Options())
+    (kernel,), notes = result.kernels, result.diagnostics
+    assert kernel.disposition == "migrated"
+    line = text.splitlines().index(f"            T.{name}(x, y)") + 1
+    assert [(d.line, d.severity) for d in notes if d.code == "TL452"] == [(line, "warning")]
+    quiet = migrate_text(text.replace(name, "vexp"), "k.py", Options())
+    assert not [d for d in quiet.diagnostics if d.code == "TL452"]
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -67,8 +67,8 @@ def _launch(job: Job) -> Launch:
 
 
 def one_thread(job: Job) -> Job:
-    """A job like this one, launched with ``threads=1``; findings about two threads are left behind."""
-    other = replace(job, edited=list(job.edited), notes=[note for note in job.notes if note.severity == "info"])
+    """A job like this one, launched with ``threads=1``; findings of checks, which saw two threads, are left behind."""
+    other = replace(job, edited=list(job.edited), notes=job.notes[: job.told])
     launch = _launch(other)
     if launch.threads is None:
         return other

@@ -36,15 +36,15 @@ class Plan:
 
     def before(self, node: cst.CSTNode, lines: Sequence[Line]) -> None:
         """Put lines above a statement, below its comments and below what was put there before."""
-        self._entry(node).before += lines
+        self._entry(node).before += self._traced(lines, node)
 
     def after(self, node: cst.CSTNode, lines: Sequence[Line]) -> None:
         """Put lines below a statement and below what was put there before."""
-        self._entry(node).after += lines
+        self._entry(node).after += self._traced(lines, node)
 
     def replace(self, node: cst.CSTNode, lines: Sequence[Line]) -> None:
         """Put lines in the place of a statement; the first takes over the comments above it."""
-        self._entry(node).instead = list(lines)
+        self._entry(node).instead = [*self._traced(lines, node)]
 
     def remove(self, node: cst.CSTNode) -> None:
         """Take a statement away; comments above it stay."""
@@ -60,6 +60,10 @@ class Plan:
         edits = Edits(self._job.file.index)
         edits.replace(body, self._suite(body))
         self._job.apply(edits)
+
+    def _traced(self, lines: Sequence[Line], node: cst.CSTNode) -> Sequence[Line]:
+        self._job.trace(lines, node)
+        return lines
 
     def _entry(self, node: cst.CSTNode) -> _Entry:
         return self._entries.setdefault(id(node), _Entry())

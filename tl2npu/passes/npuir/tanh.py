@@ -27,14 +27,26 @@ def by_sigmoid(job: Job) -> None:
             call = next((call for call, name in called(job, stmt.value.node) if name == "tanh"), None)
             if call is None or len(call.args) != 1:
                 continue
-            text = f"(2.0 * T.sigmoid(2.0 * {factor(flat(call.args[0].value))}) - 1.0)"
-            new = substitute(stmt.value.node, {id(call): expression(job, text, call)})
+            text = f"2.0 * T.sigmoid(2.0 * {factor(flat(call.args[0].value))})"
+            place: cst.BaseExpression | None = _one_more(job, stmt.value.node, call)
+            if place is None:
+                place, text = call, f"{text} - 1.0"
+            new = substitute(stmt.value.node, {id(place): expression(job, f"({text})", call)})
             assert isinstance(new, cst.BaseExpression)
-            edits.replace(stmt.value.node, _bare(new) if call is stmt.value.node else new)
+            edits.replace(stmt.value.node, _bare(new) if place is stmt.value.node else new)
             job.change("TL410", call, "`T.tanh` is written with `T.sigmoid`: `T.vtanh` overflows")
         if not edits:
             return
         job.apply(edits)
+
+
+def _one_more(job: Job, value: cst.BaseExpression, call: cst.Call) -> cst.BinaryOperation | None:
+    """The sum of the call and 1, as GELU has it; the ones cancel."""
+    above = job.file.index.parent(call)
+    if call is value or not isinstance(above, cst.BinaryOperation) or not isinstance(above.operator, cst.Add):
+        return None
+    other = above.left if above.right is call else above.right
+    return above if isinstance(other, (cst.Integer, cst.Float)) and other.evaluated_value == 1 else None
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:

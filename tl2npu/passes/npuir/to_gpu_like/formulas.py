@@ -42,6 +42,15 @@ UNARY: Mapping[str, str] = MappingProxyType(
 )
 """Operators of one tile."""
 
+APPROXIMATED: Mapping[str, str] = MappingProxyType(
+    {
+        "vcos": "four terms of a series about 0, which are right for arguments within 1 of it",
+        "vsin": "four terms of a series about 0, which are right for arguments within 1 of it",
+        "vtanh": "a quotient of exponentials, which is no number where they overflow",
+    }
+)
+"""What the compiler for AscendNPU IR makes of functions that Ascend C computes (``codegen_npuir_dev.cc``)."""
+
 COMPARISONS: Mapping[str, str] = MappingProxyType(
     {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "ge": ">=", "le": "<="}
 )

@@ -115,6 +115,9 @@ class _Work:
             return formulas.BINARY[short].format(*(self._operand(stmt, args[n], target, space) for n in ("A", "B")))
         if short in formulas.UNARY:
             source = args["A"] if "A" in args else args["src"]
+            if short in formulas.APPROXIMATED:
+                text = f"`T.{stmt.op.name}` is {formulas.APPROXIMATED[short]}; this is the function itself"
+                self.job.note("TL452", stmt.node, text, "warning")
             return formulas.UNARY[short].format(self._operand(stmt, source, target, space))
         if short == "vbrc":
             return self._operand(stmt, args["src"], target, space)
