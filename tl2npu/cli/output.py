@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +30,12 @@ class Wanted:
     files: tuple[Path, ...] = ()
     color: str = "auto"
     quiet: bool = False
+
+
+class _Unwritable(click.ClickException):
+    """A report that cannot be written: everything else is done by then, so the usage needs not be shown."""
+
+    exit_code = 2
 
 
 def report_options(command: Any) -> Any:
@@ -93,27 +98,27 @@ def print_report(finished: Finished, run: Run, wanted: Wanted, *, explain: bool 
 
 
 def write_report(report: Report, wanted: Wanted, *, explain: bool = False, patched: bool = False) -> None:
-    """The report in the format of each file, and in ``--format`` on the stream unless a file has that already."""
+    """The report in ``--format`` on the stream, unless a file has that format, and in the format of each file."""
+    from tl2npu.report.escape import visible
     from tl2npu.report.formats import render
     from tl2npu.report.text import TextReport
 
     targets = _targets(wanted)
-    for path, style in targets:
-        write_file(report, path, style, explain=explain)
-    if wanted.style == "github":
-        _summarise(report)
     stream = sys.stderr if patched else sys.stdout
     if wanted.quiet:
         for entry in report.entries:
             if entry.error is not None:
-                click.echo(f"{entry.path}: error: {entry.error}", err=True)
+                click.echo(visible(f"{entry.path}: error: {entry.error}"), err=True)
     elif wanted.style != "text" and wanted.style not in {style for _, style in targets}:
         click.echo(render(report, wanted.style), nl=False, file=stream)
     else:
         color = wants_color(stream, wanted.color)
-        width = min(_WIDEST, max(_NARROWEST, shutil.get_terminal_size().columns)) if stream.isatty() else None
-        text = TextReport(color=color, explain=explain, changes=not patched, width=width).render(report)
+        text = TextReport(color=color, explain=explain, changes=not patched, width=_width(stream)).render(report)
         click.echo(text, nl=False, file=stream, color=color)
+    if wanted.style == "github":
+        _summarise(report)
+    for path, style in targets:
+        write_file(report, path, style, explain=explain)
 
 
 def write_file(report: Report, path: Path, style: str, *, explain: bool = False) -> None:
@@ -141,6 +146,17 @@ def wants_color(stream: IO[str], color: str = "auto") -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
+def _width(stream: IO[str]) -> int | None:
+    """That of the terminal behind a stream, within reason; None where there is none."""
+    if not stream.isatty():
+        return None
+    try:
+        columns = int(os.environ.get("COLUMNS", "")) or os.get_terminal_size(stream.fileno()).columns
+    except ValueError:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    return min(_WIDEST, max(_NARROWEST, columns))
+
+
 def _targets(wanted: Wanted) -> list[tuple[Path, str]]:
     from tl2npu.report.formats import format_of
 
@@ -158,9 +174,9 @@ def _write(path: Path, text: str) -> None:
         else:
             write_file(path, data)
     except OSError as error:
-        raise click.UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        raise _Unwritable(f"cannot write {path}: {error.strerror or error}") from None
     except WriteError as error:
-        raise click.UsageError(str(error)) from None
+        raise _Unwritable(str(error)) from None
 
 
 def _summarise(report: Report) -> None:
