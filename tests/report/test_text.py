@@ -177,3 +177,41 @@ def test_runs_of_no_and_of_a_thousand_kernels() -> None:
     assert shown.endswith(
         "500 files would change; 1,000 kernels: 250 migrated, 250 partial, 250 refused, 250 unchanged\n"
     )
+
+
+def test_what_a_finding_says_is_not_said_twice() -> None:
+    items = [
+        kernel("a", 1, "refused", "at 1"),
+        kernel("b", 2, "partial", "vid stays, because of TL801 line 2: at 2"),
+        kernel("c", 3, "refused", "not at 3"),
+    ]
+    found = (finding(1, "a"), finding(2, "b"), finding(3, "c"))
+    file = FileResult("k.py", "", "", kernels=tuple(items), diagnostics=found)
+    lines = [line for line in text([file]).split("\n") if line.startswith("k.py")]
+    assert lines == [
+        "k.py:1 a: refused",
+        "k.py:2 b: partial -> developer (vid stays, because of TL801 line 2)",
+        "k.py:3 c: refused (not at 3)",
+    ]
+    assert "k.py:1 a: refused (at 1)" in text([replace(file, diagnostics=())])
+
+
+def test_in_a_terminal_files_with_findings_stand_apart() -> None:
+    plain = FileResult("a.py", kernels=(kernel("a", 1),))
+    loud = FileResult("b.py", kernels=(kernel("b", 1),), diagnostics=(finding(1, "b"),))
+    shown = text([plain, plain, loud, loud, plain], width=80).split("\n")
+    assert [line[:4] for line in shown] == [
+        "a.py",
+        "a.py",
+        "",
+        "b.py",
+        "  b.",
+        "",
+        "b.py",
+        "  b.",
+        "",
+        "a.py",
+        "0 fi",
+        "",
+    ]
+    assert "\n\n" not in text([plain, loud, loud])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -42,7 +42,12 @@ class TextReport:
 
     def render(self, report: Report) -> str:
         """The whole report with a final newline."""
-        lines = [line for entry in report.entries for line in self.entry(entry, report)]
+        lines: list[str] = []
+        for entry in report.entries:
+            found = self.entry(entry, report)
+            if self.width is not None and entry.findings and lines and lines[-1]:
+                lines.append("")  # in a terminal what belongs together stands together
+            lines += [*found, ""] if self.width is not None and entry.findings else found
         lines += [f"{visible(file.path)}: skipped ({visible(file.reason)})" for file in report.skipped]
         lines.append(summary(report))
         return "\n".join(lines) + "\n"
@@ -54,18 +59,19 @@ class TextReport:
             lines += self._wrapped(f"{entry.path}: error: {entry.error}", "", {"error": "error"})
         for kernel in (*entry.kernels, None):
             if kernel is not None and report.run.task != "check":
-                lines += self._kernel(entry.path, kernel)
+                lines += self._kernel(entry, kernel)
             for finding in entry.findings_of(kernel):
                 lines += self._finding(entry, finding)
             if self.explain:
                 lines += self._changes(entry.changes_of(kernel))
         return lines
 
-    def _kernel(self, path: str, kernel: KernelResult) -> list[str]:
+    def _kernel(self, entry: Entry, kernel: KernelResult) -> list[str]:
         target = f" -> {kernel.target}" if kernel.disposition in ("migrated", "partial") else ""
-        reason = f" ({kernel.reason})" if kernel.reason else ""
+        why = reason_beside(kernel, entry.findings_of(kernel))
+        reason = f" ({why})" if why else ""
         proof = f", {verified_text(kernel.verified)}" if kernel.verified is not None else ""
-        text = f"{place(path, kernel)} {kernel.name}: {kernel.disposition}{target}{proof}{reason}"
+        text = f"{place(entry.path, kernel)} {kernel.name}: {kernel.disposition}{target}{proof}{reason}"
         return self._wrapped(text, "", {kernel.disposition: kernel.disposition})
 
     def _finding(self, entry: Entry, finding: Finding) -> list[str]:
@@ -114,6 +120,17 @@ class TextReport:
 
     def _styled(self, text: str, kind: str) -> str:
         return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused") or None) if self.color else text
+
+
+def reason_beside(kernel: KernelResult, findings: Sequence[Finding]) -> str:
+    """The reason of a kernel without a message that stands beside it as a finding."""
+    for finding in findings:
+        message = finding.diagnostic.message
+        if kernel.reason == message:
+            return ""
+        if message and kernel.reason.endswith(f": {message}"):
+            return kernel.reason.removesuffix(f": {message}")
+    return kernel.reason
 
 
 def summary(report: Report) -> str:

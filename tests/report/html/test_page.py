@@ -138,8 +138,8 @@ def test_hostile_texts_stay_texts() -> None:
 def test_the_ledger() -> None:
     text = html.render(report())
     first = text[text.index("<tbody") : text.index("</tr>", text.index("<tbody"))]
-    assert '<a href="#file-1"><code>f.main</code></a>' in first
-    assert "<code>a/<wbr>b.py:4</code>" in first
+    assert '<a href="#file-1"><code>f.<wbr>main</code></a>' in first
+    assert "<code>a/<wbr>b.<wbr>py:4</code>" in first
     assert "expert → developer" in first
     assert 'data-key="6">low, 6 min</td>' in first
     assert '<a href="#TL201">TL201</a> <a href="#TL210">TL210</a>' in first
@@ -235,6 +235,6 @@ def test_places_in_notebooks() -> None:
     item = Diagnostic("TL801", "memory-capacity", "error", 2, "x", kernel="f", cell=4, file_line=30)
     file = FileResult("k.ipynb", "{}", "[]", None, (kernel,), (item,), cells=(Cell(4, "one\ntwo"),))
     text = html.render(build(RUN, [file]))
-    assert "<code>k.ipynb:cell 4:2</code>" in text
+    assert "<code>k.<wbr>ipynb:cell 4:2</code>" in text
     assert text.count("cell 4, line 2: ") == 2
     assert "<pre>2 | two\n" in text

@@ -10,6 +10,7 @@ from tl2npu.report.html.ledger import proof
 from tl2npu.report.html.markup import badge, code, code_link, e, message
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted
+from tl2npu.report.text import reason_beside
 from tl2npu.results import Diagnostic, KernelResult
 
 
@@ -34,7 +35,7 @@ def _file(entry: Entry, anchor: str, known: Set[str]) -> str:
     if entry.error is not None:
         parts.append(f'<p class="error">Error: {message(entry.error)}</p>')
     if entry.kernels:
-        parts.append("<ul>" + "".join(_kernel(kernel) for kernel in entry.kernels) + "</ul>")
+        parts.append("<ul>" + "".join(_kernel(entry, kernel) for kernel in entry.kernels) + "</ul>")
     if entry.findings:
         parts.append("<ul>" + "".join(_finding(finding, known) for finding in entry.findings) + "</ul>")
     if entry.hunks:
@@ -49,9 +50,10 @@ def _size(entry: Entry) -> str:
     return f"+{lines.count('+')} −{lines.count('-')}"
 
 
-def _kernel(kernel: KernelResult) -> str:
+def _kernel(entry: Entry, kernel: KernelResult) -> str:
     form = f"{e(kernel.source)} → {e(kernel.target)}" if kernel.target != "none" else e(kernel.source)
-    reason = f": {message(kernel.reason)}" if kernel.reason else ""
+    why = reason_beside(kernel, entry.findings_of(kernel))
+    reason = f": {message(why)}" if why else ""
     verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
     return f"<li>{code(kernel.name)}, {_line(kernel)}: {badge(kernel.disposition)} {form}{reason}{verified}</li>"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from tl2npu.report.effort import duration, effort
-from tl2npu.report.html.markup import badge, code, code_link, e, path_code
+from tl2npu.report.html.markup import badge, code_link, e, long_code
 from tl2npu.report.model import DISPOSITIONS, Entry, Report, place
 from tl2npu.results import KernelResult, Verified
 
@@ -53,12 +53,13 @@ def _options(names: Sequence[str]) -> str:
 
 def _row(entry: Entry, kernel: KernelResult, anchor: str | None, known: Set[str]) -> str:
     work = effort(entry, kernel)
-    name = code(kernel.name) if anchor is None else f'<a href="#{anchor}">{code(kernel.name)}</a>'
+    name = long_code(kernel.name)
+    name = name if anchor is None else f'<a href="#{anchor}">{name}</a>'
     form = kernel.source if kernel.target == "none" else f"{kernel.source} → {kernel.target}"
     verified = "" if not kernel.rewritten else "no" if kernel.verified is None else "yes"
     order = DISPOSITIONS.index(kernel.disposition)
     cells = [
-        (_COLUMNS[1], "", path_code(place(entry.path, kernel))),
+        (_COLUMNS[1], "", long_code(place(entry.path, kernel))),
         (_COLUMNS[2], "", e(form)),
         (_COLUMNS[3], f' data-key="{order}"', badge(kernel.disposition)),
         (

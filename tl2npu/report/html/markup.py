@@ -22,9 +22,9 @@ def code(text: str) -> str:
     return f"<code>{e(text)}</code>"
 
 
-def path_code(path: str) -> str:
-    """A path, which may be broken behind its directories."""
-    return code(path).replace("/", "/<wbr>").replace("</<wbr>", "</")
+def long_code(text: str) -> str:
+    """A path or dotted name, which is broken between its parts where it does not fit."""
+    return f"<code>{re.sub('([/._])', r'\1<wbr>', e(text))}</code>"
 
 
 def message(text: str) -> str:
