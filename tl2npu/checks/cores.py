@@ -30,7 +30,7 @@ from tl2npu.kernel.model import (
     children,
     walk,
 )
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.waves import fills_every_wave
 from tl2npu.source.tree import names_in
 
 _VECTOR_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE)
@@ -77,14 +77,8 @@ def _check_empty_call(subject: Subject, stmt: Op | Sync, name: str, has_args: bo
 
 
 def _check_persistent(subject: Subject, stmt: Loop) -> Iterator[Finding]:
-    """``T.Persistent`` leaves its last wave by ``loop_break()`` unless the tiles fill every wave (``src/ir.cc``)."""
-    wave = stmt.call.args[1].value if stmt.call is not None and len(stmt.call.args) > 1 else None
-    if wave is None or stmt.env is None or subject.is_on(COMBINE) is False:
-        return
-    tiles = const(1)
-    for item in stmt.ranges:
-        tiles = tiles * item.extent
-    if not (tiles % subject.file.evaluator.sym(wave, stmt.env)).is_zero:
+    """``T.Persistent`` leaves its last wave by ``loop_break()`` unless the tiles fill every wave ."""
+    if fills_every_wave(stmt, subject.file.evaluator) is False and subject.is_on(COMBINE) is not False:
         yield Finding("TL862", stmt.node, "T.Persistent is left by loop_break(), a call from which no core can be told")
 
 

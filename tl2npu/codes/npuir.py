@@ -59,7 +59,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL431", "order-of-cores", "info", "safe",
      "write the copy that brings a tile above the statement that reads it"),
     ("TL432", "persistent-loop", "info", "safe",
-     "write a loop over the tiles of the block: `for turn in T.serial(T.ceildiv(tiles - cid, blocks))`"),
+     "write a loop over the tiles of the block: `for wave in T.serial(T.ceildiv(tiles - cid, blocks))`"),
     ("TL433", "vector-core-work", "info", "safe",
      "launch twice as many blocks: `cid = block // 2`, `vid = block % 2`"),
     ("TL434", "size-in-third-place", "info", "safe",

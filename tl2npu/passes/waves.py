@@ -1,7 +1,9 @@
-"""TL312: ``T.Persistent`` becomes a plain loop over the tasks of a block.
+"""TL312, TL432: ``T.Persistent`` becomes a plain loop over the tasks of a block.
 
-The frame leaves its last wave by ``loop_break()``, a call from which AUTO_CV_COMBINE can tell no core (TL862); the same
-loop with a condition has no such call. The tiles are taken row by row, not in groups of columns.
+Ascend C: the frame leaves its last wave by ``loop_break()``, a call from which AUTO_CV_COMBINE can tell no core
+(TL862); the same loop with a condition has no such call, and as many waves in every block. AscendNPU IR does not have
+the frame, and needs no condition where each block counts its own waves. The tiles are taken row by row, not in groups
+of columns.
 """
 
 from __future__ import annotations
@@ -11,70 +13,75 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop
+from tl2npu.kernel.waves import argument, fills_every_wave
+from tl2npu.passes import imports
 from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
-
-def unroll(job: Job) -> None:
-    """Write every ``T.Persistent`` of the kernel as a loop of waves with a task in each."""
-    while True:
-        loop = next((s for s in job.kernel.walk() if isinstance(s, Loop) and s.kind == "persistent"), None)
-        if loop is None:
-            return
-        _write(job, loop)
+_WRITTEN = ("serial", "ceildiv")
 
 
 def may_break(job: Job) -> bool:
     """True if a ``T.Persistent`` of the kernel may have to leave its last wave."""
-    for stmt in job.kernel.walk():
-        if isinstance(stmt, Loop) and stmt.kind == "persistent":
-            waves = _argument(stmt, 1, "wave_size")
-            env = stmt.env
-            if waves is None or env is None:
-                return True
-            total = stmt.ranges[0].extent
-            for item in stmt.ranges[1:]:
-                total = total * item.extent
-            rest = total % job.located.evaluator.sym(waves, env)
-            if not rest.is_zero:
-                return True
-    return False
+    return any(not fills_every_wave(loop, job.located.evaluator) for loop in _frames(job))
 
 
-def _argument(loop: Loop, position: int, name: str) -> cst.BaseExpression | None:
-    assert loop.call is not None
-    positional = [arg.value for arg in loop.call.args if arg.keyword is None]
-    named = {arg.keyword.value: arg.value for arg in loop.call.args if arg.keyword is not None}
-    return positional[position] if len(positional) > position else named.get(name)
+def unroll(job: Job) -> None:
+    """TL312: a loop of waves with a task in each, and a condition where a block may have none."""
+    _rewrite_all(job, "TL312", "a plain loop over tasks: AUTO_CV_COMBINE cannot read the break of T.Persistent", True)
 
 
-def _write(job: Job, loop: Loop) -> None:
-    node, wave, index = loop.node, _argument(loop, 1, "wave_size"), _argument(loop, 2, "index")
-    sizes = [item.stop_node for item in loop.ranges]
-    if not isinstance(node, cst.For) or loop.via or wave is None or index is None or None in sizes:
-        raise Blocked("TL862", node, "T.Persistent with arguments that are not understood")
-    domain = [code(size) for size in sizes if size is not None]
-    names = [item.name for item in loop.ranges]
+def to_loops(job: Job) -> None:
+    """TL432: a loop over the waves in which a block has a task."""
+    _rewrite_all(job, "TL432", "the tasks of a block, one after the other", False)
+
+
+def _frames(job: Job) -> list[Loop]:
+    return [stmt for stmt in job.kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "persistent"]
+
+
+def _rewrite_all(job: Job, rule: str, message: str, guarded: bool) -> None:
+    changed = False
+    while frames := _frames(job):
+        _rewrite(job, frames[0], guarded)
+        job.change(rule, frames[0].node, message)
+        changed = True
+    if changed:
+        wanted = {name for name in _WRITTEN if imports.spelling(job, name, job.located.node) == name}
+        imports.complete(job, wanted, {"Persistent"})
+
+
+def _rewrite(job: Job, loop: Loop, guarded: bool) -> None:
+    node, wave, index = loop.node, argument(loop, "wave_size"), argument(loop, "index")
+    sizes = [code(item.stop_node) for item in loop.ranges if item.stop_node is not None]
+    if not isinstance(node, cst.For) or loop.via or wave is None or index is None or len(sizes) < len(loop.ranges):
+        raise Blocked("TL862" if guarded else "TL428", node, "this `T.Persistent` is not understood")
+    assert isinstance(node.body, cst.IndentedBlock)
     fresh = Names(job)
     turn, task = fresh.fresh("wave", "wave_id"), fresh.fresh("task", "task_id")
-    total = " * ".join(factor(text) for text in domain)
-    lines = [f"for {turn} in T.serial(T.ceildiv({total}, {code(wave)})):"]
+    total = " * ".join(factor(size) for size in sizes)
+    left = total if guarded else f"{total} - {factor(code(index))}"
+    lines = [f"for {turn} in T.serial(T.ceildiv({left}, {code(wave)})):"]
     lines.append(f"    {task} = {turn} * {factor(code(wave))} + {code(index)}")
-    lines.append(f"    if {task} < {total}:")
-    rest = task
-    for name, text in reversed(list(zip(names[1:], domain[1:], strict=True))):
-        lines.append(f"        {name} = {rest} % {factor(text)}")
-        rest = f"{rest} // {factor(text)}"
-    lines.append(f"        {names[0]} = {rest}")
+    lines += [f"    if {task} < {total}:"] if guarded else []
+    step = "        " if guarded else "    "
+    for place, item in enumerate(loop.ranges):
+        below = " * ".join(factor(size) for size in sizes[place + 1 :])
+        value = f"{task} // {factor(below)}" if below else task
+        lines.append(f"{step}{item.name} = {value}" + (f" % {factor(sizes[place])}" if place else ""))
     (new,) = parse(job, "\n".join(lines) + "\n", node)
     assert isinstance(new, cst.For)
-    condition = new.body.body[-1]
-    assert isinstance(condition, cst.If)
-    assert isinstance(node.body, cst.IndentedBlock)
-    inner = condition.body.with_changes(body=[*condition.body.body, *node.body.body], footer=node.body.footer)
-    body = new.body.with_changes(body=[new.body.body[0], condition.with_changes(body=inner)])
+    body = _with_body(new.body, node.body)
     edits = Edits(job.file.index)
     edits.replace(node, new.with_changes(body=body, leading_lines=node.leading_lines))
-    job.change("TL312", node, "a plain loop over tasks: AUTO_CV_COMBINE cannot read the break of T.Persistent")
     job.apply(edits)
+
+
+def _with_body(head: cst.BaseSuite, body: cst.IndentedBlock) -> cst.BaseSuite:
+    """The new lines, followed by the old statements in the innermost block."""
+    *above, last = head.body
+    if not isinstance(last, cst.If):
+        return body.with_changes(body=[*head.body, *body.body])
+    inner = last.body.with_changes(body=[*last.body.body, *body.body], footer=body.footer)
+    return head.with_changes(body=[*above, last.with_changes(body=inner)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tl2npu.passes import waves
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend import (
     convert,
@@ -10,7 +11,6 @@ from tl2npu.passes.npuir.from_ascend import (
     hand_overs,
     masks,
     order,
-    persistent,
     statistics,
     target,
 )
@@ -19,7 +19,7 @@ from tl2npu.passes.npuir.from_ascend import (
 def rewrite(job: Job) -> None:
     """A kernel without ``vid``, workspaces and flags, in the words of AscendNPU IR; its launch and its tiles."""
     counterparts.refuse(job)
-    persistent.to_loops(job)
+    waves.to_loops(job)
     masks.to_choices(job)
     fuse.loops(job)
     order.put_in_order(job)

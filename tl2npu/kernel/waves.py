@@ -1,0 +1,34 @@
+"""``T.Persistent(domain, wave_size, index)``: the tiles of a domain, one for each block in every wave."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Evaluator
+from tl2npu.kernel.model import Loop
+from tl2npu.kernel.symbolic import const
+
+_PLACES = {"wave_size": 1, "index": 2}
+
+
+def argument(loop: Loop, name: str) -> cst.BaseExpression | None:
+    """An argument behind the domain, given by place or by name."""
+    if loop.call is None:
+        return None
+    positional = [arg.value for arg in loop.call.args if arg.keyword is None]
+    named = {arg.keyword.value: arg.value for arg in loop.call.args if arg.keyword is not None}
+    return positional[_PLACES[name]] if len(positional) > _PLACES[name] else named.get(name)
+
+
+def fills_every_wave(loop: Loop, evaluator: Evaluator) -> bool | None:
+    """Whether no block is without a tile in the last wave; None if that cannot be told.
+
+    Otherwise the frame leaves its last wave by ``loop_break()`` (``src/ir.cc``, ``PersistentFor``).
+    """
+    wave = argument(loop, "wave_size")
+    if wave is None or loop.env is None:
+        return None
+    tiles = const(1)
+    for item in loop.ranges:
+        tiles = tiles * item.extent
+    return (tiles % evaluator.sym(wave, loop.env)).is_zero
