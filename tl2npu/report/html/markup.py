@@ -24,7 +24,8 @@ def code(text: str) -> str:
 
 def long_code(text: str) -> str:
     """A path or dotted name, which is broken between its parts where it does not fit."""
-    return f"<code>{re.sub('([/._])', r'\1<wbr>', e(text))}</code>"
+    parts = re.sub("([/._])", r"\1<wbr>", e(text))
+    return f"<code>{parts}</code>"
 
 
 def message(text: str) -> str:
