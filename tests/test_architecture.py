@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checked": DATA | {"options"},
     "config": {"checked", "files", "options", "source"},
     "lsp": DATA | {"source", "migrate", "options", "files", "project", "config", "report", "rules"},
+    "codemod": DATA | {"options", "files", "project", "config"},
     "report": {"results", "devices", "verified", "codes", "rules"},
     "cli": DATA | {"lsp", "source", "project", "config", "options", "report", "rules", "files", "sinks", "verify"},
     "__main__": {"cli"},
@@ -86,7 +87,8 @@ def test_the_table_itself_has_no_cycles() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_slow_parts_of_libcst_are_not_used(path: Path) -> None:
-    assert not [name for name in imports(path) if name.startswith(FORBIDDEN)]
+    forbidden = [name for name in imports(path) if name.startswith(FORBIDDEN)]
+    assert not forbidden or path == PACKAGE / "codemod.py"  # which nothing else imports
     names = {
         node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)
     }
