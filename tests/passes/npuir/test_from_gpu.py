@@ -269,3 +269,16 @@ def test_copies_that_a_pass_wrote_are_reported_where_they_come_from() -> None:
             "for i, j in T.Parallel(32, 64):",
             "T.copy(s, S[bx * 32])",
         ]
+
+
+def test_new_tiles_stand_above_their_use_where_others_are_allocated_below() -> None:
+    body = (
+        TILE
+        + "for i, j in T.Parallel(32, 64):\n    x[i, j] = x[i, j] * C[bx * 32 + i, j]\n"
+        + 'y = T.alloc_fragment((32, 64), "float32")\n'
+        + "for i, j in T.Parallel(32, 64):\n    y[i, j] = x[i, j] + C[i, j]\n"
+        + "T.copy(y, B[bx * 32, 0])\n"
+    )
+    params = f'{A}, C: T.Tensor((64, 64), "float32"), {B}'
+    new = agree(gpu_file(params, body, launch=LAUNCH), {"A": matrix(), "C": matrix(1)})
+    assert new.index("C_shared = T.alloc_shared") < new.index("T.copy(C[bx * 32 : bx * 32 + 32, :], C_shared)")

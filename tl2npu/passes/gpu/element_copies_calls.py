@@ -133,7 +133,7 @@ def _between(job: Job, stmt: Copy, edits: Edits, tiles: Tiles) -> None:
         lines.append(f"T.copy({name}, {converted})")
         name = converted
     lines.append(f"T.copy({name}, {code(stmt.dst.node)})")
-    last = last_allocation(job)
+    last = last_allocation(job, stmt)
     text = "\n".join(lines) + "\n"
     if last is not None and last.buffer.statement is not None:
         for line in made:

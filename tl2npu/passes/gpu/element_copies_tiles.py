@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Buffer, Memory
+from tl2npu.kernel.model import Alloc, Buffer, Memory, Stmt, walk
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -90,7 +90,11 @@ def tensor_dtype(param: cst.Param) -> str:
     return code(positional[1]) if len(positional) > 1 else '"float32"'
 
 
-def last_allocation(job: Job) -> Alloc | None:
-    """The last allocation of the launch's own block; new tiles without a relative stand behind it."""
-    found = [stmt for stmt in job.kernel.body if isinstance(stmt, Alloc)]
-    return found[-1] if found else None
+def last_allocation(job: Job, before: Stmt) -> Alloc | None:
+    """The last allocation of the launch's own block above a statement; new tiles without a relative stand behind it."""
+    found: Alloc | None = None
+    for stmt in job.kernel.body:
+        if any(inner is before for inner in walk([stmt])):
+            break
+        found = stmt if isinstance(stmt, Alloc) else found
+    return found

@@ -56,6 +56,7 @@ def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
     alone = len(inner.body) == 1
     simple = inner is loop and isinstance(loop.node, cst.For) and not loop.via
     simple = simple and not any(isinstance(stmt, Let) for stmt in inner.body)
+    tiles.before = loop
     work = _Loop(job, loop, tuple(ranges), tiles)
     for stmt in inner.body:
         if not isinstance(stmt, Store):
@@ -222,10 +223,11 @@ class _Loop:
 
 
 class _Tiles:
-    """New tiles, each allocated behind the one that it belongs to."""
+    """New tiles, each allocated behind the one that it belongs to, or else above the loop ``before``."""
 
     def __init__(self, job: Job, plan: Plan) -> None:
         self._job, self._plan, self._names = job, plan, Names(job)
+        self.before: Stmt | None = None
         self._tmp: dict[str, str] = {}
         self._near: dict[str, cst.CSTNode] = {
             buffer.name: buffer.statement for buffer in job.kernel.buffers.values() if buffer.statement is not None
@@ -245,7 +247,7 @@ class _Tiles:
         return self._tmp[of]
 
     def _allocate(self, name: str, shape: str, dtype: str, beside: str) -> cst.CSTNode:
-        last = last_allocation(self._job)
+        last = last_allocation(self._job, self.before) if self.before is not None else None
         place = self._near.get(beside) or (last.node if last is not None else None)
         if place is None:
             raise Blocked("TL418", self._job.located.node, "the kernel has no tile beside which another could stand")

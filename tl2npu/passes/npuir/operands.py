@@ -113,7 +113,7 @@ class _Work:
         name = self._names.fresh(f"{base}_shared", f"{base.lower()}_tile")
         shape = shape_text(self._job.kernel, [extent_of(item).strip("()") for item in found.ranges])
         text = f"{name} = T.alloc_shared({shape}, {dtype_text(found.buffer)})\n"
-        last = last_allocation(self._job)
+        last = last_allocation(self._job, self._loop)
         if last is not None:
             self._plan.after(last.node, parse(self._job, text, last.node))
         else:
