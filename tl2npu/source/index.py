@@ -53,7 +53,7 @@ class Index:
         """Parse a file; raises :class:`SourceError` with the line of a syntax error."""
         python = _parse_ast(text)  # first: far cheaper, better messages, and it stops nesting that would hurt later
         try:
-            module = cst.parse_module(text)
+            module = _with_last_newline(cst.parse_module(text), text)
             index = cls.of(module)
         except cst.ParserSyntaxError as error:
             raise SourceError(f"syntax error: {error.message}", error.raw_line) from None
@@ -207,6 +207,15 @@ class Index:
                 place = known[id(next(own))]
             found[id(statement)] = place
         return found
+
+
+def _with_last_newline(module: cst.Module, text: str) -> cst.Module:
+    """LibCST does not see a last line end that is a lone carriage return."""
+    if not text.endswith("\r"):
+        return module
+    if module.default_newline != "\r":
+        raise SourceError("the last line ends with a carriage return, and others do not")
+    return module.with_changes(has_trailing_newline=True)
 
 
 def _parse_ast(text: str) -> ast.Module:
