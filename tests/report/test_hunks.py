@@ -65,6 +65,12 @@ def test_the_change_of_a_line() -> None:
     assert block_at(found, 1) is block_at(found, 4) is block_at((), 1) is None
 
 
+def test_insertions_stand_before_a_line() -> None:
+    assert list(blocks(hunks_of("", "a\n"))) == [Block(1, (), ("a",))]
+    assert list(blocks(hunks_of("a\nb\n", "a\nx\nb\n"))) == [Block(2, (), ("x",))]
+    assert list(blocks(hunks_of("a\nb\n", "a\nx\nb\n", context=0))) == [Block(2, (), ("x",))]
+
+
 def test_a_broken_patch_is_an_error() -> None:
     with pytest.raises(ValueError, match="not a line of a diff: 'x'"):
         parse_unified("@@ -1 +1 @@\nx\n")
