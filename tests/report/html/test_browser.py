@@ -176,10 +176,11 @@ def test_printing_and_the_dark(browser: Any, tmp_path: Path) -> None:
     page = Shown(browser, tmp_path / "r.html", report())
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.js(background)
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    )
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
     assert page.js(background) != light
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
     assert page.js("getComputedStyle(document.querySelector('nav')).display") == "none"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
+    assert page.js(background) == light  # dark pages are printed like light ones
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
