@@ -35,6 +35,7 @@ from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelRe
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
+from tl2npu.source.tree import forget
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
 
@@ -53,11 +54,15 @@ def migrate_text(
         native = Index.parse(text)
     except SourceError as error:
         return _unparsable(text, path, error)
-    across = grafted(native, path, text)
     try:
-        return _migrate(text, path, options, leave, native, across)
-    except Kept:  # the kernels are read as if nothing were known of other files
-        return _migrate(text, path, options, leave, native, Grafted(native, [], {}, across.depends if across else {}))
+        across = grafted(native, path, text)
+        try:
+            return _migrate(text, path, options, leave, native, across)
+        except Kept:  # the kernels are read as if nothing were known of other files
+            bare = Grafted(native, [], {}, across.depends if across else {})
+            return _migrate(text, path, options, leave, native, bare)
+    finally:
+        forget()
 
 
 def _migrate(
@@ -102,8 +107,11 @@ def _migrate(
         if options.target == "ascendc":
             module, gone = npuir_host.of_file(original.module, module, kernels)
             done.changes += [Change("TL451", line_of(original, node) or 1, text) for node, text in gone]
-        new = relayout(text, module.code, path)
-        ast.parse(new)
+        plain = module.code
+        python = ast.parse(plain)
+        new = relayout(text, plain, path, (native.python, python))
+        if new != plain:
+            ast.parse(new)
     result = FileResult(
         path,
         text,
@@ -217,8 +225,8 @@ def _migrated(
             done.whole[kept.line] = notes
         else:
             done.refused_eager[kept.line] = outcome, notes
-    around = Surroundings(lazy.module)
-    for factory in factories(FileKernels(original if lazy.module is original.module else Index.of(lazy.module))):
+    around = Surroundings(FileKernels(original if lazy.module is original.module else Index.of(lazy.module)))
+    for factory in factories(around.file):
         view = around.focus(factory)
         current = view.file
         for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
+from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.spans import Position
 from tl2npu.source.text import SourceError
@@ -190,3 +191,32 @@ def test_reading_our_own_files(request: pytest.FixtureRequest) -> None:
         )
         places = [index.position(node) for node in index.statements]
         assert sorted((place.line, place.column) for place in places) == wanted
+
+
+def test_the_index_after_edits_is_that_of_the_new_tree() -> None:
+    index = Index.parse(EVERYTHING)
+    for round in range(6):
+        edits = Edits(index)
+        for statement in index.statements[round::7]:
+            line = index.parent(statement)
+            if isinstance(statement, cst.SimpleStatementLine) or not isinstance(line, cst.SimpleStatementLine):
+                continue
+            if round % 2:
+                edits.remove(statement)
+            else:
+                edits.replace_many(statement, [cst.parse_statement("f = lambda: g(1)").body[0], statement])
+        module = edits.apply(index.module)
+        after, anew = index.after(module), Index.of(module)
+        assert [id(node) for node in after.statements] == [id(node) for node in anew.statements]
+        everything = {id(node): node for tree in (index.module, module) for node in walk(tree)}
+        for node in everything.values():
+            assert (node in after) == (node in anew)
+            assert node not in anew or after.parent(node) is anew.parent(node)
+        index = after
+    assert index.binds_in_expressions
+
+
+def test_the_line_of_a_node_is_that_of_its_position() -> None:
+    index = Index.parse(EVERYTHING)
+    for node in walk(index.module):
+        assert index.line(node) == index.position(node).line

@@ -4,43 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 
 import libcst as cst
 
 from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value
 from tl2npu.kernel.model import Buffer
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.source.tree import children
+from tl2npu.source.tree import SubclassesOf, children, remembered
+
+_IS_BLOCK = SubclassesOf(cst.BaseStatement, cst.BaseSuite)
+_BINDS = SubclassesOf(
+    cst.FunctionDef, cst.ClassDef, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.AsName
+)
 
 
 def assigned_names(node: cst.CSTNode) -> AbstractSet[str]:
     """Names that a statement binds anywhere inside it (not inside nested functions)."""
-    if isinstance(node, (cst.BaseStatement, cst.BaseSuite)):
-        return _assigned_in_block(node)
-    return _assigned(node)
+    return _assigned_in_block(node) if _IS_BLOCK[type(node)] else _assigned(node)
 
 
-@lru_cache(maxsize=8192)
+@remembered
 def _assigned_in_block(node: cst.CSTNode) -> frozenset[str]:
-    """Remembered by node: edits keep what they do not touch, and every reading of a file asks again."""
     return frozenset(_assigned(node))
 
 
 def _assigned(node: cst.CSTNode) -> set[str]:
-    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-        return {node.name.value}
-    if isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr)):
-        targets: Iterable[cst.CSTNode] = (
-            [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
-        )
-        found = {name for target in targets for name in target_names(target)}
-    else:
-        found = set()
-    if isinstance(node, cst.AsName):
-        found |= target_names(node.name)
+    kind = type(node)
+    found: set[str] = set()
+    if _BINDS[kind]:
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            return {node.name.value}
+        if isinstance(node, cst.AsName):
+            found |= target_names(node.name)
+        else:
+            assert isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr))
+            targets: Iterable[cst.CSTNode] = (
+                [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
+            )
+            found = {name for target in targets for name in target_names(target)}
     for child in children(node):
-        if not isinstance(child, (cst.Call, cst.BaseParenthesizableWhitespace)):
+        if type(child) is not cst.Call and type(child) is not cst.Name:
             found |= assigned_names(child)
     return found
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import libcst as cst
 
 from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children
+from tl2npu.source.tree import SubclassesOf, children, remembered
 
 _EMPTY = cst.Module(body=())
-_EXPRESSION_PARTS = (
+_IS_EXPRESSION_PART = SubclassesOf(
     cst.BaseExpression,
     cst.Arg,
     cst.ComparisonTarget,
@@ -115,6 +116,11 @@ class Changed(Env):
 
 def code(node: cst.CSTNode) -> str:
     """The text of a node."""
+    return node.value if type(node) is cst.Name and not node.lpar else _code(node)
+
+
+@remembered
+def _code(node: cst.CSTNode) -> str:
     return _EMPTY.code_for_node(node)
 
 
@@ -166,12 +172,15 @@ class Evaluator:
 
     def sym(self, node: cst.BaseExpression, env: Env) -> Sym:
         """The expression as a symbolic integer; what is no integer arithmetic becomes opaque."""
-        if isinstance(node, cst.Integer):
-            return const(int(node.value.replace("_", ""), 0))
-        if isinstance(node, cst.Name):
-            return self._name(node, env)
-        if isinstance(node, cst.BinaryOperation):
-            return self._binary(node, env)
+        kind = type(node)
+        if kind is cst.Name:
+            return self._name(cast("cst.Name", node), env)
+        if kind is cst.Integer:
+            return const(int(cast("cst.Integer", node).value.replace("_", ""), 0))
+        if kind is cst.BinaryOperation:
+            return self._binary(cast("cst.BinaryOperation", node), env)
+        if kind is cst.Call:
+            return self._call(cast("cst.Call", node), env)
         if isinstance(node, cst.UnaryOperation):
             inner = self.sym(node.expression, env)
             if isinstance(node.operator, cst.Minus):
@@ -179,8 +188,6 @@ class Evaluator:
             if isinstance(node.operator, cst.Plus):
                 return inner
             return opaque(type(node.operator).__name__, inner)
-        if isinstance(node, cst.Call):
-            return self._call(node, env)
         if isinstance(node, cst.Attribute):
             return var(code(node).replace(" ", ""))
         if isinstance(node, cst.Subscript):
@@ -195,7 +202,7 @@ class Evaluator:
 
     def _name(self, node: cst.Name, env: Env) -> Sym:
         value = env.lookup(node.value)
-        if isinstance(value, Sym):
+        if type(value) is Sym:
             return value
         if isinstance(value, Closure):
             return self.sym(value.node, value.env)
@@ -208,11 +215,12 @@ class Evaluator:
     def _binary(self, node: cst.BinaryOperation, env: Env) -> Sym:
         left, right = self.sym(node.left, env), self.sym(node.right, env)
         operator = node.operator
-        if isinstance(operator, cst.Add):
+        kind = type(operator)
+        if kind is cst.Add:
             return left + right
-        if isinstance(operator, cst.Subtract):
+        if kind is cst.Subtract:
             return left - right
-        if isinstance(operator, cst.Multiply):
+        if kind is cst.Multiply:
             return left * right
         amount = right.constant
         if amount is not None and amount >= 0:
@@ -265,23 +273,23 @@ class Evaluator:
 
     def buffer(self, node: cst.BaseExpression, env: Env) -> Buffer | None:
         """The buffer that a name stands for, through macro parameters and aliases."""
-        if not isinstance(node, cst.Name):
+        if type(node) is not cst.Name:
             return None
         value = env.lookup(node.value)
-        if isinstance(value, Buffer):
+        if type(value) is Buffer:
             return value
-        if isinstance(value, Closure):
+        if type(value) is Closure:
             return self.buffer(value.node, value.env)
         return None
 
     def operand(self, node: cst.BaseExpression, env: Env) -> Operand | None:
         """A whole buffer or an indexed one; None if the expression is no buffer."""
-        if isinstance(node, cst.Name):
+        if type(node) is cst.Name:
             value = env.lookup(node.value)
-            if isinstance(value, Closure):
+            if type(value) is Closure:
                 return self.operand(value.node, value.env)
-            return Operand(value, None, node) if isinstance(value, Buffer) else None
-        if isinstance(node, cst.Subscript):
+            return Operand(value, None, node) if type(value) is Buffer else None
+        if type(node) is cst.Subscript:
             base = self.buffer(node.value, env)
             if base is None:
                 return None
@@ -312,18 +320,21 @@ class Evaluator:
 
     def loads(self, node: cst.CSTNode, env: Env) -> tuple[Operand, ...]:
         """Every buffer element that the expression reads, also inside indices."""
-        if isinstance(node, (cst.Subscript, cst.Name)):
+        kind = type(node)
+        if kind is cst.Integer:
+            return ()
+        if type(node) is cst.Name or type(node) is cst.Subscript:
             operand = self.operand(node, env)
             if operand is not None:
                 return (operand, *operand.loads)
-            if isinstance(node, cst.Name):
+            if type(node) is cst.Name:
                 value = env.lookup(node.value)
-                return self.loads(value.node, value.env) if isinstance(value, Closure) else ()
-        if isinstance(node, cst.Attribute):
+                return self.loads(value.node, value.env) if type(value) is Closure else ()
+        if type(node) is cst.Attribute:
             return self.loads(node.value, env)
         found: list[Operand] = []
         for child in children(node):
-            if isinstance(child, _EXPRESSION_PARTS):
+            if _IS_EXPRESSION_PART[type(child)]:
                 found += self.loads(child, env)
         return tuple(found)
 
@@ -333,7 +344,7 @@ class Evaluator:
         stack: list[cst.CSTNode] = [node]
         while stack:
             current = stack.pop()
-            if isinstance(current, cst.Name):
+            if type(current) is cst.Name:
                 buffer = self.buffer(current, env)
                 if buffer is not None:
                     found[id(buffer)] = buffer
@@ -346,14 +357,11 @@ class Evaluator:
 
 
 def _names_in(node: cst.CSTNode) -> set[str]:
-    if isinstance(node, cst.Name):
+    if type(node) is cst.Name:
         return {node.value}
-    if isinstance(node, cst.Attribute):
+    if type(node) is cst.Attribute:
         return _names_in(node.value)
     found: set[str] = set()
     for child in children(node):
-        if isinstance(child, cst.Arg):
-            found |= _names_in(child.value)
-        else:
-            found |= _names_in(child)
+        found |= _names_in(child.value if type(child) is cst.Arg else child)
     return found

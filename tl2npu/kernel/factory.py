@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import libcst as cst
 
@@ -14,10 +13,12 @@ from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.read import read_kernel
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children
+from tl2npu.source.tree import SubclassesOf, children, remembered
 
 PRIM_FUNC = "tilelang.language.prim_func"
 _JIT = frozenset({"tilelang.jit", "tilelang.jit.jit", "tilelang.compile", "tilelang.jit.compile", "tilelang.lazy_jit"})
+
+_MAY_DEFINE = SubclassesOf(cst.BaseCompoundStatement, cst.BaseSuite, cst.Else, cst.Finally, cst.ExceptHandler)
 
 
 @dataclass(eq=False)
@@ -81,9 +82,9 @@ def is_prim_func(node: cst.FunctionDef, names: Names) -> bool:
 def functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
     """Every function definition below a node, not those inside other functions."""
     for child in children(node):
-        if isinstance(child, cst.FunctionDef):
+        if type(child) is cst.FunctionDef:
             yield child
-        elif isinstance(child, (cst.BaseCompoundStatement, cst.BaseSuite, cst.Else, cst.Finally, cst.ExceptHandler)):
+        elif _MAY_DEFINE[type(child)]:
             yield from functions(child)
 
 
@@ -98,7 +99,7 @@ def inner_names(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def _names_inside(node: cst.FunctionDef) -> frozenset[str]:
     """Remembered by node, as most functions of a file stay as they are."""
     return inner_names(node)
@@ -206,7 +207,7 @@ class FileKernels:
     def _made_by(self, factories: Mapping[str, Factory]) -> Iterator[tuple[cst.CSTNode | None, str, Factory]]:
         """``program = factory(...)``: names of what factories returned, to be compiled later, and where."""
         for small in self.index.statements:
-            if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.value, cst.Call):
+            if type(small) is cst.Assign and len(small.targets) == 1 and isinstance(small.value, cst.Call):
                 target, func = small.targets[0].target, small.value.func
                 if isinstance(target, cst.Name) and isinstance(func, cst.Name) and func.value in factories:
                     yield self.index.enclosing(small, cst.FunctionDef), target.value, factories[func.value]
@@ -215,7 +216,7 @@ class FileKernels:
         """Functions that return a factory, or what one gives, and nothing else."""
         given: dict[str, set[str]] = {}
         for small in self.index.statements:
-            function = self.index.enclosing(small, cst.FunctionDef) if isinstance(small, cst.Return) else None
+            function = self.index.enclosing(small, cst.FunctionDef) if type(small) is cst.Return else None
             if function is not None and function.name.value not in factories:
                 value = small.value if isinstance(small, cst.Return) else None
                 while isinstance(value, cst.Call):
@@ -298,13 +299,13 @@ def calls(node: cst.CSTNode, skip: Container[int] = ()) -> Iterator[cst.Call]:
     stack = [node]
     while stack:
         current = stack.pop()
-        if isinstance(current, cst.Call):
+        if type(current) is cst.Call:
             yield current
         if id(current) not in skip:
             stack += reversed(children(current))
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def _calls_in(statement: cst.CSTNode) -> tuple[cst.Call, ...]:
     """Remembered by statement: most of a file stays as it is from edit to edit."""
     return tuple(calls(statement))

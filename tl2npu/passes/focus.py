@@ -24,8 +24,11 @@ _MARK = "__tl2npu_set_aside_"
 class Surroundings:
     """The statements of a module as they are now, each with the names that it mentions."""
 
-    module: cst.Module
+    file: FileKernels
     _names: dict[int, tuple[cst.CSTNode, Counter[str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.module = self.file.index.module
 
     def names(self, statement: cst.CSTNode) -> Counter[str]:
         """How often a statement mentions each name (counted once per statement)."""
@@ -48,8 +51,11 @@ class Surroundings:
             aside[name] = statement
             elsewhere.update(self.names(statement))
             body.append(cst.SimpleStatementLine([cst.Expr(cst.Name(name))]))
-        file = FileKernels(Index.of(self.module.with_changes(body=body)))
-        return Focus(self, file, aside, elsewhere)
+        if aside:
+            return Focus(self, FileKernels(Index.of(self.module.with_changes(body=body))), aside, elsewhere)
+        if self.file.index.module is not self.module:
+            self.file = FileKernels(self.file.index.after(self.module))
+        return Focus(self, self.file, aside, elsewhere)
 
     def _needed(self, mine: cst.CSTNode) -> set[str]:
         """Names of the functions that a statement calls, directly or through others."""

@@ -85,7 +85,7 @@ class Job:
         """Carry out the edits of a pass."""
         if edits:
             self._check_helpers(edits)
-            self.file = FileKernels(Index.of(edits.apply(self.module)))
+            self.file = FileKernels(self.file.index.after(edits.apply(self.module)))
             self._kernel = None
 
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
@@ -177,7 +177,7 @@ class Job:
 def line_of(index: Index, node: cst.CSTNode) -> int | None:
     """The input line of a node; for a rebuilt node that of the first part of it that the input has."""
     if node in index:
-        return index.position(node).line
+        return index.line(node)
     for child in children(node):
         found = line_of(index, child)
         if found is not None:

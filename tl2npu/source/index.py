@@ -14,13 +14,26 @@ import libcst as cst
 
 from tl2npu.source.spans import Position, span_in_statement
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import IS_NODE, SubclassesOf, child_fields
+from tl2npu.source.tree import IS_NODE, SubclassesOf, child_fields, children, subclasses_of
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
+_HOLDS_STATEMENTS = SubclassesOf(
+    cst.Module,
+    cst.SimpleStatementLine,
+    cst.BaseCompoundStatement,
+    cst.BaseSuite,
+    cst.Else,
+    cst.Finally,
+    cst.ExceptHandler,
+    cst.ExceptStarHandler,
+    cst.MatchCase,
+)
+_MAY_HOLD = SubclassesOf(*_HOLDS_STATEMENTS.bases, cst.BaseSmallStatement)
+_BINDS = SubclassesOf(cst.Lambda, cst.BaseComp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +47,10 @@ class Foreign:
 
 @dataclass(eq=False)
 class Index:
-    """A syntax tree with parents and positions. Nodes are told apart by identity.
-
-    ``statements`` holds every small and compound statement, outer before inner, in text order.
-    """
+    """A syntax tree with parents and positions. Nodes are told apart by identity."""
 
     module: cst.Module
-    statements: list[cst.BaseSmallStatement | cst.BaseCompoundStatement]
+    binds_in_expressions: bool  # some lambda or comprehension may be in it
     _parents: dict[int, cst.CSTNode]
     _text: str | None = None
     _ast: ast.Module | None = None
@@ -65,25 +75,35 @@ class Index:
     @classmethod
     def of(cls, module: cst.Module) -> Index:
         """Index a tree that was parsed or rebuilt before."""
-        parents: dict[int, cst.CSTNode] = {}
-        statements: list[cst.BaseSmallStatement | cst.BaseCompoundStatement] = []
-        stack: list[cst.CSTNode] = [module]
-        pop, cached = stack.pop, child_fields
+        binds, parents = _walked(module, {}, set())
+        return cls(module, binds, parents)
+
+    def after(self, module: cst.Module) -> Index:
+        """Index a tree that edits made of this one: what both have is not walked again."""
+        parents, kept = self._parents.copy(), set[int]()
+        binds, _ = _walked(module, parents, kept)
+        stack: list[cst.CSTNode] = [self.module]
+        while stack:  # what is gone, down to the parts that found a place in the new tree
+            for child in children(stack.pop()):
+                if id(child) not in kept:
+                    del parents[id(child)]
+                    stack.append(child)
+        return Index(module, binds or self.binds_in_expressions, parents)
+
+    @cached_property
+    def statements(self) -> list[cst.BaseSmallStatement | cst.BaseCompoundStatement]:
+        """Every small and compound statement, outer before inner, in text order."""
+        found: list[cst.BaseSmallStatement | cst.BaseCompoundStatement] = []
+        stack: list[cst.CSTNode] = [self.module]
         while stack:
-            node = pop()
+            node = stack.pop()
             if _IS_STATEMENT[type(node)]:
-                statements.append(cast("cst.BaseSmallStatement | cst.BaseCompoundStatement", node))
-            for name in reversed(cached(type(node))):
-                value = getattr(node, name)
-                kind = type(value)
-                if kind is tuple or kind is list:
-                    for child in value:
-                        parents[id(child)] = node
-                    stack += reversed(value)
-                elif IS_NODE[kind]:
-                    parents[id(value)] = node
-                    stack.append(value)
-        return cls(module, statements, parents)
+                found.append(cast("cst.BaseSmallStatement | cst.BaseCompoundStatement", node))
+            if _HOLDS_STATEMENTS[type(node)]:
+                below = [child for child in children(node) if _MAY_HOLD[type(child)]]
+                below.reverse()
+                stack += below
+        return found
 
     def including(self, module: cst.Module, foreign: Mapping[int, Foreign]) -> Index:
         """The index of a tree that is this one's with statements of other files among them.
@@ -136,21 +156,22 @@ class Index:
 
     def enclosing(self, node: cst.CSTNode, *types: type[NodeT]) -> NodeT | None:
         """The innermost node above of one of the types; the node itself does not count."""
-        for above in self.ancestors(node):
-            if isinstance(above, types):
-                return above
+        wanted = subclasses_of(types)
+        above = self.parent(node)
+        while above is not None:
+            if wanted[type(above)]:
+                return cast("NodeT", above)
+            above = self._parents.get(id(above))
         return None
 
     def statement(self, node: cst.CSTNode) -> cst.BaseSmallStatement | cst.BaseCompoundStatement | None:
         """The innermost statement that a node is or lies in; None for the module and lines between statements."""
-        if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-            return node
-        if isinstance(node, cst.SimpleStatementLine):
+        if type(node) is cst.SimpleStatementLine:
             return node.body[0] if node.body else None
-        for above in self.ancestors(node):
-            if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-                return above
-        return None
+        place: cst.CSTNode | None = node
+        while place is not None and not _IS_STATEMENT[type(place)]:
+            place = self.parent(place)
+        return cast("cst.BaseSmallStatement | cst.BaseCompoundStatement | None", place)
 
     def position(self, node: cst.CSTNode) -> Position:
         """Where a node stands: statements and expressions exactly, other parts by the statement around them.
@@ -167,6 +188,25 @@ class Index:
         if id(statement) in self._foreign:
             return base
         return span_in_statement(self.module, statement, node, base, self._parents)
+
+    def line(self, node: cst.CSTNode) -> int:
+        """The line of :meth:`position`, which is often known without the column."""
+        self.parent(node)
+        statement = self.statement(node)
+        if statement is None:
+            return 1
+        positions = self._statement_positions()
+        base = positions[id(statement)]
+        if statement is node or base.line == base.end_line:
+            return base.line
+        if isinstance(statement, (cst.With, cst.For, cst.If, cst.While)):
+            first = next(
+                (line for line in children(statement.body) if _IS_STATEMENT[type(line)] or children(line)), None
+            )
+            below = self.statement(first) if first is not None else None
+            if below is not None and positions[id(below)].line <= base.line + 1:
+                return base.line  # the head is one line
+        return self.position(node).line
 
     @cached_property
     def longest_line(self) -> int:
@@ -216,6 +256,39 @@ def _with_last_newline(module: cst.Module, text: str) -> cst.Module:
     if module.default_newline != "\r":
         raise SourceError("the last line ends with a carriage return, and others do not")
     return module.with_changes(has_trailing_newline=True)
+
+
+def _walked(module: cst.Module, parents: dict[int, cst.CSTNode], kept: set[int]) -> tuple[bool, dict[int, cst.CSTNode]]:
+    """Note the parents of all nodes, and say whether any binds names inside an expression.
+
+    Nodes that have a parent already are not walked, only noted in ``kept``: a tree below a node never changes.
+    """
+    binds = False
+    stack: list[cst.CSTNode] = [module]
+    pop, push, known, cached = stack.pop, stack.append, parents.get, child_fields
+    while stack:
+        node = pop()
+        if _BINDS[type(node)]:
+            binds = True
+        for name in cached(type(node)):
+            value = getattr(node, name)
+            kind = type(value)
+            if kind is tuple or kind is list:
+                for child in value:
+                    below = id(child)
+                    if known(below) is None:
+                        push(child)
+                    else:
+                        kept.add(below)
+                    parents[below] = node
+            elif IS_NODE[kind]:
+                below = id(value)
+                if known(below) is None:
+                    push(value)
+                else:
+                    kept.add(below)
+                parents[below] = node
+    return binds, parents
 
 
 def _parse_ast(text: str) -> ast.Module:

@@ -1,15 +1,26 @@
-"""Layout of changed files: by black where the author's file was black's before, else not at all."""
+"""Layout of changed statements: by black where the author's were black's before, else not at all."""
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tl2npu.source.layout_units import cut, laid_out, new_in, unusual
 from tl2npu.source.pyproject import nearest_pyproject, tool_table
 
 if TYPE_CHECKING:
     from black import Mode
 
+Trees = tuple[ast.Module | None, ast.Module | None]
+
+_SWITCH = re.compile(r"#\s*fmt:")
+# On one line, before anything that could make these quotes part of something else.
+_SINGLE_QUOTED = re.compile(r"^[^\"'#]*'[^\"'\\\n]+'[^\"'#\n]*$", re.MULTILINE)
+_STRING = re.compile(r'"[^"\\]*"')
+_SPLITTABLE = re.compile(r"[^'#\\]*\w\([^'#\\]*, [^'#\\]*\)[^'#\\]*")
+_ENOUGH = 12  # statements that are asked whether black made them: to ask costs as much as to lay out
 _FLAGS = {  # key of [tool.black] -> (field of black.Mode, value when the key is true)
     "skip-string-normalization": ("string_normalization", False),
     "skip-magic-trailing-comma": ("magic_trailing_comma", False),
@@ -19,25 +30,58 @@ _FLAGS = {  # key of [tool.black] -> (field of black.Mode, value when the key is
 }
 
 
-def relayout(old_text: str, new_text: str, path: Path | str | None) -> str:
-    """``new_text`` in black's layout if ``old_text`` was in it, with the configuration that holds at ``path``.
+def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees = (None, None)) -> str:
+    """``new_text`` with the statements that are new in black's layout, with the configuration that holds at ``path``.
 
-    Where the old text was a fixed point of black, untouched lines are one of the new text too; anywhere else, and
-    whenever black fails, ``new_text`` comes back as it is.
+    Only if those of ``old_text`` that they replace were in it, and nothing else there says that black was not at work;
+    otherwise, and whenever black fails, ``new_text`` comes back as it is. Other statements are never touched.
+    ``trees``: both texts parsed, where that has been done before.
     """
     newline = "\r\n" if "\r\n" in old_text else "\n"
     if old_text == new_text or not (_uniform(old_text, newline) and _uniform(new_text, newline)):
         return new_text
     try:
-        import black  # takes longer to import than a file takes to migrate
-
         mode = _mode(None if path is None else Path(path))
-        old = old_text.replace("\r\n", "\n")
-        if black.format_str(old, mode=mode) != old:
+        old, new = old_text.replace("\r\n", "\n"), new_text.replace("\r\n", "\n")
+        if not _may_be_blacks(old, mode):
             return new_text
-        return black.format_str(new_text.replace("\r\n", "\n"), mode=mode).replace("\n", newline)
+        return _laid_out(old, new, mode, trees).replace("\n", newline)
     except Exception:  # layout is a courtesy: it must never cost a migration
         return new_text
+
+
+def _laid_out(old: str, new: str, mode: Mode, trees: Trees) -> str:
+    import black  # takes longer to import than a file takes to migrate
+
+    def format_text(text: str) -> str:
+        return black.format_str(text, mode=mode)
+
+    if not _SWITCH.search(old) and not _SWITCH.search(new):
+        before, after = cut(old, trees[0]), cut(new, trees[1])
+        gone, come = new_in(before, after), new_in(after, before)
+        gone = unusual(before, gone, mode.line_length)[:_ENOUGH]
+        asked = laid_out(before, gone, format_text)
+        if asked is not None and asked != [before[number].text for number in gone]:
+            return new
+        come = unusual(after, come, mode.line_length)
+        done = laid_out(after, come, format_text) if asked is not None else None
+        if done is not None:
+            result = dict(zip(come, done, strict=True))
+            return "".join(result.get(number, unit.text) for number, unit in enumerate(after))
+    return format_text(new) if format_text(old) == old else new
+
+
+def _may_be_blacks(text: str, mode: Mode) -> bool:
+    """False for a text that black would certainly change somewhere."""
+    if mode.string_normalization and _SINGLE_QUOTED.search(text):
+        return False
+    inside = False  # of a text in three quotation marks
+    for line in text.split("\n"):
+        marks = line.count('"""')
+        if len(line) > mode.line_length and not (inside or marks) and _SPLITTABLE.fullmatch(_STRING.sub("0", line)):
+            return False
+        inside ^= marks % 2 == 1
+    return True
 
 
 def _uniform(text: str, newline: str) -> bool:

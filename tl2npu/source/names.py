@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 import libcst as cst
 
@@ -60,6 +61,7 @@ class Names:
         self._scopes: dict[int, _Scope] = {}  # statement -> the scope it stands in
         self._inner: dict[int, _Scope] = {}  # function or class -> the scope of its body
         self._resolving: set[int] = set()
+        self._found: dict[tuple[str, int], str | None] = {}  # name, scope -> what it means there
         self.star: tuple[str, ...] = ()  # modules that were imported with *
         for statement in index.statements:
             self._collect(statement)
@@ -76,15 +78,15 @@ class Names:
         is looked up as if it stood at ``at``, without that at the end of the module.
         """
         attributes: list[str] = []
-        while isinstance(node, cst.Attribute):
+        while type(node) is cst.Attribute:
             attributes.append(node.attr.value)
             node = node.value
-        if not isinstance(node, cst.Name):
+        if type(node) is not cst.Name:
             return None
         place = node if node in self._index else at
         dotted = self._lookup(node.value, place)
-        if dotted is None:
-            return None
+        if dotted is None or not attributes:
+            return dotted
         for attribute in reversed(attributes):
             dotted = f"{dotted}.{attribute}"
             dotted = _REEXPORTS.get(dotted, dotted)
@@ -94,7 +96,7 @@ class Names:
         """The shortest text by which the file can name ``canonical`` at a node; None if it needs a new import."""
         best: tuple[int, str] | None = None
         seen: set[str] = set()
-        for scope in self._visible(at):
+        for scope in _outwards(self._module if at is None else self._scope(at)):
             for name in scope.bindings:
                 if name in seen:
                     continue
@@ -113,9 +115,19 @@ class Names:
     # -- lookup -----------------------------------------------------------------------------------------------------
 
     def _lookup(self, name: str, at: cst.CSTNode | None) -> str | None:
-        if at is not None and self._bound_in_expression(name, at):
+        if at is not None and self._index.binds_in_expressions and self._bound_in_expression(name, at):
             return None
-        for scope in self._visible(at):
+        scope = self._module if at is None else self._scope(at)
+        key = name, id(scope)
+        if key in self._found:
+            return self._found[key]
+        found = self._look_outwards(name, scope)
+        if not self._resolving:  # else an alias that is being looked up counts as unknown
+            self._found[key] = found
+        return found
+
+    def _look_outwards(self, name: str, innermost: _Scope) -> str | None:
+        for scope in _outwards(innermost):
             if name in scope.bindings:
                 return self._meaning(scope.bindings[name])
         if self.star and name not in _NOT_FROM_STAR:
@@ -123,6 +135,8 @@ class Names:
         return None
 
     def _meaning(self, bindings: list[_Binding]) -> str | None:
+        if len(bindings) == 1:
+            return self._dotted(bindings[0])
         strong = [binding for binding in bindings if not binding.weak] or bindings
         found = {self._dotted(binding) for binding in strong}
         return found.pop() if len(found) == 1 else None
@@ -136,24 +150,15 @@ class Names:
         finally:
             self._resolving.discard(id(binding))
 
-    def _visible(self, at: cst.CSTNode | None) -> Iterator[_Scope]:
-        """The scopes that a place sees, innermost first; class bodies are seen only from directly inside."""
-        scope: _Scope | None = self._module if at is None else self._scope(at)
-        innermost = True
-        while scope is not None:
-            if innermost or not scope.is_class:
-                yield scope
-            innermost = False
-            scope = scope.outer
-
     def _scope(self, node: cst.CSTNode) -> _Scope:
-        below = node
-        for above in (node, *self._index.ancestors(node)):
-            if id(above) in self._inner and _is_body(above, below):
+        below: cst.CSTNode | None = None
+        above: cst.CSTNode | None = node
+        while above is not None:
+            if below is not None and id(above) in self._inner and _is_body(above, below):
                 return self._inner[id(above)]
             if id(above) in self._scopes:
                 return self._scopes[id(above)]
-            below = above
+            below, above = above, self._index.parent(above)
         return self._module
 
     def _bound_in_expression(self, name: str, node: cst.CSTNode) -> bool:
@@ -182,16 +187,19 @@ class Names:
         else:
             scope = self._inner.get(id(above)) or self._scopes[id(above)]
         self._scopes[id(node)] = scope
-        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-            scope.bind(node.name.value, _Binding())
-            inner = self._inner[id(node)] = _Scope(scope, isinstance(node, cst.ClassDef))
-            if isinstance(node, cst.FunctionDef):
-                for param in _params(node.params):
+        kind = type(node)
+        if kind is cst.Expr:
+            return
+        if kind is cst.FunctionDef or kind is cst.ClassDef:
+            scope.bind(cast("cst.FunctionDef | cst.ClassDef", node).name.value, _Binding())
+            inner = self._inner[id(node)] = _Scope(scope, kind is cst.ClassDef)
+            if kind is cst.FunctionDef:
+                for param in _params(cast("cst.FunctionDef", node).params):
                     inner.bind(param.name.value, _Binding())
-        elif isinstance(node, (cst.Import, cst.ImportFrom)):
-            self._import(node, scope)
-        elif isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
-            self._assign(node, scope)
+        elif kind in (cst.Import, cst.ImportFrom):
+            self._import(cast("cst.Import | cst.ImportFrom", node), scope)
+        elif kind in (cst.Assign, cst.AnnAssign, cst.AugAssign):
+            self._assign(cast("cst.Assign | cst.AnnAssign | cst.AugAssign", node), scope)
         else:
             for name in _bound_by(node):
                 scope.bind(name, _Binding())
@@ -229,8 +237,17 @@ class Names:
                 scope.bind(name, _Binding())
 
 
+def _outwards(innermost: _Scope) -> Iterator[_Scope]:
+    """The scopes that a place sees, innermost first; class bodies are seen only from directly inside."""
+    scope: _Scope | None = innermost
+    while scope is not None:
+        if scope is innermost or not scope.is_class:
+            yield scope
+        scope = scope.outer
+
+
 def _is_body(above: cst.CSTNode, below: cst.CSTNode) -> bool:
-    return isinstance(above, (cst.FunctionDef, cst.ClassDef)) and above.body is below
+    return (type(above) is cst.FunctionDef or type(above) is cst.ClassDef) and above.body is below
 
 
 def _params(params: cst.Parameters) -> Iterator[cst.Param]:

@@ -6,7 +6,9 @@ LibCST's own ``.children`` and visitors pass through every whitespace node, whic
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Generic, TypeVar
 
 import libcst as cst
 
@@ -14,6 +16,9 @@ _SKIPPED = frozenset(
     "leading_lines leading_whitespace lines_after_decorators header footer trailing_whitespace indent newline comment "
     "comma semicolon lpar rpar lbracket rbracket lbrace rbrace equal dot colon first_colon second_colon".split()
 )
+NodeT = TypeVar("NodeT")
+ResultT = TypeVar("ResultT")
+
 _TEXT = (str, bool, int)
 
 _fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
@@ -24,10 +29,49 @@ class SubclassesOf(dict[type, bool]):
 
     def __init__(self, *bases: type) -> None:
         super().__init__()
-        self._bases = bases
+        self.bases = bases
 
     def __missing__(self, kind: type) -> bool:
-        return self.setdefault(kind, issubclass(kind, self._bases))
+        return self.setdefault(kind, issubclass(kind, self.bases))
+
+
+class _Remembered(Generic[NodeT, ResultT]):
+    """A function of one node with its results; to be used through :func:`remembered`."""
+
+    def __init__(self, function: Callable[[NodeT], ResultT]) -> None:
+        self._function = function
+        self.results: dict[int, tuple[NodeT, ResultT]] = {}
+
+    def __call__(self, node: NodeT) -> ResultT:
+        found = self.results.get(id(node))
+        if found is None:
+            found = self.results[id(node)] = node, self._function(node)
+        return found[1]
+
+
+_remembered: list[_Remembered[Any, Any]] = []
+
+
+def remembered(function: Callable[[NodeT], ResultT]) -> Callable[[NodeT], ResultT]:
+    """Work out a function of one node only once for each node: edits keep what they do not touch.
+
+    Until :func:`forget` is called, the nodes stay in memory with the results.
+    """
+    made = _Remembered(function)
+    _remembered.append(made)
+    return made
+
+
+def forget() -> None:
+    """Forget everything about the nodes of a file that is done."""
+    for one in _remembered:
+        one.results.clear()
+
+
+@cache
+def subclasses_of(bases: tuple[type, ...]) -> SubclassesOf:
+    """The table of these classes, always the same one."""
+    return SubclassesOf(*bases)
 
 
 IS_NODE = SubclassesOf(cst.CSTNode)
@@ -62,12 +106,23 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The node and everything below it, parents first."""
     stack = [node]
+    pop, fields = stack.pop, _fields
     while stack:
-        current = stack.pop()
+        current = pop()
+        kind = type(current)
+        if kind is cst.SimpleStatementLine:
+            yield from _line_nodes(current)
+            continue
         yield current
-        below = children(current)
-        below.reverse()
-        stack += below
+        if fields.get(kind) != ():
+            below = children(current)
+            below.reverse()
+            stack += below
+
+
+@remembered
+def _line_nodes(line: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    return (line, *(node for small in children(line) for node in walk(small)))
 
 
 def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
@@ -79,5 +134,14 @@ def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
             yield current
         elif type(current) is cst.Attribute or type(current) is cst.Arg:
             stack.append(current.value)
-        else:
-            stack += reversed(children(current))
+        elif type(current) is cst.SimpleStatementLine:
+            yield from _line_names(current)
+        elif _fields.get(type(current)) != ():
+            below = children(current)
+            below.reverse()
+            stack += below
+
+
+@remembered
+def _line_names(line: cst.CSTNode) -> tuple[cst.Name, ...]:
+    return tuple(name for small in children(line) for name in names_in(small))

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import black
+import pytest
+
+from tl2npu.source.layout import relayout
+from tl2npu.source.layout_plain import is_plain
+from tl2npu.source.layout_units import cut, laid_out, new_in, unusual
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+TEXTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.glob("*/*/after.py"))[::3]]
+MODE = black.Mode()
+
+OLD = '''\
+"""Doc."""
+
+import os
+
+
+@deco
+def f(a, b=1):
+    """Doc."""
+    # why
+    with g(a) as (x):
+        if a:
+            h(a)
+
+            h(b)
+        elif b:
+            h(1)
+        else:
+            # nothing
+            h(2)
+
+    def inner():
+        return 1
+
+    return inner
+
+
+f(1, [os])
+'''
+
+
+def formatted(text: str) -> str:
+    return black.format_str(text, mode=MODE)
+
+
+def test_the_units_of_a_text_are_the_text() -> None:
+    for text in [OLD, "", "\n", "x = 1", "a; b\nif a: b; c\nelse: d\n", *TEXTS]:
+        assert "".join(unit.text for unit in cut(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("h(b)\n", "h(b, a)\n"),
+        ("            h(1)\n", "            h( 1)\n            h (2)\n"),
+        ("            h(2)\n", "            for i in (1,2):\n                h( 1)\n"),
+        ("    return inner\n", "    x= 1\n    return inner\n"),
+        ("    def inner():\n        return 1\n\n", ""),
+        ("def f(a, b=1):", "def f(a, " + ", ".join(f"argument_{n}" for n in range(9)) + ",b=1):"),
+        ("f(1, [os])\n", "f( 1, [os])\n\n\n\n"),
+        ("import os\n", "import os\nimport sys\nx=  1\n"),
+        ("with g(a) as (x):", "with g(a) as (x,y), h( 1):"),
+    ],
+)
+def test_parts_are_laid_out_as_the_whole_would_be(old: str, new: str, tmp_path: Path) -> None:
+    assert formatted(OLD) == OLD
+    assert old in OLD
+    changed = OLD.replace(old, new)
+    assert relayout(OLD, changed, tmp_path / "x.py") == formatted(changed)
+
+
+def test_parts_of_the_fixtures_are_laid_out_as_the_whole_would_be() -> None:
+    for text in TEXTS:
+        if formatted(text) != text:
+            continue
+        loose = text.replace("(A", "( A", 5).replace(", ", ",", 3).replace(" = ", "=", 2)
+        before, after = cut(text), cut(loose)
+        numbers = unusual(after, new_in(after, before), MODE.line_length)
+        done = laid_out(after, numbers, formatted)
+        assert done is not None
+        result = dict(zip(numbers, done, strict=True))
+        assert "".join(result.get(number, unit.text) for number, unit in enumerate(after)) == formatted(loose)
+
+
+def test_plain_lines_are_left_alone_by_black() -> None:
+    found = sorted({line.strip() for text in TEXTS for line in text.split("\n") if is_plain(line + "\n", 80)})
+    lines = [f"    {line}\n        pass\n" if line.endswith(":") else f"    {line}\n" for line in found]
+    text = "def f():\n" + "".join(line for line in lines if not line.strip().startswith(("el", "except", "finally")))
+    assert len(found) > 300
+    assert formatted(text) == text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f(a , b)",
+        "f( a)",
+        "f(a)  # why",
+        "f('a')",
+        "x = (a)",
+        "return (a)",
+        "x=1",
+        "f(a = 1)",
+        "x = a**2",
+        "f(a,)",
+        "x[a : b]",
+        "x[a+1:b]",
+        "x = not(a)",
+        "for i in(1, 2):",
+        "print((1))",
+        "x = 0XF",
+        "x =  1",
+        'x = "a" "b" if f(\'c\') else d',
+        "f(a);g(b)",
+        "x = 1E5",
+        "x = - 1",
+        "f(" + "a, " * 40 + "a)",
+    ],
+)
+def test_lines_that_black_might_change_are_not_plain(line: str) -> None:
+    assert not is_plain(line + "\n", 88)
+    assert not is_plain("    " + line + "\n", 88)
+
+
+def test_a_file_with_lines_that_black_would_split_is_not_blacks(tmp_path: Path) -> None:
+    long = "f(" + ", ".join(f"argument_{n}" for n in range(9)) + ")\n"
+    assert relayout(long + "x = 1\n", long + "x = f( 1)\n", tmp_path / "x.py") == long + "x = f( 1)\n"
+
+
+def test_a_statement_that_was_not_blacks_is_not_laid_out(tmp_path: Path) -> None:
+    assert relayout(OLD + "x = f( 1)\n", OLD + "x = f( 2)\n", tmp_path / "x.py") == OLD + "x = f( 2)\n"
+
+
+def test_switches_are_respected(tmp_path: Path) -> None:
+    text = "# fmt: off\nx = [ 1]\n# fmt: on\ny = 1\n"
+    assert relayout(text, text + "y=2\nx = [ 2]\n", tmp_path / "x.py") == text + "y = 2\nx = [2]\n"

@@ -1,0 +1,171 @@
+"""Which statements of a file black must see, when only some of them changed.
+
+Black lays out one logical line at a time, and the blank lines above it by what stands right before. So a text is cut
+into units (a simple statement, the head of a compound one, each with the lines above it), and black gets those that
+are new, each with the unit before it and the heads of the blocks around it; all others are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tl2npu.source.layout_plain import is_plain
+
+_PLAIN_BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While, ast.If)
+_WORD = re.compile(r"^[ \t]*(\w+|[^\s#\w])", re.MULTILINE)
+_SPECIAL = frozenset("import from class def async try match r R b B u U f F \" ' @".split())
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Some lines; ``needs``: units before it without which these lines would be no program; ``opens``: a block."""
+
+    text: str
+    needs: tuple[int, ...] = ()
+    opens: bool = False
+
+
+@dataclass(eq=False)
+class _Cutter:
+    lines: list[str]
+    units: list[Unit] = field(default_factory=list)
+    cursor: int = 0
+
+    def take(self, stop: int, needs: tuple[int, ...], opens: bool = False) -> int:
+        """The lines up to ``stop`` as the next unit; its number."""
+        self.units.append(Unit("".join(self.lines[self.cursor : stop]), needs, opens))
+        self.cursor = max(stop, self.cursor)
+        return len(self.units) - 1
+
+    def block(self, statements: Sequence[ast.stmt], needs: tuple[int, ...]) -> None:
+        for statement, following in zip(statements, [*statements[1:], None], strict=False):
+            last = statement.end_lineno or statement.lineno
+            if following is not None and _first_line(following) <= last:
+                continue  # `a; b`
+            if self.cursor < last:
+                self.statement(statement, last, needs)
+
+    def statement(self, statement: ast.stmt, last: int, needs: tuple[int, ...]) -> None:
+        orelse = getattr(statement, "orelse", [])
+        if not isinstance(statement, _PLAIN_BLOCKS) or (orelse and not isinstance(statement, ast.If)):
+            self.take(last, needs)
+            return
+        body_start = _first_line(statement.body[0])
+        if body_start <= statement.lineno or (orelse and _first_line(orelse[0]) <= (_last_line(statement.body))):
+            self.take(last, needs)  # everything on one line
+            return
+        head = self.take(self._head_end(body_start), needs, opens=True)
+        self.block(statement.body, (*needs, head))
+        if not orelse:
+            return
+        inside = (*needs, head, len(self.units) - 1, *self.units[-1].needs)
+        start = _first_line(orelse[0])
+        is_elif = isinstance(orelse[0], ast.If) and self.lines[start - 1].lstrip().startswith("elif")
+        if is_elif:
+            self.statement(orelse[0], last, inside)
+        else:
+            self.block(orelse, (*inside, self.take(self._head_end(start), inside, opens=True)))
+
+    def _head_end(self, body_start: int) -> int:
+        """Comments above the first statement of a block belong to that statement."""
+        stop = body_start - 1
+        while stop - 1 > self.cursor and self.lines[stop - 1].lstrip()[:1] in ("", "#"):
+            stop -= 1
+        return stop
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(one.lineno for one in decorators)])
+
+
+def _last_line(statements: Sequence[ast.stmt]) -> int:
+    return statements[-1].end_lineno or statements[-1].lineno
+
+
+def cut(text: str, python: ast.Module | None = None) -> list[Unit]:
+    """The units of a text with line ends ``\\n``, in order; what follows the last statement is the last one."""
+    cutter = _Cutter([line + "\n" for line in text.split("\n")])
+    cutter.lines[-1] = cutter.lines[-1][:-1]
+    cutter.block((python or ast.parse(text)).body, ())
+    cutter.take(len(cutter.lines), ())
+    return cutter.units
+
+
+def new_in(units: Sequence[Unit], other: Sequence[Unit]) -> list[int]:
+    """Numbers of the units that do not follow the same unit in another text."""
+    known = set(_pairs(other))
+    return [number for number, pair in enumerate(_pairs(units)) if pair not in known]
+
+
+def unusual(units: Sequence[Unit], numbers: Sequence[int], line_length: int) -> list[int]:
+    """Those units that black might change: all but plain lines in plain surroundings."""
+    return [number for number in numbers if not (number and _stands_plain(units, number, line_length))]
+
+
+def _stands_plain(units: Sequence[Unit], number: int, line_length: int) -> bool:
+    unit, above = units[number], units[number - 1]
+    depth = len(unit.needs)
+    if above.opens and number - 1 in unit.needs:
+        around = not unit.text.startswith("\n")  # the first of a block
+    elif above.needs[:depth] != unit.needs:
+        around = False
+    else:
+        closed = any(_first_word(units[head].text) in _SPECIAL for head in above.needs[depth:])
+        below_function = depth > 0 and unit.text.startswith("\n")  # the one blank line that belongs there
+        around = _first_word(above.text) not in _SPECIAL and (not closed or below_function)
+    return around and is_plain(unit.text, line_length)
+
+
+def _pairs(units: Sequence[Unit]) -> Iterable[tuple[str, str]]:
+    texts = [unit.text for unit in units]
+    return zip(["", *texts], texts, strict=False)
+
+
+def laid_out(units: Sequence[Unit], numbers: Sequence[int], format_text: Callable[[str], str]) -> list[str] | None:
+    """The units of these numbers as ``format_text`` lays them out; None if its result does not fall into the units."""
+    formatted = set(numbers)
+    wanted = set(numbers)
+    for number in numbers:
+        wanted.update(units[number].needs)
+        if number:
+            wanted.update((number - 1, *units[number - 1].needs))
+    for number in range(len(units)):
+        if number in wanted and units[number].opens:
+            wanted.add(number + 1)  # no block may be empty
+    chosen = sorted(wanted)
+    above = {number - 1 for number in numbers}
+    texts = [
+        units[number].text if number in formatted else _stub(units[number], near=number in above) for number in chosen
+    ]
+    result = cut(format_text("".join(texts)))
+    if len(result) != len(chosen) + (len(units) - 1 not in wanted):  # `cut` always makes a last unit
+        return None
+    place = {number: at for at, number in enumerate(chosen)}
+    return [result[place[number]].text for number in numbers]
+
+
+def _stub(unit: Unit, near: bool) -> str:
+    """Something shorter in place of a unit that only has to be there; ``near``: blank lines below depend on it."""
+    lines = unit.text.split("\n")
+    found = next((line for line in lines if line.strip() and line.lstrip()[0] != "#"), None)
+    if found is None:
+        return unit.text
+    word = _first_word(unit.text)
+    indent = found[: len(found) - len(found.lstrip())]
+    if not unit.opens:
+        return unit.text if word in _SPECIAL else f"{indent}pass\n"
+    if near:
+        return unit.text
+    if word in ("with", "for", "while", "if"):
+        return f"{indent}if x:\n"
+    return f"{indent}def x():\n" if word == "def" else unit.text
+
+
+def _first_word(text: str) -> str:
+    """How a statement begins: a word, a quotation mark, ``@``."""
+    found = _WORD.search(text)
+    return found[1] if found else ""
