@@ -1,171 +1,140 @@
-"""What each stage of the tool costs, as a ratio to one ``libcst.parse_module`` of the same files.
+"""The goals for a whole repository, measured: ``tl2npu migrate --diff`` over a generated tree of kernel files.
 
-``python benchmarks/run.py [--repeat N] [PATH ...]``; the default path is ``fixtures/``. Absolute times depend on the
-machine and on its load, so every stage of a file is timed in the same repetition as the parse that it is compared with,
-in CPU time, and only the ratios are meant to be compared between runs. ``benchmarks/README.md`` says how to read them.
+``python benchmarks/run.py [--files N]``. Everything runs as a user would run it, in processes of its own; all figures
+but the last are CPU time, and only ratios are meant to be compared. ``benchmarks/README.md`` says how to read them.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import gc
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
 
-import libcst as cst
+from tree import ROOT, write
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tl2npu.kernel.factory import FileKernels  # noqa: E402
-from tl2npu.migrate import check_text, migrate_text  # noqa: E402
-from tl2npu.options import Options  # noqa: E402
-from tl2npu.source.index import Index  # noqa: E402
-from tl2npu.source.layout import relayout  # noqa: E402
-from tl2npu.source.text import SourceError, read_source  # noqa: E402
-
-PARSE = "libcst.parse_module"
+PARSE = """
+import sys, time, libcst
+texts = [open(path, encoding="utf-8").read() for path in sys.stdin.read().split("\\n")]
+start = time.process_time()
+for text in texts:
+    libcst.parse_module(text)
+print(time.process_time() - start)
+"""
+PEAK = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
 # Modules that `tl2npu --help` must not import: each costs more than all the rest of the start.
 HEAVY = ("libcst", "black", "numpy", "rich", "pathspec", "multiprocessing", "asyncio")
 
-Timed = dict[str, float]
-ResultT = TypeVar("ResultT")
+
+def migrate(directory: Path, jobs: int = 1) -> list[str]:
+    """The command line over a tree, without the cache."""
+    return [sys.executable, "-m", "tl2npu", "migrate", str(directory), "--diff", "--no-cache", "-q", "-j", str(jobs)]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One file: seconds of CPU time by stage (medians over the repetitions), whether it has kernels and changes."""
-
-    path: Path
-    lines: int
-    kernels: int
-    changed: bool
-    seconds: Timed
-
-
-def python_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """The Python files at and below the paths, in a fixed order."""
-    for path in paths:
-        yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
+def cpu_and_wall(command: Sequence[str]) -> tuple[float, float]:
+    """Seconds of CPU time, of all its processes together, and of waiting for a command."""
+    before, start = os.times(), time.perf_counter()
+    done = subprocess.run(command, env=_environment(), capture_output=True, check=False)
+    if done.returncode not in (0, 1):
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr.decode(errors='replace')}")
+    after = os.times()
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    return seconds, time.perf_counter() - start
 
 
-def timed(action: Callable[[], ResultT]) -> tuple[float, ResultT]:
-    """Seconds of CPU time of one call, and what it returns."""
-    start = time.process_time()
-    result = action()
-    return time.process_time() - start, result
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def once(text: str, path: Path) -> tuple[Timed, int, bool]:
-    """Every stage once, with the number of kernels and whether the file changes."""
-    seconds: Timed = {}
-    seconds["ast.parse"], _ = timed(lambda: ast.parse(text))
-    seconds[PARSE], module = timed(lambda: cst.parse_module(text))
-    seconds["index"], _ = timed(lambda: Index.of(module))
-    seconds["code generation"], _ = timed(lambda: module.code)
-    index = Index.parse(text)
-    seconds["kernel models"], _ = timed(lambda: [located.read() for located in FileKernels(index).located])
-    seconds["check_text, whole"], _ = timed(lambda: check_text(text, str(path), Options()))
-    seconds["migrate_text, whole"], result = timed(lambda: migrate_text(text, str(path), Options()))
-    new = result.new_text if result.new_text is not None else text
-    seconds["of it: layout"], _ = timed(lambda: relayout(text, new, path))
-    return seconds, len(result.kernels), result.changed
+def parse_alone(paths: Sequence[Path]) -> float:
+    """Seconds of CPU time of one LibCST parse of every file."""
+    given = "\n".join(str(path) for path in paths)
+    done = subprocess.run([sys.executable, "-c", PARSE], input=given, capture_output=True, text=True, check=True)
+    return float(done.stdout)
 
 
-def measure(path: Path, repeat: int) -> Sample | None:
-    """The sample of a file; None for a file that the tool cannot read."""
-    try:
-        text = read_source(path).text
-        Index.parse(text)
-    except SourceError:
-        return None
-    runs = []
-    kernels, changed = 0, False
-    for _ in range(repeat):
-        gc.collect()
-        seconds, kernels, changed = once(text, path)
-        runs.append(seconds)
-    medians = {stage: median(run[stage] for run in runs) for stage in runs[0]}
-    return Sample(path, text.count("\n"), kernels, changed, medians)
+def peak(directory: Path) -> float:
+    """MiB of the largest process of a run."""
+    command = [sys.executable, "-c", PEAK, *migrate(directory)]
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=True)
+    return int(done.stdout) / 1024
 
 
-def table(title: str, samples: Sequence[Sample]) -> str:
-    """Milliseconds per file and ratios to the parse: of the sums, and median and worst of the single files."""
-    lines = [f"{title}: {len(samples)} files, {sum(s.lines for s in samples)} lines"]
-    if not samples:
-        return lines[0] + "\n"
-    lines.append(f"  {'stage':22} {'ms/file':>9} {'ratio':>7} {'median':>7} {'worst':>7}")
-    parse = sum(s.seconds[PARSE] for s in samples)
-    for stage in samples[0].seconds:
-        total = sum(s.seconds[stage] for s in samples)
-        single = [s.seconds[stage] / s.seconds[PARSE] for s in samples]
-        row = f"{1000 * total / len(samples):9.2f} {total / parse:7.2f} {median(single):7.2f} {max(single):7.2f}"
-        lines.append(f"  {stage:22} {row}")
-    return "\n".join(lines) + "\n"
-
-
-def start_up(repeat: int) -> str:
-    """CPU time of ``tl2npu --help`` against a bare interpreter, and what it imports."""
-    idle, show_help = ["-c", "pass"], ["-m", "tl2npu", "--help"]
-    imported = _imported(show_help) - _imported(idle)
-    own = sorted(name for name in imported if name.startswith("tl2npu"))
-    packages = {name.split(".")[0] for name in imported}
-    foreign = sorted(packages - set(sys.stdlib_module_names) - {"tl2npu"})
-    heavy = [name for name in HEAVY if name in packages]
-    bare = median(_child_seconds(idle) for _ in range(repeat))
-    full = median(_child_seconds(show_help) for _ in range(repeat))
+def with_kernels(root: Path, count: int) -> str:
+    """CPU time of the whole command on files with kernels against the parse alone, and one process against two."""
+    tree = root / "kernels"
+    paths = write(tree, count, 0)
+    parse = median(parse_alone(paths) for _ in range(3))
+    one, wall_one = cpu_and_wall(migrate(tree))
+    _, wall_two = cpu_and_wall(migrate(tree, jobs=2))
     return (
-        f"tl2npu --help: {1000 * full:.0f} ms of CPU time, a bare interpreter {1000 * bare:.0f} ms\n"
-        f"  own modules: {', '.join(own)}\n"
-        f"  third party: {', '.join(foreign) or 'none'}\n"
-        f"  heavy ones that must not be here: {', '.join(heavy) or 'none'}\n"
+        f"files with kernels ({count}): migrate --diff takes {one / parse:.1f} times the CPU time of "
+        f"libcst.parse_module alone ({one:.1f} s, {parse:.1f} s); goal: 2.0\n"
+        f"two processes: {wall_one / wall_two:.2f} times as fast as one; goal: 1.7\n"
     )
 
 
-def _imported(arguments: list[str]) -> set[str]:
-    command = [sys.executable, "-X", "importtime", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")][1:]  # without the header
-    return {line.rsplit("|", 1)[1].strip() for line in lines}
+def without_kernels(root: Path, count: int) -> str:
+    """What one more file without kernels costs, the start of the command left out."""
+    write(root / "few", 0, count)
+    write(root / "many", 0, 2 * count)
+    few, many = (median(cpu_and_wall(migrate(root / name))[0] for _ in range(3)) for name in ("few", "many"))
+    return f"files without kernels: {1000 * (many - few) / count:.2f} ms of CPU time each; goal: 1\n"
 
 
-def _child_seconds(arguments: list[str]) -> float:
-    before = _children()
-    subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, check=True)
-    return _children() - before
+def memory(root: Path, count: int) -> str:
+    """The largest process for some files and for twice as many."""
+    write(root / "half", count // 2, count // 2)
+    write(root / "whole", count, count)
+    half, whole = peak(root / "half"), peak(root / "whole")
+    return (
+        f"peak memory: {half:.0f} MiB for {count} files, {whole:.0f} MiB for {2 * count}, "
+        f"{whole / half:.2f} times as much; goal: flat\n"
+    )
 
 
-def _children() -> float:
-    times = os.times()
-    return times.children_user + times.children_system
+def start_up() -> str:
+    """CPU time of ``tl2npu --help`` against the import of click, and what it imports."""
+    show_help, click = [sys.executable, "-m", "tl2npu", "--help"], [sys.executable, "-c", "import click"]
+    runs = [(cpu_and_wall(show_help)[0], cpu_and_wall(click)[0]) for _ in range(5)]
+    full, bare = (median(column) for column in zip(*runs, strict=True))
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "tl2npu", "--help"],
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
+    heavy = [name for name in HEAVY if name in imported]
+    return (
+        f"tl2npu --help: {full / bare:.1f} times python -c 'import click' ({1000 * full:.0f}, {1000 * bare:.0f} ms); "
+        f"goal: 3; imports that it must not have: {', '.join(heavy) or 'none'}\n"
+    )
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print one line for each goal."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / "fixtures"], metavar="PATH")
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="repetitions per file (default 5)")
+    parser.add_argument("--files", type=int, default=500, metavar="N", help="files with kernels (default 500)")
     options = parser.parse_args()
-    if options.repeat < 1:
-        parser.error("--repeat must be at least 1")
-    files = list(python_files(options.paths))
-    found = [sample for path in files if (sample := measure(path, options.repeat)) is not None]
-    print(f"CPU time, median of {options.repeat} repetitions; ratio = time / time of {PARSE}")
-    print()
-    print(table("files that change", [s for s in found if s.changed]))
-    print(table("files with kernels, nothing to change", [s for s in found if s.kernels and not s.changed]))
-    print(table("files without kernels", [s for s in found if not s.kernels]))
-    if len(found) < len(files):
-        print(f"not measured, because they cannot be parsed: {len(files) - len(found)}\n")
-    print(start_up(options.repeat), end="")
+    if options.files < 4:
+        parser.error("--files must be at least 4")
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        print(start_up(), end="", flush=True)
+        print(without_kernels(root, 400), end="", flush=True)
+        print(memory(root, min(options.files, 60)), end="", flush=True)
+        print(with_kernels(root, options.files), end="", flush=True)
 
 
 if __name__ == "__main__":

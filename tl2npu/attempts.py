@@ -102,6 +102,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         origin=start.origin,
         tight=start.tight,
         notes=list(start.notes),
+        _kernel=start.kernel,
     )
     try:
         if form == "npuir":

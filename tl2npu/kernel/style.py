@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.dialects import ascend, gpu, npuir
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import calls_in, names_in
 
 Dialect = Literal["gpu", "ascend", "npuir"]
 
@@ -38,10 +38,8 @@ def dialect_of(node: cst.FunctionDef, names: Names, targets: Iterable[object] = 
 
 
 def _calls_npuir(node: cst.FunctionDef, names: Names) -> bool:
-    for found in walk(node.body):
-        if not isinstance(found, cst.Call):
-            continue
-        if isinstance(found.func, cst.Attribute) and found.func.attr.value not in _TELLING:
+    for found in calls_in(node.body):
+        if type(found.func) is cst.Attribute and found.func.attr.value not in _TELLING:
             continue
         resolved = names.resolve(found.func) or ""
         op = npuir.lookup(resolved)
@@ -78,9 +76,7 @@ def is_gpu_kernel(node: cst.FunctionDef, names: Names) -> bool:
 def _verdict(node: cst.FunctionDef, names: Names) -> bool | None:
     """True for code for a GPU, False for code for an NPU, None where nothing tells."""
     launched: bool | None = None
-    for found in walk(node.body):
-        if not isinstance(found, cst.Call):
-            continue
+    for found in calls_in(node.body):
         resolved = names.resolve(found.func) or ""
         name = resolved.removeprefix("tilelang.language.")
         if name == resolved:
@@ -98,7 +94,7 @@ def called(node: cst.FunctionDef, names: Names) -> list[cst.FunctionDef]:
     """The functions of the file that some code names, directly or through others."""
     functions: dict[str, list[cst.FunctionDef]] = {}
     for statement in names.statements:
-        if isinstance(statement, cst.FunctionDef) and statement is not node:
+        if type(statement) is cst.FunctionDef and statement is not node:
             functions.setdefault(statement.name.value, []).append(statement)
     found: dict[int, cst.FunctionDef] = {}
     open_ends = [node]
@@ -115,7 +111,6 @@ def launches_in(node: cst.CSTNode, names: Names) -> list[cst.Call]:
     """Every launch below a node."""
     return [
         found
-        for found in walk(node)
-        if isinstance(found, cst.Call)
-        and (names.resolve(found.func) or "").removeprefix("tilelang.language.") in _LAUNCHES
+        for found in calls_in(node)
+        if (names.resolve(found.func) or "").removeprefix("tilelang.language.") in _LAUNCHES
     ]

@@ -25,7 +25,8 @@ from tl2npu.source.tree import children, names_in, walk
 class Job:
     """One kernel on its way through a pipeline.
 
-    Passes read ``kernel`` and hand :class:`Edits` to :meth:`apply`, which makes the next tree and forgets the model.
+    Passes read ``kernel``, which they never change, and hand :class:`Edits` to :meth:`apply`, which makes the next tree
+    and forgets the model.
     ``original`` is the index of the input text: the lines of all messages are lines of the input. ``elsewhere``
     counts the names used in those parts of the file that are set aside (:mod:`tl2npu.passes.focus`). ``split`` names
     the buffers whose rows the old kernel split itself, ``known_even`` the extents that must be even for it to be right,

@@ -18,7 +18,7 @@ from tl2npu.source.blocks import (
 )
 from tl2npu.source.index import Index
 from tl2npu.source.sequences import EMPTY, Slot, Spliced, splice
-from tl2npu.source.tree import child_fields, children, walk
+from tl2npu.source.tree import IS_NODE, child_fields, children, walk
 
 _OPTIONAL = frozenset({"orelse", "finalbody", "asname", "returns", "lower", "upper"})
 _WITH_LINES = frozenset({"decorators", "handlers", "cases"})
@@ -158,14 +158,14 @@ class _Rebuild:
         changes: dict[str, Any] = {}
         for name in child_fields(type(node)):
             value = getattr(node, name)
-            if isinstance(value, cst.CSTNode):
-                if isinstance(value, cst.Parameters) and self.touched(value) and id(value) not in self.new:
+            if IS_NODE[type(value)]:
+                if type(value) is cst.Parameters and self.touched(value) and id(value) not in self.new:
                     changes |= self.parameters(node, value)
                 elif self.touched(value):
                     optional = name in _OPTIONAL and not isinstance(value, cst.If)
                     gone = optional and self.new.get(id(value)) == ()
                     changes[name] = None if gone else self.single(value, name)
-            elif isinstance(value, (tuple, list)) and any(self.touched(item) for item in value):
+            elif type(value) in (tuple, list) and any(self.touched(item) for item in value):
                 changes |= self.sequence(node, name, value)
         return node.with_changes(**changes)
 

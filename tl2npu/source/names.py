@@ -10,7 +10,7 @@ from typing import cast
 import libcst as cst
 
 from tl2npu.source.index import Index
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import SubclassesOf, walk
 
 # One thing, several import paths (tilelang/__init__.py and tilelang/language/__init__.py re-export them).
 _REEXPORTS = {
@@ -28,6 +28,10 @@ _NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print"
 def canonical(dotted: str) -> str:
     """The one name of a thing that can be imported from several places."""
     return _REEXPORTS.get(dotted, dotted)
+
+
+_IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
+_IS_COMPREHENSION = SubclassesOf(cst.BaseComp)
 
 
 @dataclass(eq=False)
@@ -164,11 +168,12 @@ class Names:
     def _bound_in_expression(self, name: str, node: cst.CSTNode) -> bool:
         """True for parameters of lambdas and variables of comprehensions around a node."""
         for above in self._index.ancestors(node):
-            if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            if _IS_STATEMENT[type(above)]:
                 return False
-            if isinstance(above, cst.Lambda) and any(param.name.value == name for param in _params(above.params)):
+            if type(above) is cst.Lambda and any(param.name.value == name for param in _params(above.params)):
                 return True
-            if isinstance(above, cst.BaseComp):
+            if _IS_COMPREHENSION[type(above)]:
+                assert isinstance(above, cst.BaseComp)
                 comp: cst.CompFor | None = above.for_in
                 while comp is not None:
                     if name in _targets(comp.target):
@@ -228,9 +233,9 @@ class Names:
         targets = [item.target for item in node.targets] if isinstance(node, cst.Assign) else [node.target]
         value = None if isinstance(node, cst.AugAssign) else node.value
         for target in targets:
-            if isinstance(target, cst.Name):
-                nothing = isinstance(value, cst.Name) and value.value == "None"
-                alias = value if isinstance(value, (cst.Name, cst.Attribute)) and not nothing else None
+            if type(target) is cst.Name:
+                nothing = type(value) is cst.Name and value.value == "None"
+                alias = value if type(value) in (cst.Name, cst.Attribute) and not nothing else None
                 scope.bind(target.value, _Binding(alias=alias, weak=nothing))
                 continue
             for name in _targets(target):

@@ -145,3 +145,25 @@ def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
 @remembered
 def _line_names(line: cst.CSTNode) -> tuple[cst.Name, ...]:
     return tuple(name for small in children(line) for name in names_in(small))
+
+
+def calls_in(node: cst.CSTNode) -> Iterator[cst.Call]:
+    """Every call below a node, outer before inner, in text order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        kind = type(current)
+        if kind is cst.SimpleStatementLine:
+            yield from _line_calls(current)
+            continue
+        if type(current) is cst.Call:
+            yield current
+        if _fields.get(kind) != ():
+            below = children(current)
+            below.reverse()
+            stack += below
+
+
+@remembered
+def _line_calls(line: cst.CSTNode) -> tuple[cst.Call, ...]:
+    return tuple(call for small in children(line) for call in calls_in(small))
