@@ -10,6 +10,8 @@ import difflib
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from typing import Literal
 
 EXPERT = "expert"
@@ -153,7 +155,36 @@ class Operator:
         Defaults are not filled in. Raises TypeError, with a message for a user, for a call that Python itself
         would reject: too many or missing arguments, an unknown keyword, one argument given twice.
         """
-        return Binding(self, args).result()
+        plain = self._plainly_bound(args)
+        return Binding(self, args).result() if plain is None else plain
+
+    def _plainly_bound(self, args: Sequence[tuple[str | None, object]]) -> dict[str, object] | None:
+        """What :class:`Binding` finds for a call with nothing special; None for any other."""
+        slots, names = self._slots, self._names
+        bound: dict[str, object] = {}
+        by_place = True
+        for place, (keyword, value) in enumerate(args):
+            if keyword is None:
+                if place >= len(slots) or not by_place:
+                    return None
+                bound[slots[place]] = value
+            elif keyword not in names or keyword in bound:
+                return None
+            else:
+                bound[keyword], by_place = value, False
+        return bound if all(name in bound for name in self._required) else None
+
+    @cached_property
+    def _slots(self) -> list[str]:
+        return [param.name for param in takewhile(lambda param: param.kind == "positional", self.params)]
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(param.name for param in self.params if param.kind != "variadic")
+
+    @cached_property
+    def _required(self) -> list[str]:
+        return [param.name for param in self.params if param.required]
 
     def takes(self, args: Sequence[tuple[str | None, object]]) -> bool:
         """True if ``bind`` accepts the arguments."""

@@ -7,6 +7,7 @@ behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 from tl2npu.dialects import ascend, gpu, npuir
 from tl2npu.dialects.catalogue import Operator
@@ -26,6 +27,7 @@ def _found(dialect: Dialect, canonical: str) -> Iterator[Operator]:
             yield op
 
 
+@cache
 def lookup(dialect: Dialect, canonical: str) -> Operator | None:
     """The operator of a canonical name in a language, or in one that the kernel is on its way to or from."""
     return next(_found(dialect, canonical), None)

@@ -65,6 +65,7 @@ class Names:
         self._scopes: dict[int, _Scope] = {}  # statement -> the scope it stands in
         self._inner: dict[int, _Scope] = {}  # function or class -> the scope of its body
         self._resolving: set[int] = set()
+        self._resolved: dict[int, tuple[cst.CSTNode, str | None]] = {}
         self._found: dict[tuple[str, int], str | None] = {}  # name, scope -> what it means there
         self.star: tuple[str, ...] = ()  # modules that were imported with *
         for statement in index.statements:
@@ -81,6 +82,15 @@ class Names:
         None for anything else and for names that are variables, unknown or ambiguous. A node that is not in the tree
         is looked up as if it stood at ``at``, without that at the end of the module.
         """
+        known = self._resolved.get(id(node))
+        if known is not None and known[0] is node and at is None:
+            return known[1]
+        found = self._resolve(node, at)
+        if at is None and not self._resolving:
+            self._resolved[id(node)] = node, found
+        return found
+
+    def _resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None) -> str | None:
         attributes: list[str] = []
         while type(node) is cst.Attribute:
             attributes.append(node.attr.value)
