@@ -22,7 +22,7 @@ from tl2npu.checks.subject import Placed, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.callers import Values
+from tl2npu.kernel.callers import Caller, Values
 from tl2npu.kernel.configs import PLANNING
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar
@@ -71,6 +71,14 @@ class Needs:
         # buffers that share addresses on purpose need less than the sum of them
         self._memories = () if by_hand else (Memory.L1, Memory.UB, Memory.L0C)
         self._halved = split_of(subject).halved if subject.is_split else set()
+        self._planned: dict[tuple[Memory, tuple[int | None, ...]], tuple[int, Interval | None]] = {}
+        self._of_callers: dict[int, tuple[Caller, list[Overflow]]] = {}
+
+    def of(self, caller: Caller) -> list[Overflow]:
+        """Every memory that the sizes and types of a caller overflow; worked out once for each."""
+        if id(caller) not in self._of_callers:
+            self._of_callers[id(caller)] = caller, list(self.overflows(caller.values, caller.words))
+        return self._of_callers[id(caller)][1]
 
     def overflows(self, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
         """Every memory that these sizes and types overflow."""
@@ -80,32 +88,50 @@ class Needs:
             limit = self.capacity.of(memory.value.lower())
             if limit is None:
                 continue
-            planned = self.subject.is_on(PLANNING) is not False
-            choices = [self._intervals(memory, spans, known, words) for spans in self._spans]
-            need, found = max(((_need(c, limit, planned), c) for c in choices), key=lambda pair: pair[0])
+            need, biggest = self._most(memory, limit, self._sizes(memory, known, words))
             if need > limit:
-                biggest = max(found, key=lambda interval: interval.size)
+                assert biggest is not None
                 yield Overflow(memory.value, limit, need, biggest.name, biggest.size, launch.call)
         for placed in self.subject.statements:
             if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
                 yield from self._operands(placed.stmt, known, words)
 
-    def _intervals(
-        self, memory: Memory, spans: Mapping[Buffer, tuple[int, int]], known: Values, words: Mapping[str, str]
-    ) -> list[Interval]:
+    def _sizes(self, memory: Memory, known: Values, words: Mapping[str, str]) -> tuple[int | None, ...]:
+        """The bytes of every buffer in a memory; None where they are not known."""
         halved = self._halved if memory is Memory.UB else set()
-        found: list[Interval] = []
+        found: list[int | None] = []
         for buffer in self.subject.allocated(memory):
             size = _item_size(buffer, words)
-            extents = [extent.evaluate(known) for extent in buffer.shape]
+            extents = [extent.evaluate(known) for extent in buffer.shape] if size is not None else []
             sizes = [extent for extent in extents if extent is not None]
-            if size is None or buffer not in spans or len(sizes) != len(extents) or not sizes:
+            if size is None or len(sizes) != len(extents) or not sizes:
+                found.append(None)
                 continue
             if buffer in halved:
                 sizes[0] = max(1, sizes[0] // 2)
-            need = -(-math.prod(sizes) * size // _ALIGN) * _ALIGN
-            found.append(Interval(buffer.name, *spans[buffer], need))
-        return found
+            found.append(-(-math.prod(sizes) * size // _ALIGN) * _ALIGN)
+        return tuple(found)
+
+    def _most(self, memory: Memory, limit: int, sizes: tuple[int | None, ...]) -> tuple[int, Interval | None]:
+        """The most that is needed for any outcome of the conditions, with the biggest buffer of that.
+
+        Callers that differ in other things than these sizes, as many of an autotuner's do, need the same.
+        """
+        key = memory, sizes
+        if key not in self._planned:
+            planned = self.subject.is_on(PLANNING) is not False
+            buffers = list(self.subject.allocated(memory))
+            choices = [
+                [
+                    Interval(buffer.name, *spans[buffer], size)
+                    for buffer, size in zip(buffers, sizes, strict=True)
+                    if size is not None and buffer in spans
+                ]
+                for spans in self._spans
+            ]
+            need, found = max(((_need(c, limit, planned), c) for c in choices), key=lambda pair: pair[0])
+            self._planned[key] = need, max(found, key=lambda interval: interval.size, default=None)
+        return self._planned[key]
 
     def _operands(self, stmt: Op, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
         """L0A and L0B: the whole operand, or two slots of 128 (``kL0Size``) in K where K is longer."""

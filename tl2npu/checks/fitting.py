@@ -35,7 +35,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     needs = Needs(subject)
     found: list[tuple[Caller, list[Overflow]]] = []
     for caller in subject.callers:
-        overflows = list(needs.overflows(caller.values, caller.words))
+        overflows = needs.of(caller)
         if overflows:
             found.append((caller, overflows))
     if not found:

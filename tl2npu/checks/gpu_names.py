@@ -24,7 +24,10 @@ def check(subject: Subject) -> Iterator[Finding]:
     located = subject.located
     seen: set[str] = set()
     for node in own_nodes(subject, located.factory.node if located.factory is not None else located.node):
-        name = (subject.file.names.resolve(node) or "") if isinstance(node, (cst.Attribute, cst.Name)) else ""
+        if type(node) is not cst.Attribute and type(node) is not cst.Name:
+            continue
+        assert isinstance(node, (cst.Attribute, cst.Name))
+        name = subject.file.names.resolve(node) or ""
         if not name.startswith(_PREFIX) or name in seen:
             continue
         short = name.removeprefix(_PREFIX)
@@ -45,18 +48,18 @@ def own_nodes(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, cst.Attribute):
+        if type(node) is not cst.Attribute:
             stack += [child for child in reversed(children(node)) if id(child) not in others and not _plain(child)]
 
 
 def _is_macro(subject: Subject, node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.FunctionDef) and any(
+    return type(node) is cst.FunctionDef and any(
         subject.file.names.resolve(decorator.decorator) == f"{_PREFIX}macro" for decorator in node.decorators
     )
 
 
 def _plain(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Annotation) and not isinstance(node.annotation, (cst.Call, cst.Subscript))
+    return type(node) is cst.Annotation and not isinstance(node.annotation, (cst.Call, cst.Subscript))
 
 
 def _called(subject: Subject, node: cst.CSTNode) -> bool:

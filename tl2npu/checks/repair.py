@@ -59,7 +59,7 @@ def _fewer(needs: Needs, place: cst.FunctionDef, callers: Sequence[Caller], tile
     left = list(callers)
     dropped: list[tuple[str, int]] = []
     while True:
-        bad = [c for c in left if next(needs.overflows(c.values, c.words), None) is not None]
+        bad = [c for c in left if needs.of(c)]
         if not bad:
             break
         choices = [

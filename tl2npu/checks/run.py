@@ -78,6 +78,8 @@ def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
             if _applies(subject, finding.code) and key not in seen:
                 seen.add(key)
                 found.append(finding)
+    if len({id(finding.node) for finding in found}) < 2:  # positions are dear
+        return sorted(found, key=lambda finding: finding.code)
     return sorted(found, key=lambda finding: (_place(subject, finding), finding.code))
 
 

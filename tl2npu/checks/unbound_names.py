@@ -28,8 +28,11 @@ def check(subject: Subject) -> Iterator[Finding]:
             bound |= _bound(around.body)
         elif isinstance(around, cst.Module):
             bound |= _bound(around)
-    bound |= {part.name.value for part in walk(node) if isinstance(part, cst.Param)}
-    bound |= {name.value for part in walk(node) if isinstance(part, cst.CompFor) for name in names_in(part.target)}
+    for part in walk(node):
+        if type(part) is cst.Param:
+            bound.add(part.name.value)
+        elif type(part) is cst.CompFor:
+            bound |= {name.value for name in names_in(part.target)}
     told: set[str] = set()
     for name in names_in(node.body):
         if name.value not in bound and name.value not in told and name.value != "vid":  # TL810 tells of vid
@@ -37,19 +40,18 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL889", name, f"`{name.value}` is bound nowhere")
 
 
-@lru_cache(maxsize=1024)
 def _bound(block: cst.BaseSuite | cst.Module) -> frozenset[str]:
-    """What the statements of a block bind, imports too; functions and classes inside of it count by their names.
+    """What the statements of a block bind, imports too; functions and classes inside of it count by their names."""
+    return frozenset[str]().union(*(_bound_by(statement) for statement in block.body))
 
-    Remembered by node: every kernel of a file asks for its module.
-    """
-    found: set[str] = set()
-    for statement in block.body:
-        found |= assigned_names(statement)
-    for part in walk(block):
-        if isinstance(part, cst.ImportAlias):
-            name = part.evaluated_alias or part.evaluated_name.split(".")[0]
-            found.add(name)
-        elif isinstance(part, (cst.FunctionDef, cst.ClassDef)):
+
+@lru_cache(maxsize=2048)
+def _bound_by(statement: cst.BaseStatement | cst.BaseSmallStatement) -> frozenset[str]:
+    """Remembered by node: every kernel of a file asks for its module, and edits keep what they do not touch."""
+    found = set(assigned_names(statement))
+    for part in walk(statement):
+        if type(part) is cst.ImportAlias:
+            found.add(part.evaluated_alias or part.evaluated_name.split(".")[0])
+        elif type(part) is cst.FunctionDef or type(part) is cst.ClassDef:
             found.add(part.name.value)
     return frozenset(found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Monomial, Opaque, Sym, Var, const
 
@@ -25,24 +26,61 @@ def is_size(name: str) -> bool:
     return "@" not in name or "." in name.split("@")[1]
 
 
+Ranges = Mapping[str, tuple[Sym, Sym]]
+
+
 @dataclass(eq=False)
 class Bounds:
     """``ranges``: first and last value of variables; ``facts``: expressions that are at least 0; ``values``: names
     that stand for something else."""
 
-    ranges: Mapping[str, tuple[Sym, Sym]]
+    ranges: Ranges
     facts: tuple[Sym, ...] = ()
     values: Mapping[str, Sym] = field(default_factory=dict)
-    _left: int = field(default=_STEPS, init=False)
-    _seen: dict[Sym, int] = field(default_factory=dict, init=False)
     _expanded: dict[Sym, Sym] = field(default_factory=dict, init=False)
-    _divisors: set[Atom] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.ranges = {name: (self.expanded(a), self.expanded(b)) for name, (a, b) in self.ranges.items()}
-        self.facts = tuple(part for fact in self.facts for part in self._simpler(self.expanded(fact), 4))
+        search = _Search(self.ranges, ())
+        self.facts = tuple(part for fact in self.facts for part in search.simpler(self.expanded(fact), 4))
 
-    def _simpler(self, fact: Sym, depth: int) -> Iterator[Sym]:
+    def is_not_negative(self, sym: Sym) -> bool:
+        """Proved to be at least 0."""
+        return _is_not_negative(tuple(self.ranges.items()), self.facts, self.expanded(sym))
+
+    def expanded(self, sym: Sym) -> Sym:
+        """Names replaced by what they stand for."""
+        found = self._expanded.get(sym)
+        if found is None:
+            self._expanded[sym] = found = sym  # a name that stands for itself ends here
+            if any(name in self.values for name in sym.names):
+                found = self._expanded[sym] = sym.map_variables(
+                    lambda name: self.expanded(self.values[name]) if name in self.values else None
+                )
+        return found
+
+
+@lru_cache(maxsize=4096)
+def _is_not_negative(ranges: tuple[tuple[str, tuple[Sym, Sym]], ...], facts: tuple[Sym, ...], sym: Sym) -> bool:
+    """Remembered for all kernels: each is read and checked many times, in several forms."""
+    search = _Search(dict(ranges), facts)
+    sides = [sym, *(side for _, pair in ranges for side in pair)]
+    search.divisors = {den for den in map(_divisor, (a for s in sides for a in s.atoms())) if den is not None}
+    return search.proved(sym, _DEPTH)
+
+
+class _Search:
+    """One proof. ``divisors``: what is divided by, and so at least 1."""
+
+    def __init__(self, ranges: Ranges, facts: tuple[Sym, ...]) -> None:
+        self.ranges = ranges
+        self.facts = facts
+        self.divisors: set[Atom] = set()
+        self._left = _STEPS
+        self._seen: dict[Sym, int] = {}
+        self._known: dict[Atom, int | None] = {}
+
+    def simpler(self, fact: Sym, depth: int) -> Iterator[Sym]:
         """What a fact says without ``min`` and ``max``, as far as it can be told which argument counts."""
         for atom in sorted({a for monomial, _ in fact.terms for a in monomial if isinstance(a, Opaque)}, key=str):
             split = _linear(fact, atom) if atom.head in ("min", "max", EITHER) and depth else None
@@ -56,30 +94,12 @@ class Bounds:
                 if len(every) != 1:
                     continue
             for one in every:
-                yield from self._simpler(one, depth - 1)
+                yield from self.simpler(one, depth - 1)
             return
         yield fact
 
-    def is_not_negative(self, sym: Sym) -> bool:
-        """Proved to be at least 0."""
-        self._left = _STEPS
-        self._seen = {}
-        sym = self.expanded(sym)
-        sides = [sym, *(side for pair in self.ranges.values() for side in pair)]
-        self._divisors = {den for den in map(_divisor, (a for s in sides for a in s.atoms())) if den is not None}
-        return self._proved(sym, _DEPTH)
-
-    def expanded(self, sym: Sym) -> Sym:
-        """Names replaced by what they stand for."""
-        if sym not in self._expanded:
-            self._expanded[sym] = sym  # a name that stands for itself ends here
-            if any(name in self.values for name in sym.variables()):
-                self._expanded[sym] = sym.map_variables(
-                    lambda name: self.expanded(self.values[name]) if name in self.values else None
-                )
-        return self._expanded[sym]
-
-    def _proved(self, sym: Sym, depth: int) -> bool:
+    def proved(self, sym: Sym, depth: int) -> bool:
+        """At least 0, by at most so many steps one behind the other."""
         value = sym.constant
         if value is not None:
             return value >= 0
@@ -89,7 +109,7 @@ class Bounds:
             return False
         self._left -= 1
         self._seen[sym] = depth
-        return any(all(self._proved(part, depth - 1) for part in parts) for parts in self._weaker(sym))
+        return any(all(self.proved(part, depth - 1) for part in parts) for parts in self._weaker(sym))
 
     def _termwise(self, sym: Sym) -> bool:
         """Every term has a least value and these are not negative in sum."""
@@ -108,7 +128,12 @@ class Bounds:
 
     def _least(self, atom: Atom) -> int | None:
         """A number that the atom is not below, itself not negative; None if there is none."""
-        if atom in self._divisors:
+        if atom not in self._known:
+            self._known[atom] = self._least_of(atom)
+        return self._known[atom]
+
+    def _least_of(self, atom: Atom) -> int | None:
+        if atom in self.divisors:
             return 1
         if isinstance(atom, Var):
             if atom.name in self.ranges:
@@ -134,17 +159,16 @@ class Bounds:
         value = sym.constant
         if value is not None:
             return value > 0
-        return all(is_size(name) for name in sym.variables()) or self._termwise(sym - 1)
+        return all(is_size(name) for name in sym.names) or self._termwise(sym - 1)
 
     # one step ----------------------------------------------------------------------------------------------------
 
     def _weaker(self, sym: Sym) -> Iterator[tuple[Sym, ...]]:
         """Expressions that are at most ``sym``: if all of one tuple are not negative, ``sym`` is not."""
         for fact in self.facts:
-            if fact.variables() & sym.variables() and len((sym - fact).terms) <= len(sym.terms):
+            if not fact.names.isdisjoint(sym.names) and len((sym - fact).terms) <= len(sym.terms):
                 yield (sym - fact,)
-        atoms = sorted({atom for monomial, _ in sym.terms for atom in monomial}, key=_order)
-        for atom in atoms:
+        for atom in _in_order(sym):
             split = _linear(sym, atom)
             if split is None:
                 continue
@@ -210,7 +234,7 @@ class Bounds:
         whole = (num + 1) // den
         if sign < 0 and whole * den == num + 1:
             yield (rest + factor * (whole - 1),)
-        for inner in sorted({a for monomial, _ in num.terms for a in monomial}, key=_order):
+        for inner in _in_order(num):
             split = _linear(num, inner)
             if split is None or not isinstance(inner, Var) or inner.name not in self.ranges:
                 continue
@@ -232,12 +256,19 @@ def _divisor(atom: Atom) -> Atom | None:
     return atom.den.terms[0][0][0] if all(is_size(name) for name in atom.den.variables()) else None
 
 
+@lru_cache(maxsize=4096)
+def _in_order(sym: Sym) -> tuple[Atom, ...]:
+    """The atoms of an expression, each once, in the order in which they are replaced."""
+    return tuple(sorted({atom for monomial, _ in sym.terms for atom in monomial}, key=_order))
+
+
 def _order(atom: Atom) -> tuple[int, str]:
     """Quotients first: what they leave may cancel with the variables that stand beside them; choices last."""
     kinds = (Div, Var, Mod, Opaque)
     return kinds.index(type(atom)), str(atom)
 
 
+@lru_cache(maxsize=4096)
 def _linear(sym: Sym, atom: Atom) -> tuple[Sym, Sym] | None:
     """``(a, b)`` with ``sym == a * atom + b``; None if the atom is squared."""
     factor: dict[Monomial, int] = {}

@@ -46,16 +46,14 @@ def callers_of(file: FileKernels, located: Located, *, in_turns: bool = False) -
     if located.factory is None:
         return (Caller(located.node, {}, _integers(module), _words(module), module, file.names),)
     node = located.factory.node
-    found: list[Caller] = []
+    found: dict[tuple[object, ...], Caller] = {}
     for place, bound in _bindings(file, node, module, in_turns=in_turns):
         known = _in_factory(node, bound, module, file.names)
         made = Caller(place, bound, _integers(known), _words(known), module, file.names)
-        known_already = any(
-            other.node is place and (other.values, other.words) == (made.values, made.words) for other in found
-        )
-        if not known_already and len(found) < _LIMIT:
-            found.append(made)
-    return tuple(found)
+        found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
+        if len(found) == _LIMIT:
+            break
+    return tuple(found.values())
 
 
 def _bindings(

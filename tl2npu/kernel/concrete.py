@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import libcst as cst
 
@@ -42,27 +43,27 @@ class Unknown(Exception):
 
 def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
     """The Python value of an expression; raises :class:`Unknown`."""
-    if isinstance(node, (cst.Integer, cst.Float, cst.SimpleString)):
-        return node.evaluated_value
-    if isinstance(node, cst.Name):
+    if type(node) is cst.Name:
         return _name(node.value, known)
-    if isinstance(node, cst.Attribute):
-        return _dtype(node, names)
-    if isinstance(node, cst.UnaryOperation):
-        return _unary(node, known, names)
-    if isinstance(node, cst.BinaryOperation):
+    if type(node) is cst.Integer or type(node) is cst.Float or type(node) is cst.SimpleString:
+        return node.evaluated_value
+    if type(node) is cst.BinaryOperation:
         return _binary(node, known, names)
-    if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+    if type(node) is cst.Call:
+        return _call(node, known, names)
+    if type(node) is cst.Attribute:
+        return _dtype(node, names)
+    if type(node) is cst.UnaryOperation:
+        return _unary(node, known, names)
+    if type(node) is cst.Comparison and len(node.comparisons) == 1:
         target = node.comparisons[0]
         return _compare(target.operator, evaluate(node.left, known, names), target.comparator, known, names)
-    if isinstance(node, cst.BooleanOperation):
+    if type(node) is cst.BooleanOperation:
         left = evaluate(node.left, known, names)
         taken = bool(left) == isinstance(node.operator, cst.Or)
         return left if taken else evaluate(node.right, known, names)
-    if isinstance(node, cst.IfExp):
+    if type(node) is cst.IfExp:
         return evaluate(node.body if evaluate(node.test, known, names) else node.orelse, known, names)
-    if isinstance(node, cst.Call):
-        return _call(node, known, names)
     raise Unknown
 
 
@@ -95,6 +96,12 @@ def _binary(node: cst.BinaryOperation, known: Known, names: Names) -> object:
     left, right = evaluate(node.left, known, names), evaluate(node.right, known, names)
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
         raise Unknown
+    function = _BINARY.get(type(node.operator))
+    if function is not None:
+        try:
+            return function(left, right)
+        except (ZeroDivisionError, OverflowError):
+            raise Unknown from None
     if isinstance(node.operator, cst.Power):
         if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right <= 64 or abs(left) > 1024:
             raise Unknown
@@ -103,13 +110,7 @@ def _binary(node: cst.BinaryOperation, known: Known, names: Names) -> object:
         if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right <= 64:
             raise Unknown
         return left << right if isinstance(node.operator, cst.LeftShift) else left >> right
-    function = _BINARY.get(type(node.operator))
-    if function is None:
-        raise Unknown
-    try:
-        return function(left, right)
-    except (ZeroDivisionError, OverflowError):
-        raise Unknown from None
+    raise Unknown
 
 
 def _compare(head: cst.BaseCompOp, left: object, right_node: cst.BaseExpression, known: Known, names: Names) -> bool:
@@ -154,13 +155,14 @@ def _call(node: cst.Call, known: Known, names: Names) -> object:
 def run(statements: Sequence[cst.CSTNode], known: Known, names: Names) -> bool:
     """Carry out assignments and decidable branches, changing ``known``; False after a ``return`` or ``raise``."""
     for statement in statements:
-        if isinstance(statement, cst.SimpleStatementLine):
+        if type(statement) is cst.SimpleStatementLine:
             for small in statement.body:
-                if isinstance(small, (cst.Return, cst.Raise)):
+                if type(small) is cst.Return or type(small) is cst.Raise:
                     return False
                 _assign(small, known, names)
-                _assert(small, known, names)
-        elif isinstance(statement, cst.If):
+                if type(small) is cst.Assert:
+                    _assert(small, known, names)
+        elif type(statement) is cst.If:
             if not _branch(statement, known, names):
                 return False
         elif isinstance(statement, cst.BaseCompoundStatement):
@@ -170,7 +172,7 @@ def run(statements: Sequence[cst.CSTNode], known: Known, names: Names) -> bool:
 
 def _assert(small: cst.CSTNode, known: Known, names: Names) -> None:
     """``assert dim == 128``: behind it an unknown ``dim`` is 128."""
-    test = small.test if isinstance(small, cst.Assert) else None
+    test = small.test if type(small) is cst.Assert else None
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return
     target = test.comparisons[0]
@@ -200,10 +202,10 @@ def _branch(statement: cst.If, known: Known, names: Names) -> bool:
 
 def _assign(small: cst.CSTNode, known: Known, names: Names) -> None:
     made: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
-    if isinstance(small, cst.Assign):
+    if type(small) is cst.Assign:
         for item in small.targets:
             made += pairs(item.target, small.value)
-    elif isinstance(small, cst.AnnAssign) and small.value is not None:
+    elif type(small) is cst.AnnAssign and small.value is not None:
         made = [(small.target, small.value)]
     found: Known = {}
     for target, value in made:
@@ -224,6 +226,10 @@ def pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[c
     return [(target, value)]
 
 
+_bound = lru_cache(maxsize=4096)(assigned_names)
+"""Remembered by node: a factory is run for every configuration of its autotuner."""
+
+
 def _forget(node: cst.CSTNode, known: Known) -> None:
-    for name in assigned_names(node):
+    for name in _bound(node):
         known.pop(name, None)

@@ -172,21 +172,21 @@ def _is_late(node: cst.CSTNode, names: AbstractSet[str], resolver: Names) -> boo
 
     What Python asks about such a value, or decides by it, is no part of what comes of it.
     """
-    if isinstance(node, cst.Name):
+    if type(node) is cst.Name:
         return node.value in names
-    if isinstance(node, cst.Call):
+    if type(node) is cst.Call:
         if isinstance(node.func, cst.Name) and node.func.value in _ASKS:
             return False
         resolved = resolver.resolve(node.func) or ""
         if resolved.startswith("tilelang.") and resolved.rsplit(".", 1)[-1] in _SYMBOLIC:
             return True
-    if isinstance(node, cst.Subscript) and (resolver.resolve(node.value) or "").endswith(".dyn"):
+    if type(node) is cst.Subscript and (resolver.resolve(node.value) or "").endswith(".dyn"):
         return True
-    if isinstance(node, cst.Comparison) and isinstance(node.comparisons[0].operator, (cst.Is, cst.IsNot)):
+    if type(node) is cst.Comparison and isinstance(node.comparisons[0].operator, (cst.Is, cst.IsNot)):
         return False
     parts = children(node)
-    if isinstance(node, (cst.Attribute, cst.Arg)):
+    if type(node) is cst.Attribute or type(node) is cst.Arg:
         parts = [node.value]
-    elif isinstance(node, cst.IfExp):
+    elif type(node) is cst.IfExp:
         parts = [node.body, node.orelse]
     return any(_is_late(part, names, resolver) for part in parts)

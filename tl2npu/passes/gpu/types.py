@@ -56,7 +56,7 @@ def _short(node: cst.CSTNode) -> str:
 def _refuse_pointers(job: Job) -> None:
     """Raw pointers and strided tensors have no counterpart: a copy takes its tensor to be contiguous."""
     for node in nodes(job):
-        if isinstance(node, (cst.Attribute, cst.Name)):
+        if type(node) is cst.Attribute or type(node) is cst.Name:
             name = (job.file.names.resolve(node) or "").removeprefix(LANGUAGE)
             if name in ("StridedTensor", "ptr", "make_tensor", "Tensor.from_ptr", "StridedTensor.from_ptr"):
                 raise Blocked("TL193", node, f"`{code(node)}`: copies on the NPU take a tensor to be contiguous")

@@ -59,7 +59,7 @@ def nodes(job: Job) -> Iterator[cst.CSTNode]:
 def _arguments(node: cst.CSTNode, callee: str) -> Iterator[cst.CSTNode]:
     """What stands in the calls ``callee(...)``, ``callee.compile(...)``, ``tilelang.compile(callee(...))``."""
     for call in walk(node):
-        if isinstance(call, cst.Call):
+        if type(call) is cst.Call:
             func = call.func
             while isinstance(func, (cst.Attribute, cst.Call)):
                 func = func.value if isinstance(func, cst.Attribute) else func.func

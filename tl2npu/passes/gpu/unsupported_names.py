@@ -38,8 +38,9 @@ def uses(job: Job) -> list[Use]:
     """Every use of an operator that is missing on an NPU, in the order in which the kernel reaches it."""
     found: list[Use] = []
     for node in _reached(job):
-        found += _in_launch(job, node)
-        if isinstance(node, (cst.Name, cst.Attribute)):
+        if type(node) is cst.Call:
+            found += _in_launch(job, node)
+        elif type(node) is cst.Name or type(node) is cst.Attribute:
             name = operator_name(job, node)
             if name in MISSING:
                 found.append(Use(*MISSING[name], f"T.{name}", node))
@@ -54,9 +55,9 @@ def operator_name(job: Job, node: cst.BaseExpression) -> str:
     return resolved.rsplit(".", 1)[-1] if resolved.startswith(_PACKAGES) else ""
 
 
-def _in_launch(job: Job, node: cst.CSTNode) -> Iterator[Use]:
+def _in_launch(job: Job, node: cst.Call) -> Iterator[Use]:
     """``T.Kernel(..., prelude=...)``."""
-    if not isinstance(node, cst.Call) or operator_name(job, node.func) not in ("Kernel", "ClusterKernel"):
+    if operator_name(job, node.func) not in ("Kernel", "ClusterKernel"):
         return
     for arg in node.args:
         name = arg.keyword.value if arg.keyword is not None else ""
@@ -77,7 +78,7 @@ def _reached(job: Job) -> Iterator[cst.CSTNode]:
         names: dict[str, None] = {}
         for node in _relevant(job, root):
             yield node
-            if isinstance(node, cst.Name):
+            if type(node) is cst.Name:
                 names.setdefault(node.value)
         for found in _bound(job, names):
             if id(found) not in seen:
@@ -89,12 +90,12 @@ def _relevant(job: Job, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
     stack = [root]
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Call) and operator_name(job, node.func) in _HINTS:
+        if type(node) is cst.Call and operator_name(job, node.func) in _HINTS:
             continue
-        if isinstance(node, cst.Comparison) and _asks_for_type(job, node):
+        if type(node) is cst.Comparison and _asks_for_type(job, node):
             continue
         yield node
-        if isinstance(node, cst.Attribute) and job.file.names.resolve(node) is not None:
+        if type(node) is cst.Attribute and job.file.names.resolve(node) is not None:
             continue
         stack += reversed(children(node))
 

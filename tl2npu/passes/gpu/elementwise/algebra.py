@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import libcst as cst
 
@@ -221,6 +222,7 @@ def factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [node]
 
 
+@lru_cache(maxsize=1024)
 def without_factor(text: str, factor: float) -> str | None:
     """The text of a product without its literal factor of that value; None if it has none or is nothing else."""
     try:

@@ -18,7 +18,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.gpu.elementwise.algebra import FOLDED, Algebra, without_factor
 from tl2npu.passes.gpu.elementwise.body import Item, Put
 from tl2npu.passes.gpu.elementwise.steps import Step, Under
-from tl2npu.passes.gpu.elementwise.tree import Expr, literal
+from tl2npu.passes.gpu.elementwise.tree import Expr, parsed, value_of
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, walk
@@ -52,7 +52,7 @@ def constants(job: Job) -> dict[str, float]:
     found: dict[str, list[float | None]] = {}
     for node in walk(job.module):
         if isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
-            found.setdefault(node.targets[0].target.value, []).append(literal(code(node.value)))
+            found.setdefault(node.targets[0].target.value, []).append(value_of(node.value))
         elif isinstance(node, cst.Param):
             found.setdefault(node.name.value, []).append(None)
         elif isinstance(node, (cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.With, cst.NamedExpr)):
@@ -163,7 +163,7 @@ def _names(expr: Expr) -> Counter[str]:
     found: Counter[str] = Counter()
     for part in expr.walk():
         if part.kind == "number":
-            found.update(name.value for name in names_in(cst.parse_expression(part.text)))
+            found.update(name.value for name in names_in(parsed(part.text)))
     return found
 
 

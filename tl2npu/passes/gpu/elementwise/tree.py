@@ -102,23 +102,29 @@ def sign_of(operator: cst.BaseBinaryOp) -> str:
 
 
 @lru_cache(maxsize=1024)
+def parsed(text: str) -> cst.BaseExpression:
+    """An expression to look at; the same one for the same text, so never a part of a tree."""
+    return cst.parse_expression(text)
+
+
+@lru_cache(maxsize=1024)
 def literal(text: str) -> float | None:
     """The value of the text of a plain number, with signs and powers of plain numbers."""
     try:
-        node = cst.parse_expression(text.strip())
+        return value_of(cst.parse_expression(text.strip()))
     except cst.ParserSyntaxError:
         return None
-    return _literal(node)
 
 
-def _literal(node: cst.BaseExpression) -> float | None:
+def value_of(node: cst.BaseExpression) -> float | None:
+    """The value of a plain number, with signs and powers of plain numbers."""
     if isinstance(node, (cst.Integer, cst.Float)):
         return float(node.evaluated_value)
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, (cst.Minus, cst.Plus)):
-        inner = _literal(node.expression)
+        inner = value_of(node.expression)
         return None if inner is None else -inner if isinstance(node.operator, cst.Minus) else inner
     if isinstance(node, cst.BinaryOperation):
-        left, right = _literal(node.left), _literal(node.right)
+        left, right = value_of(node.left), value_of(node.right)
         if left is None or right is None:
             return None
         try:
@@ -194,7 +200,7 @@ def _shown(expr: Expr) -> tuple[str, int]:
         return f"T.cast({show(expr.args[0])}, {expr.text})", _ATOM
     if expr.kind == "number":
         try:
-            return expr.text, level_of(cst.parse_expression(expr.text))
+            return expr.text, level_of(parsed(expr.text))
         except cst.ParserSyntaxError:
             return expr.text, _CONDITIONAL
     return expr.text, _ATOM
@@ -204,7 +210,7 @@ def number(text: str | float, *, dynamic: bool = False) -> Expr:
     """A number from its text, or a Python float."""
     if not isinstance(text, str):
         text = repr(float(text))
-    node = cst.parse_expression(text)
+    node = parsed(text)
     if node.lpar:
         text = code(node.with_changes(lpar=(), rpar=()))
     return Expr("number", text=text, dynamic=dynamic)
