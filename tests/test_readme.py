@@ -17,7 +17,9 @@ from tl2npu.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-KERNEL = "fixtures/gpu/flash_attention/before.py"
+TOUR = ROOT / "docs" / "tour.md"
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+KERNEL = "fixtures/gpu/gemm_bias_relu/before.py"
 EXPLAINED = "fixtures/workspace/gemm_leaky_relu/before.py"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -40,14 +42,21 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def shown_output() -> list[tuple[str, str]]:
-    """The fences of the README that hold output: language and text, in the order of the README."""
-    diff = run("migrate", "--diff", KERNEL)
-    explained = run("migrate", "--diff", "--explain", EXPLAINED)
-    assert diff.returncode == explained.returncode == 0
-    verified = run("verify", KERNEL, "--case", KERNEL.replace("before.py", "case.toml"))
-    assert verified.returncode == 0
-    return [("diff", diff.stdout), ("text", diff.stderr), ("text", explained.stderr), ("text", verified.stdout)]
+CALL = "gemm_leaky(m=256, n=256, k=192, bm=64, bn=128, bk=64)"  # as the tour has it
+
+
+def shown_output(page: Path) -> list[tuple[str, str]]:
+    """The fences of a page that hold output: language and text, in the order of the page."""
+    if page == README:
+        diff = run("migrate", "--diff", KERNEL)
+        verified = run("verify", KERNEL, "--case", KERNEL.replace("before.py", "case.toml"))
+        found = [("diff", diff.stdout), ("text", verified.stdout)]
+    else:
+        diff = run("migrate", "--diff", "--explain", EXPLAINED)
+        verified = run("verify", EXPLAINED, "--args", CALL)
+        found = [("text", diff.stderr), ("text", verified.stdout)]
+    assert diff.returncode == verified.returncode == 0
+    return found
 
 
 def fences(text: str) -> list[tuple[str, str]]:
@@ -64,8 +73,14 @@ def commands(text: str) -> list[list[str]]:
     return [call[0].split() for call in calls if call]
 
 
-def test_shown_output_is_the_output() -> None:
-    assert fences(README.read_text(encoding="utf-8")) == shown_output()
+@pytest.mark.parametrize("page", [README, TOUR], ids=lambda page: str(page.name))
+def test_shown_output_is_the_output(page: Path) -> None:
+    assert fences(page.read_text(encoding="utf-8")) == shown_output(page)
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) < 200
+    assert f"--args '{CALL}'" in TOUR.read_text(encoding="utf-8")
 
 
 def test_shown_diff_is_the_fixture() -> None:
@@ -177,7 +192,7 @@ def test_options_in_code_exist(path: Path, helps: dict[str, str]) -> None:
 def test_configuration_table_is_complete() -> None:
     from tl2npu.checked import keys
 
-    section = README.read_text(encoding="utf-8").split("## Configuration")[1].split("\n## ")[0]
+    section = CONFIGURATION.read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     named = {key for row in rows for key in SPAN.findall(row)}
     assert named == set(keys())
@@ -187,7 +202,7 @@ def test_shown_configuration_is_the_default(tmp_path: Path) -> None:
     from tl2npu.config import load_options
     from tl2npu.options import Options
 
-    tables = [body for language, body in FENCE.findall(README.read_text(encoding="utf-8")) if language == "toml"]
+    tables = [body for language, body in FENCE.findall(CONFIGURATION.read_text(encoding="utf-8")) if language == "toml"]
     assert len(tables) == 1
     (tmp_path / "pyproject.toml").write_text(tables[0], encoding="utf-8")
     assert load_options(tmp_path, {}) == Options()
@@ -211,18 +226,19 @@ def test_named_pages_exist() -> None:
     assert named - own == set()
 
 
-def rewrite() -> None:
-    """Write the shown output into the README."""
-    text = README.read_text(encoding="utf-8")
-    outputs = iter(shown_output())
+def rewrite(page: Path) -> None:
+    """Write the shown output into a page."""
+    text = page.read_text(encoding="utf-8")
+    outputs = iter(shown_output(page))
 
     def fence(match: re.Match[str]) -> str:
         language, output = next(outputs)
         assert match.group(1) == language
         return f"```{language}\n{output}```"
 
-    README.write_text(re.sub(r"^```(diff|text)\n(.*?)^```$", fence, text, flags=re.MULTILINE | re.DOTALL), "utf-8")
+    page.write_text(re.sub(r"^```(diff|text)\n(.*?)^```$", fence, text, flags=re.MULTILINE | re.DOTALL), "utf-8")
 
 
 if __name__ == "__main__":
-    rewrite()
+    for page in (README, TOUR):
+        rewrite(page)
