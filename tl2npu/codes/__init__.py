@@ -181,6 +181,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "choose tiles that fit into the memories of the NPU"),
     ("TL198", "ordered-pipeline", "info", "safe",
      "write plain copies and products in the order in which the data flows"),
+    ("TL199", "several-stores-in-one", "error", "display-only",
+     "write one store per statement, and hold what a later one still needs in a name"),
     ("TL201", "manual-vid-axis", "info", "safe",
      "launch with `threads=2` and bind one name: `as (cid)`"),
     ("TL202", "half-tile-extent", "info", "safe",

@@ -16,6 +16,7 @@ from tl2npu.source.blocks import (
     merge_lines,
     with_lines,
 )
+from tl2npu.source.brackets import held_together
 from tl2npu.source.index import Index
 from tl2npu.source.sequences import EMPTY, Slot, Spliced, splice
 from tl2npu.source.tree import IS_NODE, child_fields, children, walk
@@ -114,7 +115,8 @@ class Edits:
             raise EditError(f"{type(node).__name__} is not a node of this tree")
         if id(node) in self._new:
             raise EditError(f"two edits of the same {type(node).__name__}")
-        self._new[id(node)] = new
+        above = self._index.parent(node)
+        self._new[id(node)] = tuple(held_together(item, self._index, above) for item in new)
         self._nodes.append(node)
 
 

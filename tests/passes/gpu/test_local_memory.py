@@ -7,6 +7,8 @@ import pytest
 
 from tests.passes.gpu.stage import after, blocked
 from tests.passes.gpu.support import agree, gpu_file
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
 from tl2npu.passes.gpu import local_memory
 
 RNG = np.random.default_rng(5)
@@ -137,3 +139,21 @@ T.finalize_reducer(o)
 T.copy(o, O[bx * 32])
 """
     assert blocked(gpu_file(params, body.replace(line, replacement)), local_memory.to_buffers)[0] == "TL175"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("a = T.alloc_local((1,), 'int32')\nb = T.alloc_var('int32')\na[0], b = b, a[0]", "TL199"),
+        (
+            "x = T.alloc_var('float32')\ny = T.alloc_var('float32')\nx, y = P[bx, 0, 0], P[bx, 0, 1]\nO[bx, 0] = x",
+            "TL199",
+        ),
+        ("t = T.alloc_local((4,), 'int32')\nb = T.alloc_var('int32')\nfor i in T.Parallel(4):\n    t[i] = b\n", None),
+    ],
+    ids=["integers", "floats", "a table of one scalar"],
+)
+def test_several_targets_and_tables_of_a_scalar_are_no_crash(body: str, code: str | None) -> None:
+    result = migrate_text(gpu_file(PARAMS, body), "k.py", Options())
+    assert result.error is None
+    assert code is None or code in result.kernels[0].codes

@@ -77,8 +77,7 @@ class _Source:
         (store,) = load.body
         assert isinstance(store, Store)
         (operand,) = store.value.loads
-        assert operand.dims is not None
-        if len(load.ranges) != len(buffer.shape) or store.target.dims is None:
+        if operand.dims is None or store.target.dims is None or len(load.ranges) != len(buffer.shape):
             return None
         names = [item.name for item in load.ranges]
         if [code(dim.node) for dim in store.target.dims] != names or not all(r.start.is_zero for r in load.ranges):

@@ -1,4 +1,4 @@
-"""TL180 to TL196: what an Ascend NPU has no counterpart for.
+"""TL180 to TL196, TL199: what an Ascend NPU has no counterpart for.
 
 A reader wants every reason at once, so one diagnostic stands for each kind of construct, at its first line.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Let, Memory, Stmt, Store
 from tl2npu.passes.gpu import despecialise
 from tl2npu.passes.gpu.unsupported_names import Use, uses
 from tl2npu.passes.gpu.unsupported_sizes import symbolic_tiles
@@ -58,7 +59,21 @@ def reasons(job: Job) -> list[Reason]:
         found.setdefault("TL191", Reason("TL191", node, message))
     for node, message in symbolic_tiles(job):
         found.setdefault("TL195", Reason("TL195", node, message))
+    for stmt in job.kernel.walk():
+        if _stores_several(job, stmt):
+            found.setdefault("TL199", Reason("TL199", stmt.node, "one statement stores several elements"))
     return list(found.values())
+
+
+def _stores_several(job: Job, stmt: Stmt) -> bool:
+    """``a[i], b[j] = x, y``, also to scalars that are memory; to names that stand for values it is no obstacle."""
+    node = stmt.node
+    if not isinstance(node, cst.Assign) or not isinstance(node.targets[0].target, (cst.Tuple, cst.List)):
+        return False
+    if isinstance(stmt, Let):
+        buffer = job.kernel.buffers.get(stmt.name)
+        return buffer is not None and buffer.memory is Memory.VAR
+    return isinstance(stmt, Store)
 
 
 def _by_name(found: list[Use]) -> list[Reason]:
