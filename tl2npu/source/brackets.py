@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+
 import libcst as cst
 
 from tl2npu.source.index import Index
