@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -40,6 +41,8 @@ def fake(text: str, path: str, options: Options) -> FileResult:
         raise MemoryError
     if "deep" in text:
         return fake(text, path, options)
+    if "pid" in text:
+        return FileResult(path, text, str(os.getpid()))
     if "hang" in text:
         time.sleep(60)
     diagnostics = tuple(Diagnostic(code, "n", "error", 1, path) for code in ("TL201", "TL801"))
@@ -99,6 +102,15 @@ def test_outcomes_come_while_others_are_still_in_work() -> None:
     with closing(run(collect([Path()]), "migrate", Options(), Batch(jobs=2))) as stream:
         assert next(stream).result.changed
     assert time.monotonic() - begun < 30
+    assert not multiprocessing.active_children()
+
+
+def test_processes_are_replaced_after_some_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they remember from file to file would grow without bound."""
+    monkeypatch.setattr(workers, "_CALLS", 3)
+    files(**{f"f{n}": KERNEL + b"pid" for n in range(10)})
+    ids = [outcome.result.new_text for outcome in outcomes(1)]
+    assert sorted(Counter(ids).values()) == [1, 3, 3, 3]
     assert not multiprocessing.active_children()
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 _GRACE = 2.0  # seconds that a process gets to end what it has started itself
 _LOOK = 0.5  # seconds between two looks whether the parent is still there
+_CALLS = 64  # for each process: what is remembered between files would grow with their number
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -40,6 +41,7 @@ class _Worker:
     pipe: Connection
     job: int | None = None
     deadline: float | None = None
+    calls: int = 0
 
 
 @dataclass
@@ -55,6 +57,7 @@ class Workers:
     timeout: float | None = None
     prepare: Callable[[], None] = lambda: None
     _all: list[_Worker] = field(default_factory=list)
+    _prepared: bool = False
 
     def __enter__(self) -> Workers:
         return self
@@ -99,7 +102,7 @@ class Workers:
             if pipe in ready:
                 try:
                     found.append((number, pipe.recv_bytes()))
-                    worker.job = None
+                    self._rest(worker)
                 except (EOFError, OSError):
                     self._remove(worker)
                     found.append((number, Lost(f"internal error: {_cause(worker.process.exitcode)}")))
@@ -109,6 +112,14 @@ class Workers:
                 found.append((number, Lost(f"took longer than {self.timeout:g} seconds (--timeout)")))
         return found
 
+    def _rest(self, worker: _Worker) -> None:
+        """It has answered; another one takes its place if it has answered often."""
+        worker.job = None
+        worker.calls += 1
+        if worker.calls == _CALLS:
+            worker.pipe.close()  # at which it ends by itself
+            self._remove(worker)
+
     def _remove(self, worker: _Worker) -> None:
         self._all.remove(worker)
         _bury(worker, time.monotonic() + _GRACE)
@@ -116,7 +127,8 @@ class Workers:
     def _start(self) -> _Worker:
         context = _context()
         forks = context.get_start_method() == "fork"
-        if forks and not self._all:
+        if forks and not self._prepared:
+            self._prepared = True
             self.prepare()
             gc.freeze()  # nothing of it becomes garbage: collections in the new processes need not look at it
         here, there = context.Pipe()
