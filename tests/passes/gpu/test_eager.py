@@ -219,6 +219,15 @@ def test_scalars_of_the_launch() -> None:
     np.testing.assert_array_equal(results(new, X)[0], X * 3)
 
 
+def test_scalars_that_callers_leave_out() -> None:
+    """A number with a default stays one for callers that the wrapper serves."""
+    declared = TWICE + "s: T.float32\nblock = 16\n"
+    host = "KERNELS = [f]\n\n\ndef use(a):\n    return KERNELS[0](a)"
+    new = same(eager("A, s=3.0", declared, ROWS.replace("2.0", "s"), "return C", host), X, migrates=False)
+    assert "def f(A, s=3.0):\n" in new
+    np.testing.assert_array_equal(results(new, X)[0], X * 3)
+
+
 def test_compile_time_code_is_the_factorys() -> None:
     declared = '''
     """Multiplies."""

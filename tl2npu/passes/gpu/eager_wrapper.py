@@ -27,7 +27,7 @@ def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
     conditional = any(" if " in text for _, text in told)
     first = names[: len(tensors)] == tensors and not plan.node.params.kwonly_params and not conditional
     config = plan.configs
-    params = list(tensors)
+    params = _parameters(tensors, plan)
     passed = extents
     if config and first and in_order:
         params += ["*args", "**kwargs"]
@@ -44,6 +44,16 @@ def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
         made = made.with_changes(params=plan.node.params.deep_clone().with_changes(star_kwarg=rest))
     top = isinstance(plan.index.parent(plan.node), cst.Module)
     return made.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * (2 if top else 1))
+
+
+def _parameters(names: Sequence[str], plan: Plan) -> list[str]:
+    """The parameters as callers know them: the last ones, if they have defaults, may go on being left out."""
+    defaults = {param.name.value: param.default for param in plan.params}
+    found: list[str] = []
+    for name in reversed(names):
+        default = defaults[name] if all("=" in later for later in found) else None
+        found.append(name if default is None else f"{name}={plan.index.module.code_for_node(default)}")
+    return found[::-1]
 
 
 def _text(axes: Sequence[Axis]) -> str | None:
