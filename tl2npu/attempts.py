@@ -101,6 +101,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         start.elsewhere,
         origin=start.origin,
         tight=start.tight,
+        users=start.users,
         notes=list(start.notes),
         _kernel=start.kernel,
     )

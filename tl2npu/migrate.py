@@ -12,6 +12,7 @@ import libcst as cst
 from tl2npu import attempts
 from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
+from tl2npu.across.users import Users
 from tl2npu.attempts import Attempt
 from tl2npu.checks import flags
 from tl2npu.checks.run import check_kernel
@@ -31,7 +32,7 @@ from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
-from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity
+from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower, KernelResult, Promise, Severity
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
@@ -41,15 +42,43 @@ from tl2npu.todo import with_comments, without_comments
 
 
 def migrate_text(
-    text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]] = MappingProxyType({})
+    text: str,
+    path: str,
+    options: Options,
+    leave: Mapping[int, Sequence[Diagnostic]] = MappingProxyType({}),
+    together: bool = False,
+    alone: Mapping[int, str] = MappingProxyType({}),
 ) -> FileResult:
     """Migrate every kernel of a file.
 
-    ``leave``: line of a kernel's ``def`` -> why its text stays as it is. Never raises for bad input: a file that cannot
-    be parsed comes back with ``error`` set and no new text. The new text equals the old one where nothing changed.
+    ``leave``: line of a kernel's ``def`` -> why its text stays as it is. ``together``: other files may be changed as
+    well, and whoever calls this sees to it that all promises are kept; ``alone``: line of a kernel's ``def`` -> why no
+    other file follows it, without ``together`` all kernels.
+    Never raises for bad input: a file that cannot be parsed comes back with ``error`` set and no new text. The new text
+    equals the old one where nothing changed.
     """
     if options.partial:
         return _partial(text, path, replace(options, partial=False), leave)
+    result = _whole(text, path, options, leave, alone)
+    if together or not result.promises:
+        return result
+    broken = {made.line: unkept(made, made.followers[0]) for made in result.promises}
+    return _whole(text, path, options, leave, {**broken, **alone})
+
+
+def unkept(promise: Promise, follower: Follower, why: str = "give both files to one run") -> str:
+    """Why a kernel cannot lose what it promises: another file does not follow."""
+    return f"line {follower.line} of {follower.path} calls `{promise.factory}` and would have to follow: {why}"
+
+
+def not_followed(line: int, message: str) -> Diagnostic:
+    """What the other file is told."""
+    return replace(_finding("TL915", line, message), severity="warning")
+
+
+def _whole(
+    text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]], alone: Mapping[int, str]
+) -> FileResult:
     try:
         native = Index.parse(text)
     except SourceError as error:
@@ -57,10 +86,10 @@ def migrate_text(
     try:
         across = grafted(native, path, text)
         try:
-            return _migrate(text, path, options, leave, native, across)
+            return _migrate(text, path, options, leave, alone, native, across)
         except Kept:  # the kernels are read as if nothing were known of other files
             bare = Grafted(native, [], {}, across.depends if across else {})
-            return _migrate(text, path, options, leave, native, bare)
+            return _migrate(text, path, options, leave, alone, native, bare)
     finally:
         forget()
 
@@ -70,15 +99,17 @@ def _migrate(
     path: str,
     options: Options,
     leave: Mapping[int, Sequence[Diagnostic]],
+    alone: Mapping[int, str],
     native: Index,
     across: Grafted | None,
 ) -> FileResult:
     """Migrate a file that was parsed, with what it takes from other files."""
     original = native if across is None else across.index
     suppressions = Suppressions.of(text)
+    users = Users(path, alone)
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     while True:
-        done = _migrated(original, options, suppressions, leave, eager)
+        done = _migrated(original, options, suppressions, leave, eager, users)
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
         torn = {**_torn(original, done, leave), **_half_retargeted(original, done, leave), **done.whole}
         if not refused and not torn:
@@ -120,7 +151,8 @@ def _migrate(
         tuple(kernels),
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
-        () if across is None else across.files,
+        (*(() if across is None else across.files), *users.rests_on),
+        promises=tuple(done.promises),
     )
     return result if across is None or across.index is native else with_dots(result)
 
@@ -204,6 +236,7 @@ class _Done:
     kernels: list[KernelResult] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    promises: list[Promise] = field(default_factory=list)
     refused_eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = field(default_factory=dict)
     whole: dict[int, list[Diagnostic]] = field(default_factory=dict)
 
@@ -214,9 +247,10 @@ def _migrated(
     suppressions: Suppressions,
     leave: Mapping[int, Sequence[Diagnostic]],
     eager: Mapping[int, object],
+    users: Users,
 ) -> _Done:
     """Every kernel of a file in its best form. ``eager``: lines of eager kernels that stay as they are."""
-    lazy = to_lazy(original, {*leave, *eager})
+    lazy = to_lazy(original, {*leave, *eager}, users)
     split_launches(original, lazy, {*leave, *eager})
     done = _Done(lazy.module)
     for kept, blocked in [*lazy.left, *lazy.whole]:
@@ -230,7 +264,7 @@ def _migrated(
         view = around.focus(factory)
         current = view.file
         for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
-            job = Job(original, current, key, options, view.elsewhere)
+            job = Job(original, current, key, options, view.elsewhere, users=users)
             source = lazy.origin(job.located.factory.node) if job.located.factory is not None else None
             if source is not None:
                 job.origin = source.name, source.line
@@ -247,6 +281,7 @@ def _migrated(
             done.kernels.append(outcome)
             done.diagnostics += job.notes
             done.changes += job.changes
+            done.promises += job.promises if outcome.rewritten else []
         if current is not view.file:
             view.restore(current)
     done.changes += [

@@ -98,12 +98,41 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Follower:
+    """Another file that calls a factory: by which ``names``, and in which ``line`` first."""
+
+    path: str
+    line: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the new text of a kernel takes for granted: that all followers lose the same arguments.
+
+    ``arguments``: their places among the ``arity`` arguments of the compiled kernel, with the names of the tensors
+    (``arity`` 0: these calls stay). ``parameters``: those that the factory itself loses, of all in ``order``. ``line``
+    is that of the kernel's ``def``.
+    """
+
+    kernel: str
+    line: int
+    factory: str
+    followers: tuple[Follower, ...]
+    arguments: tuple[tuple[int, str], ...] = ()
+    arity: int = 0
+    parameters: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class FileResult:
     """Everything about one file. ``error`` is set when the file could not be processed at all.
 
     ``new_text`` equals ``old_text`` when nothing changes; both are None when the file could not be read. ``depends``:
     every other file whose text the result rests on, with the hexadecimal blake2b of its bytes, empty for a file that
     was looked for and is not there; a remembered result holds only as long as they are the same.
+    ``promises`` are what other files must do for the new text to be right.
     For a notebook the texts are its JSON, and ``cells`` has its code.
     """
 
@@ -116,6 +145,7 @@ class FileResult:
     changes: tuple[Change, ...] = field(default=())
     depends: tuple[tuple[str, str], ...] = ()
     cells: tuple[Cell, ...] = ()
+    promises: tuple[Promise, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -17,6 +17,10 @@ from tl2npu.source.text import SourceError, SourceText
 
 class SinkError(Exception):
     """A destination that cannot take what it is given; ``str()`` is one line."""
+
+
+Item = tuple[Outcome, bytes, bytes]
+"""An outcome with the bytes that its file has and those that it gets."""
 
 
 class Sink(Protocol):
@@ -48,9 +52,16 @@ def finish(outcomes: Iterable[Outcome], sink: Sink) -> Finished:
 
 
 def deliver(outcomes: Iterable[Outcome], sink: Sink) -> Iterator[FileResult | Skipped]:
-    """Send every outcome to the sink; what the sink refuses becomes an error of that file."""
+    """Send every outcome to the sink; what the sink refuses becomes an error of that file, and of its whole group."""
+    refused: dict[Path, str | None] = {}
     for outcome in outcomes:
         result = outcome.result
+        if outcome.group:
+            if outcome.found.path not in refused:
+                refused |= _deliver_together(outcome.group, sink)
+            error = refused[outcome.found.path]
+            yield result if error is None else replace(result, error=error)
+            continue
         if outcome.source is not None and result.error is None:
             try:
                 old = outcome.source.encode()
@@ -58,6 +69,28 @@ def deliver(outcomes: Iterable[Outcome], sink: Sink) -> Iterator[FileResult | Sk
             except (SinkError, WriteError, SourceError) as error:
                 result = replace(result, error=str(error))
         yield result if outcome.skipped is None else outcome.skipped
+
+
+def _deliver_together(group: tuple[Outcome, ...], sink: Sink) -> dict[Path, str | None]:
+    """Send the outcomes of a group, all or none; the error of each."""
+    items: list[Item] = []
+    place = group[0].found.path
+    try:
+        for outcome in group:
+            place = outcome.found.path
+            assert outcome.source is not None
+            items.append((outcome, outcome.source.encode(), _new_bytes(outcome.source, outcome.result)))
+        if isinstance(sink, ToFiles):
+            sink.take_together(items)
+        else:
+            for item in items:
+                place = item[0].found.path
+                sink.take(*item)
+    except (SinkError, WriteError, SourceError) as error:
+        failed = error.place if isinstance(error, WriteError) and error.place is not None else place
+        why = f"not written, because it goes together with {failed.as_posix()}: {error}"
+        return {o.found.path: str(error) if o.found.path == failed else why for o in group}
+    return dict.fromkeys((outcome.found.path for outcome in group), None)
 
 
 def exit_code(file: FileResult, task: Task, would_change_counts: bool) -> int:
@@ -92,6 +125,23 @@ class ToFiles:
         """Write the file if it changes."""
         if new != old:
             self._writer.write(outcome.found.path, old, new)
+
+    def take_together(self, items: Sequence[Item]) -> None:
+        """Write all files that change, or none; an error names its ``place``."""
+        changed = [(item.found.path, old, new) for item, old, new in items if new != old]
+        written: list[tuple[Path, bytes, bytes, Path | None]] = []
+        path = Path()
+        try:
+            for path, old, new in changed:
+                self._writer.check(path, old, new)
+            for path, old, new in changed:
+                written.append((path, old, new, self._writer.write(path, old, new)))
+        except BaseException as error:  # also Ctrl-C
+            for done in reversed(written):
+                self._writer.take_back(*done)
+            if isinstance(error, WriteError):
+                error.place = path
+            raise
 
 
 class ToPatch:

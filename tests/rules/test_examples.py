@@ -66,9 +66,9 @@ def run(page: Rule, example: Example) -> FileResult:
         return in_foreign_cell(example.text)
     if example.beside:
         with TemporaryDirectory() as folder:
-            for name, text in (*example.beside, ("pyproject.toml", "")):
+            for name, text in (*example.beside, ("pyproject.toml", ""), ("k.py", example.text)):
                 (Path(folder) / name).write_text(text, encoding="utf-8")
-            return migrate_text(example.text, f"{folder}/{path}", options(page))
+            return migrate_text(example.text, f"{folder}/k.py", options(page))
     if page.code in EXECUTED:
         return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS

@@ -16,6 +16,7 @@ import libcst as cst
 from tl2npu.across.functions import Surroundings, Ungraftable, kind_of, made_by, text_of
 from tl2npu.across.imports import DOT, Import, Imports, Made
 from tl2npu.across.makers import arguments
+from tl2npu.across.modules import display
 from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Foreign, Index
@@ -159,7 +160,7 @@ class _Grafter:
         anchor = cst.Name(name)
         path, line = "", 1
         if isinstance(node, cst.FunctionDef) and source is not None:
-            path, line = _display(source[0].module.path), first_line(source[1])
+            path, line = display(source[0].module.path), first_line(source[1])
             node = node.with_changes(name=anchor, returns=None, params=_without_annotations(node.params, bare))
         else:
             placeholder = next(n for n in walk(node) if isinstance(n, cst.Name) and n.value == "_")
@@ -207,11 +208,6 @@ class _Grafter:
         for target, macro in zip(made.targets, macros, strict=True):
             if self._function(made.statement, target, made.maker, macro, given):
                 self.made[target] = made.statement
-
-
-def _display(path: Path) -> str:
-    here = Path.cwd()
-    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
 def first_line(node: ast.FunctionDef) -> int:

@@ -22,6 +22,11 @@ def root_of(file: Path) -> Path:
     return package_parent(file.parent)
 
 
+def is_repository(root: Path) -> bool:
+    """True where something marks the root of a repository."""
+    return _is_root(root)
+
+
 def package_parent(directory: Path) -> Path:
     """The directory from which the package of a directory is imported; the directory itself if it is in none."""
     for place in (directory, *directory.parents)[:_MAX_LEVELS]:
@@ -95,6 +100,12 @@ def _is_root(place: Path) -> bool:
 @lru_cache(maxsize=1024)
 def _holds_python(place: Path) -> bool:
     return any(place.glob("*.py")) or any(place.glob("*/__init__.py"))
+
+
+def display(path: Path) -> str:
+    """A path as reports name it."""
+    here = Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
 def forget() -> None:

@@ -179,6 +179,32 @@ class Symbols:
         except NoValue:
             return None
 
+    def attributed(self, path: Path, tree: ast.Module, node: ast.expr) -> Definition | None:
+        """What ``a.b.c`` means in a file, by any import of the file that binds ``a``."""
+        attributes: list[str] = []
+        while isinstance(node, ast.Attribute):
+            attributes.insert(0, node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return None
+        for statement in ast.walk(tree):
+            found: Definition | None = None
+            if isinstance(statement, ast.Import):
+                for alias in statement.names:
+                    if (alias.asname or alias.name.split(".")[0]) == node.id:
+                        dotted = alias.name if alias.asname else alias.name.split(".")[0]
+                        found = self.imported(path, dotted, None)
+            elif isinstance(statement, ast.ImportFrom):
+                for alias in statement.names:
+                    if (alias.asname or alias.name) == node.id:
+                        dotted = "." * statement.level + (statement.module or "")
+                        found = self.imported(path, dotted, alias.name)
+            for attribute in attributes if isinstance(found, Submodule) else ():
+                found = self.attribute(found, attribute) if isinstance(found, Submodule) else None
+            if found is not None:
+                return found
+        return None
+
     def _from_stars(self, table: Module, name: str) -> Definition | None:
         """A name that only a star import can have brought: of the last module that gives it."""
         for dotted in reversed(table.stars):

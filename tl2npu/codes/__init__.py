@@ -444,6 +444,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "migrate the file that the cell writes, or make it a cell of Python"),
     ("TL914", "change-in-imported-code", "error", "display-only",
      "write the body of the macro in the kernel, or change the macro and all that use it by hand"),
+    ("TL915", "caller-in-another-file", "error", "display-only",
+     "give all files that call the kernel to one run, or change the kernel and its calls by hand"),
 )
 # fmt: on
 

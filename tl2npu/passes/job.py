@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import libcst as cst
 
+from tl2npu.across.users import Users
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels, Located
@@ -15,7 +17,7 @@ from tl2npu.kernel.memory import infer_memory
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.runtime import Late
 from tl2npu.options import Options
-from tl2npu.results import Change, Diagnostic, Severity
+from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.tree import children, names_in, walk
@@ -33,6 +35,8 @@ class Job:
     ``must_be_even`` those that it did not need to be even,
     ``overlapping`` those that it rounds up in one place and down in another.
     ``origin``: name and line in the input of a kernel that has been given another form before (eager kernels).
+    ``users`` finds the other files that call a factory, None where nothing is known of them; ``promises`` are what
+    these must do.
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
@@ -49,6 +53,8 @@ class Job:
     overlapping: set[str] = field(default_factory=set)
     origin: tuple[str, int] | None = None
     tight: bool = False
+    users: Users | None = None
+    promises: list[Promise] = field(default_factory=list)
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     told: int = 0
@@ -92,6 +98,26 @@ class Job:
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
         """Go back to an earlier state of the text."""
         self.file, self.edited, self._kernel = file, edited, None
+
+    def promise(
+        self,
+        followers: tuple[Follower, ...],
+        arguments: Mapping[int, str] = MappingProxyType({}),
+        arity: int = 0,
+        parameters: tuple[str, ...] = (),
+        order: tuple[str, ...] = (),
+    ) -> None:
+        """Take for granted that other files lose arguments of the kernel, or of the factory.
+
+        Raises :class:`Blocked` where it is known that they cannot.
+        """
+        factory = self.located.factory
+        if followers and factory is not None:
+            if self.users is not None and self.def_line in self.users.alone:
+                raise Blocked("TL915", self.located.node, self.users.alone[self.def_line])
+            name, places = factory.node.name.value, tuple(sorted(arguments.items()))
+            made = Promise(self.kernel_name, self.def_line, name, followers, places, arity, parameters, order)
+            self.promises.append(made)
 
     def _check_helpers(self, edits: Edits) -> None:
         """A macro or helper that other code, or another file, uses must stay as it is; raises :class:`Blocked`."""

@@ -12,6 +12,7 @@ import libcst as cst
 
 from tl2npu.kernel.factory import calls
 from tl2npu.kernel.tunings import configs_of
+from tl2npu.passes.followers import followers_of
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
@@ -29,8 +30,9 @@ def drop_unused(job: Job, before: Counter[str]) -> None:
     if not gone:
         return
     made = _calls(job, factory)
+    followers = followers_of(job, factory)
     tuned = {name for config in configs_of(job.file, factory, {}) for name in config.values}
-    if not made or tuned & {p.name.value for p in gone}:
+    if not (made or followers) or tuned & {p.name.value for p in gone}:
         listed = ", ".join(f"`{p.name.value}`" for p in gone)
         job.note(
             "TL315", gone[0], f"{listed} of `{factory.name.value}` have no use any more, but callers may give them"
@@ -40,6 +42,7 @@ def drop_unused(job: Job, before: Counter[str]) -> None:
     for param in gone:
         edits.remove(param)
         job.change("TL315", param, f"`{param.name.value}` has no use any more")
+    job.promise(followers, parameters=tuple(p.name.value for p in gone), order=tuple(p.name.value for p in order))
     places = [i for i, p in enumerate(order) if p in gone]
     names = {p.name.value for p in gone}
     for call in made:

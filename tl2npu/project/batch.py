@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,8 @@ from functools import partial
 from tl2npu.files import Found
 from tl2npu.options import Options
 from tl2npu.project.held import Held
-from tl2npu.project.one import Memory, Outcome, Task, display, look, remembered, warm, work
+from tl2npu.project.one import Memory, Outcome, Task, display, look, may_promise, remembered, warm, work
+from tl2npu.project.second import settled
 from tl2npu.project.workers import Lost, Workers
 from tl2npu.results import FileResult
 
@@ -46,34 +47,41 @@ def run(
     """
     batch = batch or Batch()
     progress = batch.progress or (lambda count: None)
-    known, sizes = _survey(files, options, batch.whole, None if debug else batch.cache)
+    known, sizes, hold = _survey(files, options, batch.whole, None if debug else batch.cache)
     progress(len(known))
     if debug:
         answers: Generator[Outcome, None, None] = (work(files[number], task, options, debug) for number in sizes)
     else:
         answers = _answers(sizes, files, task, options, batch, progress)
-    with closing(answers):
+
+    def first() -> Iterator[Outcome]:
         for number, found in enumerate(files):
             if number in sizes:
                 yield next(answers)
             else:
                 yield known[number] or _again(found, task, options, batch.cache)
+
+    with closing(answers):
+        yield from settled(first(), options, hold) if task == "migrate" else first()
     if sizes and batch.cache is not None:
         batch.cache.shrink()
 
 
 def _survey(
     files: Sequence[Found], options: Options, whole: bool, cache: Memory | None
-) -> tuple[dict[int, Outcome | None], dict[int, int]]:
+) -> tuple[dict[int, Outcome | None], dict[int, int], bool]:
     """The outcomes of the files that need no work, and the sizes in bytes of those that do.
 
-    No text is kept, there may be many: outcomes that have one, if it is wanted, are None here.
+    Also: whether one of them may change how its kernels are called. No text is kept, there may be many: outcomes that
+    have one, if it is wanted, are None here.
     """
     known: dict[int, Outcome | None] = {}
     sizes: dict[int, int] = {}
+    hold = False
     for number, found in enumerate(files):
         seen = look(found, options)
         if not isinstance(seen, Outcome):
+            hold = hold or may_promise(seen[1])
             if cache is not None and cache.holds(cache.key(found, seen[1])):
                 known[number] = None
             else:
@@ -82,7 +90,7 @@ def _survey(
             known[number] = Outcome(found, FileResult(seen.result.path, error=seen.result.error), None, seen.skipped)
         else:
             known[number] = None
-    return known, sizes
+    return known, sizes, hold
 
 
 def _again(found: Found, task: Task, options: Options, cache: Memory | None) -> Outcome:

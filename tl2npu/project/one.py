@@ -21,12 +21,16 @@ _LAYOUT_IS_LIKELY = 8  # among so many files with kernels one is in black's layo
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one file. ``source`` is None if it could not be read, ``skipped`` says why it was left out."""
+    """What came of one file. ``source`` is None if it could not be read, ``skipped`` says why it was left out.
+
+    ``group``: the outcomes, this one among them, that are written together or not at all.
+    """
 
     found: Found
     result: FileResult
     source: SourceText | None = None
     skipped: Skipped | None = None
+    group: tuple[Outcome, ...] = ()
 
 
 class Memory(Protocol):
@@ -41,6 +45,11 @@ class Memory(Protocol):
     def put(self, key: str, result: FileResult) -> None: ...
 
     def shrink(self) -> None: ...
+
+
+def may_promise(data: bytes) -> bool:
+    """True for files whose kernels may lose parameters that callers give."""
+    return b"workspace" in data or b"alloc_L0" in data
 
 
 def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:
@@ -67,7 +76,7 @@ def work(found: Found, task: Task, options: Options, debug: bool = False, cache:
     if isinstance(seen, Outcome):
         return seen
     source, data = seen
-    result = process(task, source.text, display(found.path), options, debug)
+    result = process(task, source.text, display(found.path), options, debug, together=True)
     if cache is not None:
         cache.put(cache.key(found, data), result)
     return Outcome(found, result, source)
@@ -93,8 +102,11 @@ def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool =
     return Outcome(found, process(task, source.text, name, options, debug), source)
 
 
-def process(task: Task, text: str, path: str, options: Options, debug: bool) -> FileResult:
-    """Do the task on a text; a failure of the tool itself is an error of the file, with ``debug`` an exception."""
+def process(task: Task, text: str, path: str, options: Options, debug: bool, together: bool = False) -> FileResult:
+    """Do the task on a text; a failure of the tool itself is an error of the file, with ``debug`` an exception.
+
+    ``together``: what the result promises of other files is kept.
+    """
 
     def of_code(code: str) -> FileResult:
         from tl2npu import migrate  # takes most of the start-up time, and --help does without
@@ -103,7 +115,9 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool) -> 
             from tl2npu.verify.migration import migrate_verified  # executes the code of the file
 
             return migrate_verified(code, path, options)
-        return (migrate.check_text if task == "check" else migrate.migrate_text)(code, path, options)
+        if task == "check":
+            return migrate.check_text(code, path, options)
+        return migrate.migrate_text(code, path, options, together=together and not is_notebook(path))
 
     try:
         result = by_cells(text, path, of_code) if is_notebook(path) else of_code(text)

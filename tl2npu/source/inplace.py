@@ -11,7 +11,9 @@ from pathlib import Path
 
 
 class WriteError(Exception):
-    """A file that was left as it is; ``str()`` is one line that says why."""
+    """A file that was left as it is; ``str()`` is one line that says why, ``place`` the file among several."""
+
+    place: Path | None = None
 
 
 class InPlace:
@@ -29,15 +31,9 @@ class InPlace:
         ``allow_dirty``) and files that no longer hold ``old``.
         """
         try:
-            target = path.resolve(strict=True)
-            mode = stat.S_IMODE(target.stat().st_mode)
-            if not mode & 0o222 or not os.access(target, os.W_OK):
-                raise WriteError("file is read-only")
-            now = target.read_bytes()
+            target, mode, now = self._ready(path, old, new)
             if now == new:
                 return None  # by another run
-            if now != old:
-                raise WriteError("file has changed on disk meanwhile")
             backup = self._backup_needed(target)
             saved = _save_beside(target, old, mode) if backup else None
             try:
@@ -49,6 +45,37 @@ class InPlace:
         except OSError as error:
             raise WriteError(f"cannot write: {error.strerror or error}") from None
         return saved
+
+    def check(self, path: Path, old: bytes, new: bytes) -> None:
+        """Raise what :meth:`write` would raise, as far as that can be told."""
+        try:
+            target, _, now = self._ready(path, old, new)
+            if now != new:
+                self._backup_needed(target)
+        except OSError as error:
+            raise WriteError(f"cannot write: {error.strerror or error}") from None
+
+    def _ready(self, path: Path, old: bytes, new: bytes) -> tuple[Path, int, bytes]:
+        """The file itself, its mode and what it holds now."""
+        target = path.resolve(strict=True)
+        mode = stat.S_IMODE(target.stat().st_mode)
+        if not mode & 0o222 or not os.access(target, os.W_OK):
+            raise WriteError("file is read-only")
+        now = target.read_bytes()
+        if now not in (old, new):
+            raise WriteError("file has changed on disk meanwhile")
+        return target, mode, now
+
+    def take_back(self, path: Path, old: bytes, new: bytes, saved: Path | None) -> None:
+        """Undo a :meth:`write`, which returned ``saved``; a file that has changed since stays."""
+        try:
+            target = path.resolve(strict=True)
+            if target.read_bytes() == new:
+                _replace(target, old, stat.S_IMODE(target.stat().st_mode))
+                if saved is not None:
+                    saved.unlink()
+        except OSError as error:
+            raise WriteError(f"cannot write: {error.strerror or error}") from None
 
     def _backup_needed(self, target: Path) -> bool:
         root = repository_root(target)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.across.users import Users
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import compilation, is_prim_func
 from tl2npu.passes.gpu.eager_calls import Callers
@@ -65,10 +66,11 @@ class Lazy:
         self._factories[id(name)] = name, eager
 
 
-def to_lazy(index: Index, leave: Container[int] = ()) -> Lazy:
+def to_lazy(index: Index, leave: Container[int] = (), users: Users | None = None) -> Lazy:
     """Turn every eager kernel of a file into a factory, call sites included.
 
-    ``leave``: lines of the ``def`` of kernels that stay as they are, and so do their calls.
+    ``leave``: lines of the ``def`` of kernels that stay as they are, and so do their calls. ``users`` knows the other
+    files that call them.
     """
     result = Lazy(index.module)
     current = index
@@ -77,7 +79,7 @@ def to_lazy(index: Index, leave: Container[int] = ()) -> Lazy:
             result.left.append((eager, None))
             continue
         try:
-            current = _converted(current, eager, result)
+            current = _converted(current, eager, result, users)
         except Blocked as blocked:
             result.left.append((eager, blocked))
     result.module = current.module
@@ -138,7 +140,7 @@ def _decorator(node: cst.Decorator, names: Names) -> str | None:
     return names.resolve(target.func if isinstance(target, cst.Call) else target)
 
 
-def _converted(index: Index, eager: Eager, result: Lazy) -> Index:
+def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) -> Index:
     """The file with one kernel turned into a factory. Raises :class:`Blocked` where it cannot be."""
     names = Names(index)
     node = eager.node
@@ -146,7 +148,7 @@ def _converted(index: Index, eager: Eager, result: Lazy) -> Index:
     if jit is None:
         raise Blocked("TL103", node, f"`{node.name.value}` launches a kernel, but is neither a prim_func nor under jit")
     plan = Plan(index, names, node, jit)
-    callers = Callers(index, names, plan)
+    callers = Callers(index, names, plan, users)
     callers.read()
     edits = Edits(index)
     if callers.wrapped:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.across.users import Users
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.definitions import visible_uses
@@ -47,8 +48,9 @@ class _Unclear(Exception):
 class Callers:
     """All uses of one eager kernel. ``wrapped``: the name stays, and the factory gets another."""
 
-    def __init__(self, index: Index, names: Names, plan: Plan) -> None:
+    def __init__(self, index: Index, names: Names, plan: Plan, users: Users | None = None) -> None:
         self.index, self.names, self.plan = index, names, plan
+        self.users = users
         self.axes = axes_of(plan)
         self.hosts = Hosts(index)
         self.wrapped = False
@@ -84,6 +86,8 @@ class Callers:
                 self.calls.append(found)
         if not uses:
             self._keep_name("no call in this file")
+        elif self.users is not None and isinstance(scope, cst.Module) and self.users.of(plan.name):
+            self._keep_name("another file calls it")
         try:
             for call in direct:
                 self._bind(call)

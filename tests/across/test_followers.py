@@ -1,0 +1,188 @@
+"""Calls in other files follow a kernel that loses its workspace parameters, or the kernel stays as it is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.across.support import repository
+from tests.passes.support import GEMM_SCALE, gemm_file
+from tl2npu.across import users
+from tl2npu.cli import cli
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.verify.judge import verify
+from tl2npu.verify.loading import Source
+from tl2npu.verify.process import apart
+from tl2npu.verify.settings import Settings
+
+FACTORY = gemm_file(GEMM_SCALE).replace(", workspace_idx=[3]", "").replace("import torch\n", "")
+SCRIPT = """
+import numpy as np
+
+{imports}
+
+a = np.ones((64, 64), np.float16)
+b = np.ones((64, 64), np.float16)
+workspace = np.empty((2, 32, 64), np.float32)
+run = {factory}()
+np.testing.assert_allclose(run(a, b, workspace), np.full((64, 64), 128.0))
+"""
+NEW = "np.testing.assert_allclose(run(a, b), np.full((64, 64), 128.0))\n"
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    users.forget()
+
+
+def script(imports: str, factory: str = "factory") -> str:
+    """A script that calls the kernel with a workspace of its own."""
+    return SCRIPT.format(imports=imports, factory=factory).lstrip("\n")
+
+
+def migrate(*arguments: str | Path) -> tuple[int, str]:
+    """The exit code and the output of ``tl2npu migrate``."""
+    done = CliRunner().invoke(cli, ["migrate", "--no-cache", "-j", "1", *map(str, arguments)])
+    return done.exit_code, done.output
+
+
+def disposition(root: Path, *others: Path) -> tuple[bool, str]:
+    """Was the factory migrated, and what was said?"""
+    code, output = migrate("--check", root / "ops/k.py", *others)
+    return code == 1, output
+
+
+@pytest.mark.parametrize(
+    ("imports", "factory"),
+    [
+        ("from ops.k import factory", "factory"),
+        ("from ops.k import factory as made", "made"),
+        ("import ops.k", "ops.k.factory"),
+        ("import ops.k as kernels", "kernels.factory"),
+        ("from ops import k", "k.factory"),
+        ("from ops import factory", "factory"),
+        ("from ops.k import *", "factory"),
+    ],
+)
+def test_a_script_follows(tmp_path: Path, imports: str, factory: str) -> None:
+    files = {"ops/__init__.py": "from .k import factory\n", "ops/k.py": FACTORY, "main.py": script(imports, factory)}
+    root = repository(tmp_path, files)
+    code, output = migrate(root)
+    assert code == 0, output
+    assert "workspace" not in (root / "ops/k.py").read_text()
+    new = (root / "main.py").read_text()
+    assert NEW in new
+    assert "workspace" not in new
+    assert f"{factory}()" in new
+    assert migrate("--check", root)[0] == 0  # the second run changes nothing
+
+
+def test_old_and_new_script_agree_on_the_simulator(tmp_path: Path) -> None:
+    files = {"ops/__init__.py": "", "ops/k.py": FACTORY, "main.py": script("from ops.k import factory")}
+    old = repository(tmp_path / "old", files)
+    new = repository(tmp_path / "new", files)
+    assert migrate(new)[0] == 0
+    for root in (old, new):
+        done = subprocess.run(
+            [sys.executable, "-m", "tl2npu", "run", str(root / "main.py")], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    source = Source((old / "main.py").read_text(), str(old / "main.py"), "main.py")
+    assert verify(source, source, Settings(), apart).ok
+
+
+def test_the_patch_holds_both_files(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"k.py": FACTORY, "main.py": script("from k import factory")})
+    before = {path: path.read_text() for path in root.glob("*.py")}
+    code, output = migrate("--diff", root)
+    assert code == 0
+    assert "-np.testing.assert_allclose(run(a, b, workspace), np.full((64, 64), 128.0))\n+" + NEW in output
+    assert {path: path.read_text() for path in root.glob("*.py")} == before
+
+
+def test_a_caller_outside_of_the_run(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"ops/k.py": FACTORY, "tests/test_k.py": script("from ops.k import factory")})
+    migrated, output = disposition(root)
+    assert not migrated
+    assert "test_k.py calls `factory` and would have to follow" in output
+    assert disposition(root, root / "tests")[0]
+
+
+@pytest.mark.parametrize(
+    ("imports", "factory", "why"),
+    [
+        ("from ops.k import factory\n\nrest = [1]\nfactory()(*rest)", "factory", "cannot be changed with certainty"),
+        ("from ops.k import factory\n\nprint(factory)", "factory", "may hide a call"),
+        ("from ops.k import factory\n\nwith open('x') as workspace:\n    pass", "factory", "host code also uses"),
+        ("import importlib\n\nk = importlib.import_module('ops.k')", "k.factory", "imports modules by strings"),
+    ],
+)
+def test_a_caller_that_cannot_follow(tmp_path: Path, imports: str, factory: str, why: str) -> None:
+    good = script("from ops.k import factory")
+    files = {"ops/k.py": FACTORY, "good.py": good, "bad.py": script(imports, factory)}
+    root = repository(tmp_path, files)
+    output = migrate(root)[1]
+    assert "TL915" in output
+    assert "bad.py" in output
+    assert why in output
+    if "importlib" not in imports:
+        assert re.search(r"bad\.py:\d+:1 warning TL915", output)  # said on both sides
+    assert (root / "ops/k.py").read_text() == FACTORY
+    assert (root / "good.py").read_text() == good
+    assert (root / "bad.py").read_text() == files["bad.py"]
+
+
+def test_a_file_that_is_migrated_itself_follows(tmp_path: Path) -> None:
+    main = FACTORY.replace("def factory", "def other") + "\n\n" + script("from k import factory")
+    root = repository(tmp_path, {"k.py": FACTORY})
+    other = main.replace("run = factory()", "other_run = other()\nother_run(a, b, scratch)\nrun = factory()")
+    (root / "main.py").write_text(other.replace("workspace =", "scratch = np.empty((2, 32, 64))\nworkspace ="))
+    code, output = migrate(root)
+    assert code == 0, output
+    new = (root / "main.py").read_text()
+    assert "other_run(a, b)\n" in new
+    assert NEW in new
+    assert "workspace" not in new
+    assert "scratch" not in new
+
+
+def test_written_together_or_not_at_all(tmp_path: Path) -> None:
+    text = script("from k import factory")
+    root = repository(tmp_path, {"k.py": FACTORY, "main.py": text, "other.py": FACTORY.replace("factory", "third")})
+    (root / "main.py").chmod(0o444)
+    code, output = migrate(root)
+    assert code == 2
+    assert "main.py: error: file is read-only" in output
+    assert "k.py: error: not written, because it goes together with" in output
+    assert (root / "k.py").read_text() == FACTORY
+    assert (root / "main.py").read_text() == text
+
+
+def test_standard_input_and_the_library_change_no_other_file(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"k.py": FACTORY, "main.py": script("from k import factory")})
+    result = migrate_text(FACTORY, str(root / "k.py"), Options())
+    assert [(k.disposition, k.codes) for k in result.kernels] == [("unchanged", ("TL915",))]
+    assert result.new_text == FACTORY
+    together = migrate_text(FACTORY, str(root / "k.py"), Options(), together=True)
+    (promise,) = together.promises
+    assert [follower.names for follower in promise.followers] == [("factory",)]
+
+
+def test_another_function_of_the_same_name_is_no_caller(tmp_path: Path) -> None:
+    here = script("from k import factory")
+    files = {
+        "k.py": FACTORY,
+        "main.py": here,
+        "x/k.py": "def factory(*a): pass\n",
+        "x/y.py": "from .k import factory\nfactory(*[])\n",
+    }
+    root = repository(tmp_path, files)
+    code, output = migrate(root)
+    assert code == 0, output
+    assert NEW in (root / "main.py").read_text()

@@ -1,0 +1,163 @@
+"""Which other files of the repository use what a file defines. A search in bytes first; what it finds is parsed."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from tl2npu.across.modules import display, is_repository, root_of
+from tl2npu.across.symbols import Function, Submodule, Symbols
+from tl2npu.source.text import SourceError, decode_source, read_bytes
+
+_MAX_BYTES = 1024 * 1024
+_MAX_FILES = 20_000
+_LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t][^\n(]*\([^)]*\)|(?:from|import)[ \t][^\n]*)", re.MULTILINE)
+_WORD = re.compile(rb"\w+")
+_DYNAMIC = re.compile(rb"import_module|spec_from_file_location|__import__|runpy")
+
+
+@dataclass(frozen=True)
+class User:
+    """A file that uses a name: ``names`` are the texts by which it does, ``line`` is the first of these places.
+
+    ``names`` is empty where it is not clear whether the file uses it, as it imports modules by strings.
+    """
+
+    path: Path
+    line: int
+    names: tuple[str, ...]
+
+    @property
+    def shown(self) -> str:
+        """The path as reports name it."""
+        return display(self.path)
+
+
+@dataclass(eq=False)
+class Users:
+    """Looks for the users of one file; ``looked``: it has, so that the result rests on the whole repository.
+
+    ``alone``: line of a kernel -> why no other file can follow it.
+    """
+
+    path: str
+    alone: Mapping[int, str] = field(default_factory=dict)
+    looked: bool = False
+    _found: dict[str, tuple[User, ...]] = field(default_factory=dict)
+
+    def of(self, name: str) -> tuple[User, ...]:
+        """Every other file of the repository that uses a function of the file's top level."""
+        if name not in self._found:
+            self.looked = True
+            self._found[name] = tuple(_users(Path(self.path).absolute(), name))
+        return self._found[name]
+
+    @property
+    def rests_on(self) -> tuple[tuple[str, str], ...]:
+        """What a result rests on that looked for users: the whole repository, so that it is never the same again."""
+        return ((root_of(Path(self.path).absolute()).as_posix(), "searched"),) if self.looked else ()
+
+    def may_take(self, name: str) -> bool:
+        """True if another file may import a variable of the file."""
+        file = Path(self.path).absolute()
+        if not file.is_file():
+            return False
+        self.looked = True
+        modules = {file.stem.encode(), file.parent.name.encode()}
+        return any(
+            path != file and imported & modules and (name.encode() in imported or _mentions(path, name))
+            for path, imported in _files(root_of(file))
+        )
+
+
+def _users(file: Path, name: str) -> Iterator[User]:
+    if not file.is_file():
+        return
+    symbols = Symbols()
+    words = {name.encode(), file.stem.encode(), file.parent.name.encode()}
+    for path, imported in _files(root_of(file)):
+        if path == file or not (imported & words):
+            continue
+        try:
+            data = read_bytes(path, _MAX_BYTES)
+        except SourceError:
+            continue
+        if name.encode() not in data:
+            continue
+        yield from _uses(symbols, file, name, path, data)
+
+
+def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> Iterator[User]:
+    try:
+        tree = ast.parse(decode_source(data, _MAX_BYTES).text)
+    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # it cannot be executed either
+    found: dict[str, int] = {}
+    modules: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            dotted = "." * node.level + (node.module or "")
+            for alias in node.names:
+                bound = name if alias.name == "*" else alias.asname or alias.name
+                meant = symbols.imported(path, dotted, name if alias.name == "*" else alias.name)
+                if isinstance(meant, Function) and _is(meant, file, name):
+                    found.setdefault(bound, node.lineno)
+                elif isinstance(meant, Submodule):
+                    modules.add(bound)
+    if modules:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == name:
+                meant = symbols.attributed(path, tree, node)
+                if isinstance(meant, Function) and _is(meant, file, name):
+                    found.setdefault(ast.unparse(node), node.lineno)
+    if found:
+        yield User(path, min(found.values()), tuple(found))
+    elif _DYNAMIC.search(data) and file.stem.encode() in data:
+        line = data.count(b"\n", 0, data.index(name.encode())) + 1
+        yield User(path, line, ())
+
+
+def _mentions(path: Path, name: str) -> bool:
+    """True if ``module.name`` may be used."""
+    try:
+        return b"." + name.encode() in read_bytes(path, _MAX_BYTES)
+    except SourceError:
+        return False
+
+
+def _is(function: Function, file: Path, name: str) -> bool:
+    return function.module.path == file and function.node.name == name
+
+
+@lru_cache(maxsize=4)
+def _files(root: Path) -> tuple[tuple[Path, frozenset[bytes]], ...]:
+    """Every Python file below the root with the words of its imports (all words, where it imports by strings)."""
+    found: list[tuple[Path, frozenset[bytes]]] = []
+    for place, directories, names in os.walk(root):
+        here = Path(place)
+        kept = [d for d in directories if not d.startswith(".") and d not in _LEFT_OUT]
+        directories[:] = sorted(d for d in kept if not (here / d / "pyvenv.cfg").is_file())
+        if not is_repository(root):  # nobody knows where it ends
+            directories[:] = [d for d in directories if (here / d / "__init__.py").is_file()]
+        for name in sorted(names):
+            if name.endswith(".py") and len(found) < _MAX_FILES:
+                try:
+                    data = read_bytes(here / name, _MAX_BYTES)
+                except SourceError:
+                    continue
+                parts = [data] if _DYNAMIC.search(data) else _IMPORT.findall(data)
+                found.append((here / name, frozenset(word for part in parts for word in _WORD.findall(part))))
+    return tuple(found)
+
+
+def forget() -> None:
+    """Look again: files may have come, gone or changed."""
+    _files.cache_clear()
