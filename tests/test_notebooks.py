@@ -200,6 +200,14 @@ def test_check_and_directories(place: Path) -> None:
     assert tl2npu("check", "b").exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_scripts_are_no_notebooks(place: Path, command: str) -> None:
+    (place / "a.ipynb").write_text(KERNELS, encoding="utf-8")
+    result = tl2npu(command, "a.ipynb")
+    assert result.exit_code == 2
+    assert "a.ipynb is a notebook: `tl2npu migrate --verify` executes its cells" in result.output
+
+
 def test_cells_are_executed_in_order(place: Path) -> None:
     """``--verify`` runs the cells as one script, without what is IPython's."""
     (place / "a.ipynb").write_text(KERNELS, encoding="utf-8")

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given
+from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given, script_only
 from tl2npu.cli.output import say
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=script_only)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @ARITHMETIC
 @click.option(

@@ -9,13 +9,15 @@ from typing import Any
 import click
 
 from tl2npu.cli.files import settings_of as settings_at
-from tl2npu.cli.options import DEVICE, REPORT, STYLE
+from tl2npu.cli.options import DEVICE, REPORT, STYLE, script_only
 from tl2npu.cli.output import say, wants_color
 
 
 @click.command()
-@click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+@click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=script_only)
+@click.argument(
+    "new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False, callback=script_only
+)
 @click.option(
     "--backend", type=click.Choice(["sim", "pto", "npu"]), default="sim", show_default=True, help="What runs."
 )
