@@ -95,6 +95,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "remove it; the modes of Ascend C are chosen by `pass_configs`"),
     ("TL452", "npuir-series-function", "warning", "display-only",
      "compare results only where the arguments are near 0, or write the approximation out"),
+    ("TL453", "guarded-element", "info", "safe",
+     "write `if condition: x[i, j] = A[row, j]`, and an `else` for the rest"),
     ("TL460", "missing-in-npuir", "error", "display-only",
      "use an operator that docs/dialect-npuir.md lists with a mode; element types are strings"),
     ("TL461", "npuir-arguments", "error", "display-only",

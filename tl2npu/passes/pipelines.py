@@ -74,6 +74,7 @@ from tl2npu.passes.npuir import (
     current,
     from_ascend,
     functions,
+    guarded,
     operands,
     products,
     selects,
@@ -313,6 +314,7 @@ def npuir_from_gpu(job: Job) -> None:
     tensors.stage(job)
     atomics_wide.to_elements(job)
     npuir_atomics.to_slices(job)
+    guarded.to_branches(job)
     operands.stage(job)
     npuir_reductions.rewrite(job)
     statistics.keep_axis(job)
