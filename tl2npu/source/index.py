@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
-from tl2npu.source.spans import Position, span_in_statement
+from tl2npu.source.spans import Position, line_in_statement, span_in_statement
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import IS_NODE, SubclassesOf, child_fields, children, subclasses_of
 
@@ -206,7 +206,9 @@ class Index:
             below = self.statement(first) if first is not None else None
             if below is not None and positions[id(below)].line <= base.line + 1:
                 return base.line  # the head is one line
-        return self.position(node).line
+        if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)) or id(statement) in self._foreign:
+            return base.line
+        return line_in_statement(self.module, statement, node, base, self._parents)
 
     @cached_property
     def longest_line(self) -> int:

@@ -27,6 +27,11 @@ _PARTS = re.compile(
     | (?<=[\w)\]])\[(?=[^\s,])
     | (?<=[(\[=])\[(?=[^\s,])
     | (?<=[,=]\ )\[(?=[^\s,])
+    | (?<=[\w)\]])\ :(?:\ (?=[\w(])|(?=[\],]))
+    | (?<=\[):(?=[\],])
+    | (?<=,\ ):(?=[\],])
+    | (?<=:)(?:,\ (?=[\w("\[:-])|\])
+    | (?<=[\w)\]]),\ (?=:)
     | (?<=[^\s,])[)\]]
     | (?<=[\w)\]])\ (?:[-+*/]|//)?=\ (?=[\w"\[-])
     | (?<=\w)=(?=[\w"(\[-])
@@ -37,6 +42,7 @@ _PARTS = re.compile(
 )
 _KEYWORD_CALL = re.compile(r"\b(?:and|as|assert|elif|else|for|if|in|is|not|or|return|while|with)[(\[]")
 _UNUSUAL = re.compile(r"\b(?:async|await|class|def|del|from|global|import|lambda|match|nonlocal|print|yield)\b")
+_OPERATION = re.compile(r" (?:[-+*/%]|//) ")
 _ASSIGNMENT = re.compile(r"=")
 
 
@@ -52,7 +58,27 @@ def is_plain(text: str, line_length: int) -> bool:
     bare = line.lstrip(" ")
     if not bare or bare[0] == '"' or not _PARTS.fullmatch(bare) or _KEYWORD_CALL.search(bare):
         return False
-    return not _UNUSUAL.search(bare) and _equal_signs_fit(bare)
+    return not _UNUSUAL.search(bare) and _equal_signs_fit(bare) and _slices_fit(bare)
+
+
+def _slices_fit(line: str) -> bool:
+    """Spaces around the colon of a slice, which belong there only where a part of the subscript is no plain name."""
+    if " :" not in line:
+        return True
+    if '"' in line:
+        return False
+    opened: list[int] = []
+    for at, character in enumerate(line):
+        if character in "([":
+            opened.append(at)
+        elif character in ")]" and opened:
+            start = opened.pop()
+            inside = line[start + 1 : at]
+            if character == "]" and " :" in inside and not _are_complex(inside):
+                return False
+        elif character == ":" and line[at - 1] == " " and (not opened or line[opened[-1]] != "["):
+            return False
+    return True
 
 
 def _is_comment(line: str, below: str) -> bool:
@@ -73,3 +99,9 @@ def _equal_signs_fit(line: str) -> bool:
         if inside == (line[at + 1 : at + 2] == " "):
             return False
     return True
+
+
+def _are_complex(subscript: str) -> bool:
+    if "(" in subscript or "[" in subscript:
+        return False
+    return all(_OPERATION.search(part) for part in subscript.split(", ") if " :" in part)

@@ -59,14 +59,21 @@ def of_file(original: cst.Module, module: cst.Module, kernels: Sequence[KernelRe
 def retarget(original: cst.Module, module: cst.Module) -> Host:
     """Devices, profilers and the like; ``original`` tells which imports had a use before the migration."""
     host = Host(module, _type_variables(original))
+    index = Index.of(module)
+    names = Names(index)
     for step in (_types, _devices, _cores):
-        index = Index.of(host.module)
         edits = Edits(index)
-        step(host, index, Names(index), edits)
-        host.module = edits.apply(host.module)
+        step(host, index, names, edits)
+        if edits:
+            index = index.after(edits.apply(host.module))
+            names = Names(index)
+        host.module = index.module
     host.module, gone = without_unused(original, host.module)
     host.changes += [(node, f"the import of `{name}` has no use any more") for node, name in gone]
-    _note_rest(host)
+    if host.module is not index.module:
+        index = index.after(host.module)
+        names = Names(index)
+    _note_rest(host, index, names)
     return host
 
 
@@ -179,10 +186,8 @@ def _cores(host: Host, index: Index, names: Names, edits: Edits) -> None:
             host.changes.append((node, "`multi_processor_count`: the cube cores of the NPU"))
 
 
-def _note_rest(host: Host) -> None:
+def _note_rest(host: Host, index: Index, names: Names) -> None:
     """What still names a GPU, one note for each place."""
-    index = Index.of(host.module)
-    names = Names(index)
     seen: set[int] = set()
     for node in host_nodes(index, names):
         if not isinstance(node, (cst.Attribute, cst.Name)) or id(node) in seen:
