@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from tests.checks.cube_vector import LANDING, PRODUCT, STEP, STORE, TWO_WAY, check, loop
 from tests.checks.support import LOAD, SPLIT, TILES, findings, source
 from tests.checks.support import STORE as STORE_B
-from tl2npu.checks.run import CHECKS
+from tl2npu.checks.run import CHECKS, _ranks
 from tl2npu.codes import CODES
 from tl2npu.dialects.compiler import COMPILERS
 from tl2npu.kernel.factory import FileKernels
 from tl2npu.source.index import Index
+from tl2npu.source.tree import walk
 
 
 def test_findings_come_in_text_order_and_once() -> None:
@@ -45,3 +48,39 @@ def test_one_kernel_of_a_file_with_two() -> None:
     second = source(TILES + "T.tile.sigmoid(b, a)\n").replace("factory", "other").split("\n", 2)[2]
     file = FileKernels(Index.parse(text + second))
     assert len(file.located) == 2
+
+
+_ORDER = """
+@d(a0)
+def f(a1, b=a2):
+    x = a3; y = a4
+    with a5 as c:
+        for i in a6:
+            if a7:
+                z = a8
+            elif a9:
+                z = g(b0)
+            else:
+                z = b1
+    while b2: z = b3
+"""
+
+
+def test_statements_tell_the_order_as_positions_do() -> None:
+    index = Index.parse(_ORDER)
+    nodes = [node for node in walk(index.module) if isinstance(node, cst.Name) and node.value[1:].isdigit()]
+    pairs = [(left, right) for left in nodes for right in nodes if index.statement(left) is not index.statement(right)]
+    assert len(pairs) > 100
+    for left, right in pairs:
+        ranks = _ranks(index, [left, right])
+        assert ranks is not None
+        places = [(index.position(node).line, index.position(node).column) for node in (left, right)]
+        assert (ranks[id(left)] < ranks[id(right)]) == (places[0] < places[1])
+
+
+def test_statements_do_not_always_tell_the_order() -> None:
+    index = Index.parse("x = f(a, b)\ntry:\n    y = 1\nexcept E:\n    pass\n")
+    names = {node.value: node for node in walk(index.module) if isinstance(node, cst.Name)}
+    assert _ranks(index, [names["a"], names["b"]]) is None  # of one statement
+    assert _ranks(index, [names["y"], names["E"]]) is None  # the `try` begins before `y`
+    assert _ranks(index, [names["y"], cst.Name("other")]) is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import libcst as cst
 
 from tl2npu.checks import (
     copies,
@@ -27,6 +29,7 @@ from tl2npu.checks import (
 )
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.compiler import COMPILERS
+from tl2npu.source.index import Index
 
 Check = Callable[[Subject], Iterator[Finding]]
 
@@ -78,9 +81,27 @@ def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
             if _applies(subject, finding.code) and key not in seen:
                 seen.add(key)
                 found.append(finding)
-    if len({id(finding.node) for finding in found}) < 2:  # positions are dear
-        return sorted(found, key=lambda finding: finding.code)
-    return sorted(found, key=lambda finding: (_place(subject, finding), finding.code))
+    places = _ranks(subject.file.index, {id(finding.node): finding.node for finding in found}.values())
+    if places is None:
+        return sorted(found, key=lambda finding: (_place(subject, finding), finding.code))
+    return sorted(found, key=lambda finding: (places[id(finding.node)], finding.code))
+
+
+def _ranks(index: Index, nodes: Collection[cst.CSTNode]) -> dict[int, int] | None:
+    """The order of nodes in the text, told by the statements that they are in; None if that is not enough.
+
+    Positions say it in any case, but a tree that passes made has them only when it is written out and parsed again.
+    """
+    if len(nodes) < 2:
+        return dict.fromkeys(map(id, nodes), 0)
+    order = {id(statement): rank for rank, statement in enumerate(index.statements)}
+    ranks: dict[int, int] = {}
+    for node in nodes:
+        statement = index.statement(node) if node in index and index.foreign(node) is None else None
+        if statement is None or isinstance(statement, (cst.Try, cst.TryStar, cst.Match)):
+            return None  # the latter go on behind the statements in them
+        ranks[id(node)] = order[id(statement)]
+    return ranks if len(set(ranks.values())) == len(ranks) else None
 
 
 def _applies(subject: Subject, code: str) -> bool:

@@ -22,10 +22,12 @@ from tl2npu.passes.gpu.eager_wrapper import wrapper_of
 from tl2npu.source.edits import EditError, Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children
+from tl2npu.source.tree import SubclassesOf, children
 
 _LAUNCHES = frozenset({"Kernel", "ClusterKernel", "CUDASourceCodeKernel"})
 _PREFIX = "tilelang.language."
+_WITHOUT_BLOCKS = SubclassesOf(cst.BaseExpression, cst.BaseSmallStatement)
+_WITHOUT_LAUNCHES = SubclassesOf(cst.BaseExpression, cst.BaseSmallStatement, cst.FunctionDef, cst.ClassDef)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +103,9 @@ def launches(node: cst.CSTNode, names: Names) -> list[cst.With]:
     """The ``with T.Kernel(...)`` below a node, those in nested functions left out."""
     found: list[cst.With] = []
     for child in children(node):
-        if isinstance(child, cst.With) and any(is_launch(item.item, names) for item in child.items):
+        if type(child) is cst.With and any(is_launch(item.item, names) for item in child.items):
             found.append(child)
-        if not isinstance(child, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+        if not _WITHOUT_LAUNCHES[type(child)]:
             found += launches(child, names)
     return found
 
@@ -118,10 +120,10 @@ def _functions(
     node: cst.CSTNode, around: tuple[cst.FunctionDef | cst.ClassDef, ...]
 ) -> Iterator[tuple[cst.FunctionDef, tuple[cst.FunctionDef | cst.ClassDef, ...]]]:
     for child in children(node):
-        if isinstance(child, cst.FunctionDef):
+        if type(child) is cst.FunctionDef:
             yield child, around
-        inside = (*around, child) if isinstance(child, (cst.FunctionDef, cst.ClassDef)) else around
-        if not isinstance(child, cst.BaseExpression):
+        inside = (*around, child) if type(child) is cst.FunctionDef or type(child) is cst.ClassDef else around
+        if not _WITHOUT_BLOCKS[type(child)]:
             yield from _functions(child, inside)
 
 

@@ -120,7 +120,7 @@ def _devices(host: Host, index: Index, names: Names, edits: Edits) -> None:
         host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
 
     for node in host_nodes(index, names):
-        if any(id(above) in done for above in index.ancestors(node)):
+        if done and any(id(above) in done for above in index.ancestors(node)):
             continue
         if isinstance(node, cst.Attribute):
             _attribute(index, names, node, replace)

@@ -24,7 +24,7 @@ class Layout:
     homes: dict[Buffer, Homes]
     places: dict[int, Site]
     chains: list[Chain] = field(default_factory=list)
-    loaded_twice: set[Buffer] = field(default_factory=set)
+    loaded_twice: dict[Buffer, None] = field(default_factory=dict)
     to_l1: list[ToL1] = field(default_factory=list)
 
 
@@ -49,7 +49,7 @@ def lay_out(job: Job, closing: Closing) -> Layout:
             layout.chains += chains.of(buffer, use)
         if own.l1 and own.ub:
             if _only_loaded(kernel, use) and not own.l0c and buffer.name not in closing.routed:
-                layout.loaded_twice.add(buffer)
+                layout.loaded_twice[buffer] = None
             else:
                 layout.to_l1 += _copies_to_l1(layout, buffer, closing.stay.get(buffer.name))
     return layout

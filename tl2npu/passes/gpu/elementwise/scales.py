@@ -21,8 +21,10 @@ from tl2npu.passes.gpu.elementwise.steps import Step, Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, parsed, value_of
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import SubclassesOf, names_in, walk
 
+_BINDS = SubclassesOf(cst.Assign, cst.Param, cst.AugAssign, cst.AnnAssign, cst.For, cst.With, cst.NamedExpr)
+_GIVES = SubclassesOf(cst.Param, cst.Arg, cst.Assign)
 _LOG2_E = 1.0 / math.log(2.0)
 _SAYS_LOG2 = re.compile(r"log_?2", re.IGNORECASE)
 
@@ -51,11 +53,13 @@ def constants(job: Job) -> dict[str, float]:
     """Names that stand for one plain number: ``log2e = 1.44269504``."""
     found: dict[str, list[float | None]] = {}
     for node in walk(job.module):
+        if not _BINDS[type(node)]:
+            continue
         if isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
             found.setdefault(node.targets[0].target.value, []).append(value_of(node.value))
         elif isinstance(node, cst.Param):
             found.setdefault(node.name.value, []).append(None)
-        elif isinstance(node, (cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.With, cst.NamedExpr)):
+        else:
             for name in _bound(node):
                 found.setdefault(name, []).append(None)
     return {name: values[0] for name, values in found.items() if len(values) == 1 and values[0] is not None}
@@ -65,6 +69,8 @@ def named_types(job: Job) -> dict[str, frozenset[str]]:
     """The element types that the file gives to names: defaults, assignments, keyword arguments."""
     found: dict[str, set[str]] = {}
     for node in walk(job.module):
+        if not _GIVES[type(node)]:
+            continue
         pairs: list[tuple[str, cst.BaseExpression | None]] = []
         if isinstance(node, cst.Param):
             pairs.append((node.name.value, node.default))
@@ -135,7 +141,7 @@ def _definitions(job: Job) -> Iterator[tuple[str, cst.Assign]]:
     around = job.located.factory.node if job.located.factory is not None else job.located.node
     found: dict[str, list[cst.Assign]] = {}
     for node in walk(around):
-        if isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
+        if type(node) is cst.Assign and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
             found.setdefault(node.targets[0].target.value, []).append(node)
     for name, nodes in found.items():
         if len(nodes) == 1 and without_factor(code(nodes[0].value), _LOG2_E) is not None:
