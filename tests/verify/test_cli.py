@@ -96,7 +96,7 @@ def test_verify_two_files(folder: Path) -> None:
 def test_verify_what_differs(folder: Path) -> None:
     done = call("verify", "old.py", "wrong.py", *CALL, cwd=folder)
     assert done.returncode == 1
-    assert done.stdout.startswith("old.py:16 scale.main: failed\n  old.py:16:1 TL907 changed-result Y[0, 0] is ")
+    assert done.stdout.startswith("old.py:16 scale.main: failed\n  old.py:16:1 error TL907 changed-result: Y[0, 0] is ")
     assert "\nnot verified: wrong.py against old.py on the simulator; 0 of 1 kernel proved" in done.stdout
 
 
@@ -175,7 +175,7 @@ def test_migrate_verify(folder: Path) -> None:
     assert kernels[0]["verified"] == {"backend": "sim", "calls": 1, "max_error": 0.0}
     done = call("migrate", "--verify", "lib.py", cwd=folder)
     assert done.returncode == 1
-    assert "TL906 unverified-kernel not verified: it was never launched" in done.stdout
+    assert "warning TL906 unverified-kernel: not verified: it was never launched" in done.stdout
     assert (folder / "lib.py").read_text() == MIGRATED.replace(MAIN, "")
 
 

@@ -44,7 +44,8 @@ def _status(kernel: KernelVerdict, explained: bool, styled: Any) -> str:
 
 
 def _finding(result: VerifyResult, item: Any, styled: Any) -> list[str]:
-    lines = [f"  {result.old}:{item.line}:{item.column} {styled(item.code, item.severity)} {item.name} {item.message}"]
+    kind = f"{styled(item.severity, item.severity)} {styled(item.code, item.severity)}"
+    lines = [f"  {result.old}:{item.line}:{item.column} {kind} {item.name}: {item.message}"]
     return [*lines, f"    help: {item.help}"] if item.help else lines
 
 
