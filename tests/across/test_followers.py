@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -136,6 +137,21 @@ def test_a_caller_that_cannot_follow(tmp_path: Path, imports: str, factory: str,
     assert (root / "ops/k.py").read_text() == FACTORY
     assert (root / "good.py").read_text() == good
     assert (root / "bad.py").read_text() == files["bad.py"]
+
+
+def test_a_caller_in_a_notebook(tmp_path: Path) -> None:
+    """It is not changed, so the kernel keeps its parameters; a notebook that only mentions the name is none."""
+    code = script("%matplotlib inline\nfrom ops.k import factory")
+    lines = json.dumps({"cells": [{"cell_type": "code", "source": code.splitlines(True)}]})
+    prose = json.dumps({"cells": [{"cell_type": "markdown", "source": code}, {"cell_type": "code", "source": "1"}]})
+    root = repository(tmp_path, {"ops/k.py": FACTORY, "demo.ipynb": lines})
+    output = migrate(root)[1]
+    assert "TL915" in output
+    assert "demo.ipynb uses `factory`, and calls in a notebook do not follow" in output
+    assert (root / "ops/k.py").read_text() == FACTORY
+    (root / "demo.ipynb").write_text(prose)
+    users.forget()
+    assert "TL915" not in migrate(root)[1]
 
 
 def test_a_file_that_is_migrated_itself_follows(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from pathlib import Path
 
 from tl2npu.across.modules import display, is_repository, root_of
 from tl2npu.across.symbols import Function, Submodule, Symbols
+from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
 from tl2npu.source.text import SourceError, decode_source, read_bytes
 
 _MAX_BYTES = 1024 * 1024
+_MAX_NOTEBOOK = 16 * _MAX_BYTES  # most of it are outputs
 _MAX_FILES = 20_000
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t][^\n(]*\([^)]*\)|(?:from|import)[ \t][^\n]*)", re.MULTILINE)
@@ -26,7 +28,8 @@ _DYNAMIC = re.compile(rb"import_module|spec_from_file_location|__import__|runpy"
 class User:
     """A file that uses a name: ``names`` are the texts by which it does, ``line`` is the first of these places.
 
-    ``names`` is empty where it is not clear whether the file uses it, as it imports modules by strings.
+    ``names`` is empty where it is not clear whether the file uses it, as it imports modules by strings, and for
+    notebooks, which no other file's migration changes.
     """
 
     path: Path
@@ -85,7 +88,7 @@ def _users(file: Path, name: str) -> Iterator[User]:
         if path == file or not (imported & words):
             continue
         try:
-            data = read_bytes(path, _MAX_BYTES)
+            data = _bytes(path)
         except SourceError:
             continue
         if name.encode() not in data:
@@ -95,8 +98,8 @@ def _users(file: Path, name: str) -> Iterator[User]:
 
 def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> Iterator[User]:
     try:
-        tree = ast.parse(decode_source(data, _MAX_BYTES).text)
-    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = ast.parse(_code(path, data))
+    except (SourceError, NotebookSkipped, SyntaxError, ValueError, RecursionError, MemoryError):
         return  # it cannot be executed either
     found: dict[str, int] = {}
     modules: set[str] = set()
@@ -119,7 +122,7 @@ def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> I
                 if isinstance(meant, Function) and _is(meant, file, name):
                     found.setdefault(ast.unparse(node), node.lineno)
     if found:
-        yield User(path, min(found.values()), tuple(found))
+        yield User(path, min(found.values()), () if is_notebook(path) else tuple(found))
     elif _DYNAMIC.search(data) and file.stem.encode() in data:
         line = data.count(b"\n", 0, data.index(name.encode())) + 1
         yield User(path, line, ())
@@ -128,9 +131,18 @@ def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> I
 def _mentions(path: Path, name: str) -> bool:
     """True if ``module.name`` may be used."""
     try:
-        return b"." + name.encode() in read_bytes(path, _MAX_BYTES)
+        return b"." + name.encode() in _bytes(path)
     except SourceError:
         return False
+
+
+def _bytes(path: Path) -> bytes:
+    return read_bytes(path, _MAX_NOTEBOOK if is_notebook(path) else _MAX_BYTES)
+
+
+def _code(path: Path, data: bytes) -> str:
+    text = decode_source(data, len(data)).text
+    return Notebook.read(text).code if is_notebook(path) else text
 
 
 def _is(function: Function, file: Path, name: str) -> bool:
@@ -139,7 +151,10 @@ def _is(function: Function, file: Path, name: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _files(root: Path) -> tuple[tuple[Path, frozenset[bytes]], ...]:
-    """Every Python file below the root with the words of its imports (all words, where it imports by strings)."""
+    """Every Python file below the root with the words of its imports.
+
+    All words of notebooks and of files that import by strings.
+    """
     found: list[tuple[Path, frozenset[bytes]]] = []
     for place, directories, names in os.walk(root):
         here = Path(place)
@@ -148,12 +163,13 @@ def _files(root: Path) -> tuple[tuple[Path, frozenset[bytes]], ...]:
         if not is_repository(root):  # nobody knows where it ends
             directories[:] = [d for d in directories if (here / d / "__init__.py").is_file()]
         for name in sorted(names):
-            if name.endswith(".py") and len(found) < _MAX_FILES:
+            if name.endswith((".py", ".ipynb")) and len(found) < _MAX_FILES:
                 try:
-                    data = read_bytes(here / name, _MAX_BYTES)
+                    data = _bytes(here / name)
                 except SourceError:
                     continue
-                parts = [data] if _DYNAMIC.search(data) else _IMPORT.findall(data)
+                whole = is_notebook(name) or _DYNAMIC.search(data)
+                parts = [data] if whole else _IMPORT.findall(data)
                 found.append((here / name, frozenset(word for part in parts for word in _WORD.findall(part))))
     return tuple(found)
 

@@ -17,6 +17,7 @@ from tl2npu.source.edits import EditError, Edits
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.names import Names
+from tl2npu.source.notebook import is_notebook
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import names_in, walk
 
@@ -46,9 +47,10 @@ def followers_of(job: Job, factory: cst.FunctionDef) -> tuple[Follower, ...]:
     found = job.users.of(factory.name.value)
     for user in found:
         if not user.names:
-            text = (
-                f"line {user.line} of {user.shown} may use `{factory.name.value}`: the file imports modules by strings"
-            )
+            name = f"`{factory.name.value}`"
+            text = f"line {user.line} of {user.shown} may use {name}: the file imports modules by strings"
+            if is_notebook(user.path):
+                text = f"the notebook {user.shown} uses {name}, and calls in a notebook do not follow those elsewhere"
             raise Blocked("TL915", factory, text)
     return tuple(Follower(user.shown, user.line, user.names) for user in found)
 
