@@ -282,3 +282,22 @@ def test_new_tiles_stand_above_their_use_where_others_are_allocated_below() -> N
     params = f'{A}, C: T.Tensor((64, 64), "float32"), {B}'
     new = agree(gpu_file(params, body, launch=LAUNCH), {"A": matrix(), "C": matrix(1)})
     assert new.index("C_shared = T.alloc_shared") < new.index("T.copy(C[bx * 32 : bx * 32 + 32, :], C_shared)")
+
+
+def test_functions_of_numbers_without_a_tile_are_computed_in_float32() -> None:
+    """As a GPU does: a decay of half precision loses the digits that its exponent needs."""
+    body = """
+    x = T.alloc_shared((32, 64), "float16")
+    decay = T.log2(1.0 - T.exp2(-5.0 - 1.0 * bx))
+    T.copy(A[bx * 32, 0], x)
+    for i, j in T.Parallel(32, 64):
+        x[i, j] = x[i, j] * T.exp2((500 - i) * decay)
+    T.copy(x, B[bx * 32, 0])
+    """
+    half = 'A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float32")'
+    text, inputs = gpu_file(half, body, launch=LAUNCH), {"A": matrix().astype(np.float16)}
+    new = migrate_text(text, "k.py", NPUIR).new_text
+    assert new is not None
+    assert 'x_exp2 = T.alloc_shared((32, 64), "float32")' in new
+    found, wanted = (np.float64(run(file, inputs, "factory", (), IDEAL)["B"]) for file in (new, text))
+    np.testing.assert_allclose(found, wanted, 1e-3)  # twice rounded to a half

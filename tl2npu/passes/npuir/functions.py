@@ -210,14 +210,17 @@ class _Loop:
         return self._type_of(stmt, argument) == dtype_text(stmt.target.buffer)
 
     def _type_of(self, stmt: Store, argument: cst.BaseExpression) -> str:
-        """The element type of an argument: that of the widest float in it, else that of the target."""
+        """The element type of an argument: that of the widest float in it; without one a GPU computes in float32."""
         assert stmt.env is not None
         loads = [load.buffer for load in self._job.file.evaluator.loads(argument, stmt.env)]
         floats = [b for b in loads if not element_type(self._job, b).startswith(("int", "uint", "bool"))]
         target = dtype_text(stmt.target.buffer)
         texts = {dtype_text(buffer) for buffer in floats}
         wide = [b for b in floats if element_type(self._job, b) in ("float32", "float")]
-        if not texts or texts == {target}:
+        if not texts:
+            narrow = element_type(self._job, stmt.target.buffer) in ("float16", "bfloat16")
+            return '"float32"' if narrow else target
+        if texts == {target}:
             return target
         return dtype_text((wide or floats)[0])
 
