@@ -119,7 +119,7 @@ def test_standard_output_on_a_full_disk(arguments: list[str]) -> None:
             input=TEXT,
             stdout=stream,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TOLD": "told"},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TOLD": "told", "PYTHONUNBUFFERED": ""},
             check=False,
         )
     assert done.returncode == 2

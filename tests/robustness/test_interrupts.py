@@ -72,7 +72,7 @@ def test_kill_leaves_whole_files_and_no_processes(tree: Path) -> None:
     run = start(tree, "migrate", ".", "-j", "2")
     wait_until(lambda: "b" in told(tree).read_text())
     run.kill()
-    run.communicate()
+    run.communicate(timeout=30)  # its processes would hold the pipes open
     wait_until(lambda: not [process for process in processes(tree) if alive(process)], 30)
     whole_or_left_behind(tree)
     for path in tree.glob("b*.py"):
@@ -95,7 +95,7 @@ def test_killed_at_any_time(tmp_path: Path) -> None:
         run = start(place, "migrate", ".", "-j", "2", "--allow-dirty", NAP="0.01")
         wait_until(lambda wait=wait: len(processes(place)) > 0 and len(list(place.glob("*.orig"))) > wait)
         run.kill()
-        run.communicate()
+        run.communicate(timeout=30)  # its processes would hold the pipes open
         seen.add(whole_or_left_behind(place))
     assert max(seen) < 60
     last = start(place, "migrate", ".", "-j", "2", "--allow-dirty")
