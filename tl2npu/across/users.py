@@ -19,9 +19,9 @@ _MAX_BYTES = 1024 * 1024
 _MAX_NOTEBOOK = 16 * _MAX_BYTES  # most of it are outputs
 _MAX_FILES = 20_000
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t][^\n(]*\([^)]*\)|(?:from|import)[ \t][^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(rb"import[ \t\\]*(?:\([^)]*\)|[^\n]*)")  # begins with a fixed text, which is searched fast
 _WORD = re.compile(rb"\w+")
-_DYNAMIC = re.compile(rb"import_module|spec_from_file_location|__import__|runpy")
+_DYNAMIC = (b"import_module", b"spec_from_file_location", b"__import__", b"runpy")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> I
                     found.setdefault(ast.unparse(node), node.lineno)
     if found:
         yield User(path, min(found.values()), () if is_notebook(path) else tuple(found))
-    elif _DYNAMIC.search(data) and file.stem.encode() in data:
+    elif any(mark in data for mark in _DYNAMIC) and file.stem.encode() in data:
         line = data.count(b"\n", 0, data.index(name.encode())) + 1
         yield User(path, line, ())
 
@@ -168,10 +168,18 @@ def _files(root: Path) -> tuple[tuple[Path, frozenset[bytes]], ...]:
                     data = _bytes(here / name)
                 except SourceError:
                     continue
-                whole = is_notebook(name) or _DYNAMIC.search(data)
-                parts = [data] if whole else _IMPORT.findall(data)
-                found.append((here / name, frozenset(word for part in parts for word in _WORD.findall(part))))
+                found.append((here / name, _imported(data, is_notebook(name))))
     return tuple(found)
+
+
+def _imported(data: bytes, whole: bool) -> frozenset[bytes]:
+    """The words of all imports of a file; every word with ``whole``, or where it imports by strings."""
+    if whole or any(mark in data for mark in _DYNAMIC):
+        return frozenset(_WORD.findall(data))
+    parts: list[bytes] = []
+    for found in _IMPORT.finditer(data):
+        parts.append(data[data.rfind(b"\n", 0, found.start()) + 1 : found.end()])
+    return frozenset(_WORD.findall(b"\n".join(parts)))
 
 
 def forget() -> None:
