@@ -32,7 +32,7 @@ OPTIONS = {
     "TL197": Options(unsafe=True),
     "TL234": Options(threads="1"),
 }
-FOR_NPUIR = {*range(401, 440), 453}  # of which the examples are migrated with `--to npuir`
+FOR_NPUIR = {*range(401, 440), 453, 454}  # of which the examples are migrated with `--to npuir`
 NPUIR_CHECKS = range(460, 480)
 EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
 

@@ -97,6 +97,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "compare results only where the arguments are near 0, or write the approximation out"),
     ("TL453", "guarded-element", "info", "safe",
      "write `if condition: x[i, j] = A[row, j]`, and an `else` for the rest"),
+    ("TL454", "converting-part", "info", "safe",
+     "convert into a tile of the target's type, and copy that into the part"),
     ("TL460", "missing-in-npuir", "error", "display-only",
      "use an operator that docs/dialect-npuir.md lists with a mode; element types are strings"),
     ("TL461", "npuir-arguments", "error", "display-only",

@@ -76,6 +76,7 @@ from tl2npu.passes.npuir import (
     functions,
     guarded,
     operands,
+    parts,
     products,
     selects,
     statistics,
@@ -312,6 +313,7 @@ def npuir_from_gpu(job: Job) -> None:
     refuse_unreadable(job)
     branches.refuse_leaks(job)
     tensors.stage(job)
+    parts.convert_first(job)
     atomics_wide.to_elements(job)
     npuir_atomics.to_slices(job)
     guarded.to_branches(job)

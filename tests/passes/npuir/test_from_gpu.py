@@ -301,3 +301,14 @@ def test_functions_of_numbers_without_a_tile_are_computed_in_float32() -> None:
     assert 'x_exp2 = T.alloc_shared((32, 64), "float32")' in new
     found, wanted = (np.float64(run(file, inputs, "factory", (), IDEAL)["B"]) for file in (new, text))
     np.testing.assert_allclose(found, wanted, 1e-3)  # twice rounded to a half
+
+
+@pytest.mark.parametrize("source", ["s", "x[:, 3:4]", "A[bx * 32 : bx * 32 + 32, 3:4]"])
+def test_the_rest_of_a_tile_survives_a_copy_that_converts(source: str) -> None:
+    tile = 's = T.alloc_fragment((32,), "float32")\nh = T.alloc_shared((32, 64), "float16")\nT.clear(h)\n'
+    body = TILE + tile + f"T.reduce_sum(x, s, dim=1)\nfor d in T.serial(2):\n    T.copy({source}, h[:, d : d + 1])\n"
+    if source == "s":
+        body = body.replace("h[:, d : d + 1]", "h[:, d]")
+    half = f'{A}, B: T.Tensor((64, 64), "float16")'
+    new = agree(gpu_file(half, body + "T.copy(h, B[bx * 32, 0])\n", launch=LAUNCH), {"A": matrix()})
+    assert new.count("_cast") >= 3
