@@ -17,6 +17,7 @@ from tl2npu.across import users
 from tl2npu.cli import cli
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
+from tl2npu.source.inplace import InPlace, WriteError
 from tl2npu.verify.judge import verify
 from tl2npu.verify.loading import Source
 from tl2npu.verify.process import apart
@@ -180,6 +181,24 @@ def test_written_together_or_not_at_all(tmp_path: Path) -> None:
     assert (root / "main.py").read_text() == text
 
 
+def test_a_write_that_fails_late_takes_the_others_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = script("from k import factory")
+    root = repository(tmp_path, {"k.py": FACTORY, "main.py": text})
+    write = InPlace.write
+
+    def fails(self: InPlace, path: Path, old: bytes, new: bytes) -> Path | None:
+        if path.name == "main.py":
+            raise WriteError("cannot write: no space left on device")
+        return write(self, path, old, new)
+
+    monkeypatch.setattr(InPlace, "write", fails)
+    code, output = migrate(root)
+    assert code == 2
+    assert "main.py: error: cannot write: no space left on device" in output
+    assert (root / "k.py").read_text() == FACTORY
+    assert sorted(path.name for path in root.iterdir()) == ["k.py", "main.py", "pyproject.toml"]
+
+
 def test_standard_input_and_the_library_change_no_other_file(tmp_path: Path) -> None:
     root = repository(tmp_path, {"k.py": FACTORY, "main.py": script("from k import factory")})
     result = migrate_text(FACTORY, str(root / "k.py"), Options())
@@ -196,7 +215,7 @@ def test_another_function_of_the_same_name_is_no_caller(tmp_path: Path) -> None:
         "k.py": FACTORY,
         "main.py": here,
         "x/k.py": "def factory(*a): pass\n",
-        "x/y.py": "from .k import factory\nfactory(*[])\n",
+        "x/y.py": "from .k import factory\nfactory()(*[])\n",
     }
     root = repository(tmp_path, files)
     code, output = migrate(root)
