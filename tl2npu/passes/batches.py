@@ -15,11 +15,11 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.flow import Flow, writes_of
 from tl2npu.kernel.handover import traffic
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Operand, ScopeBlock, Stmt, children, walk
 from tl2npu.passes import sync
 from tl2npu.passes.job import Job
-from tl2npu.passes.mma.flow import Flow, writes_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

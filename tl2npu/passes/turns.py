@@ -15,11 +15,11 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.flow import Flow, writes_of
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Let, Loop, Memory, Op, Operand, Stmt, walk
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
-from tl2npu.passes.mma.flow import Flow, writes_of
 from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.source.edits import Edits
 

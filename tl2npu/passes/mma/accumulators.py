@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.flow import Flow, writes_of
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Stmt, children, walk
 from tl2npu.passes.job import Job
-from tl2npu.passes.mma.flow import Flow, writes_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

@@ -14,10 +14,10 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.flow import differ, slots
 from tl2npu.kernel.model import CUBE_MEMORY, Copy, Let, Op, Operand, Stmt, Sync, children
 from tl2npu.passes import sync
 from tl2npu.passes.job import Job
-from tl2npu.passes.mma.flow import differ, slots
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

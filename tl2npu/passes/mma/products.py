@@ -9,13 +9,13 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.flow import Flow
 from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Copy, Kernel, Memory, Op, Operand, Stmt
 from tl2npu.passes import imports
 from tl2npu.passes.gpu import macros
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma import accumulators, depth, layouts, overlap, prefetch, slots, staging
 from tl2npu.passes.mma import slices as cuts
-from tl2npu.passes.mma.flow import Flow
 from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.passes.mma.slices import Slices
 from tl2npu.passes.mma.staging import Product, Staged

@@ -9,9 +9,9 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Evaluator
+from tl2npu.kernel.flow import Flow
 from tl2npu.kernel.model import Branch, Dim, Let, Loop, Range, Scalar, Stmt
 from tl2npu.kernel.symbolic import Opaque, Sym, at_most, ceildiv, var
-from tl2npu.passes.mma.flow import Flow
 from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.passes.mma.staging import Product, Staged
 

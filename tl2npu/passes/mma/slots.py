@@ -8,10 +8,10 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.flow import Flow, reads_of, slots, writes_of
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Stmt
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
-from tl2npu.passes.mma.flow import Flow, reads_of, slots, writes_of
 from tl2npu.source.edits import Edits
 
 _ON_CHIP = (Memory.L1, Memory.L0C, Memory.UB)
