@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.source import tree
+from tl2npu.source.tree import calls_in, children, forget, names_in, remembered, subclasses_of, walk
+
+TEXT = """\
+@jit(a)
+def f(x: T.Tensor((n, 2), d) = g(1)):
+    h(x, k=[i(y) for y in z]); j(h.m(1)(2))
+    if x:
+        return lambda q: p(q.r)
+"""
+
+
+def plain_walk(node: cst.CSTNode) -> list[cst.CSTNode]:
+    return [node, *(below for child in children(node) for below in plain_walk(child))]
+
+
+def test_walks_see_every_node_in_order_each_time() -> None:
+    module = cst.parse_module(TEXT)
+    for _ in range(2):
+        found = list(walk(module))
+        assert [id(node) for node in found] == [id(node) for node in plain_walk(module)]
+        calls = [node for node in found if isinstance(node, cst.Call)]
+        assert [id(call) for call in calls_in(module)] == [id(call) for call in calls]
+        assert [name.value for name in names_in(module.body[0].body)] == list("hxiyyzjhxqpq")
+
+
+def test_what_is_remembered_is_worked_out_once_and_forgotten() -> None:
+    asked: list[cst.CSTNode] = []
+
+    @remembered
+    def size(node: cst.CSTNode) -> int:
+        asked.append(node)
+        return len(children(node))
+
+    node, other = cst.parse_expression("f(a, b)"), cst.parse_expression("f(a, b)")
+    assert (size(node), size(node), size(other)) == (3, 3, 3)
+    assert asked == [node, other]
+    forget()
+    assert size(node) == 3
+    assert len(asked) == 3
+
+
+def test_nothing_of_a_file_stays_in_memory() -> None:
+    kernel = "import tilelang.language as T\n\n\n@T.prim_func\ndef k(A: T.Tensor((4,), 'float')):\n    f(A)\n"
+    migrate_text(kernel, "x.py", Options())
+    assert not any(one.results for one in tree._remembered)
+
+
+def test_tables_of_classes_answer_as_isinstance_does() -> None:
+    table = subclasses_of((cst.BaseExpression, cst.Arg))
+    for node in walk(cst.parse_module(TEXT)):
+        assert table[type(node)] == isinstance(node, (cst.BaseExpression, cst.Arg))
+    assert subclasses_of((cst.BaseExpression, cst.Arg)) is table
