@@ -69,3 +69,20 @@ def test_text_that_black_cannot_read(tmp_path: Path) -> None:
 
 def test_black_is_not_imported_early() -> None:
     assert not hasattr(layout, "black")
+
+
+ELSEWHERE = "def f():\n" + "".join(f"    a{i} = [{i}, {i} + 1]\n" for i in range(40))
+
+
+def test_statements_all_over_the_file_are_asked(tmp_path: Path) -> None:
+    black, not_black = ELSEWHERE, ELSEWHERE.replace(" + 1]", "+1]")
+    path = at(tmp_path, None)
+    for text, result in ((black, "x = [1, 2]\n"), (not_black, "x = [1,2]\n")):
+        new = relayout(text + "\n\nx = (1, 2)\n", text + "\n\nx = [1,2]\n", path)
+        assert new.endswith(result)
+
+
+def test_a_statement_below_a_new_one_stays_as_it_is(tmp_path: Path) -> None:
+    head = "def f(\n    a, b\n):\n    return a\n"
+    old = "import x\n\n\n@x.y(1)\n" + head
+    assert head in relayout(old, old.replace("@x.y(1)", "@x.y( 2 )"), at(tmp_path, None))

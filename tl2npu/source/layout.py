@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ _SWITCH = re.compile(r"#\s*fmt:")
 _SINGLE_QUOTED = re.compile(r"^[^\"'#]*'[^\"'\\\n]+'[^\"'#\n]*$", re.MULTILINE)
 _STRING = re.compile(r'"[^"\\]*"')
 _SPLITTABLE = re.compile(r"[^'#\\]*\w\([^'#\\]*, [^'#\\]*\)[^'#\\]*")
-_ENOUGH = 12  # statements that are asked whether black made them: to ask costs as much as to lay out
+_ENOUGH = 12  # statements of either sort that are asked whether black made them: to ask costs as much as to lay out
 _FLAGS = {  # key of [tool.black] -> (field of black.Mode, value when the key is true)
     "skip-string-normalization": ("string_normalization", False),
     "skip-magic-trailing-comma": ("magic_trailing_comma", False),
@@ -33,8 +34,9 @@ _FLAGS = {  # key of [tool.black] -> (field of black.Mode, value when the key is
 def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees = (None, None)) -> str:
     """``new_text`` with the statements that are new in black's layout, with the configuration that holds at ``path``.
 
-    Only if those of ``old_text`` that they replace were in it, and nothing else there says that black was not at work;
-    otherwise, and whenever black fails, ``new_text`` comes back as it is. Other statements are never touched.
+    Only if those of ``old_text`` that they replace, and some of the others, were in it, and nothing else there says
+    that black was not at work; otherwise, and whenever black fails, ``new_text`` comes back as it is. Statements that
+    are not new are never touched, but for the blank lines above them.
     ``trees``: both texts parsed, where that has been done before.
     """
     newline = "\r\n" if "\r\n" in old_text else "\n"
@@ -59,16 +61,27 @@ def _laid_out(old: str, new: str, mode: Mode, trees: Trees) -> str:
     if not _SWITCH.search(old) and not _SWITCH.search(new):
         before, after = cut(old, trees[0]), cut(new, trees[1])
         gone, come = new_in(before, after), new_in(after, before)
-        gone = unusual(before, gone, mode.line_length)[:_ENOUGH]
-        asked = laid_out(before, gone, format_text)
-        if asked is not None and asked != [before[number].text for number in gone]:
+        sample = _sample(unusual(before, gone, mode.line_length), unusual(before, range(len(before)), mode.line_length))
+        asked = laid_out(before, sample, format_text)
+        if asked is not None and asked != [before[number].text for number in sample]:
             return new
         come = unusual(after, come, mode.line_length)
         done = laid_out(after, come, format_text) if asked is not None else None
         if done is not None:
-            result = dict(zip(come, done, strict=True))
+            kept = {unit.text.strip("\n") for unit in before}
+            result = {
+                number: text
+                for number, text in zip(come, done, strict=True)
+                if after[number].text.strip("\n") not in kept or text.strip("\n") == after[number].text.strip("\n")
+            }
             return "".join(result.get(number, unit.text) for number, unit in enumerate(after))
     return format_text(new) if format_text(old) == old else new
+
+
+def _sample(gone: Sequence[int], others: Sequence[int]) -> list[int]:
+    """Statements that go, and as many from all over the file."""
+    step = max(1, len(others) // _ENOUGH)
+    return sorted({*gone[:_ENOUGH], *others[::step]})
 
 
 def _may_be_blacks(text: str, mode: Mode) -> bool:
