@@ -125,8 +125,9 @@ def _code(node: cst.CSTNode) -> str:
 
 
 def unparenthesised(node: cst.BaseExpression) -> str:
-    """The text of an expression without its own outer parentheses."""
-    return code(node.with_changes(lpar=(), rpar=())) if node.lpar else code(node)
+    """The text of an expression without its own outer parentheses; ``()`` is nothing without them."""
+    bare = not node.lpar or (isinstance(node, cst.Tuple) and not node.elements)
+    return code(node) if bare else code(node.with_changes(lpar=(), rpar=()))
 
 
 class Evaluator:

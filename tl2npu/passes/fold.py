@@ -20,7 +20,9 @@ def integer(node: cst.CSTNode) -> int | None:
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
-    return node.with_changes(lpar=(), rpar=()) if node.lpar else node
+    if not node.lpar or (isinstance(node, cst.Tuple) and not node.elements):  # `()` is nothing without them
+        return node
+    return node.with_changes(lpar=(), rpar=())
 
 
 def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
