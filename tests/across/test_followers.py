@@ -221,3 +221,22 @@ def test_another_function_of_the_same_name_is_no_caller(tmp_path: Path) -> None:
     code, output = migrate(root)
     assert code == 0, output
     assert NEW in (root / "main.py").read_text()
+
+
+BIAS = (Path(__file__).parents[2] / "fixtures/mma/bias_epilogue/before.py").read_text(encoding="utf-8")
+USER = "from ops.k import product_and_bias\n\nmade = product_and_bias(128, 128, 256, 64, 64, 32, 64)\n"
+
+
+def test_a_size_without_use_goes_from_calls_elsewhere(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"ops/__init__.py": "", "ops/k.py": BIAS.split("\nif __name__")[0], "use.py": USER})
+    migrate(root / "ops/k.py", root / "use.py")
+    assert "bm, bn, slab, dtype" in (root / "ops/k.py").read_text(encoding="utf-8")
+    assert "product_and_bias(128, 128, 256, 64, 64, 64)" in (root / "use.py").read_text(encoding="utf-8")
+
+
+def test_a_size_stays_where_a_call_of_the_file_itself_is_not_clear(tmp_path: Path) -> None:
+    own = BIAS.split("\nif __name__")[0] + "\nSIZES = (128, 128, 256, 64, 64, 32, 64)\nown = product_and_bias(*SIZES)\n"
+    root = repository(tmp_path, {"ops/__init__.py": "", "ops/k.py": own, "use.py": USER})
+    migrate(root / "ops/k.py", root / "use.py")
+    assert "bm, bn, bk, slab, dtype" in (root / "ops/k.py").read_text(encoding="utf-8")
+    assert (root / "use.py").read_text(encoding="utf-8") == USER

@@ -32,7 +32,7 @@ def drop_unused(job: Job, before: Counter[str]) -> None:
     made = _calls(job, factory)
     followers = followers_of(job, factory)
     tuned = {name for config in configs_of(job.file, factory, {}) for name in config.values}
-    if not (made or followers) or tuned & {p.name.value for p in gone}:
+    if made is None or not (made or followers) or tuned & {p.name.value for p in gone}:
         listed = ", ".join(f"`{p.name.value}`" for p in gone)
         job.note(
             "TL315", gone[0], f"{listed} of `{factory.name.value}` have no use any more, but callers may give them"
@@ -60,13 +60,13 @@ def _uses(job: Job, name: str) -> int:
     return sum(1 for n in names_in(job.module) if n.value == name) + job.elsewhere[name]
 
 
-def _calls(job: Job, factory: cst.FunctionDef) -> Sequence[cst.Call]:
-    """Every call of the factory; none if it is also named elsewhere, or if an argument cannot be told."""
+def _calls(job: Job, factory: cst.FunctionDef) -> Sequence[cst.Call] | None:
+    """Every call of the factory in the file; None if it is also named elsewhere, or if an argument cannot be told."""
     name = factory.name.value
     if job.elsewhere[name]:
-        return ()
+        return None
     found = [c for c in calls(job.module) if isinstance(c.func, cst.Name) and c.func.value == name]
     mentions = sum(1 for n in names_in(job.module) if n.value == name and n is not factory.name)
     if mentions != len(found) or any(arg.star for call in found for arg in call.args):
-        return ()
+        return None
     return found
