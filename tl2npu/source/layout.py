@@ -18,7 +18,7 @@ Trees = tuple[ast.Module | None, ast.Module | None]
 
 _SWITCH = re.compile(r"#\s*fmt:")
 # On one line, before anything that could make these quotes part of something else.
-_SINGLE_QUOTED = re.compile(r"^[^\"'#]*'[^\"'\\\n]+'[^\"'#\n]*$", re.MULTILINE)
+_SINGLE_QUOTED = re.compile(r"^[^\"'#\n]*'[^\"'\\\n]+'[^\"'#\n]*$", re.MULTILINE)
 _STRING = re.compile(r'"[^"\\]*"')
 _SPLITTABLE = re.compile(r"[^'#\\]*\w\([^'#\\]*, [^'#\\]*\)[^'#\\]*")
 _ENOUGH = 12  # statements of either sort that are asked whether black made them: to ask costs as much as to lay out
