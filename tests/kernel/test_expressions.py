@@ -60,7 +60,9 @@ def test_different_numbers_stay_different(left: str, right: str) -> None:
     assert not same(left, right)
 
 
-@pytest.mark.parametrize("text", ["f(vid)", "x if vid == 0 else y", "vid < 1", "~vid", "table[vid]", "f(g(1, vid))", "f((), vid)"])
+@pytest.mark.parametrize(
+    "text", ["f(vid)", "x if vid == 0 else y", "vid < 1", "~vid", "table[vid]", "f(g(1, vid))", "f((), vid)"]
+)
 def test_what_is_not_understood_still_depends_on_its_names(text: str) -> None:
     assert evaluated(text).depends_on("vid")
 
