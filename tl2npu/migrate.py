@@ -381,7 +381,7 @@ def _best_form(
 
 def _note_flags(start: Job, suppressions: Suppressions) -> None:
     """What is wrong with the author's own flags, whatever becomes of them."""
-    for found in flags.check(Subject(start.kernel, start.file, start.located, start.options)):
+    for found in flags.check(Subject(start.kernel, start.file, start.located, start.options), start.line):
         if not suppressions.covers(start.line(found.node), found.code):
             start.note(found.code, found.node, found.message, found.severity)
 

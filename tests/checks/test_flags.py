@@ -82,6 +82,8 @@ def test_the_sizes_of_a_call() -> None:
     )
     assert said(migrated(text + "\n\nkernel = scaled(4, 3)\n")) == []
     text += "\n\nkernel = scaled(4, 2)\n"
+    other = "\n\n" + VECTOR[VECTOR.index("@tilelang.jit") :].replace("scaled", "another")
+    text = text.replace("\n\n\n@tilelang.jit", other + "\n\n\n@tilelang.jit", 1)  # the line is that of the whole file
     found = migrated(text)
     assert said(found) == [(line_of(text, "T.set_flag('v', 'mte2', 2)"), "warning")]
     (message,) = [d.message for d in found.diagnostics if d.code == "TL330"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
@@ -13,8 +13,11 @@ from tl2npu.kernel.model import Sync
 _CALLERS = 4
 
 
-def check(subject: Subject) -> Iterator[Finding]:
-    """Findings about the kernel as its author wrote it: without its flags they mean nothing."""
+def check(subject: Subject, line_of: Callable[[cst.CSTNode], int]) -> Iterator[Finding]:
+    """Findings about the kernel as its author wrote it: without its flags they mean nothing.
+
+    ``line_of``: the line of a node in the file that the author sees.
+    """
     if not any(isinstance(stmt, Sync) and stmt.op.name.endswith("_flag") for stmt in subject.kernel.walk()):
         return
     evaluator = subject.located.evaluator
@@ -30,5 +33,4 @@ def check(subject: Subject) -> Iterator[Finding]:
         if item.certain or id(item.node) not in seen:
             yield Finding("TL330", item.node, item.message, None if item.certain else "info")
     for place, item in exact:
-        line = subject.file.index.position(place).line
-        yield Finding("TL330", item.node, f"{item.message}, for the sizes of line {line}")
+        yield Finding("TL330", item.node, f"{item.message}, for the sizes of line {line_of(place)}")
