@@ -125,11 +125,7 @@ def text_of(
         for inner in ast.walk(outer)
     }
     new: list[tuple[ast.expr, str]] = []
-    for found in _uses(tree, free, dropped):
-        root = found
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        assert isinstance(root, ast.Name)
+    for found, root in _uses(tree, free, dropped):
         replaced = given.get(root.id)
         done = _translated(found, root, function, symbols, there) if replaced is None else (root, replaced)
         if done is not None:
@@ -153,11 +149,7 @@ def value_text(
     every = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
     if any(isinstance(node, (ast.Lambda, ast.comprehension, ast.NamedExpr)) for node in ast.walk(tree)):
         raise Ungraftable("it makes names of its own")
-    for found in _uses(tree, every, set()):
-        root = found
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        assert isinstance(root, ast.Name)
+    for found, root in _uses(tree, every, set()):
         replaced = given.get(root.id)
         done = _translated(found, root, function, symbols, there) if replaced is None else (root, replaced)
         new += [done] if done is not None else []
@@ -216,8 +208,8 @@ def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(free), frozenset(local)
 
 
-def _uses(tree: ast.AST, free: frozenset[str], dropped: set[int]) -> Iterator[ast.expr]:
-    """Every use of a free name with the attributes behind it, outermost first."""
+def _uses(tree: ast.AST, free: frozenset[str], dropped: set[int]) -> Iterator[tuple[ast.expr, ast.Name]]:
+    """Every use of a free name with the attributes behind it, outermost first, and the name itself."""
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -228,7 +220,7 @@ def _uses(tree: ast.AST, free: frozenset[str], dropped: set[int]) -> Iterator[as
             root = root.value
         if isinstance(root, ast.Name) and isinstance(node, (ast.Name, ast.Attribute)):
             if root.id in free and isinstance(root.ctx, ast.Load):
-                yield node
+                yield node, root
             continue
         stack += ast.iter_child_nodes(node)
 

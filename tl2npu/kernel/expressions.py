@@ -124,10 +124,16 @@ def _code(node: cst.CSTNode) -> str:
     return _EMPTY.code_for_node(node)
 
 
+def without_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression without its own outer parentheses; ``()``, which is nothing without them, stays."""
+    if not node.lpar or (isinstance(node, cst.Tuple) and not node.elements):
+        return node
+    return node.with_changes(lpar=(), rpar=())
+
+
 def unparenthesised(node: cst.BaseExpression) -> str:
-    """The text of an expression without its own outer parentheses; ``()`` is nothing without them."""
-    bare = not node.lpar or (isinstance(node, cst.Tuple) and not node.elements)
-    return code(node) if bare else code(node.with_changes(lpar=(), rpar=()))
+    """The text of an expression without its own outer parentheses."""
+    return code(without_parentheses(node))
 
 
 class Evaluator:

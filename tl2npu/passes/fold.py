@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 
 import libcst as cst
 
+from tl2npu.kernel.expressions import without_parentheses
+
 _SUM = (cst.Add, cst.Subtract)
 _PRODUCT = (cst.Multiply, cst.FloorDivide, cst.Modulo, cst.Divide)
 
@@ -17,12 +19,6 @@ _PRODUCT = (cst.Multiply, cst.FloorDivide, cst.Modulo, cst.Divide)
 def integer(node: cst.CSTNode) -> int | None:
     """The value of an integer literal."""
     return int(node.value.replace("_", ""), 0) if isinstance(node, cst.Integer) else None
-
-
-def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
-    if not node.lpar or (isinstance(node, cst.Tuple) and not node.elements):  # `()` is nothing without them
-        return node
-    return node.with_changes(lpar=(), rpar=())
 
 
 def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -97,9 +93,9 @@ def _fold(node: cst.BinaryOperation, left: cst.BaseExpression, right: cst.BaseEx
         if a is not None and b is not None:
             return cst.Integer(str(a + b))
         if a == 0 or b == 0:
-            return _in_place(node, _bare(right if a == 0 else left))
+            return _in_place(node, without_parentheses(right if a == 0 else left))
     if isinstance(operator, cst.Subtract) and b == 0:
-        return _in_place(node, _bare(left))
+        return _in_place(node, without_parentheses(left))
     if isinstance(operator, cst.Multiply):
         if a == 0 or b == 0:
             return cst.Integer("0")
@@ -145,9 +141,9 @@ def without_factor_two(node: cst.BaseExpression) -> cst.BaseExpression:
     def change(inner: cst.BaseExpression) -> cst.BaseExpression | None:
         if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Multiply):
             if integer(inner.right) == 2:
-                return _bare(inner.left) if isinstance(inner.left, cst.Name) else inner.left
+                return without_parentheses(inner.left) if isinstance(inner.left, cst.Name) else inner.left
             if integer(inner.left) == 2:
-                return _bare(inner.right) if isinstance(inner.right, cst.Name) else inner.right
+                return without_parentheses(inner.right) if isinstance(inner.right, cst.Name) else inner.right
         return None
 
     return map_expression(node, change)

@@ -44,7 +44,6 @@ def _is_broken(node: cst.BaseExpression) -> bool:
     if "\n" not in text:
         return False
     try:
-        ast.parse(text)
+        return len(ast.parse(text).body) > 1  # `a\n- b` is two statements
     except SyntaxError:
         return True
-    return len(ast.parse(text).body) > 1  # `a\n- b` is two statements

@@ -53,7 +53,7 @@ class _Scalars:
         lane = Names(self.job).fresh("lane")
         done: set[int] = set()
         for stmt, parents in self.placed:
-            if id(stmt.node) in done:  # `x, y = y, x` is several statements of one text
+            if id(stmt.node) in done:  # `x, y = s[0], s[0]` is two statements of one text
                 continue
             done.add(id(stmt.node))
             parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
@@ -73,7 +73,7 @@ class _Scalars:
                 continue
             parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
             if _target(stmt) == buffer.name:
-                if parallel or not _has_one_target(stmt.node):
+                if parallel:
                     return False
                 written = True
             elif isinstance(stmt, Op) and buffer.name in _names(stmt.node):
@@ -194,12 +194,6 @@ def _target(stmt: Stmt) -> str | None:
     if isinstance(stmt, Let):
         return stmt.name
     return stmt.target.buffer.name if isinstance(stmt, Store) else None
-
-
-def _has_one_target(node: cst.CSTNode) -> bool:
-    if not isinstance(node, cst.Assign):
-        return True
-    return len(node.targets) == 1 and not isinstance(node.targets[0].target, (cst.Tuple, cst.List))
 
 
 def _uses(
