@@ -88,7 +88,7 @@ def _whole(
         try:
             return _migrate(text, path, options, leave, alone, native, across)
         except Kept:  # the kernels are read as if nothing were known of other files
-            bare = Grafted(native, [], {}, across.depends if across else {})
+            bare = Grafted(native, [], {}, across.symbols)
             return _migrate(text, path, options, leave, alone, native, bare)
     finally:
         forget()
@@ -101,10 +101,10 @@ def _migrate(
     leave: Mapping[int, Sequence[Diagnostic]],
     alone: Mapping[int, str],
     native: Index,
-    across: Grafted | None,
+    across: Grafted,
 ) -> FileResult:
     """Migrate a file that was parsed, with what it takes from other files."""
-    original = native if across is None else across.index
+    original = across.index
     suppressions = Suppressions.of(text)
     users = Users(path, alone)
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
@@ -122,12 +122,10 @@ def _migrate(
     diagnostics += _unused(suppressions)
     new = text
     if done.module is not original.module:
-        module = done.module
-        if across is not None:
-            module, unused = restored(across, module, path)
-            done.changes += [
-                Change("TL117", line_of(original, node) or 1, f"`{name}` has no use any more") for node, name in unused
-            ]
+        module, unused = restored(across, done.module, path)
+        done.changes += [
+            Change("TL117", line_of(original, node) or 1, f"`{name}` has no use any more") for node, name in unused
+        ]
         module = tensor_layouts.without_unused(original, module)
         module, edited, left = host.of_file(original.module, module, kernels)
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
@@ -151,10 +149,11 @@ def _migrate(
         tuple(kernels),
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
-        (*(() if across is None else across.files), *users.rests_on),
+        (*across.files, *users.rests_on),
+        across.places,
         promises=tuple(done.promises),
     )
-    return result if across is None or across.index is native else with_dots(result)
+    return result if across.index is native else with_dots(result)
 
 
 def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]) -> dict[int, Sequence[Diagnostic]]:

@@ -131,7 +131,8 @@ class FileResult:
 
     ``new_text`` equals ``old_text`` when nothing changes; both are None when the file could not be read. ``depends``:
     every other file whose text the result rests on, with the hexadecimal blake2b of its bytes, empty for a file that
-    was looked for and is not there; a remembered result holds only as long as they are the same.
+    was looked for and is not there. ``places``: file, module that it imports, path where that was found, empty if it is
+    not in the repository. A remembered result holds only as long as all of these are the same.
     ``promises`` are what other files must do for the new text to be right.
     For a notebook the texts are its JSON, and ``cells`` has its code.
     """
@@ -144,6 +145,7 @@ class FileResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     changes: tuple[Change, ...] = field(default=())
     depends: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[str, str, str], ...] = ()
     cells: tuple[Cell, ...] = ()
     promises: tuple[Promise, ...] = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -16,7 +17,9 @@ from tl2npu.source.text import SourceError, SourceText
 
 
 class SinkError(Exception):
-    """A destination that cannot take what it is given; ``str()`` is one line."""
+    """A destination that cannot take what it is given; ``str()`` is one line, ``place`` the file among several."""
+
+    place: Path | None = None
 
 
 Item = tuple[Outcome, bytes, bytes]
@@ -80,14 +83,14 @@ def _deliver_together(group: tuple[Outcome, ...], sink: Sink) -> dict[Path, str 
             place = outcome.found.path
             assert outcome.source is not None
             items.append((outcome, outcome.source.encode(), _new_bytes(outcome.source, outcome.result)))
-        if isinstance(sink, ToFiles):
+        if isinstance(sink, (ToFiles, ToPlace)):
             sink.take_together(items)
         else:
             for item in items:
                 place = item[0].found.path
                 sink.take(*item)
     except (SinkError, WriteError, SourceError) as error:
-        failed = error.place if isinstance(error, WriteError) and error.place is not None else place
+        failed = place if isinstance(error, SourceError) or error.place is None else error.place
         why = f"not written, because it goes together with {failed.as_posix()}: {error}"
         return {o.found.path: str(error) if o.found.path == failed else why for o in group}
     return dict.fromkeys((outcome.found.path for outcome in group), None)
@@ -204,6 +207,29 @@ class ToPlace:
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Write the file to its place; never onto an input file, nor two files to one place."""
+        write_file(self._target(outcome), new)
+
+    def take_together(self, items: Sequence[Item]) -> None:
+        """Write all files, or none."""
+        targets: list[Path] = []
+        written: list[tuple[Path, bytes | None]] = []
+        place = Path()
+        try:
+            for outcome, _, _ in items:
+                place = outcome.found.path
+                targets.append(self._target(outcome))
+            for target, (outcome, _, new) in zip(targets, items, strict=True):
+                place = outcome.found.path
+                written.append((target, self._now(target)))
+                write_file(target, new)
+        except BaseException as error:  # also Ctrl-C
+            for target, before in reversed(written):
+                self._take_back(target, before)
+            if isinstance(error, (SinkError, WriteError)):
+                error.place = place
+            raise
+
+    def _target(self, outcome: Outcome) -> Path:
         source = outcome.found.path
         target = self._output / source.relative_to(outcome.found.root) if self._as_directory else self._output
         if target.resolve() == source.resolve():
@@ -211,7 +237,23 @@ class ToPlace:
         other = self._taken.setdefault(target.resolve(), source)
         if other != source:
             raise SinkError(f"{other.as_posix()} is written to {target.as_posix()} already")
-        write_file(target, new)
+        return target
+
+    @staticmethod
+    def _now(target: Path) -> bytes | None:
+        try:
+            return target.read_bytes() if target.is_file() else None
+        except OSError as error:
+            raise WriteError(f"cannot read {target.as_posix()}: {error.strerror or error}") from None
+
+    @staticmethod
+    def _take_back(target: Path, before: bytes | None) -> None:
+        """What was there before, or nothing."""
+        with suppress(OSError, WriteError):
+            if before is not None:
+                write_file(target, before)
+            elif target.is_file():
+                target.unlink()
 
 
 def _new_bytes(source: SourceText, result: FileResult) -> bytes:

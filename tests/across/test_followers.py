@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests.across.support import repository
 from tests.passes.support import GEMM_SCALE, gemm_file
-from tl2npu.across import users
+from tl2npu.across import modules
 from tl2npu.cli import cli
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
@@ -40,7 +40,7 @@ NEW = "np.testing.assert_allclose(run(a, b), np.full((64, 64), 128.0))\n"
 
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
-    users.forget()
+    modules.forget()
 
 
 def script(imports: str, factory: str = "factory") -> str:
@@ -151,7 +151,7 @@ def test_a_caller_in_a_notebook(tmp_path: Path) -> None:
     assert "demo.ipynb uses `factory`, and calls in a notebook do not follow" in output
     assert (root / "ops/k.py").read_text() == FACTORY
     (root / "demo.ipynb").write_text(prose)
-    users.forget()
+    modules.forget()
     assert "TL915" not in migrate(root)[1]
 
 

@@ -44,22 +44,30 @@ class Graft:
 class Grafted:
     """A file with its grafts. ``made``: name -> the assignment of the file that its macro stands behind.
 
-    ``depends``: the other files that were read, each with the digest of its bytes.
+    ``symbols`` knows what all of it rests on.
     """
 
     index: Index
     grafts: list[Graft]
     made: dict[str, cst.Assign]
-    depends: dict[Path, str]
+    symbols: Symbols
 
     @property
     def files(self) -> tuple[tuple[str, str], ...]:
-        """The other files with their digests, as results have them."""
-        return tuple(sorted((path.as_posix(), digest) for path, digest in self.depends.items()))
+        """The other files that were read with the digests of their bytes, as results have them."""
+        return tuple(sorted((path.as_posix(), digest) for path, digest in self.symbols.depends.items()))
+
+    @property
+    def places(self) -> tuple[tuple[str, str, str], ...]:
+        """Where the modules are that were looked for, as results have it."""
+        found = self.symbols.places.items()
+        return tuple(
+            sorted((file.as_posix(), name, place.as_posix() if place else "") for (file, name), place in found)
+        )
 
 
-def grafted(original: Index, path: str, text: str) -> Grafted | None:
-    """The file with what its kernels take from other modules of the repository; None if it imports nothing from there.
+def grafted(original: Index, path: str, text: str) -> Grafted:
+    """The file with what its kernels take from other modules of the repository.
 
     ``path``: where the file stands, or would stand.
     """
@@ -67,7 +75,7 @@ def grafted(original: Index, path: str, text: str) -> Grafted | None:
     symbols = Symbols()
     imports = Imports(original, file, text, symbols)
     if not imports:
-        return None
+        return Grafted(original, [], {}, symbols)
     symbols.reads(file, text)
     return _Grafter(original, imports, symbols).run()
 
@@ -110,7 +118,7 @@ class _Grafter:
             if isinstance(inner, (cst.BaseSmallStatement, cst.BaseCompoundStatement))
         }
         done = self.original.including(edits.apply(index.module), foreign) if edits else index
-        return Grafted(done, grafts, self.made, self.symbols.depends)
+        return Grafted(done, grafts, self.made, self.symbols)
 
     def _import(self, item: Import) -> None:
         found = item.definition

@@ -11,7 +11,6 @@ from pathlib import Path
 import libcst as cst
 
 from tl2npu.across.functions import kind_of
-from tl2npu.across.modules import locate
 from tl2npu.across.symbols import Constant, Definition, Function, Submodule, Symbols
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -71,7 +70,7 @@ class Imports:
         prefix = ""
         if isinstance(node, cst.ImportFrom):
             prefix = "." * len(node.relative) + (dotted_text(node.module) if node.module else "")
-            located = locate(self._file, prefix) is not None
+            located = self.symbols.locate(self._file, prefix) is not None
             self._leads_inside |= located
             if isinstance(node.names, cst.ImportStar):
                 self._stars += [node] if located else []
@@ -80,7 +79,7 @@ class Imports:
         for alias in node.names:
             dotted = dotted_text(alias.name)
             if isinstance(node, cst.Import):
-                located = locate(self._file, dotted) is not None
+                located = self.symbols.locate(self._file, dotted) is not None
                 self._leads_inside |= located
             name = alias.asname.name if alias.asname is not None else None
             bound = name.value if isinstance(name, cst.Name) else dotted.split(".")[0]

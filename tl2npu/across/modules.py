@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +12,9 @@ _SOURCE_FOLDERS = ("", "src", "python", "lib")
 _NEVER = frozenset({*sys.stdlib_module_names, "tilelang", "tvm", "torch", "numpy"})
 """A repository of that name is the library itself: what its names mean stands in the catalogue."""
 _MAX_LEVELS = 24
+
+memories: list[Callable[[], None]] = []
+"""What clears everything that is remembered of the state of directories, here and in other modules of this package."""
 
 
 def root_of(file: Path) -> Path:
@@ -35,6 +38,11 @@ def package_parent(directory: Path) -> Path:
     return directory
 
 
+def may_be_inside(dotted: str) -> bool:
+    """False for the standard library and the libraries that kernels are made with, wherever a file is."""
+    return dotted.split(".")[0] not in _NEVER
+
+
 def locate(file: Path, dotted: str) -> Path | None:
     """The file of the module that ``dotted`` names in ``file``; a leading dot for each level of a relative import.
 
@@ -56,7 +64,7 @@ def _locate(directory: Path, root: Path, dotted: str) -> Path | None:
                 return None
             base = base.parent
         return _module(base, parts) if base.is_relative_to(root) else None
-    if parts[0] in _NEVER:
+    if not may_be_inside(dotted):
         return None
     own = package_parent(directory)
     for base in dict.fromkeys((own, directory)):  # where a module and a script look
@@ -85,13 +93,6 @@ def _module(base: Path, parts: tuple[str, ...]) -> Path | None:
     return place if place.is_dir() and (not parts or _holds_python(place)) else None
 
 
-def submodule(module: Path, name: str) -> Path | None:
-    """The module ``name`` in the package whose file (or directory) is ``module``."""
-    if module.name == "__init__.py":
-        return _module(module.parent, (name,))
-    return _module(module, (name,)) if module.is_dir() else None
-
-
 @lru_cache(maxsize=1024)
 def _is_root(place: Path) -> bool:
     return any((place / mark).exists() for mark in _ROOT_MARKS)
@@ -109,6 +110,9 @@ def display(path: Path) -> str:
 
 
 def forget() -> None:
-    """Look again: files may have come and gone (a server, a watcher)."""
-    for cached in (_locate, _module, _is_root, _holds_python):
-        cached.cache_clear()
+    """Look again: files may have come and gone since the last run of this process."""
+    for clear in memories:
+        clear()
+
+
+memories += [cached.cache_clear for cached in (_locate, _module, _is_root, _holds_python)]

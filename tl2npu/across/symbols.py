@@ -10,7 +10,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-from tl2npu.across.modules import locate, submodule
+from tl2npu.across.modules import locate, may_be_inside
 from tl2npu.across.values import NoValue, Value, evaluate
 from tl2npu.source.text import SourceError, decode_source, read_bytes
 
@@ -82,9 +82,14 @@ Definition = Function | Constant | External | Submodule
 
 @dataclass(eq=False)
 class Symbols:
-    """Looks names up through the modules of a repository; ``depends`` are the files that were read, with digests."""
+    """Looks names up through the modules of a repository.
+
+    What is found rests on two things: ``depends``, the files that were read with their digests, and ``places``, where
+    the modules were found that a file imports; None for those that are not in the repository, as yet.
+    """
 
     depends: dict[Path, str] = field(default_factory=dict)
+    places: dict[tuple[Path, str], Path | None] = field(default_factory=dict)
     _texts: dict[Path, Module | None] = field(default_factory=dict)
     _open: set[tuple[Path, str]] = field(default_factory=set)
 
@@ -92,9 +97,16 @@ class Symbols:
         """Take a text for that of a file, whatever the file holds; the result does not rest on that."""
         self._texts[file] = _table(file, text, "")
 
+    def locate(self, file: Path, dotted: str) -> Path | None:
+        """Where the module lies that ``dotted`` names in a file: :func:`tl2npu.across.modules.locate`."""
+        found = locate(file, dotted)
+        if may_be_inside(dotted):
+            self.places[file, dotted] = found
+        return found
+
     def imported(self, file: Path, dotted: str, attribute: str | None) -> Definition | None:
         """What ``from dotted import attribute`` (or ``import dotted``) gives in a file; None if that cannot be told."""
-        place = locate(file, dotted)
+        place = self.locate(file, dotted)
         if place is None:
             if dotted.startswith("."):
                 return None
@@ -112,7 +124,10 @@ class Symbols:
             table = self.module(module.path)
             if table is None or name in table.bindings:
                 return None
-        below = submodule(module.path, name)
+        if module.path.is_file() and module.path.name != "__init__.py":
+            return None
+        package = module.path.parent if module.path.is_file() else module.path
+        below = self.locate(package / "__init__.py", f".{name}")
         return Submodule(below) if below is not None else None
 
     def module(self, path: Path) -> Module | None:
@@ -122,10 +137,10 @@ class Symbols:
         try:
             stat = path.stat()
             found = _module(path, stat.st_mtime_ns, stat.st_size)
+            self.depends[path] = found.digest if found is not None else digest_of(path.read_bytes())
         except OSError:
+            self.depends[path] = ""
             return None
-        if found is not None:
-            self.depends[path] = found.digest
         return found
 
     def defined(self, path: Path, name: str) -> Definition | None:
@@ -208,7 +223,7 @@ class Symbols:
     def _from_stars(self, table: Module, name: str) -> Definition | None:
         """A name that only a star import can have brought: of the last module that gives it."""
         for dotted in reversed(table.stars):
-            place = locate(table.path, dotted)
+            place = self.locate(table.path, dotted)
             if place is None:
                 return None  # of a module outside: it may give the name or not
             if self.gives(place, name):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from tl2npu.across.modules import display, is_repository, root_of
+from tl2npu.across.modules import display, is_repository, memories, root_of
 from tl2npu.across.symbols import Function, Submodule, Symbols
 from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
 from tl2npu.source.text import SourceError, decode_source, read_bytes
@@ -182,6 +182,4 @@ def _imported(data: bytes, whole: bool) -> frozenset[bytes]:
     return frozenset(_WORD.findall(b"\n".join(parts)))
 
 
-def forget() -> None:
-    """Look again: files may have come, gone or changed."""
-    _files.cache_clear()
+memories.append(_files.cache_clear)

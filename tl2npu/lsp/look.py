@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
+from tl2npu.across.modules import forget
 from tl2npu.config import ConfigError, load_options
 from tl2npu.files import may_have_kernels, skip_reason
 from tl2npu.migrate import migrate_text
@@ -48,6 +49,7 @@ def look(text: str, path: str) -> View:
         options = load_options(Path(path), {})
     except ConfigError as error:
         return View(problem=str(error))
+    forget()  # this process lives long, and files come and go
     result = process("migrate", text, path, options, debug=False)
     if result.error is not None:
         return View(obstacles=result.diagnostics, problem=None if result.diagnostics else result.error)

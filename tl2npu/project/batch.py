@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
+from tl2npu.across.modules import forget
 from tl2npu.files import Found
 from tl2npu.options import Options
 from tl2npu.project.held import Held
@@ -47,6 +48,7 @@ def run(
     """
     batch = batch or Batch()
     progress = batch.progress or (lambda count: None)
+    forget()
     known, sizes, hold = _survey(files, options, batch.whole, None if debug else batch.cache)
     progress(len(known))
     if debug:

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tl2npu import __version__
+from tl2npu.across.modules import locate
 from tl2npu.files import Found
 from tl2npu.options import Options
 from tl2npu.project import plain
@@ -120,7 +121,8 @@ class Cache:
             result = plain.loads(body, FileResult)
         except (ValueError, TypeError, KeyError):
             return None
-        return result if all(_state(path) == state for path, state in result.depends) else None
+        holds = all(_state(path) == state for path, state in result.depends)
+        return result if holds and all(_place(file, name) == place for file, name, place in result.places) else None
 
     def _make(self, shelf: Path) -> None:
         if shelf.is_dir():
@@ -169,6 +171,12 @@ def _state(path: str) -> str:
         return blake2b(Path(path).read_bytes()).hexdigest()
     except OSError:
         return ""
+
+
+def _place(file: str, dotted: str) -> str:
+    """What ``FileResult.places`` says of a module: where it is, empty if it is not in the repository."""
+    found = locate(Path(file), dotted)
+    return "" if found is None else found.as_posix()
 
 
 @lru_cache(maxsize=1024)
