@@ -25,6 +25,7 @@ from typing import Any
 _GRACE = 2.0  # seconds that a process gets to end what it has started itself
 _LOOK = 0.5  # seconds between two looks whether the parent is still there
 _CALLS = 64  # for each process: what is remembered between files would grow with their number
+_NEW_OBJECTS = 50_000  # between two collections: trees have no cycles, so nearly all memory is freed without them
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -175,6 +176,7 @@ def _serve(pipe: Connection, others: list[Connection], function: Callable[[Any],
     signal.signal(signal.SIGTERM, _leave)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    gc.set_threshold(_NEW_OBJECTS)
     for other in others:  # copies of the parent's ends, which would keep the pipes of dead processes open
         other.close()
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
