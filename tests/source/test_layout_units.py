@@ -87,6 +87,12 @@ def test_parts_of_the_fixtures_are_laid_out_as_the_whole_would_be() -> None:
         assert "".join(result.get(number, unit.text) for number, unit in enumerate(after)) == formatted(loose)
 
 
+def test_each_branch_of_a_long_chain_needs_each_one_before_it_once() -> None:
+    arms = "".join(f"elif x == {n}:\n    y = {n}\n" for n in range(60))
+    units = cut("if x:\n    y = 1\n" + arms)
+    assert all(len(set(unit.needs)) == len(unit.needs) for unit in units)
+
+
 def test_plain_lines_are_left_alone_by_black() -> None:
     found = sorted({line.strip() for text in TEXTS for line in text.split("\n") if is_plain(line + "\n", 80)})
     lines = [f"    {line}\n        pass\n" if line.endswith(":") else f"    {line}\n" for line in found]

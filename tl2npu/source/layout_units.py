@@ -61,7 +61,7 @@ class _Cutter:
         self.block(statement.body, (*needs, head))
         if not orelse:
             return
-        inside = (*needs, head, len(self.units) - 1, *self.units[-1].needs)
+        inside = tuple(dict.fromkeys((*needs, head, len(self.units) - 1, *self.units[-1].needs)))
         start = _first_line(orelse[0])
         is_elif = isinstance(orelse[0], ast.If) and self.lines[start - 1].lstrip().startswith("elif")
         if is_elif:
