@@ -5,7 +5,7 @@ import libcst as cst
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.source import tree
-from tl2npu.source.tree import calls_in, children, forget, names_in, remembered, subclasses_of, walk
+from tl2npu.source.tree import calls_in, children, forget, names_in, nodes_of, remembered, subclasses_of, walk
 
 TEXT = """\
 @jit(a)
@@ -28,6 +28,28 @@ def test_walks_see_every_node_in_order_each_time() -> None:
         calls = [node for node in found if isinstance(node, cst.Call)]
         assert [id(call) for call in calls_in(module)] == [id(call) for call in calls]
         assert [name.value for name in names_in(module.body[0].body)] == list("hxiyyzjhxqpq")
+        for kinds in (
+            (cst.Name,),
+            (cst.FunctionDef, cst.If),
+            (cst.Name, cst.Attribute, cst.If),
+            (cst.Module,),
+            (cst.For,),
+        ):
+            wanted = [id(node) for node in found if isinstance(node, kinds)]
+            assert [id(node) for node in nodes_of(module, *kinds)] == wanted
+        branch = found[0].body[0].body.body[1]
+        below = {id(node) for node in plain_walk(branch)}
+        assert [id(n) for n in walk(module, {id(branch)})] == [id(n) for n in found if id(n) not in below]
+
+
+def test_what_is_gathered_follows_an_edit() -> None:
+    module = cst.parse_module("def f():\n    if a:\n        b(c)\n        d(e)\n    g(h)\n")
+    assert [name.value for name in names_in(module)] == list("fabcdegh")
+    branch = module.body[0].body.body[0]
+    changed = module.deep_replace(branch.body.body[0], cst.parse_statement("x(y); z()"))
+    assert [name.value for name in names_in(changed)] == list("faxyzdegh")
+    assert [call.func.value for call in calls_in(changed)] == list("xzdg")
+    assert [name.value for name in names_in(module)] == list("fabcdegh")
 
 
 def test_what_is_remembered_is_worked_out_once_and_forgotten() -> None:

@@ -15,7 +15,7 @@ from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Op, Store
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in
 
 _PREFIX = "tilelang.language."
 _ALWAYS = frozenset({"call_extern", "clear", "exp2"})
@@ -28,11 +28,10 @@ def check(subject: Subject) -> Iterator[Finding]:
     assert launch is not None
     inlined = [stmt.node for placed in subject.statements for stmt in [placed.stmt] if stmt.via]
     for node in [launch.node.body, *inlined]:
-        for part in walk(node):
-            if isinstance(part, cst.Call):
-                name = _dropped(subject, part)
-                if name:
-                    yield Finding("TL897", part, f"T.{name} is dropped or refused by the Ascend compiler")
+        for call in calls_in(node):
+            name = _dropped(subject, call)
+            if name:
+                yield Finding("TL897", call, f"T.{name} is dropped or refused by the Ascend compiler")
     for placed in subject.statements:
         yield from _check_scalars(subject, placed)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
@@ -47,11 +46,10 @@ def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:
     unknown = any("@" in name and "." not in name.partition("@")[2] for name in stmt.value.sym.variables())
     if not stmt.value.loads and not unknown:
         return
-    for part in walk(stmt.value.node):
-        if isinstance(part, cst.Call):
-            name = (subject.file.names.resolve(part.func) or "").removeprefix(_PREFIX)
-            if name in _FUNCTIONS:
-                yield Finding("TL897", part, f"T.{name} of single values, which the Ascend compiler does not know")
+    for call in calls_in(stmt.value.node):
+        name = (subject.file.names.resolve(call.func) or "").removeprefix(_PREFIX)
+        if name in _FUNCTIONS:
+            yield Finding("TL897", call, f"T.{name} of single values, which the Ascend compiler does not know")
 
 
 def _check_ranges(stmt: Op) -> Iterator[Finding]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
-from functools import lru_cache
 
 import libcst as cst
 
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.bindings import assigned_names
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of, remembered
+
+_NAMED: tuple[type[cst.FunctionDef | cst.ClassDef], ...] = (cst.FunctionDef, cst.ClassDef)
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -24,15 +25,12 @@ def check(subject: Subject) -> Iterator[Finding]:
     bound = set(dir(builtins))
     for around in (node, *index.ancestors(node)):
         if isinstance(around, cst.FunctionDef):
-            bound |= {part.name.value for part in walk(around.params) if isinstance(part, cst.Param)}
+            bound |= {part.name.value for part in nodes_of(around.params, cst.Param)}
             bound |= _bound(around.body)
         elif isinstance(around, cst.Module):
             bound |= _bound(around)
-    for part in walk(node):
-        if type(part) is cst.Param:
-            bound.add(part.name.value)
-        elif type(part) is cst.CompFor:
-            bound |= {name.value for name in names_in(part.target)}
+    bound |= {part.name.value for part in nodes_of(node, cst.Param)}
+    bound |= {name.value for part in nodes_of(node, cst.CompFor) for name in names_in(part.target)}
     told: set[str] = set()
     for name in names_in(node.body):
         if name.value not in bound and name.value not in told and name.value != "vid":  # TL810 tells of vid
@@ -45,13 +43,12 @@ def _bound(block: cst.BaseSuite | cst.Module) -> frozenset[str]:
     return frozenset[str]().union(*(_bound_by(statement) for statement in block.body))
 
 
-@lru_cache(maxsize=2048)
+@remembered
 def _bound_by(statement: cst.BaseStatement | cst.BaseSmallStatement) -> frozenset[str]:
     """Remembered by node: every kernel of a file asks for its module, and edits keep what they do not touch."""
     found = set(assigned_names(statement))
-    for part in walk(statement):
-        if type(part) is cst.ImportAlias:
-            found.add(part.evaluated_alias or part.evaluated_name.split(".")[0])
-        elif type(part) is cst.FunctionDef or type(part) is cst.ClassDef:
-            found.add(part.name.value)
+    found |= {
+        alias.evaluated_alias or alias.evaluated_name.split(".")[0] for alias in nodes_of(statement, cst.ImportAlias)
+    }
+    found |= {part.name.value for part in nodes_of(statement, *_NAMED)}
     return frozenset(found)

@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factory import Compilation, FileKernels
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import calls_in, names_in
 
 COMBINE = "TL_ASCEND_AUTO_CV_COMBINE"
 CV_SYNC = "TL_ASCEND_AUTO_CV_SYNC"
@@ -167,8 +167,8 @@ def _touches(node: cst.CSTNode, name: str) -> bool:
 
 def _calls_method(node: cst.CSTNode, name: str) -> bool:
     """``name.pop(...)``, ``name.clear()`` and the like, or the dict handed to a function that may change it."""
-    for inner in walk(node):
-        if isinstance(inner, cst.Call) and isinstance(inner.func, cst.Attribute):
+    for inner in calls_in(node):
+        if isinstance(inner.func, cst.Attribute):
             owner = inner.func.value
             if isinstance(owner, cst.Name) and owner.value == name:
                 return inner.func.attr.value not in ("get", "copy", "items", "keys", "values")

@@ -6,7 +6,18 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import body_of, target_names
 from tl2npu.source.index import Index
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
+
+_BINDING: tuple[type[cst.CSTNode], ...] = (
+    cst.Param,
+    cst.AssignTarget,
+    cst.AnnAssign,
+    cst.NamedExpr,
+    cst.For,
+    cst.AugAssign,
+    cst.CompFor,
+    cst.AsName,
+)
 
 
 def facts(index: Index, kernel: cst.FunctionDef) -> dict[str, bool]:
@@ -44,13 +55,14 @@ def _leaves(node: cst.If) -> bool:
 def _bindings(around: cst.FunctionDef, name: str) -> int:
     """How often a name gets a value: as a parameter, or by an assignment; loops give it many."""
     count = 0
-    for node in walk(around):
+    for node in nodes_of(around, *_BINDING):
         if isinstance(node, cst.Param):
             count += node.name.value == name
         elif isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.NamedExpr)):
             count += name in target_names(node.target)
         elif isinstance(node, (cst.For, cst.AugAssign, cst.CompFor)):
             count += 2 * (name in target_names(node.target))
-        elif isinstance(node, cst.AsName):
+        else:
+            assert isinstance(node, cst.AsName)
             count += 2 * (name in target_names(node.name))
     return count

@@ -13,7 +13,7 @@ from tl2npu.kernel.flag_terms import Condition, Terms
 from tl2npu.kernel.model import Branch, Inlined, Loop, Op, Opaque, ScopeBlock, Side, Stmt, Sync, children
 from tl2npu.kernel.symbolic import Opaque as Apart
 from tl2npu.kernel.symbolic import Sym, ceildiv, const
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in, nodes_of
 
 
 class GiveUp(Exception):
@@ -124,10 +124,10 @@ def _no_flags_in(stmt: Opaque) -> None:
         raise GiveUp
     if isinstance(stmt.node, cst.Expr) and isinstance(stmt.node.value, cst.Call):
         raise GiveUp
-    for node in walk(stmt.node):
-        if isinstance(node, (cst.Break, cst.Continue, cst.Return)):
-            raise GiveUp
-        helper = stmt.env.lookup(_called(node)) if stmt.env and _called(node) else None
+    if nodes_of(stmt.node, cst.Break, cst.Continue, cst.Return):
+        raise GiveUp
+    for call in calls_in(stmt.node):
+        helper = stmt.env.lookup(call.func.value) if stmt.env and isinstance(call.func, cst.Name) else None
         if isinstance(helper, Helper) and "flag" in code(helper.node):
             raise GiveUp
 

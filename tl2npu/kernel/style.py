@@ -92,16 +92,12 @@ def _verdict(node: cst.FunctionDef, names: Names) -> bool | None:
 
 def called(node: cst.FunctionDef, names: Names) -> list[cst.FunctionDef]:
     """The functions of the file that some code names, directly or through others."""
-    functions: dict[str, list[cst.FunctionDef]] = {}
-    for statement in names.statements:
-        if type(statement) is cst.FunctionDef and statement is not node:
-            functions.setdefault(statement.name.value, []).append(statement)
     found: dict[int, cst.FunctionDef] = {}
     open_ends = [node]
     while open_ends:
         for name in names_in(open_ends.pop().body):
-            for function in functions.get(name.value, ()):
-                if id(function) not in found:
+            for function in names.functions.get(name.value, ()):
+                if function is not node and id(function) not in found:
                     found[id(function)] = function
                     open_ends.append(function)
     return list(found.values())

@@ -10,10 +10,11 @@ import libcst as cst
 
 from tl2npu.kernel.concrete import Known, Unknown, evaluate
 from tl2npu.kernel.factory import FileKernels
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 _AUTOTUNE = ("tilelang.autotune", "tilelang.autotuner.autotune")
 _LIMIT = 256
+_LISTING = (cst.Assign, cst.Arg, cst.DictElement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ def _read(file: FileKernels, node: cst.BaseExpression, params: set[str], module:
 
 def _combined(file: FileKernels, function: cst.FunctionDef, params: set[str], module: Known) -> Iterator[Config]:
     lists: dict[str, list[object]] = {}
-    for node in walk(function.body):
+    for node in nodes_of(function.body, *_LISTING):
         for name, values in named_lists(node):
             if name in params:
                 lists.setdefault(name, _numbers(file, values, module))
@@ -74,7 +75,7 @@ def _combined(file: FileKernels, function: cst.FunctionDef, params: set[str], mo
 
 def named_lists(node: cst.CSTNode) -> Iterator[tuple[str, cst.List | cst.Tuple]]:
     """``block = [64, 128]``, ``dict(block=[64, 128])``, ``{"block": [64, 128]}``."""
-    value = node.value if isinstance(node, (cst.Assign, cst.Arg, cst.DictElement)) else None
+    value = node.value if isinstance(node, _LISTING) else None
     if not isinstance(value, (cst.List, cst.Tuple)):
         return
     if isinstance(node, cst.Assign):

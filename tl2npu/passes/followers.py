@@ -19,7 +19,7 @@ from tl2npu.source.layout import relayout
 from tl2npu.source.names import Names
 from tl2npu.source.notebook import is_notebook
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
 
 class Unable(Exception):
@@ -75,7 +75,7 @@ def follow(text: str, path: str, names: Sequence[str], promise: Promise) -> tupl
 def _followed(index: Index, path: str, name: str, promise: Promise, changes: list[Change]) -> Index:
     plain = index
     if "." in name:
-        plain = _with(index, [n for n in walk(index.module) if isinstance(n, cst.Attribute) and dotted_text(n) == name])
+        plain = _with(index, [n for n in nodes_of(index.module, cst.Attribute) if dotted_text(n) == name])
         name = name.replace(".", DOT)
     edits = Edits(plain)
     noted: list[tuple[str, cst.CSTNode, str]] = []

@@ -42,7 +42,7 @@ from tl2npu.passes.fold import map_expression, parenthesised, put_numbers, witho
 from tl2npu.passes.job import Job
 from tl2npu.passes.render import Unrenderable, render
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +267,7 @@ class Rewriter:
         return self.rows.parity.equal(self.evaluator.sym(parsed, env), want)
 
     def _mentions_dropped(self, node: cst.BaseExpression) -> bool:
-        return any(isinstance(inner, cst.Name) and inner.value in self.zero for inner in walk(node))
+        return any(name.value in self.zero for name in nodes_of(node, cst.Name))
 
     def _candidates(self, site: Site) -> Iterator[cst.BaseExpression]:
         yield site.node

@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 
 def name_counts(job: Job) -> Counter[str]:
@@ -23,7 +23,7 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
         now = name_counts(job)
         edits = Edits(job.file.index)
         for node in job.file.index.statements:
-            if not isinstance(node, cst.Assign) or len(node.targets) != 1:
+            if type(node) is not cst.Assign or len(node.targets) != 1:
                 continue
             target = node.targets[0].target
             if not isinstance(target, cst.Name) or now[target.value] != 1 or before[target.value] < 2:
@@ -40,20 +40,14 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
 
 def _strings(job: Job) -> set[str]:
     """Strings of the file that name something, as ``__all__`` and ``getattr`` do."""
-    strings = (node for node in walk(job.module) if isinstance(node, cst.SimpleString) and len(node.value) < 80)
-    return {str(node.evaluated_value) for node in strings}
+    return {str(node.evaluated_value) for node in nodes_of(job.module, cst.SimpleString) if len(node.value) < 80}
 
 
 def _harmless(node: cst.BaseExpression) -> bool:
     """Evaluating it does nothing: numbers, names, arithmetic, T.ceildiv."""
-    for inner in walk(node):
-        if isinstance(inner, cst.Call):
-            func = inner.func
-            name = (
-                func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-            )
-            if name not in ("ceildiv", "cdiv", "min", "max", "int", "floordiv"):
-                return False
-        elif isinstance(inner, (cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)):
+    for call in calls_in(node):
+        func = call.func
+        name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+        if name not in ("ceildiv", "cdiv", "min", "max", "int", "floordiv"):
             return False
-    return True
+    return not nodes_of(node, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import cast
 
 import libcst as cst
 
 from tl2npu.source.index import Index
-from tl2npu.source.tree import SubclassesOf, walk
+from tl2npu.source.tree import SubclassesOf, children, nodes_of, remembered
 
 # One thing, several import paths (tilelang/__init__.py and tilelang/language/__init__.py re-export them).
 _REEXPORTS = {
@@ -32,9 +33,20 @@ def canonical(dotted: str) -> str:
 
 _IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _IS_COMPREHENSION = SubclassesOf(cst.BaseComp)
+_HOLDS_STATEMENTS = SubclassesOf(
+    cst.SimpleStatementLine,
+    cst.BaseCompoundStatement,
+    cst.BaseSuite,
+    cst.Else,
+    cst.Finally,
+    cst.ExceptHandler,
+    cst.ExceptStarHandler,
+    cst.MatchCase,
+    cst.BaseSmallStatement,
+)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Binding:
     """One thing that a name is bound to: a dotted name, the expression of an alias, or neither (unknown).
 
@@ -44,6 +56,24 @@ class _Binding:
     dotted: str | None = None
     alias: cst.BaseExpression | None = None
     weak: bool = False
+
+
+_UNKNOWN = _Binding()
+
+
+@dataclass(frozen=True, eq=False)
+class _Bound:
+    """What a statement, with all in it but the bodies of functions and classes, does to the names of its scope.
+
+    ``stars``: modules that it imports with ``*``; ``inner``: the functions and classes in it.
+    """
+
+    bindings: Sequence[tuple[str, _Binding]] = ()
+    stars: tuple[str, ...] = ()
+    inner: Sequence[cst.FunctionDef | cst.ClassDef] = ()
+
+
+_NOTHING = _Bound()
 
 
 @dataclass(eq=False)
@@ -62,19 +92,28 @@ class Names:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._module = _Scope(None)
-        self._scopes: dict[int, _Scope] = {}  # statement -> the scope it stands in
         self._inner: dict[int, _Scope] = {}  # function or class -> the scope of its body
         self._resolving: set[int] = set()
         self._resolved: dict[int, tuple[cst.CSTNode, str | None]] = {}
         self._found: dict[tuple[str, int], str | None] = {}  # name, scope -> what it means there
         self.star: tuple[str, ...] = ()  # modules that were imported with *
-        for statement in index.statements:
-            self._collect(statement)
+        self._collect(index.module, self._module)
+        self._bound_inside = frozenset[str]().union(*(scope.bindings for scope in self._inner.values()))
 
-    @property
-    def statements(self) -> list[cst.BaseSmallStatement | cst.BaseCompoundStatement]:
-        """Every statement of the file."""
-        return self._index.statements
+    @cached_property
+    def functions(self) -> dict[str, list[cst.FunctionDef]]:
+        """Every function of the file, by name."""
+        found: dict[str, list[cst.FunctionDef]] = {}
+        for node in nodes_of(self._index.module, cst.FunctionDef):
+            found.setdefault(node.name.value, []).append(node)
+        return found
+
+    @cached_property
+    def _bound_in_expressions(self) -> frozenset[str]:
+        """Parameters of lambdas and variables of comprehensions."""
+        lambdas, loops = nodes_of(self._index.module, cst.Lambda), nodes_of(self._index.module, cst.CompFor)
+        params = (param.name.value for node in lambdas for param in _params(node.params))
+        return frozenset((*params, *(name for loop in loops for name in _targets(loop.target))))
 
     def resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None = None) -> str | None:
         """The canonical dotted name of ``a`` or ``a.b.c``, e.g. ``tilelang.language.tile.add``.
@@ -97,8 +136,7 @@ class Names:
             node = node.value
         if type(node) is not cst.Name:
             return None
-        place = node if node in self._index else at
-        dotted = self._lookup(node.value, place)
+        dotted = self._lookup(node.value, node if node in self._index else at)
         if dotted is None or not attributes:
             return dotted
         for attribute in reversed(attributes):
@@ -129,9 +167,11 @@ class Names:
     # -- lookup -----------------------------------------------------------------------------------------------------
 
     def _lookup(self, name: str, at: cst.CSTNode | None) -> str | None:
-        if at is not None and self._index.binds_in_expressions and self._bound_in_expression(name, at):
+        in_some = self._index.binds_in_expressions and name in self._bound_in_expressions
+        if in_some and at is not None and self._bound_around(name, at):
             return None
-        scope = self._module if at is None else self._scope(at)
+        # What only the module binds means the same everywhere, and hardly any name is bound elsewhere too.
+        scope = self._module if at is None or name not in self._bound_inside else self._scope(at)
         key = name, id(scope)
         if key in self._found:
             return self._found[key]
@@ -170,12 +210,10 @@ class Names:
         while above is not None:
             if below is not None and id(above) in self._inner and _is_body(above, below):
                 return self._inner[id(above)]
-            if id(above) in self._scopes:
-                return self._scopes[id(above)]
             below, above = above, self._index.parent(above)
         return self._module
 
-    def _bound_in_expression(self, name: str, node: cst.CSTNode) -> bool:
+    def _bound_around(self, name: str, node: cst.CSTNode) -> bool:
         """True for parameters of lambdas and variables of comprehensions around a node."""
         for above in self._index.ancestors(node):
             if _IS_STATEMENT[type(above)]:
@@ -193,63 +231,20 @@ class Names:
 
     # -- collecting -------------------------------------------------------------------------------------------------
 
-    def _collect(self, node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> None:
-        above = self._index.parent(node)
-        while above is not None and id(above) not in self._scopes and id(above) not in self._inner:
-            above = self._index.parent(above)
-        if above is None:
-            scope = self._module
-        else:
-            scope = self._inner.get(id(above)) or self._scopes[id(above)]
-        self._scopes[id(node)] = scope
-        kind = type(node)
-        if kind is cst.Expr:
-            return
-        if kind is cst.FunctionDef or kind is cst.ClassDef:
-            scope.bind(cast("cst.FunctionDef | cst.ClassDef", node).name.value, _Binding())
-            inner = self._inner[id(node)] = _Scope(scope, kind is cst.ClassDef)
-            if kind is cst.FunctionDef:
-                for param in _params(cast("cst.FunctionDef", node).params):
-                    inner.bind(param.name.value, _Binding())
-        elif kind in (cst.Import, cst.ImportFrom):
-            self._import(cast("cst.Import | cst.ImportFrom", node), scope)
-        elif kind in (cst.Assign, cst.AnnAssign, cst.AugAssign):
-            self._assign(cast("cst.Assign | cst.AnnAssign | cst.AugAssign", node), scope)
-        else:
-            for name in _bound_by(node):
-                scope.bind(name, _Binding())
-
-    def _import(self, node: cst.Import | cst.ImportFrom, scope: _Scope) -> None:
-        weak = self._index.enclosing(node, cst.ExceptHandler) is not None
-        prefix = ""
-        if isinstance(node, cst.ImportFrom):
-            prefix = "." * len(node.relative) + (_dotted_text(node.module) if node.module else "")
-            if isinstance(node.names, cst.ImportStar):
-                self.star += (prefix,)
-                return
-            prefix += "" if prefix.endswith(".") else "."
-        assert not isinstance(node.names, cst.ImportStar)
-        for item in node.names:
-            dotted = prefix + _dotted_text(item.name)
-            if item.asname is not None:
-                assert isinstance(item.asname.name, cst.Name)
-                name = item.asname.name.value
-            else:
-                name = _dotted_text(item.name).split(".")[0]
-                dotted = prefix + name
-            scope.bind(name, _Binding(_REEXPORTS.get(dotted, dotted), weak=weak))
-
-    def _assign(self, node: cst.Assign | cst.AnnAssign | cst.AugAssign, scope: _Scope) -> None:
-        targets = [item.target for item in node.targets] if isinstance(node, cst.Assign) else [node.target]
-        value = None if isinstance(node, cst.AugAssign) else node.value
-        for target in targets:
-            if type(target) is cst.Name:
-                nothing = type(value) is cst.Name and value.value == "None"
-                alias = value if type(value) in (cst.Name, cst.Attribute) and not nothing else None
-                scope.bind(target.value, _Binding(alias=alias, weak=nothing))
-                continue
-            for name in _targets(target):
-                scope.bind(name, _Binding())
+    def _collect(self, block: cst.Module | cst.BaseSuite, scope: _Scope, weak: bool = False) -> None:
+        """Bind what the statements of a module, function or class bind. ``weak``: it stands in a fall-back."""
+        for statement in block.body:
+            bound = _bound_in(statement)
+            for name, binding in bound.bindings:
+                scope.bind(name, _weakened(binding) if weak else binding)
+            self.star += bound.stars
+            for node in bound.inner:
+                inner = self._inner[id(node)] = _Scope(scope, type(node) is cst.ClassDef)
+                if type(node) is cst.FunctionDef:
+                    for param in _params(node.params):
+                        inner.bind(param.name.value, _UNKNOWN)
+                handler = self._index.enclosing(node, cst.ExceptHandler)
+                self._collect(node.body, inner, weak=handler is not None)
 
 
 def _outwards(innermost: _Scope) -> Iterator[_Scope]:
@@ -274,6 +269,71 @@ def _params(params: cst.Parameters) -> Iterator[cst.Param]:
             yield star
 
 
+@remembered
+def _bound_in(node: cst.CSTNode) -> _Bound:
+    kind = type(node)
+    if kind is cst.Expr:
+        return _NOTHING
+    bindings: list[tuple[str, _Binding]] = []
+    if type(node) is cst.FunctionDef or type(node) is cst.ClassDef:
+        return _Bound([(node.name.value, _UNKNOWN)], (), [node])
+    if type(node) is cst.Import or type(node) is cst.ImportFrom:
+        return _imported(node)
+    if type(node) is cst.Assign or type(node) is cst.AnnAssign or type(node) is cst.AugAssign:
+        return _Bound(list(_assigned(node)))
+    if _IS_STATEMENT[kind]:
+        bindings += [(name, _UNKNOWN) for name in _bound_by(cast("cst.BaseCompoundStatement", node))]
+    stars: tuple[str, ...] = ()
+    inner: list[cst.FunctionDef | cst.ClassDef] = []
+    for child in children(node):
+        if _HOLDS_STATEMENTS[type(child)]:
+            below = _bound_in(child)
+            bindings += below.bindings
+            stars += below.stars
+            inner += below.inner
+    if kind is cst.ExceptHandler:
+        bindings = [(name, _weakened(binding)) for name, binding in bindings]
+    return _Bound(bindings, stars, inner) if bindings or stars or inner else _NOTHING
+
+
+def _weakened(binding: _Binding) -> _Binding:
+    """An import as one that only counts where nothing else binds its name."""
+    return binding if binding.dotted is None else _Binding(binding.dotted, weak=True)
+
+
+def _imported(node: cst.Import | cst.ImportFrom) -> _Bound:
+    prefix = ""
+    if isinstance(node, cst.ImportFrom):
+        prefix = "." * len(node.relative) + (_dotted_text(node.module) if node.module else "")
+        if isinstance(node.names, cst.ImportStar):
+            return _Bound((), (prefix,))
+        prefix += "" if prefix.endswith(".") else "."
+    assert not isinstance(node.names, cst.ImportStar)
+    found: list[tuple[str, _Binding]] = []
+    for item in node.names:
+        dotted = prefix + _dotted_text(item.name)
+        if item.asname is not None:
+            assert isinstance(item.asname.name, cst.Name)
+            name = item.asname.name.value
+        else:
+            name = _dotted_text(item.name).split(".")[0]
+            dotted = prefix + name
+        found.append((name, _Binding(_REEXPORTS.get(dotted, dotted))))
+    return _Bound(found)
+
+
+def _assigned(node: cst.Assign | cst.AnnAssign | cst.AugAssign) -> Iterator[tuple[str, _Binding]]:
+    targets = [item.target for item in node.targets] if type(node) is cst.Assign else [node.target]  # type: ignore[union-attr]
+    value = None if type(node) is cst.AugAssign else node.value
+    for target in targets:
+        if type(target) is cst.Name:
+            nothing = type(value) is cst.Name and value.value == "None"
+            alias = value if (type(value) is cst.Name or type(value) is cst.Attribute) and not nothing else None
+            yield target.value, _Binding(alias=alias, weak=nothing)
+        else:
+            yield from ((name, _UNKNOWN) for name in _targets(target))
+
+
 def _bound_by(node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> Iterator[str]:
     """Names that a statement binds itself, other than imports, assignments and definitions."""
     if isinstance(node, cst.For):
@@ -288,15 +348,15 @@ def _bound_by(node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> Itera
                 yield from _targets(handler.name.name)
     elif isinstance(node, cst.Match):
         for case in node.cases:
-            for part in walk(case.pattern):
-                if isinstance(part, (cst.MatchAs, cst.MatchStar)) and part.name is not None:
-                    yield part.name.value
+            found: tuple[cst.MatchAs | cst.MatchStar, ...]
+            found = (*nodes_of(case.pattern, cst.MatchAs), *nodes_of(case.pattern, cst.MatchStar))
+            yield from (part.name.value for part in found if part.name is not None)
 
 
 def _targets(node: cst.BaseExpression) -> Iterator[str]:
-    if isinstance(node, cst.Name):
+    if type(node) is cst.Name:
         yield node.value
-    elif isinstance(node, (cst.Tuple, cst.List)):
+    elif type(node) is cst.Tuple or type(node) is cst.List:
         for element in node.elements:
             yield from _targets(element.value)
 

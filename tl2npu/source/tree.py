@@ -6,9 +6,9 @@ LibCST's own ``.children`` and visitors pass through every whitespace node, whic
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import libcst as cst
 
@@ -49,7 +49,7 @@ class _Remembered(Generic[NodeT, ResultT]):
         return found[1]
 
 
-_remembered: list[_Remembered[Any, Any]] = []
+_remembered: list[_Remembered[Any, Any] | _Gathered[Any]] = []
 
 
 def remembered(function: Callable[[NodeT], ResultT]) -> Callable[[NodeT], ResultT]:
@@ -75,6 +75,15 @@ def subclasses_of(bases: tuple[type, ...]) -> SubclassesOf:
 
 
 IS_NODE = SubclassesOf(cst.CSTNode)
+_HOLDS_LINES = SubclassesOf(
+    cst.BaseCompoundStatement,
+    cst.BaseSuite,
+    cst.Else,
+    cst.Finally,
+    cst.ExceptHandler,
+    cst.ExceptStarHandler,
+    cst.MatchCase,
+)
 
 
 def child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
@@ -103,8 +112,8 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     return found
 
 
-def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The node and everything below it, parents first."""
+def walk(node: cst.CSTNode, without: Container[int] = ()) -> Iterator[cst.CSTNode]:
+    """The node and everything below it, parents first, but not the statements whose ids are in ``without``."""
     stack = [node]
     pop, fields = stack.pop, _fields
     while stack:
@@ -116,6 +125,8 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         yield current
         if fields.get(kind) != ():
             below = children(current)
+            if without:
+                below = [child for child in below if id(child) not in without]
             below.reverse()
             stack += below
 
@@ -125,45 +136,92 @@ def _line_nodes(line: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     return (line, *(node for small in children(line) for node in walk(small)))
 
 
-def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
+class _Gathered(Generic[NodeT]):
+    """What stands below a node, remembered for statements and blocks.
+
+    After an edit only the statements around it are new, and each of them puts together what those in it have.
+    """
+
+    def __init__(self, of_part: Callable[[cst.CSTNode], Sequence[NodeT]], wanted: SubclassesOf) -> None:
+        """``of_part``: of an expression or a line, with what is below; ``wanted``: statements that count themselves."""
+        self._of_part, self._wanted = of_part, wanted
+        self.results: dict[int, tuple[cst.CSTNode, Sequence[NodeT]]] = {}
+        _remembered.append(self)
+
+    def __call__(self, node: cst.CSTNode) -> Sequence[NodeT]:
+        kind = type(node)
+        if kind is cst.Module:  # not remembered: there is a new one after every edit
+            own = [cast("NodeT", node)] if self._wanted[kind] else []
+            return [*own, *(found for statement in children(node) for found in self(statement))]
+        if not _HOLDS_LINES[kind] and kind is not cst.SimpleStatementLine:
+            return self._of_part(node)
+        known = self.results.get(id(node))
+        if known is not None:
+            return known[1]
+        found: Sequence[NodeT]
+        if kind is cst.SimpleStatementLine:
+            found = self._of_part(node)
+        else:
+            found = [cast("NodeT", node)] if self._wanted[kind] else []
+            for child in children(node):
+                found += self(child)
+        self.results[id(node)] = node, found
+        return found
+
+
+def names_in(node: cst.CSTNode) -> Sequence[cst.Name]:
     """Every name below a node, read or bound, in text order; attributes and keywords of calls are no names."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if type(current) is cst.Name:
-            yield current
-        elif type(current) is cst.Attribute or type(current) is cst.Arg:
-            stack.append(current.value)
-        elif type(current) is cst.SimpleStatementLine:
-            yield from _line_names(current)
-        elif _fields.get(type(current)) != ():
-            below = children(current)
-            below.reverse()
-            stack += below
+    return _names(node)
 
 
-@remembered
-def _line_names(line: cst.CSTNode) -> tuple[cst.Name, ...]:
-    return tuple(name for small in children(line) for name in names_in(small))
-
-
-def calls_in(node: cst.CSTNode) -> Iterator[cst.Call]:
-    """Every call below a node, outer before inner, in text order."""
+def _names_of_part(node: cst.CSTNode) -> list[cst.Name]:
+    found: list[cst.Name] = []
     stack = [node]
     while stack:
         current = stack.pop()
         kind = type(current)
-        if kind is cst.SimpleStatementLine:
-            yield from _line_calls(current)
-            continue
-        if type(current) is cst.Call:
-            yield current
-        if _fields.get(kind) != ():
+        if type(current) is cst.Name:
+            found.append(current)
+        elif type(current) is cst.Attribute or type(current) is cst.Arg:
+            stack.append(current.value)
+        elif _fields.get(kind) != ():
             below = children(current)
             below.reverse()
             stack += below
+    return found
+
+
+def nodes_of(node: cst.CSTNode, *kinds: type[NodeT]) -> Sequence[NodeT]:
+    """Every node of these classes, the node itself and below it, in the order of :func:`walk`."""
+    return cast("Sequence[NodeT]", _of_kinds(kinds)(node))
+
+
+@cache
+def _of_kinds(kinds: tuple[type[cst.CSTNode], ...]) -> _Gathered[cst.CSTNode]:
+    wanted = SubclassesOf(*kinds)
+
+    def of_part(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
+        if type(node) is cst.SimpleStatementLine:
+            table = _line_kinds(node)
+            present = [kind for kind in table if wanted[kind]]
+            if len(present) < 2:
+                return table[present[0]] if present else ()
+        return [found for found in walk(node) if wanted[type(found)]]
+
+    return _Gathered(of_part, wanted)
 
 
 @remembered
-def _line_calls(line: cst.CSTNode) -> tuple[cst.Call, ...]:
-    return tuple(call for small in children(line) for call in calls_in(small))
+def _line_kinds(line: cst.CSTNode) -> dict[type, list[cst.CSTNode]]:
+    found: dict[type, list[cst.CSTNode]] = {}
+    for node in _line_nodes(line):
+        found.setdefault(type(node), []).append(node)
+    return found
+
+
+def calls_in(node: cst.CSTNode) -> Sequence[cst.Call]:
+    """Every call below a node, outer before inner, in text order."""
+    return nodes_of(node, cst.Call)
+
+
+_names = _Gathered(_names_of_part, SubclassesOf(cst.Name))

@@ -11,7 +11,7 @@ from tl2npu.dialects import npuir
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -19,9 +19,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     assert subject.kernel.launch is not None
     inlined = [placed.stmt.node for placed in subject.statements if placed.stmt.via]
     for root in (subject.kernel.launch.node, *inlined):
-        for node in walk(root):
-            if not isinstance(node, cst.Call):
-                continue
+        for node in calls_in(root):
             op = npuir.lookup(subject.file.names.resolve(node.func) or "")
             if op is None or op.kind is Kind.SCALAR or any(arg.star for arg in node.args):
                 continue

@@ -10,7 +10,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.npuir import SHORT
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Operand, Scalar
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in
 
 _VALUES = {"vbrc": "src", "fill": "value"}
 
@@ -24,7 +24,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         value = stmt.args.get(_VALUES.get(SHORT.get(stmt.op.name, ""), ""))
         if isinstance(value, Operand) or not isinstance(value, Scalar) or value.loads:
             continue
-        called = any(isinstance(node, cst.Call) and _is_language(subject, node) for node in walk(value.node))
+        called = any(_is_language(subject, call) for call in calls_in(value.node))
         if not called and subject.late.is_outside(value.node, stmt.env):
             text = f"`{code(value.node)}` is a Python number, which T.{stmt.op.name} rejects"
             yield Finding("TL462", stmt.node, text)

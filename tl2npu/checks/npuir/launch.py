@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.model import Launch, Loop
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 _AXES = 2
 
@@ -24,9 +24,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     for placed in subject.statements:
         if isinstance(placed.stmt, Loop) and placed.stmt.kind == "while":
             yield Finding("TL466", placed.stmt.node, "`while` is not compiled: give the loop fixed bounds")
-    for node in walk(launch.node.body):
-        if isinstance(node, cst.Assert):
-            yield Finding("TL466", node, "`assert` is not compiled")
+    for node in nodes_of(launch.node.body, cst.Assert):
+        yield Finding("TL466", node, "`assert` is not compiled")
 
 
 def _launch(launch: Launch) -> Iterator[Finding]:

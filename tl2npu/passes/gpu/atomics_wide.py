@@ -20,7 +20,7 @@ from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.gpu.statements import expression, factor
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 _WIDE = re.compile(r"atomic_addx([24])")
 
@@ -67,15 +67,15 @@ def _counts(stmt: Op, item: Range, width: int) -> bool:
 
 
 def _names(node: cst.CSTNode, name: str) -> int:
-    return sum(isinstance(inner, cst.Name) and inner.value == name for inner in walk(node))
+    return sum(inner.value == name for inner in nodes_of(node, cst.Name))
 
 
 def _product(node: cst.CSTNode, item: Range, width: int) -> cst.BinaryOperation | None:
     """The one place where an index says ``item * width``."""
     if _names(node, item.name) != 1:
         return None
-    for inner in walk(node):
-        if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Multiply):
+    for inner in nodes_of(node, cst.BinaryOperation):
+        if isinstance(inner.operator, cst.Multiply):
             sides = {code(inner.left), code(inner.right)}
             if sides == {item.name, str(width)}:
                 return inner

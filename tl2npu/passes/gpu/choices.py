@@ -19,7 +19,7 @@ from tl2npu.passes.job import line_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
 _ABOVE = (cst.EmptyLine(indent=False), cst.EmptyLine(indent=False))
 
@@ -87,7 +87,7 @@ def _separated(
     chosen = {choice.name.value for choice in choices}
     if len(chosen) < len(choices) or any(chosen & {n.value for n in names_in(line)} for line in setup):
         raise _refused(factory, f"`{factory.name.value}` does more than to choose one")
-    taken = {name.value for name in walk(index.module) if isinstance(name, cst.Name)}
+    taken = {name.value for name in nodes_of(index.module, cst.Name)}
     top = {name for line in index.module.body for name in assigned_names(line)}
     made: list[cst.FunctionDef] = []
     for number, choice in enumerate(choices):

@@ -17,7 +17,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.gpu.unsupported_names import operator_name
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in, nodes_of
 
 _GROUP = 128
 _TRIPS = (1, 2, 3, 4, 5, 8)
@@ -43,7 +43,7 @@ class Stuck(Exception):
 
 def in_order(job: Job) -> bool:
     """True if no wait comes before what it waits for, whatever the trip counts are."""
-    if not any(_barrier_call(job, node) for node in walk(job.located.node.body)):
+    if not _has_barriers(job, job.located.node.body):
         return True
     launch = job.kernel.launch
     if launch is None:
@@ -58,8 +58,12 @@ def in_order(job: Job) -> bool:
     return True
 
 
-def _barrier_call(job: Job, node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Call) and operator_name(job, node.func) in _WAITS | _ARRIVES
+def _barrier_calls(job: Job, node: cst.CSTNode) -> Iterator[cst.Call]:
+    return (call for call in calls_in(node) if operator_name(job, call.func) in _WAITS | _ARRIVES)
+
+
+def _has_barriers(job: Job, node: cst.CSTNode) -> bool:
+    return any(True for _ in _barrier_calls(job, node))
 
 
 def _open_names(job: Job) -> list[str]:
@@ -67,9 +71,8 @@ def _open_names(job: Job) -> list[str]:
     factory = job.located.factory
     params = {p.name.value for p in factory.node.params.params} if factory is not None else set()
     found: dict[str, None] = {}
-    for node in walk(job.located.node.body):
-        if isinstance(node, cst.Call) and _barrier_call(job, node):
-            found |= {name.value: None for arg in node.args for name in walk(arg) if isinstance(name, cst.Name)}
+    for call in _barrier_calls(job, job.located.node.body):
+        found |= {name.value: None for arg in call.args for name in nodes_of(arg, cst.Name)}
     return [name for name in found if name in params][:2]
 
 
@@ -116,7 +119,7 @@ class Run:
                 self.loop(statement)
             elif isinstance(statement, cst.With):
                 self.group(statement)
-            elif any(_barrier_call(self.job, node) for node in walk(statement)):
+            elif _has_barriers(self.job, statement):
                 raise Stuck
 
     def group(self, block: cst.With) -> None:
@@ -130,7 +133,7 @@ class Run:
 
     def loop(self, loop: cst.For) -> None:
         """Every turn of a loop, ``trip`` turns where the text does not say how many."""
-        if not any(_barrier_call(self.job, node) for node in walk(loop.body)):
+        if not _has_barriers(self.job, loop.body):
             return
         call = loop.iter
         bounds = [arg for arg in call.args if arg.keyword is None] if isinstance(call, cst.Call) else []

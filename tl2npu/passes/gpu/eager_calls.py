@@ -19,7 +19,7 @@ from tl2npu.passes.gpu.eager_kernel import Plan
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of, walk
 
 _METHODS = {"compile": None, "get_kernel_source": "get_kernel_source", "get_tir": "prim_func"}
 """Methods of an eager kernel, and what gives the same of the kernel that a factory makes."""
@@ -62,7 +62,7 @@ class Callers:
     def factory_name(self) -> str:
         """The name of the factory beside a function of the old name."""
         name = self.plan.name
-        taken = {n.value for n in walk(self.index.module) if isinstance(n, cst.Name)}
+        taken = {n.value for n in nodes_of(self.index.module, cst.Name)}
         wishes = [f"{name}_factory"] if name.endswith(("kernel", "kernel_")) else [f"{name.rstrip('_')}_kernel"]
         return next(n for n in (*wishes, *(f"{wishes[0]}_{k}" for k in range(2, 99))) if n not in taken)
 

@@ -12,7 +12,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.source.blocks import LineSlot, comment_line
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children, names_in, walk
+from tl2npu.source.tree import children, names_in, nodes_of
 
 PREFIX = "tilelang.language."
 _TENSORS = frozenset({"Tensor", "StridedTensor", "Buffer", "ptr"})
@@ -244,8 +244,8 @@ class Plan:
 
     def _other(self, line: Line) -> None:
         """Compile-time code is the factory's, what handles tensors is the prim_func's."""
-        for part in walk(line):
-            if isinstance(part, cst.Return) and self.index.enclosing(part, cst.FunctionDef) is self.node:
+        for part in nodes_of(line, cst.Return):
+            if self.index.enclosing(part, cst.FunctionDef) is self.node:
                 raise self.blocked(line, "it returns under a condition")
             if isinstance(part, cst.Call) and self.operator(part.func) in (*_LAUNCHES, "const", "empty"):
                 what = "launches" if self.operator(part.func) in _LAUNCHES else "declares extents or outputs"

@@ -7,14 +7,14 @@ import libcst as cst
 from tl2npu.passes.gpu.eager_kernel import PREFIX, Line, Plan, is_return
 from tl2npu.source.blocks import LineSlot, merge_lines
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
 
 def rebuilt_parts(plan: Plan, edits: Edits) -> None:
     """Edit the decorator, the parameters and the body of the function."""
     _decorate(plan, edits)
     returns = plan.node.returns
-    if returns is not None and "JITKernel" not in {part.value for part in walk(returns) if isinstance(part, cst.Name)}:
+    if returns is not None and "JITKernel" not in {part.value for part in nodes_of(returns, cst.Name)}:
         edits.remove(returns)  # the kernel's tensors; the factory gives a prim_func
     _parameters(plan, edits)
     edits.replace(plan.node.body, _body(plan))

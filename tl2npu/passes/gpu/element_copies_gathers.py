@@ -16,7 +16,7 @@ from tl2npu.passes.gpu.element_copies_guards import guard, written
 from tl2npu.passes.gpu.element_copies_regions import Axis, Region, axis_of, extent_text
 from tl2npu.passes.gpu.element_copies_values import Choice, choice, load_of
 from tl2npu.passes.gpu.fills_values import element_type
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 if TYPE_CHECKING:
     from tl2npu.passes.gpu.element_copies_loops import LoopWork
@@ -163,7 +163,7 @@ def _is_told(
 
 
 def _names(work: LoopWork, node: cst.BaseExpression) -> set[str]:
-    return {name.value for name in walk(work.lets.expand(node)) if isinstance(name, cst.Name)}
+    return {name.value for name in nodes_of(work.lets.expand(node), cst.Name)}
 
 
 def is_operand(kernel: Kernel, buffer: Buffer) -> bool:

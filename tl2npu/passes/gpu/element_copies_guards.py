@@ -11,7 +11,7 @@ from tl2npu.kernel.expressions import Env, Evaluator, code
 from tl2npu.kernel.model import Range
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies_regions import Lets, Region
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 _CONJUNCTIONS = ("tilelang.language.And",)
 
@@ -38,7 +38,7 @@ class Guard:
 
     def names(self, lets: Lets) -> set[str]:
         """Names that the condition reads, those of the loop body replaced by their values."""
-        return {name.value for name in walk(lets.expand(self.node)) if isinstance(name, cst.Name)}
+        return {name.value for name in nodes_of(lets.expand(self.node), cst.Name)}
 
 
 def guard(node: cst.BaseExpression, lets: Lets, evaluator: Evaluator, env: Env) -> Guard:

@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import Env, Evaluator, code
 from tl2npu.kernel.model import Buffer, Operand, Range
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.source.tree import child_fields, walk
+from tl2npu.source.tree import child_fields, nodes_of
 
 _TIGHT = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
 
@@ -96,8 +96,8 @@ class Lets:
         for _ in range(len(self._values)):
             inner = {
                 id(name): _in_parentheses(self._values[name.value], name is node)
-                for name in walk(node)
-                if isinstance(name, cst.Name) and name.value in self._values
+                for name in nodes_of(node, cst.Name)
+                if name.value in self._values
             }
             if not inner:
                 break
@@ -154,7 +154,7 @@ def axis_of(
     """One index taken apart; None if it is not of the form start plus at most one loop variable."""
     full = lets.expand(node)
     index = evaluator.sym(full, env)
-    names = {name.value for name in walk(full) if isinstance(name, cst.Name)}
+    names = {name.value for name in nodes_of(full, cst.Name)}
     used = [item for item in ranges if item.name in names]
     if not used:
         return Axis(index, code(full), None)
@@ -191,6 +191,6 @@ def _is(node: cst.BaseExpression, name: str) -> bool:
 
 
 def _at_zero(node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
-    zeros = {id(item): cst.Integer("0") for item in walk(node) if isinstance(item, cst.Name) and item.value == name}
+    zeros = {id(item): cst.Integer("0") for item in nodes_of(node, cst.Name) if item.value == name}
     found = substitute(node, zeros)
     return found if isinstance(found, cst.BaseExpression) else None

@@ -14,9 +14,10 @@ from tl2npu.passes.gpu import constants
 from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import SubclassesOf, names_in
 
 _AXES = ("x", "y", "z")
+_BINDS = SubclassesOf(cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr)
 
 
 def fold(job: Job, threads: int) -> None:
@@ -122,7 +123,7 @@ def _outside(job: Job, extent: cst.BaseExpression) -> bool:
 
 def _is_bound(job: Job, name: cst.Name) -> bool:
     parent = job.file.index.parent(name)
-    return isinstance(parent, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr))
+    return _BINDS[type(parent)]
 
 
 def _unfold(texts: list[str], names: list[str], block: str) -> list[str]:

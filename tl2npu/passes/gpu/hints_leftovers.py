@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of, walk
 
 _CALLS = ("Layout", "Fragment")
 """Endings of the names of functions that make a layout and do nothing else."""
@@ -91,7 +91,7 @@ def _exported(job: Job, node: cst.CSTNode, name: str) -> bool:
     """A public name of the module may be imported by another file; private ones and the kernel's own are not."""
     if job.file.index.enclosing(node, cst.FunctionDef) is not None:
         return False
-    strings = (found for found in walk(job.module) if isinstance(found, cst.SimpleString) and len(found.value) < 80)
+    strings = (found for found in nodes_of(job.module, cst.SimpleString) if len(found.value) < 80)
     return any(found.evaluated_value == name for found in strings)
 
 

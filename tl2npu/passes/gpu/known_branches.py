@@ -17,7 +17,7 @@ from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.passes.gpu.macros_substitute import closed, exchanged
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 _ROUNDS = 200
 
@@ -52,14 +52,13 @@ def _fold(job: Job, stmt: Stmt, known: Mapping[str, bool], edits: Edits) -> bool
         return True
     if isinstance(node, cst.BaseCompoundStatement):
         return False
-    for part in walk(node):
-        if isinstance(part, cst.IfExp):
-            value = _decided(job, part.test, stmt.env, known)
-            if value is not None:
-                arm_node = part.body if value else part.orelse
-                edits.replace(node, exchanged(node, part, arm_node if not part.lpar else closed(arm_node)))
-                job.change("TL117", part.test, f"`{code(part.test)}` is {value} for this kernel")
-                return True
+    for part in nodes_of(node, cst.IfExp):
+        value = _decided(job, part.test, stmt.env, known)
+        if value is not None:
+            arm_node = part.body if value else part.orelse
+            edits.replace(node, exchanged(node, part, arm_node if not part.lpar else closed(arm_node)))
+            job.change("TL117", part.test, f"`{code(part.test)}` is {value} for this kernel")
+            return True
     return False
 
 

@@ -25,7 +25,7 @@ from tl2npu.passes.job import line_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 _PREFIX = "tilelang.language."
 
@@ -68,8 +68,8 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
 
 
 def _programs(index: Index, names: Names) -> Iterator[Program]:
-    for node in walk(index.module):
-        if not isinstance(node, cst.FunctionDef) or not is_prim_func(node, names):
+    for node in nodes_of(index.module, cst.FunctionDef):
+        if not is_prim_func(node, names):
             continue
         found = _launches(node, names)
         factory = index.enclosing(node, cst.FunctionDef)
@@ -233,8 +233,8 @@ def _check_symbols(
     """The shape of a tensor that a launch makes must be known from what it is given."""
     symbols: set[str] = set()
     for line in program.factory.body.body:
-        for call in walk(line):
-            if isinstance(call, cst.Call) and names.resolve(call.func) in (_PREFIX + "dynamic", _PREFIX + "symbolic"):
+        for call in calls_in(line):
+            if names.resolve(call.func) in (_PREFIX + "dynamic", _PREFIX + "symbolic"):
                 symbols |= assigned_names(line)
     if symbols and any(part.fresh and len(part.tensors) == len(part.fresh) for part in parts):
         raise _refused(program.node, "a launch has outputs of symbolic shape and no input")

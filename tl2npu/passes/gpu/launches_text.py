@@ -13,7 +13,7 @@ from tl2npu.passes.gpu.eager_kernel import Line
 from tl2npu.passes.gpu.eager_text import without_blank_above
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
 
 @dataclass(eq=False)
@@ -44,7 +44,7 @@ def rebuilt(
 
     ``profiler``: how the file calls tilelang, if what that function gives needs a ``get_profiler``.
     """
-    taken = {name.value for name in walk(index.module) if isinstance(name, cst.Name)}
+    taken = {name.value for name in nodes_of(index.module, cst.Name)}
     annotations = dict(temporaries)
     for param in node.params.params:
         if param.annotation is not None:

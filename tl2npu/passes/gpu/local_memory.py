@@ -15,7 +15,7 @@ from tl2npu.passes.gpu.local_memory_reducers import reducers
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import children, walk
+from tl2npu.source.tree import calls_in, children, nodes_of
 
 _BLOCK_BITS = 256
 """The smallest tile that a vector instruction takes."""
@@ -93,7 +93,7 @@ class _Scalars:
                 continue
             if isinstance(stmt, (Branch, Alloc)):
                 continue
-            indices = [part for part in walk(stmt.node) if isinstance(part, cst.SubscriptElement)]
+            indices = nodes_of(stmt.node, cst.SubscriptElement)
             if any(name in _names(part) for part in indices):
                 return True
         return False
@@ -163,7 +163,7 @@ class _Scalars:
         assert node.value is not None
         operator = code(node.operator).strip() if isinstance(node, cst.AugAssign) else "="
         value = substitute(node.value, {id(k): v for k, v in _uses(node.value, tiles, variables, lane).items()})
-        plain = operator == "=" and not any(isinstance(part, cst.Subscript) for part in walk(value))
+        plain = operator == "=" and not nodes_of(value, cst.Subscript)
         if plain and not _calls(self.job, value):
             text = f"T.fill({buffer.name}, {code(value)})\n"
         else:
@@ -223,10 +223,10 @@ def _is_keyword(parent: cst.CSTNode, part: cst.CSTNode) -> bool:
 
 
 def _names(node: cst.CSTNode) -> set[str]:
-    return {part.value for part in walk(node) if isinstance(part, cst.Name)}
+    return {part.value for part in nodes_of(node, cst.Name)}
 
 
 def _calls(job: Job, node: cst.CSTNode) -> bool:
     """True for a value that takes arithmetic, not only a constant."""
     constants = ("tilelang.language.infinity", "tilelang.language.min_value", "tilelang.language.max_value")
-    return any(isinstance(part, cst.Call) and job.file.names.resolve(part.func) not in constants for part in walk(node))
+    return any(job.file.names.resolve(call.func) not in constants for call in calls_in(node))

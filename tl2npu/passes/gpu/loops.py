@@ -21,12 +21,13 @@ from tl2npu.passes.gpu.statements import Names, expression
 from tl2npu.passes.gpu.types_names import STRINGS
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 _LANGUAGE = "tilelang.language."
 _CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
 _DROPPED = {"unroll": frozenset({"explicit", "unroll_factor"})}
 _ROUNDS = 40
+_JUMPS: tuple[type[cst.CSTNode], ...] = (cst.While, cst.Break)
 
 
 def normalise(job: Job, *, nests: bool = True) -> None:
@@ -46,11 +47,10 @@ def normalise(job: Job, *, nests: bool = True) -> None:
 
 
 def _refuse_jumps(job: Job) -> None:
-    for node in walk(job.located.node.body):
+    for node in nodes_of(job.located.node.body, *_JUMPS):
         if isinstance(node, cst.While):
             raise Blocked("TL120", node, "how often a `while` runs is not known beforehand")
-        if isinstance(node, cst.Break):
-            raise Blocked("TL120", node, "a loop that is left in the middle")
+        raise Blocked("TL120", node, "a loop that is left in the middle")
 
 
 def _plain_calls(job: Job) -> None:
@@ -88,8 +88,8 @@ def _step_argument(call: cst.Call) -> cst.Arg | None:
 def _plain_assignments(job: Job) -> None:
     """``x: T.bfloat16 = e``: types that are no functions on the NPU, and those of Python, cannot annotate there."""
     edits = Edits(job.file.index)
-    for node in walk(job.located.node.body):
-        if not isinstance(node, cst.AnnAssign) or node.value is None:
+    for node in nodes_of(job.located.node.body, cst.AnnAssign):
+        if node.value is None:
             continue
         written = node.annotation.annotation
         name = (job.file.names.resolve(written) or "").removeprefix(_LANGUAGE)
@@ -123,8 +123,8 @@ def _run_time_choices(job: Job) -> Iterator[cst.IfExp]:
         if stmt.via or stmt.env is None:
             continue
         for part in _own_parts(stmt):
-            for node in walk(part):
-                if isinstance(node, cst.IfExp) and is_run_time(job, node.test, stmt.env):
+            for node in nodes_of(part, cst.IfExp):
+                if is_run_time(job, node.test, stmt.env):
                     yield node
 
 

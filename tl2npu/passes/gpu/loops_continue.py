@@ -7,7 +7,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 _OPPOSITE: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
     cst.Equal: cst.NotEqual,
@@ -23,7 +23,7 @@ _ROUNDS = 40
 def drop_continues(job: Job) -> None:
     """Put what a ``continue`` skips under the opposite condition; raises :class:`Blocked` for other forms."""
     for _ in range(_ROUNDS):
-        found = next((node for node in walk(job.located.node.body) if isinstance(node, cst.Continue)), None)
+        found = next(iter(nodes_of(job.located.node.body, cst.Continue)), None)
         if found is None:
             return
         _drop(job, found)

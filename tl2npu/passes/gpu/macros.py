@@ -21,10 +21,11 @@ from tl2npu.passes.gpu.macros_body import Body, Inliner, Site
 from tl2npu.passes.gpu.macros_substitute import closed, exchanged
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in, nodes_of
 
 _ROUNDS = 12
 _LANGUAGE = "tilelang.language"
+_WORK: tuple[type[cst.CSTNode], ...] = (cst.Expr, cst.For, cst.While, cst.With)
 
 
 def inline(job: Job) -> None:
@@ -73,9 +74,8 @@ def _reaches_itself(helper: Helper) -> bool:
     open_ends = [helper]
     while open_ends:
         current = open_ends.pop()
-        for node in walk(current.node.body):
-            name = node.func if isinstance(node, cst.Call) else None
-            called = current.env.lookup(name.value) if isinstance(name, cst.Name) else None
+        for call in calls_in(current.node.body):
+            called = current.env.lookup(call.func.value) if type(call.func) is cst.Name else None
             if isinstance(called, Helper) and called.node is helper.node:
                 return True
             if isinstance(called, Helper) and all(called.node is not other.node for other in seen):
@@ -100,8 +100,8 @@ def _own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:
 def _site(job: Job, stmt: Stmt, part: cst.CSTNode) -> Site | None:
     """The innermost call of a helper: its arguments hold no other."""
     found: Site | None = None
-    for node in walk(part):
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and stmt.env is not None:
+    for node in calls_in(part):
+        if type(node.func) is cst.Name and stmt.env is not None:
             helper = stmt.env.lookup(node.func.value)
             if isinstance(helper, Helper) and _is_device_code(job, helper, node, stmt):
                 found = Site(node, helper, stmt.env, stmt.node)
@@ -121,8 +121,8 @@ def _is_device_code(job: Job, helper: Helper, call: cst.Call, stmt: Stmt) -> boo
     if isinstance(stmt, Inlined) or job.file.evaluator.buffers_in(call, stmt.env):
         return True
     return any(
-        isinstance(node, (cst.Name, cst.Attribute)) and (names.resolve(node) or "").startswith(_LANGUAGE + ".")
-        for node in walk(helper.node.body)
+        (names.resolve(node) or "").startswith(_LANGUAGE + ".")
+        for node in nodes_of(helper.node.body, cst.Name, cst.Attribute)
     )
 
 
@@ -153,9 +153,8 @@ def _refuse_dropped_work(site: Site) -> None:
     """Only in a macro are statements recorded: what a plain function does by the way never reaches a GPU."""
     if site.helper.node.decorators:
         return
-    for part in walk(site.helper.node.body):
-        dropped = isinstance(part, cst.Expr) and isinstance(part.value, cst.Call)
-        if dropped or isinstance(part, (cst.For, cst.While, cst.With)):
+    for part in nodes_of(site.helper.node.body, *_WORK):
+        if not isinstance(part, cst.Expr) or isinstance(part.value, cst.Call):
             text = f"`{site.helper.node.name.value}` is no macro: the GPU compiler drops what it does"
             raise Blocked("TL118", part, text)
 

@@ -20,7 +20,7 @@ from tl2npu.passes.gpu.macros_substitute import (
 )
 from tl2npu.passes.gpu.statements import Names
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +173,7 @@ class Inliner:
             return True
         inside = {
             id(n)
-            for loop in walk(kernel.body)
-            if isinstance(loop, cst.For)
+            for loop in nodes_of(kernel.body, cst.For)
             for n in names_in(loop)
             if name in {t.value for t in names_in(loop.target)}
         }
@@ -185,7 +184,7 @@ class Inliner:
         helper = site.helper
         if helper.env is site.env or helper.env.depth >= site.env.depth:
             return  # defined in the kernel itself
-        inner = {p for part in walk(helper.node.body) if isinstance(part, cst.FunctionDef) for p in _parameters(part)}
+        inner = {p for part in nodes_of(helper.node.body, cst.FunctionDef) for p in _parameters(part)}
         for name in sorted({n.value for n in names_in(helper.node.body)} - bound - inner):
             here, there = site.env.lookup(name), helper.env.lookup(name)
             if here is not there and here != there and not (isinstance(here, Buffer) and here is there):

@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import target_names
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.fold import rebuild
-from tl2npu.source.tree import child_fields, names_in, walk
+from tl2npu.source.tree import child_fields, names_in, nodes_of, walk
 
 _CLOSED = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BaseNumber, cst.SimpleString, cst.List, cst.Dict)
 _OPEN_PARENTS = (
@@ -115,7 +115,7 @@ def closed(node: cst.BaseExpression) -> cst.BaseExpression:
 def _binds(node: cst.Lambda | cst.BaseComp) -> set[str]:
     if isinstance(node, cst.Lambda):
         return {param.name.value for param in node.params.params}
-    return {name.value for part in walk(node) if isinstance(part, cst.CompFor) for name in names_in(part.target)}
+    return {name.value for part in nodes_of(node, cst.CompFor) for name in names_in(part.target)}
 
 
 def reads(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
@@ -125,7 +125,7 @@ def reads(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
 
 def loop_targets(node: cst.CSTNode) -> set[str]:
     """Names that are only bound as variables of loops below a node."""
-    looped = {name.value for found in walk(node) if isinstance(found, cst.For) for name in names_in(found.target)}
+    looped = {name.value for found in nodes_of(node, cst.For) for name in names_in(found.target)}
     return looped - {name for found in walk(node) if not isinstance(found, cst.For) for name in _bound_by(found)}
 
 

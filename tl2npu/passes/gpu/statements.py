@@ -11,7 +11,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.imports import spelling
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
 _OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
 
@@ -65,7 +65,7 @@ class Names:
         for statement in job.module.body:
             self._taken |= assigned_names(statement)
             if isinstance(statement, cst.SimpleStatementLine):
-                self._taken |= {name.value for name in walk(statement) if isinstance(name, cst.Name)}
+                self._taken |= {name.value for name in nodes_of(statement, cst.Name)}
 
     def fresh(self, *wishes: str) -> str:
         """The first wish that is free, else the last one with a number."""

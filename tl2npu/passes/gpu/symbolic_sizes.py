@@ -27,7 +27,7 @@ def rename(job: Job) -> None:
     calls: list[cst.Call] = []
     done: set[int] = set()
     for node in nodes(job):
-        if not isinstance(node, cst.Call) or job.file.names.resolve(node.func) not in _DYNAMIC or id(node) in done:
+        if type(node) is not cst.Call or job.file.names.resolve(node.func) not in _DYNAMIC or id(node) in done:
             continue
         done.add(id(node))
         calls.append(node)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.source.index import Index
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 
 def groups(index: Index) -> dict[str, tuple[int, ...]]:
@@ -56,7 +56,7 @@ def torn(index: Index, migrated: set[int], refused: set[int]) -> dict[int, str]:
 
 def _annotations(index: Index) -> Iterator[cst.Call]:
     for node in index.statements:
-        if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+        if type(node) is cst.Expr and isinstance(node.value, cst.Call):
             func = node.value.func
             name = func.attr.value if isinstance(func, cst.Attribute) else getattr(func, "value", "")
             if name == "annotate_layout":
@@ -64,15 +64,14 @@ def _annotations(index: Index) -> Iterator[cst.Call]:
 
 
 def _entries(call: cst.Call) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    for node in walk(call):
-        if isinstance(node, cst.DictElement):
-            yield node.key, node.value
+    for node in nodes_of(call, cst.DictElement):
+        yield node.key, node.value
 
 
 def without_unused(original: Index, module: cst.Module) -> cst.Module:
     """The module without those layout functions that nothing uses any more."""
     for name in groups(original):
-        uses = [node for node in walk(module) if isinstance(node, cst.Name) and node.value == name]
+        uses = [node for node in nodes_of(module, cst.Name) if node.value == name]
         if len(uses) == 1:
             body = [line for line in module.body if not (isinstance(line, cst.FunctionDef) and line.name is uses[0])]
             module = module.with_changes(body=body)

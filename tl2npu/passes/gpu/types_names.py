@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 import libcst as cst
@@ -11,6 +12,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
+from tl2npu.source.tree import nodes_of
 
 LANGUAGE = "tilelang.language."
 _PLAIN = (
@@ -45,20 +47,29 @@ class TypeNames:
     variables: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.imported = {
-            (alias.asname.name.value if alias.asname else alias.name.value)  # type: ignore[union-attr]
-            for item in self.index.statements
-            if isinstance(item, cst.ImportFrom) and not isinstance(item.names, cst.ImportStar)
-            for alias in item.names
-        }
-        self.assigned = {name for item in self.index.statements for name in assigned_names(item)}
         for node in self.around:
-            if isinstance(node, cst.Param):
+            if type(node) is cst.Param:
                 annotated = node.annotation is not None and self.is_type_class(node.annotation.annotation)
                 if annotated or (node.default is not None and self.is_type(node.default)):
                     self.variables.add(node.name.value)
-            elif isinstance(node, cst.Assign) and self.is_type(node.value):
+            elif type(node) is cst.Assign and self.is_type(node.value):
                 self.learn(t.target.value for t in node.targets if isinstance(t.target, cst.Name))
+
+    @cached_property
+    def imported(self) -> frozenset[str]:
+        """Names that the file imports from modules."""
+        return frozenset(
+            alias.evaluated_alias or alias.evaluated_name
+            for item in nodes_of(self.index.module, cst.ImportFrom)
+            if not isinstance(item.names, cst.ImportStar)
+            for alias in item.names
+        )
+
+    @cached_property
+    def assigned(self) -> frozenset[str]:
+        """Names that the file assigns anywhere."""
+        inner = nodes_of(self.index.module, cst.FunctionDef, cst.ClassDef)
+        return frozenset(assigned_names(self.index.module)).union(*(assigned_names(node.body) for node in inner))
 
     def learn(self, names: Iterable[str]) -> None:
         """These variables hold dtypes."""
@@ -66,9 +77,10 @@ class TypeNames:
 
     def name_of(self, node: cst.BaseExpression) -> str | None:
         """``float16`` for ``T.float16`` and for ``float16`` that was imported, not for a variable that holds it."""
-        if isinstance(node, cst.Name) and not self._imported(node.value):
-            return None
-        if not isinstance(node, (cst.Name, cst.Attribute)):
+        if type(node) is cst.Name:
+            if not self._imported(node.value):
+                return None
+        elif type(node) is not cst.Attribute:
             return None
         name = (self.names.resolve(node) or "").removeprefix(LANGUAGE)
         return name if name in STRINGS or name.startswith(ELSEWHERE_ONLY) else None
@@ -80,11 +92,11 @@ class TypeNames:
 
     def is_type(self, node: cst.BaseExpression) -> bool:
         """The expression is certainly a dtype object."""
-        if isinstance(node, cst.IfExp):
+        if type(node) is cst.IfExp:
             return self.is_type(node.body) and self.is_type(node.orelse)
-        if isinstance(node, cst.Call):
+        if type(node) is cst.Call:
             return self.is_type_class(node.func)
-        if isinstance(node, cst.Name) and node.value in self.variables:
+        if type(node) is cst.Name and node.value in self.variables:
             return True
         return self.name_of(node) is not None
 

@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factory import inner_names
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import children, names_in, walk
+from tl2npu.source.tree import calls_in, names_in, walk
 
 
 def parts(job: Job) -> list[cst.CSTNode]:
@@ -43,12 +43,8 @@ def nodes(job: Job) -> Iterator[cst.CSTNode]:
     """Every node of :func:`parts` without the bodies of other prim_funcs, then of the arguments of its callers."""
     others = {id(item.node) for item in job.file.located if item.key != job.key}
     own = parts(job)
-    stack = list(reversed(own))
-    while stack:
-        node = stack.pop()
-        yield node
-        below = [child for child in children(node) if id(child) not in others]
-        stack += reversed(below)
+    for part in own:
+        yield from walk(part, others)
     top = top_statement(job)
     if isinstance(top, cst.FunctionDef):
         for statement in job.module.body:
@@ -58,14 +54,13 @@ def nodes(job: Job) -> Iterator[cst.CSTNode]:
 
 def _arguments(node: cst.CSTNode, callee: str) -> Iterator[cst.CSTNode]:
     """What stands in the calls ``callee(...)``, ``callee.compile(...)``, ``tilelang.compile(callee(...))``."""
-    for call in walk(node):
-        if type(call) is cst.Call:
-            func = call.func
-            while isinstance(func, (cst.Attribute, cst.Call)):
-                func = func.value if isinstance(func, cst.Attribute) else func.func
-            if isinstance(func, cst.Name) and func.value == callee:
-                for arg in call.args:
-                    yield from walk(arg)
+    for call in calls_in(node):
+        func = call.func
+        while isinstance(func, (cst.Attribute, cst.Call)):
+            func = func.value if isinstance(func, cst.Attribute) else func.func
+        if type(func) is cst.Name and func.value == callee:
+            for arg in call.args:
+                yield from walk(arg)
 
 
 def _free_names(node: cst.CSTNode) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import cast
 
 import libcst as cst
 
@@ -13,8 +14,9 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.gpu.host_imports import add_import
 from tl2npu.passes.gpu.types_names import LANGUAGE, STRINGS, TypeNames
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
+_MAY_CHANGE: tuple[type[cst.BaseExpression], ...] = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 _MEMBERS = frozenset({"bits", "bytes", "itemsize", "as_torch"})
 
 
@@ -33,10 +35,10 @@ def rewrite(
     """
     rewriter = _Rewriter(dtypes, buffers, refuse)
     for node in around:
-        if not isinstance(node, cst.BaseExpression) or rewriter.covered(node):
+        if type(node) not in _MAY_CHANGE or rewriter.covered(node):
             continue
         try:
-            new = rewriter.new(node)
+            new = rewriter.new(cast("cst.BaseExpression", node))
         except Blocked:
             if refuse:
                 raise
@@ -62,24 +64,24 @@ class _Rewriter:
         self.needs_import = False
 
     def covered(self, node: cst.CSTNode) -> bool:
-        return any(id(above) in self.done for above in self.index.ancestors(node))
+        return bool(self.done) and any(id(above) in self.done for above in self.index.ancestors(node))
 
     def new(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """What takes the place of an expression, None if it stays."""
         parent = self.index.parent(node)
-        if isinstance(parent, cst.Annotation) and not isinstance(node, cst.Subscript):
+        if type(parent) is cst.Annotation and type(node) is not cst.Subscript:
             return cst.Name("str") if self.dtypes.is_type_class(node) else None
-        if isinstance(node, cst.Call):
+        if type(node) is cst.Call:
             return self._call(node)
-        if isinstance(node, cst.Subscript):
+        if type(node) is cst.Subscript:
             return self._tensor(node)
-        if isinstance(parent, cst.Call) and node is parent.func:
+        if type(parent) is cst.Call and node is parent.func:
             return None
-        if isinstance(node, cst.Attribute):
+        if type(node) is cst.Attribute:
             found = self._member(node, parent)
             if found is not None:
                 return found
-        if isinstance(parent, cst.Attribute) and (node is not parent.value or parent.attr.value not in _MEMBERS):
+        if type(parent) is cst.Attribute and (node is not parent.value or parent.attr.value not in _MEMBERS):
             return None
         name = self.dtypes.name_of(node)
         return self._string(name, node) if name is not None and not _binds(node, parent) else None
@@ -117,14 +119,14 @@ class _Rewriter:
         if not variable and (name is None or ascend.lookup(LANGUAGE + name) is not None):
             return None
         type_text = code(func) if name is None else code(self._string(name, func))
-        cast = self.dtypes.names.spell(LANGUAGE + "cast", at=node) or "T.cast"
+        convert = self.dtypes.names.spell(LANGUAGE + "cast", at=node) or "T.cast"
         argument = node.args[0].value
-        if any(self.new(found) is not None for found in _below(argument)):
+        if any(self.new(found) is not None for found in nodes_of(argument, *_MAY_CHANGE)):
             return None  # first what stands inside
         known = STRINGS.get((self.dtypes.names.resolve(func) or "").removeprefix(LANGUAGE), "")
         if variable and isinstance(argument, cst.Integer) and "float" in known:
             return cst.Float(f"{argument.value}.0") if argument.value.isdecimal() else None
-        return cst.parse_expression(f"{cast}({code(argument)}, {type_text})")
+        return cst.parse_expression(f"{convert}({code(argument)}, {type_text})")
 
     def _member(self, node: cst.Attribute, parent: cst.CSTNode | None) -> cst.BaseExpression | None:
         member = node.attr.value
@@ -168,10 +170,6 @@ class _Rewriter:
         if not isinstance(shape, (cst.Tuple, cst.List, cst.Name)) or (isinstance(shape, cst.Name) and shape.lpar):
             text = f"({code(shape.with_changes(lpar=(), rpar=()))},)"
         return cst.parse_expression(f"{code(node.value)}({text}, {self._text(items[1])})")
-
-
-def _below(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    return (found for found in walk(node) if isinstance(found, cst.BaseExpression))
 
 
 def _binds(node: cst.BaseExpression, parent: cst.CSTNode | None) -> bool:

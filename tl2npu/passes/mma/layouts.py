@@ -10,7 +10,7 @@ from tl2npu.kernel.model import Op
 from tl2npu.passes import imports
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
 
 def drop(job: Job, tiles: Collection[str]) -> None:
@@ -20,7 +20,7 @@ def drop(job: Job, tiles: Collection[str]) -> None:
     for stmt in job.kernel.walk():
         if not isinstance(stmt, Op) or stmt.op.name != "annotate_layout":
             continue
-        table = next((node for node in walk(stmt.call) if isinstance(node, cst.Dict)), None)
+        table = next(iter(nodes_of(stmt.call, cst.Dict)), None)
         if table is None:
             continue
         entries = [e for e in table.elements if isinstance(e, cst.DictElement)]

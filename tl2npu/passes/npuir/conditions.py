@@ -16,7 +16,7 @@ from tl2npu.kernel.model import Memory, Store
 from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of, walk
 
 _CHOICE = "if_then_else"
 _ARGUMENTS = 3
@@ -105,7 +105,7 @@ def _bare(node: cst.BaseExpression) -> str:
 
 def _mentions(stmt: Store, node: cst.CSTNode) -> bool:
     buffer = stmt.target.buffer
-    return any(isinstance(name, cst.Name) and name.value == buffer.name for name in walk(node))
+    return any(name.value == buffer.name for name in nodes_of(node, cst.Name))
 
 
 def _reads_target(stmt: Store, chosen: cst.CSTNode) -> bool:

@@ -15,7 +15,7 @@ from tl2npu.kernel.model import Copy, Op, Opaque, Operand, Scalar, Stmt
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in
 
 OPERATORS = {
     "exp": "vexp",
@@ -95,7 +95,7 @@ def _reduction(stmt: Op) -> str | None:
 
 def _operator(job: Job, stmt: Stmt) -> str | None:
     """``T.exp(C, D)`` on tiles; raises :class:`Blocked` for anything else that is not understood."""
-    call = next((node for node in walk(stmt.node) if isinstance(node, cst.Call)), None)
+    call = next(iter(calls_in(stmt.node)), None)
     name = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE) if call is not None else ""
     if call is None or name not in OPERATORS or not _are_tiles(job, stmt, call):
         if isinstance(stmt, Opaque) and stmt.buffers:

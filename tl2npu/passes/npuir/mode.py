@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.results import KernelResult
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of
 
 VARIABLE = "TILELANG_ASCEND_MODE"
 _LINE = f'os.environ["{VARIABLE}"] = "Developer"'
@@ -40,7 +40,7 @@ def of_file(module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Mo
 
 
 def _is_set(module: cst.Module) -> bool:
-    return any(isinstance(node, cst.SimpleString) and node.evaluated_value == VARIABLE for node in walk(module))
+    return any(node.evaluated_value == VARIABLE for node in nodes_of(module, cst.SimpleString))
 
 
 def _behind_imports(body: Sequence[cst.BaseStatement]) -> int:

@@ -16,7 +16,7 @@ from tl2npu.dialects.npuir import OPERATORS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Dim, Operand, Range, Store
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in
 
 _LANGUAGE = "tilelang.language."
 _COMMENT = re.compile(r"#[^\n]*")
@@ -36,8 +36,8 @@ def called(job: Job, node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
     """The calls of functions of TileLang in an expression, inner ones first."""
     found = [
         (call, resolved.removeprefix(_LANGUAGE))
-        for call in walk(node)
-        if isinstance(call, cst.Call) and (resolved := job.file.names.resolve(call.func) or "").startswith(_LANGUAGE)
+        for call in calls_in(node)
+        if (resolved := job.file.names.resolve(call.func) or "").startswith(_LANGUAGE)
     ]
     yield from reversed(found)
 

@@ -14,7 +14,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend import copies, operators
 from tl2npu.passes.npuir.from_ascend.row_loops import find
 from tl2npu.passes.npuir.from_ascend.writer import Writer
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import calls_in
 
 _CODES = {"gemm_v0": "TL422", "tile.fill": "TL426", "tile.clear": "TL426", "tile.broadcast": "TL426"}
 
@@ -51,7 +51,7 @@ def statements(job: Job) -> None:
 def _bare_names(job: Job) -> set[str]:
     """Operators that the kernel calls by a name that is not imported yet."""
     function = job.located.node
-    called = {node.func.value for node in walk(function) if isinstance(node, cst.Call) and type(node.func) is cst.Name}
+    called = {node.func.value for node in calls_in(function) if type(node.func) is cst.Name}
     return {name for name in called if name in OPERATORS and job.file.names.resolve(cst.Name(name)) is None}
 
 
