@@ -349,6 +349,14 @@ def test_a_bar_only_where_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> Non
     assert told == [2]
 
 
+def test_commands_are_told_in_whole_sentences_and_guessed() -> None:
+    told = call("--help").stdout.partition("Commands:")[2]
+    assert "..." not in told
+    assert all(line.endswith(".") for line in told.split("\n") if line)
+    assert "No such command 'migrat'. Did you mean 'migrate'?" in call("migrat").stderr
+    assert call("nothing-like-it").stderr.endswith("No such command 'nothing-like-it'.\n")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
     script = call("completion", shell).stdout
@@ -360,7 +368,12 @@ def test_completion(shell: str) -> None:
 def test_what_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     code = "from tl2npu.cli import main; main()"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "_TL2NPU_COMPLETE": "bash_complete"}
-    for words, wanted in (("tl2npu mi", "migrate"), ("tl2npu migrate --verify-", "--verify-timeout")):
+    for words, wanted in (
+        ("tl2npu mi", "migrate"),
+        ("tl2npu migrate --verify-", "--verify-timeout"),
+        ("tl2npu rule TL21", "TL210"),
+        ("tl2npu rule gm-", "gm-round-trip"),
+    ):
         given = {**environment, "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
         done = subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=True)
         assert f"plain,{wanted}" in done.stdout.split()

@@ -15,7 +15,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.options import Options
 from tl2npu.passes.gpu import grid, unit_axes
-from tl2npu.passes.job import Job, diagnostic
+from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines import Traits, ascend_from_npuir, developer_form, fallback_form, gpu_form, npuir_form
 from tl2npu.results import Diagnostic
@@ -129,9 +129,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
                 )
             developer_form(job, kind, 1 if form == "developer-threads1" else 2)
     except Blocked as blocked:
-        here = job.file.index if blocked.node in job.file.index else None
-        found = diagnostic(start.original, blocked.code, blocked.node, blocked.message, start.kernel_name, now=here)
-        return Attempt(form, job, found, built=False)
+        return Attempt(form, job, job.finding(blocked.code, blocked.node, blocked.message), built=False)
     job.told = len(job.notes)
     subject = Subject(job.kernel, job.file, job.located, job.options)
     repairs: list[tuple[cst.CSTNode, str | None]] = []
@@ -139,15 +137,7 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         *check_kernel(subject),
         *unproved_evenness(subject, job.split, job.known_even, job.must_be_even, job.overlapping),
     ):
-        found = diagnostic(
-            start.original,
-            finding.code,
-            finding.node,
-            finding.message,
-            start.kernel_name,
-            finding.severity,
-            job.file.index,
-        )
+        found = job.finding(finding.code, finding.node, finding.message, finding.severity)
         if suppressions.covers(found.line, found.code):
             continue
         if not kind.is_rewritten and finding.code in _AUTHORS_OWN and finding.node in start.original:

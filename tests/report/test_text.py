@@ -147,6 +147,15 @@ def test_a_large_change_is_named_only() -> None:
     assert " + b" not in text([file])
 
 
+def test_what_is_about_a_kernel_shows_no_change_of_its_head() -> None:
+    file = FileResult(
+        "k.py", "a\nb\n", "c\nd\n", kernels=(kernel("f", 1),), diagnostics=(finding(1, "f"), finding(2, "f"))
+    )
+    first, second = text([file]).split("k.py:2:")
+    assert " - a" not in first
+    assert " - a" in second
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_terminal_gets_lines_that_fit(width: int) -> None:
     long = " ".join(f"word{n}" for n in range(40))

@@ -91,7 +91,19 @@ def test_a_script_without_a_launch() -> None:
 def test_a_missing_import() -> None:
     result = by_script("import missing_module_of_nobody\n" + SCRIPT, MIGRATED, apart)
     assert not result.ok
-    assert any("missing_module_of_nobody" in d.message for d in result.diagnostics)
+    assert [d.code for d in result.diagnostics] == ["TL910", "TL906"]
+    assert (
+        result.diagnostics[0].message
+        == "the old script imports `missing_module_of_nobody`, which is not installed here"
+    )
+    assert "install `missing_module_of_nobody`" in result.diagnostics[0].help
+
+
+def test_a_missing_part_of_what_is_stood_in_for() -> None:
+    """Nothing can be installed against that."""
+    result = by_script("raise ModuleNotFoundError(\"No module named 'tilelang'\")\n" + SCRIPT, MIGRATED, apart)
+    assert "ended with exit code 1: ModuleNotFoundError" in result.diagnostics[0].message
+    assert "install" not in result.diagnostics[0].help
 
 
 def test_kernels_without_a_factory_of_the_module() -> None:

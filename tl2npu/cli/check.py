@@ -13,7 +13,7 @@ from tl2npu.cli.options import PATHS, common_options
 from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of
 
 
-@click.command()
+@click.command(short_help="Say what is wrong with Developer-mode kernels.")
 @PATHS
 @common_options
 @report_options

@@ -11,7 +11,7 @@ _HELP = {
 }
 
 
-@click.command(epilog="; ".join(_HELP.values()))
+@click.command(short_help="Print the script for completion in a shell.", epilog="; ".join(_HELP.values()))
 @click.argument("shell", type=click.Choice(list(_HELP)))
 def completion(shell: str) -> None:
     """Print the script that makes SHELL complete the commands and options of tl2npu."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tl2npu.config import Settings
 
 
-@click.command()
+@click.command(short_help="Show the settings that hold, and where from.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--validate", is_flag=True, help="Only say everything that is wrong with the configuration.")
 @STYLE

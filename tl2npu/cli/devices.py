@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command(short_help="Print how much memory the devices have.")
 def devices() -> None:
     """Print the capacity table: what memory planning allows per kernel, in bytes."""
     from tl2npu.report.devices import render

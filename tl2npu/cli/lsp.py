@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import click
 
 
-@click.command()
+@click.command(short_help="Serve an editor.")
 @click.option("--stdio", is_flag=True, help="Speak on the standard streams, as it does anyway.")
 def lsp(stdio: bool) -> None:
     """Serve an editor: diagnostics while typing, code actions to migrate a kernel, pages of rules.

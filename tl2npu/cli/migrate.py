@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tl2npu.sinks import Sink
 
 
-@click.command()
+@click.command(short_help="Rewrite the kernels in files and directories.")
 @PATHS
 @click.option("--diff", is_flag=True, help="Print a patch for `git apply`; change no file.")
 @click.option("--check", is_flag=True, help="Change no file; exit 1 if one would change.")

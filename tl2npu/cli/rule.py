@@ -5,8 +5,15 @@ from __future__ import annotations
 import click
 
 
-@click.command()
-@click.argument("code")
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from tl2npu.codes import CODES
+
+    names = [row.name for row in CODES.values()] if incomplete[:1].islower() else []
+    return [word for word in (*CODES, *names) if word.startswith(incomplete)]
+
+
+@click.command(short_help="Print the page of a rule.")
+@click.argument("code", shell_complete=_complete)
 def rule(code: str) -> None:
     """Print the documentation of a rule, given by its code or its name."""
     from difflib import get_close_matches

@@ -13,7 +13,10 @@ from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given, script_
 from tl2npu.cli.output import say
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    short_help="EXECUTE a script with its kernels on the simulator.",
+    context_settings={"allow_interspersed_args": False},
+)
 @click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=script_only)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @ARITHMETIC

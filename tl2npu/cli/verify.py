@@ -13,7 +13,7 @@ from tl2npu.cli.options import DEVICE, REPORT, STYLE, script_only
 from tl2npu.cli.output import say, wants_color
 
 
-@click.command()
+@click.command(short_help="EXECUTE old and new on the same inputs and compare.")
 @click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=script_only)
 @click.argument(
     "new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False, callback=script_only

@@ -65,7 +65,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "remove the argument, or say what it is for in terms of the NPU"),
     ("TL124", "gpu-host-code", "info", "safe", "use the device `npu` and `torch_npu`"),
     ("TL125", "remaining-gpu-host-code", "warning", "display-only",
-     "migrate the remaining kernels of the file, then its host code"),
+     "once no kernel of the file needs a GPU, write what is left of the host code for the NPU by hand"),
     ("TL128", "run-time-grid", "info", "safe",
      "launch one block for each core and let it take its share of the tasks"),
     ("TL129", "permuted-tensor", "warning", "safe",

@@ -92,6 +92,8 @@ class Job:
         """Carry out the edits of a pass."""
         if edits:
             self._check_helpers(edits)
+            for old, new in edits.replacements:
+                self._note_sources(new, old)
             self.file = FileKernels(self.file.index.after(edits.apply(self.module)))
             self._kernel = None
 
@@ -150,8 +152,13 @@ class Job:
                 raise Blocked("TL914", node, f"{what} would have to change, and other files may use it")
 
     def line(self, node: cst.CSTNode) -> int:
-        """The line of the input text that a node, old or new, comes from."""
-        return line_of(self.original, node) or self._line_of_source(node) or 1
+        """The line of the input text that a node, old or new, comes from; else that of what stands around it."""
+        return line_of(self.original, node) or self._line_of_source(node) or self._line_around(node) or 1
+
+    def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
+        """A diagnostic of a rule at a node of the text as it stands now."""
+        found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
+        return found if line_of(self.original, node) is not None else replace(found, line=self.line(node))
 
     def trace(self, new: Iterable[cst.CSTNode], source: cst.CSTNode) -> None:
         """Remember for what statement these ones are written: messages about them name its line."""
@@ -160,15 +167,40 @@ class Job:
                 for node in walk(statement):
                     self.made.setdefault(id(node), (node, source))
 
+    def _note_sources(self, new: Iterable[cst.CSTNode], source: cst.CSTNode) -> None:
+        """Remember what was replaced. Lines and blocks are often wrapped anew, what is in them stays."""
+        for node in new:
+            inner = node.body if isinstance(node, cst.SimpleStatementLine) else [getattr(node, "body", node)]
+            for part in (node, *inner):
+                if part is not source and part not in self.original:
+                    self.made.setdefault(id(part), (part, source))
+
     def _line_of_source(self, node: cst.CSTNode) -> int | None:
         """The line of the statement for which a pass wrote a node, or a part of it that later passes left."""
         for part in walk(node):
-            entry = self.made.get(id(part))
-            while entry is not None:
-                line = line_of(self.original, entry[1])
-                if line is not None:
-                    return line
-                entry = self.made.get(id(entry[1]))
+            line = self._line_replaced(part)
+            if line is not None:
+                return line
+        return None
+
+    def _line_around(self, node: cst.CSTNode) -> int | None:
+        """The line of what the statement of a new node was written for, else of the closest old text around it."""
+        index = self.file.index
+        for above in index.ancestors(node) if node in index else ():
+            line = self._line_replaced(above) or line_of(self.original, above)
+            if line is not None:
+                return line
+        return None
+
+    def _line_replaced(self, node: cst.CSTNode) -> int | None:
+        """The line of what a node was written for, whatever that became in between."""
+        seen: set[int] = set()
+        while id(node) in self.made and id(node) not in seen:
+            seen.add(id(node))
+            node = self.made[id(node)][1]
+            line = line_of(self.original, node)
+            if line is not None:
+                return line
         return None
 
     def change(self, code: str, node: cst.CSTNode, message: str) -> None:
@@ -195,10 +227,7 @@ class Job:
 
     def note(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> None:
         """Record a finding."""
-        found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
-        if line_of(self.original, node) is None:
-            found = replace(found, line=self.line(node))
-        self.notes.append(found)
+        self.notes.append(self.finding(code, node, message, severity))
 
 
 def line_of(index: Index, node: cst.CSTNode) -> int | None:
@@ -219,13 +248,9 @@ def diagnostic(
     message: str,
     kernel: str | None,
     severity: Severity | None = None,
-    now: Index | None = None,
 ) -> Diagnostic:
-    """A diagnostic of a rule at a node; at a node that a pass made, of the tree ``now``, at what stands around it."""
+    """A diagnostic of a rule at a node of the input."""
     rule = CODES[code]
-    line = line_of(index, node)
-    if line is None and now is not None and node in now:
-        line = next((found for above in now.ancestors(node) if (found := line_of(index, above)) is not None), None)
     place = index.foreign(node) if node in index else None
     if place is not None and place[0] and place[0] not in message:
         message = f"{message} (line {place[1]} of {place[0]})"
@@ -233,7 +258,7 @@ def diagnostic(
         code=code,
         name=rule.name,
         severity=severity or rule.severity,
-        line=line or 1,
+        line=line_of(index, node) or 1,
         message=message,
         help=rule.remedy,
         kernel=kernel,

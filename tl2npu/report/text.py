@@ -81,7 +81,10 @@ class TextReport:
         lines = self._wrapped(f"{where} {item.severity} {item.code} {item.name}: {item.message}", _INDENT, kinds)
         room = None if self.width is None else self.width - 2 * len(_INDENT)
         lines += [f"{_INDENT * 2}{line}" for line in excerpt(finding, room)]
-        block = block_at(entry.hunks, item.line) if self.changes and item.cell is None else None
+        whole = any(
+            kernel.line == item.line for kernel in entry.kernels
+        )  # what becomes of a kernel's head says nothing
+        block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
         if block is not None:
             lines += [self._diff_line(f"{_INDENT * 2}{line}", line) for line in change(block, room)]
         if item.help:

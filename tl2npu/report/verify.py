@@ -31,7 +31,7 @@ def text(result: VerifyResult, color: bool = False) -> str:
         lines += [line for d in own for line in _finding(result, d, styled)]
     named = {kernel.name for kernel in result.kernels}
     lines += [line for d in result.diagnostics if d.kernel not in named for line in _finding(result, d, styled)]
-    lines += [_script(check) for check in result.scripts]
+    lines += [_script(check) for check in result.scripts if not check.exit_code]  # of the others there is a finding
     lines += [f"  note: {note}" for note in result.notes]
     lines.append(_summary(result, styled))
     return "\n".join(lines) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import libcst as cst
@@ -60,6 +60,11 @@ class Edits:
     def nodes(self) -> tuple[cst.CSTNode, ...]:
         """The nodes that are edited, in the order in which they were named."""
         return tuple(self._nodes)
+
+    @property
+    def replacements(self) -> Iterator[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]:
+        """The nodes that are edited, each with what takes its place."""
+        return ((node, self._new[id(node)]) for node in self._nodes)
 
     def removes(self, node: cst.CSTNode) -> bool:
         """True if the whole node goes."""

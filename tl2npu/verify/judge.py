@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,8 @@ def verify(
     return _judged(result, findings, kernels, _to_prove(kernels, old.text, new.text, changed))
 
 
+_NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
+_STOOD_IN_FOR = ("tilelang", "tvm")
 _UNROUNDED = "agrees with the old kernel where that does not round to halves on the way to a wider type"
 _NO_BACKEND = {
     "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; this version drives neither",
@@ -186,9 +189,9 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
             diagnostics.append(_diagnostic(code, by_name[name].line, message, name))
     for check in findings.scripts:
         if check.exit_code not in (0, None):
-            text = f"the {check.role} script ended with exit code {check.exit_code}{_last_line(check.output)}"
-            diagnostics.append(_diagnostic(OWN_CHECK, 1, text))
-            general.append(text)
+            found = _failed_script(check)
+            diagnostics.append(found)
+            general.append(found.message)
     verdicts: list[KernelVerdict] = []
     for place in by_name.values():
         own = [c for c in findings.comparisons if c.kernel == place.name]
@@ -229,6 +232,19 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
         diagnostics=tuple(dict.fromkeys(sorted(diagnostics, key=lambda d: (d.line, d.code)))),
         notes=tuple(dict.fromkeys(findings.notes)),
     )
+
+
+def _failed_script(check: ScriptCheck) -> Diagnostic:
+    module = _NOT_THERE.search(check.output.rstrip())
+    if module is None or module.group(1) in _STOOD_IN_FOR:
+        text = f"the {check.role} script ended with exit code {check.exit_code}{_last_line(check.output)}"
+        return _diagnostic(OWN_CHECK, 1, text)
+    name = module.group(1)
+    help = (
+        f"install `{name}` where tl2npu is installed, or give calls with `tl2npu verify --args`, which need no script"
+    )
+    found = _diagnostic(OWN_CHECK, 1, f"the {check.role} script imports `{name}`, which is not installed here")
+    return replace(found, help=help)
 
 
 def _owners(event: Event, kernels: dict[str, Place]) -> list[str]:

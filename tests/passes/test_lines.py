@@ -1,0 +1,81 @@
+"""Findings at statements that passes wrote name the line of what these were written for."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tests.fixture_case import ROOT as FIXTURES
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.index import Index
+from tl2npu.source.tree import calls_in
+
+TEXT = """\
+import tilelang.language as T
+
+
+@T.prim_func
+def kernel(X: T.Tensor((64, 64), "float32")):
+    with T.Kernel(1, is_npu=True) as (cid, vid):
+        x = T.alloc_ub((64, 64), "float32")
+        T.copy(X, x)
+        T.tile.mul(x, x, 2.0)
+        T.copy(x, X)
+"""
+
+
+def _job() -> Job:
+    index = Index.parse(TEXT)
+    file = FileKernels(index)
+    return Job(index, file, file.located[0].key, Options())
+
+
+def _call(job: Job, name: str) -> cst.Call:
+    return next(call for call in calls_in(job.module) if code(call.func) == name)
+
+
+def _replace(job: Job, old: str, *new: str) -> None:
+    edits = Edits(job.file.index)
+    line = job.file.index.enclosing(_call(job, old), cst.SimpleStatementLine)
+    assert line is not None
+    edits.replace_many(line, [cst.parse_statement(text) for text in new])
+    job.apply(edits)
+
+
+def test_a_new_statement_has_the_line_of_the_one_that_it_replaces() -> None:
+    job = _job()
+    _replace(job, "T.tile.mul", "T.tile.add(x, x, x)", "T.tile.abs(x, x)")
+    assert job.line(_call(job, "T.tile.abs")) == 9
+    assert job.line(_call(job, "T.tile.abs").args[1].value) == 9
+
+
+def test_also_after_it_was_replaced_once_more() -> None:
+    job = _job()
+    for old, new in (("T.tile.mul", "T.tile.add"), ("T.tile.add", "T.tile.sub"), ("T.tile.sub", "T.tile.mul")):
+        _replace(job, old, f"{new}(x, x, 1.0)")
+    assert job.finding("TL837", _call(job, "T.tile.mul").args[0], "x").line == 9
+
+
+def test_statements_that_take_each_others_place_are_no_endless_chain() -> None:
+    job = _job()
+    for _ in range(3):
+        lines = [
+            job.file.index.enclosing(_call(job, name), cst.SimpleStatementLine) for name in ("T.copy", "T.tile.mul")
+        ]
+        new = [cst.parse_statement(code(line)) for line in lines if line is not None]
+        edits = Edits(job.file.index)
+        for line, other in zip(lines, reversed(new), strict=True):
+            assert line is not None
+            edits.replace(line, other)
+        job.apply(edits)
+    assert job.line(_call(job, "T.tile.mul")) == 8
+
+
+def test_a_tile_that_a_pass_adds_is_reported_where_it_is_used() -> None:
+    text = (FIXTURES / "gpu/gemm_bias_relu/before.py").read_text()
+    found = next(d for d in migrate_text(text, "k.py", Options()).diagnostics if "`bias_s_tmp`" in d.message)
+    assert "tl.Parallel" in text.split("\n")[found.line - 1]
