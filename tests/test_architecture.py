@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
     "simulator": {"devices", "dialects"},
     "verified": {"results"},
-    "verify": DATA | {"source", "migrate", "options", "simulator", "verified"},
+    "verify": DATA | {"source", "migrate", "cells", "options", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
     "project": DATA | {"source", "across", "passes", "migrate", "options", "files", "cells", "verify"},
     "sinks": {"results", "source", "project"},

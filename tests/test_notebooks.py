@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.verify.support import HEAD, SCALE
 from tl2npu.cells import by_cells
 from tl2npu.cli import cli
 from tl2npu.migrate import migrate_text
@@ -127,7 +129,7 @@ def test_lines_in_messages_are_those_of_cells() -> None:
     alone = migrate_text(gpu, "a.py", Options()).kernels[0]
     text = notebook(cell("x = 1\ny = 2\n"), cell(gpu))
     kernel = by_cells(text, "a.ipynb", lambda code: migrate_text(code, "a.ipynb", Options())).kernels[0]
-    assert " line 19: " in alone.reason
+    assert " line 29: " in alone.reason
     assert (kernel.cell, kernel.line, kernel.reason) == (2, alone.line, alone.reason)
 
 
@@ -200,12 +202,86 @@ def test_check_and_directories(place: Path) -> None:
     assert tl2npu("check", "b").exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["run", "verify"])
-def test_scripts_are_no_notebooks(place: Path, command: str) -> None:
-    (place / "a.ipynb").write_text(KERNELS, encoding="utf-8")
-    result = tl2npu(command, "a.ipynb")
-    assert result.exit_code == 2
-    assert "a.ipynb is a notebook: `tl2npu migrate --verify` executes its cells" in result.output
+def executed(*cells: str) -> str:
+    """A notebook that launches a kernel of its own; needs NumPy only. ``cells`` go before the last one."""
+    return notebook(
+        cell("Prose", "markdown"),
+        cell("%load_ext autoreload\nimport sys\n" + HEAD),
+        cell("%%bash\nls ("),
+        cell(SCALE.strip()),
+        *map(cell, cells),
+        cell("x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)"),
+        cell("np.testing.assert_allclose(scale(64)(x), x * 0.5)"),
+    )
+
+
+def test_a_notebook_is_run_cell_by_cell(place: Path) -> None:
+    (place / "a.ipynb").write_text(executed("print(__name__, sys.argv[1:])"), encoding="utf-8")
+    result = tl2npu("run", "a.ipynb", "--size", "3")
+    assert result.stdout == "__main__ ['--size', '3']\n"
+    assert "a.ipynb: 1 launch, 0 hazards" in result.stderr
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        (executed("1 +"), 2, "error: a.ipynb:cell 5:1: invalid syntax"),
+        (executed("\nraise ValueError('no')"), 1, 'File "a.ipynb:cell 5", line 2, in <module>\n'),
+        (notebook(cell("x"), language="R"), 2, "error: a.ipynb: a notebook in R"),
+        ("{", 2, "error: a.ipynb: line 1: not a notebook: invalid JSON"),
+        (notebook(cell("%%bash\nls")), 2, "error: a.ipynb: a notebook without cells of Python"),
+    ],
+)
+def test_what_is_wrong_with_a_cell_is_told_by_cell(place: Path, text: str, code: int, message: str) -> None:
+    (place / "a.ipynb").write_text(text, encoding="utf-8")
+    result = tl2npu("run", "a.ipynb")
+    assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+    assert "tl2npu/" not in result.stderr.replace("\\", "/")
+
+
+def test_what_a_cell_takes_from_the_future_holds_in_those_behind(place: Path) -> None:
+    cells = "from __future__ import annotations", "def f(x: Nothing): ...\nprint(f.__annotations__)"
+    (place / "a.ipynb").write_text(notebook(*map(cell, cells)), encoding="utf-8")
+    assert tl2npu("run", "a.ipynb").stdout == "{'x': 'Nothing'}\n"
+
+
+def test_a_hazard_names_cell_and_line(place: Path) -> None:
+    lost = executed().replace("T.copy(X[cid * 32 + vid * 16, 0], x)", "pass")
+    (place / "a.ipynb").write_text(lost, encoding="utf-8")
+    result = tl2npu("run", "--hazards", "fatal", "a.ipynb")
+    assert re.search(r"a\.ipynb:cell 4:\d+", result.stderr), result.stderr
+
+
+def test_a_notebook_is_verified(place: Path) -> None:
+    (place / "a.ipynb").write_text(executed(), encoding="utf-8")
+    result = tl2npu("verify", "a.ipynb")
+    assert "a.ipynb:cell 4:4 scale.main: verified on the simulator: 1 launch, largest difference 0\n" in result.output
+    assert result.exit_code == 0
+    told = json.loads(tl2npu("verify", "--format", "json", "a.ipynb", "--args", "scale(rows=64)").stdout)
+    assert [(kernel["cell"], kernel["line"], kernel["status"]) for kernel in told["kernels"]] == [(4, 4, "verified")]
+
+
+def test_a_difference_names_cells_of_both_notebooks(place: Path) -> None:
+    """NEW has a cell more before the kernel, and another factor."""
+    new = executed().replace("T.tile.mul(x, x, factor)", "T.tile.mul(x, x, factor * 2.0)")
+    content = json.loads(new)
+    content["cells"].insert(0, cell("1", "markdown"))
+    (place / "a.ipynb").write_text(executed(), encoding="utf-8")
+    (place / "b.ipynb").write_text(json.dumps(content), encoding="utf-8")
+    result = tl2npu("verify", "a.ipynb", "b.ipynb", "--args", "scale(rows=64)")
+    assert "  a.ipynb:cell 4:4:1 error TL907" in result.output
+    assert "a.ipynb:cell 4:12" in result.output.partition("TL907")[2]
+    assert "b.ipynb:cell 5:12" in result.output
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("cells", [["1 +"], ["\n\nraise ValueError"]])
+def test_a_notebook_that_fails_is_not_verified(place: Path, cells: list[str]) -> None:
+    (place / "a.ipynb").write_text(executed(*cells), encoding="utf-8")
+    result = tl2npu("verify", "a.ipynb")
+    assert result.exit_code == (2 if cells == ["1 +"] else 1)
+    assert "a.ipynb:cell 5, line 1" in result.output or "cell 4:4:1 warning TL906" in result.output
 
 
 def test_cells_are_executed_in_order(place: Path) -> None:

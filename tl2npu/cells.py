@@ -12,7 +12,7 @@ from tl2npu.results import Cell, Change, Diagnostic, FileResult
 from tl2npu.source.notebook import Notebook, NotebookSkipped
 from tl2npu.source.text import SourceError
 
-_LINE = re.compile(r"\bline (\d+)\b")
+_LINE = re.compile(r"(\bcell \d+ )?\bline (\d+)\b")
 _UNREAD = "TL913"
 
 
@@ -30,7 +30,7 @@ def by_cells(json_text: str, path: str, work: Callable[[str], FileResult]) -> Fi
     if not book.python or not may_have_kernels(book.code.encode()):
         return FileResult(path, json_text, json_text, diagnostics=_unread(book), cells=cells)
     result = work(book.code)
-    places = _Places(book, path)
+    places = Places(book, path)
     failure, new = result.error, json_text
     if failure is not None:
         failure = places.told(failure, None)
@@ -73,17 +73,21 @@ def reason_to_skip(json_text: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Places:
+class Places:
+    """Tells lines of the module that a notebook is as cells and lines in them."""
+
     book: Notebook
     path: str
 
     def diagnostic(self, item: Diagnostic) -> Diagnostic:
+        """The same, by cell."""
         cell, line = self.book.place(item.line)
         end = None if item.end_line is None else self.book.place(item.end_line)[1]
         there = self.book.file_line(cell, line)
         return replace(item, cell=cell, line=line, end_line=end, file_line=there, message=self.told(item.message, cell))
 
     def change(self, item: Change) -> Change:
+        """The same, by cell."""
         cell, line = self.book.place(item.line)
         return replace(item, cell=cell, line=line, message=self.told(item.message, cell))
 
@@ -91,7 +95,9 @@ class _Places:
         """A message with its lines of the module told as lines of cells."""
 
         def line_of(match: re.Match[str]) -> str:
-            cell, line = self.book.place(int(match.group(1)))
+            if match.group(1):  # it has been told already
+                return match.group()
+            cell, line = self.book.place(int(match.group(2)))
             return f"line {line}" if cell == here else f"cell {cell} line {line}"
 
         def place_of(match: re.Match[str]) -> str:

@@ -71,13 +71,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class KernelVerdict:
-    """What is known of one kernel of the old file. ``verified`` is set only with status ``verified``."""
+    """What is known of one kernel of the old file. ``verified`` is set only with status ``verified``.
+
+    ``cell``: in a notebook, the cell that ``line`` is a line of.
+    """
 
     name: str
     line: int
     status: Status
     reason: str
     verified: Verified | None = None
+    cell: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,6 @@ import click
 PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 
 
-def script_only(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """A file that is executed as it is, which a notebook cannot be."""
-    if value is not None and value.suffix.lower() == ".ipynb":
-        raise click.UsageError(f"{value} is a notebook: `tl2npu migrate --verify` executes its cells")
-    return value
-
-
 DEVICE = click.option("--device", type=click.Choice(["A2", "A3", "A5"]), help="Whose memories.  [default: A2]")
 ARITHMETIC = click.option(
     "--arithmetic",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given, script_only
+from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given
 from tl2npu.cli.output import say
 
 
@@ -17,7 +17,7 @@ from tl2npu.cli.output import say
     short_help="EXECUTE a script with its kernels on the simulator.",
     context_settings={"allow_interspersed_args": False},
 )
-@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=script_only)
+@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @ARITHMETIC
 @click.option(
@@ -38,7 +38,7 @@ from tl2npu.cli.output import say
 @STYLE
 @REPORT
 def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **settings: Any) -> None:
-    """EXECUTE a script with its kernels on the simulator: no NPU, no GPU, no TileLang.
+    """EXECUTE a script, or the code cells of a notebook, with the kernels on the simulator: no NPU, GPU or TileLang.
 
     Options stand before SCRIPT, what follows are its own arguments. Its output goes where it goes; what is said about
     launches and hazards goes to standard error, or to the file of --report.
@@ -49,9 +49,14 @@ def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **
 
     os.environ.update(one_thread())  # before NumPy is loaded
     from tl2npu.report import run as reports
+    from tl2npu.source.text import SourceError
     from tl2npu.verify.script import run_file
     from tl2npu.verify.settings import Settings
 
-    result = run_file(script, Settings(**given(settings), script_args=args))
+    try:
+        result = run_file(script, Settings(**given(settings), script_args=args))
+    except SourceError as error:
+        click.echo(f"error: {script}: {error}", err=True)
+        sys.exit(2)
     say(reports.as_json(result) if style == "json" else reports.text(result), report, to_stderr=True)
     sys.exit(result.exit_code)

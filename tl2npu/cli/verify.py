@@ -9,15 +9,13 @@ from typing import Any
 import click
 
 from tl2npu.cli.files import settings_of as settings_at
-from tl2npu.cli.options import DEVICE, REPORT, STYLE, script_only
+from tl2npu.cli.options import DEVICE, REPORT, STYLE
 from tl2npu.cli.output import say, wants_color
 
 
 @click.command(short_help="EXECUTE old and new on the same inputs and compare.")
-@click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=script_only)
-@click.argument(
-    "new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False, callback=script_only
-)
+@click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
 @click.option(
     "--backend", type=click.Choice(["sim", "pto", "npu"]), default="sim", show_default=True, help="What runs."
 )
@@ -58,8 +56,8 @@ def verify(
 ) -> None:
     """EXECUTE two files, launch by launch on the same inputs, and compare the results.
 
-    Without NEW the migration of OLD is verified. The launches are those of OLD, run as a script, or the calls of --args
-    and --case with drawn inputs.
+    Of a notebook the code cells are executed. Without NEW the migration of OLD is verified. The launches are those of
+    OLD, run as a script, or the calls of --args and --case with drawn inputs.
 
     Exit codes: 0 verified, 1 not, 2 a file or an option could not be used.
     """

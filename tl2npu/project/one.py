@@ -10,7 +10,7 @@ from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.files import Found, may_have_kernels, skip_reason
 from tl2npu.options import Options
 from tl2npu.results import FileResult, Skipped
-from tl2npu.source.notebook import is_notebook
+from tl2npu.source.notebook import Notebook, is_notebook
 from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, read_bytes
 
 Task = Literal["migrate", "check", "verify"]
@@ -114,7 +114,7 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
         if task == "verify":
             from tl2npu.verify.migration import migrate_verified  # executes the code of the file
 
-            return migrate_verified(code, path, options)
+            return migrate_verified(code, path, options, book=Notebook.read(text) if is_notebook(path) else None)
         if task == "check":
             return migrate.check_text(code, path, options)
         return migrate.migrate_text(code, path, options, together=together and not is_notebook(path))

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from tl2npu.report.hunks import Hunk
 from tl2npu.results import Change, Diagnostic, KernelResult, Skipped
+from tl2npu.verified import KernelVerdict
 
 Task = Literal["migrate", "check", "verify"]
 """``verify``: ``migrate --verify``."""
@@ -133,7 +134,7 @@ def _by_owner(
     return found
 
 
-def place(path: str, item: KernelResult | Diagnostic) -> str:
+def place(path: str, item: KernelResult | Diagnostic | KernelVerdict) -> str:
     """Where to look: the line, and in a notebook the cell."""
     return f"{path}:{item.line}" if item.cell is None else f"{path}:cell {item.cell}:{item.line}"
 

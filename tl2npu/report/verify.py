@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tl2npu.report.json import diagnostic_object, verified
+from tl2npu.report.model import place
 from tl2npu.report.text import verified_text
 from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, VerifyResult
 
@@ -27,7 +28,7 @@ def text(result: VerifyResult, color: bool = False) -> str:
     lines: list[str] = []
     for kernel in result.kernels:
         own = [d for d in result.diagnostics if d.kernel == kernel.name]
-        lines.append(f"{result.old}:{kernel.line} {kernel.name}: {_status(kernel, bool(own), styled)}")
+        lines.append(f"{place(result.old, kernel)} {kernel.name}: {_status(kernel, bool(own), styled)}")
         lines += [line for d in own for line in _finding(result, d, styled)]
     named = {kernel.name for kernel in result.kernels}
     lines += [line for d in result.diagnostics if d.kernel not in named for line in _finding(result, d, styled)]
@@ -45,7 +46,7 @@ def _status(kernel: KernelVerdict, explained: bool, styled: Any) -> str:
 
 def _finding(result: VerifyResult, item: Any, styled: Any) -> list[str]:
     kind = f"{styled(item.severity, item.severity)} {styled(item.code, item.severity)}"
-    lines = [f"  {result.old}:{item.line}:{item.column} {kind} {item.name}: {item.message}"]
+    lines = [f"  {place(result.old, item)}:{item.column} {kind} {item.name}: {item.message}"]
     return [*lines, f"    help: {item.help}"] if item.help else lines
 
 
@@ -83,6 +84,7 @@ def as_json(result: VerifyResult) -> str:
         "kernels": [
             {
                 "name": kernel.name,
+                "cell": kernel.cell,
                 "line": kernel.line,
                 "status": kernel.status,
                 "reason": kernel.reason,

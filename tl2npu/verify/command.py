@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tl2npu.cells import by_cells
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
+from tl2npu.results import FileResult
 from tl2npu.source.text import SourceError, read_source
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import process
 from tl2npu.verify.judge import Runner, verify
 from tl2npu.verify.loading import Source
+from tl2npu.verify.notebooks import source_of, told_by_cell
 from tl2npu.verify.settings import Settings
 
 
@@ -31,18 +34,19 @@ def verify_files(
     except SourceError as error:
         return replace(result, error=str(error))
     if new is not None:
-        return replace(verify(before, after, settings, runner), new=result.new)
-    migrated = migrate_text(before.text, before.path, options)
+        return told_by_cell(replace(verify(before, after, settings, runner), new=result.new), before.book)
+    migrated = _migrated(before, options)
     if migrated.error is not None or migrated.new_text is None:
         return replace(result, error=migrated.error or "it could not be migrated")
     changed = [k.name for k in migrated.kernels if k.rewritten]
     shown = f"{before.shown} (migrated)" if changed else before.shown
-    found = verify(before, Source(migrated.new_text, before.path, shown), settings, runner, changed or None)
+    after = source_of(migrated.new_text, before.path, shown)
+    found = verify(before, after, settings, runner, changed or None)
     left = [k for k in migrated.kernels if k.unfinished]
     notes = [f"{k.name} was not migrated ({k.reason}): its old text is compared with itself" for k in left]
     if not changed and not left:
         notes.append("nothing was migrated: the text is compared with itself")
-    return replace(found, new=None, notes=(*found.notes, *notes))
+    return told_by_cell(replace(found, new=None, notes=(*found.notes, *notes)), before.book)
 
 
 def exit_code(result: VerifyResult) -> int:
@@ -50,12 +54,24 @@ def exit_code(result: VerifyResult) -> int:
     return 2 if result.error is not None else int(not result.ok)
 
 
+def _migrated(before: Source, options: Options) -> FileResult:
+    if before.book is None:
+        return migrate_text(before.text, before.path, options)
+    return by_cells(before.book.json_text, before.path, lambda code: migrate_text(code, before.path, options))
+
+
 def _read(path: Path, options: Options) -> Source:
     try:
-        text = read_source(path, options.max_file_size).text
-        compile(text, str(path), "exec", dont_inherit=True)
+        source = source_of(read_source(path, options.max_file_size).text, str(path), path.as_posix())
+        for name, text in source.pieces:
+            _compile(text, name)
     except SourceError as error:
         raise SourceError(f"{path.as_posix()}: {error}") from None
+    return source
+
+
+def _compile(text: str, name: str) -> None:
+    try:
+        compile(text, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        raise SourceError(f"{path.as_posix()}: {error}") from None
-    return Source(text, str(path), path.as_posix())
+        raise SourceError(str(error)) from None

@@ -43,7 +43,7 @@ from tl2npu.verify.drawing import draw
 from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
-from tl2npu.verify.naming import call_of, line_of, name_of
+from tl2npu.verify.naming import call_of, file_of, line_of, name_of
 from tl2npu.verify.recording import Recorder, Recording, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, same_inputs
 from tl2npu.verify.sessions import Observed, observe
@@ -98,11 +98,11 @@ def _record(job: Job, emit: Emit) -> int:
         try:
             recorder.record(compiled, arrays, scalars, run_it, repeat, wide)
         except SimulatorError as error:
-            _told(emit, error, "old", name)
+            _told(job.source, emit, error, "old", name)
             raise
         for fault in observed.errors:
             emit({"event": "hazard", "message": fault.message, "kernel": name})
-        emit({"event": "launched", "kernel": name, "line": line_of(compiled)})
+        emit({"event": "launched", "kernel": name, "line": job.source.line(file_of(compiled), line_of(compiled))})
         emit({"event": "stop"})
 
     if job.settings.calls:
@@ -160,7 +160,7 @@ def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
                 return 2
             except SimulatorError as error:
                 failed = True
-                _told(emit, error, "old", factory=call.factory)
+                _told(job.source, emit, error, "old", factory=call.factory)
             except (CannotBuild, TooLarge) as error:
                 failed = True
                 _problem(emit, UNVERIFIED, f"{call}: {error}", factory=call.factory)
@@ -244,7 +244,7 @@ def _replay(job: Job, emit: Emit) -> int:
             except CannotBuild as error:
                 _problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
             except SimulatorError as error:
-                _told(emit, error, "new", recording.kernel)
+                _told(job.source, emit, error, "new", recording.kernel)
             except Exception as error:
                 text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
                 _problem(emit, FAULTY, text, recording.kernel, side="new")
@@ -281,7 +281,7 @@ def _script(job: Job, emit: Emit) -> int:
         try:
             run_it()
         except SimulatorError as error:
-            _told(emit, error, "new", name)
+            _told(job.source, emit, error, "new", name)
             raise
         for fault in observed.errors:
             if recording is None or not inherited(fault, recording, compiled, observed):
@@ -314,7 +314,7 @@ def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> in
         return 1
     except SimulatorError as error:
         print(f"error: {error}", file=sys.stderr)
-        _told(emit, error, side)
+        _told(source, emit, error, side)
         return 1
     except TooLarge as error:
         _problem(emit, UNVERIFIED, str(error))
@@ -328,14 +328,22 @@ def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> in
     return 0
 
 
-def _told(emit: Emit, error: SimulatorError, side: Side, kernel: str | None = None, factory: str | None = None) -> None:
+def _told(
+    source: Source,
+    emit: Emit,
+    error: SimulatorError,
+    side: Side,
+    kernel: str | None = None,
+    factory: str | None = None,
+) -> None:
     """The problem that an error of the simulator is, told once however often it passes by."""
     if getattr(error, "told", False):
         return
     error.told = True  # type: ignore[attr-defined]
     unknown = isinstance(error, UnsupportedOperator) or (side == "old" and isinstance(error, TraceError))
     code = UNVERIFIED if unknown else FAULTY
-    _problem(emit, code, f"the {side} kernel: {error}", kernel, factory, error.site.line, side)
+    line = source.line(error.site.file, error.site.line)
+    _problem(emit, code, f"the {side} kernel: {error}", kernel, factory, line, side)
 
 
 def _problem(

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tl2npu.cells import Places
 from tl2npu.codes import CODES
 from tl2npu.migrate import check_text
 from tl2npu.options import Options
@@ -134,6 +135,8 @@ def _with_limits(comparison: Comparison, new: Source) -> Comparison:
         for d in check_text(unsilenced, new.path, Options()).diagnostics
         if d.severity == "error" and d.kernel == comparison.kernel
     ]
+    if new.book is not None:
+        found = [Places(new.book, new.path).told(text, None) for text in found]
     if not found:
         return comparison
     said = f"; limits that the kernel does not keep: {'; '.join(found)}"

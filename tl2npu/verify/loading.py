@@ -6,8 +6,6 @@ import builtins
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import io
-import linecache
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,16 +15,39 @@ from types import ModuleType
 from typing import Any
 
 from tl2npu.simulator.frontend.types import NAMES
+from tl2npu.simulator.pieces import Piece, run_pieces
 from tl2npu.simulator.standin.inert import Inert
+from tl2npu.source.notebook import Notebook
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file to execute. ``text`` may differ from what ``path`` holds; ``shown`` is what messages call it."""
+    """A file to execute. ``text`` may differ from what ``path`` holds; ``shown`` is what messages call it.
+
+    ``book``: the notebook whose code the text is; its cells are executed one by one.
+    """
 
     text: str
     path: str
     shown: str
+    book: Notebook | None = None
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """What is executed, in order."""
+        return [(self.shown, self.text)] if self.book is None else cells_of(self.book, self.shown)
+
+    def line(self, file: str, line: int) -> int:
+        """The line of the text for a line of a piece, 0 where it is of none of the cells."""
+        if self.book is None:
+            return line
+        starts = {name: cell.start for (name, _), cell in zip(self.pieces, self.book.python, strict=True)}
+        return starts[file] + line - 1 if file in starts and line else 0
+
+
+def cells_of(book: Notebook, shown: str) -> list[Piece]:
+    """The cells of a notebook as they are executed, without what is IPython's."""
+    return [(f"{shown}:cell {cell.number}", cell.masked.text) for cell in book.python]
 
 
 def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
@@ -35,9 +56,6 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
     The directory of ``path`` is the first on ``sys.path``, as Python has it for scripts, and stays there: functions of
     the file may import later. Exceptions of the file, SystemExit too, pass through.
     """
-    # Functions find their source by file name: the text is entered there, so that no file has to be written for it.
-    lines = io.StringIO(source.text, newline=None).readlines()
-    linecache.cache[source.shown] = (len(source.text), None, lines, source.shown)
     module = ModuleType(name)
     module.__file__ = source.path
     module.__dict__["__builtins__"] = builtins
@@ -48,8 +66,7 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
         sys.path.insert(0, directory)
     if name != "__main__":
         module.__package__ = _package(Path(source.path).resolve())
-    # The file decides alone what it takes from the future, this module's own choice is not its.
-    exec(compile(source.text, source.shown, "exec", dont_inherit=True), module.__dict__)
+    run_pieces(source.pieces, module.__dict__)
     return module
 
 

@@ -8,10 +8,12 @@ from tl2npu.codes import CODES
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
+from tl2npu.source.notebook import Notebook
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import process
 from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner, verify
 from tl2npu.verify.loading import Source
+from tl2npu.verify.notebooks import source_of
 from tl2npu.verify.settings import Settings
 
 _UNUSED = "TL904"
@@ -23,12 +25,14 @@ def migrate_verified(
     options: Options,
     settings: Settings | None = None,
     runner: Runner = process.apart,
+    book: Notebook | None = None,
 ) -> FileResult:
     """Migrate a file, execute old and new, and leave the kernels that fail as they were.
 
     A kernel fails if its results differ, if it is faulty when it runs, or if the new script's own checks fail where the
     old one's pass. Kernels that could not be executed stay migrated, with a warning and without ``verified``. What is
-    left after something was taken back is verified again. Executes the code of the file.
+    left after something was taken back is verified again. Executes the code of the file. ``book``: the notebook that
+    the text is the code of.
     """
     settings = settings or Settings(device=options.device, timeout=options.verify_timeout)
     leave: dict[int, list[Diagnostic]] = {}
@@ -42,8 +46,11 @@ def migrate_verified(
         changed = [k for k in result.kernels if k.rewritten]
         if result.error is not None or result.new_text is None or not changed:
             return result
-        sources = Source(text, path, path), Source(result.new_text, path, f"{path} (migrated)")
-        outcome = verify(*sources, settings, runner, [k.name for k in changed])
+        shown = f"{path} (migrated)"
+        after = Source(result.new_text, path, shown)
+        if book is not None:
+            after = source_of(book.with_code(result.new_text, path), path, shown)
+        outcome = verify(Source(text, path, path, book), after, settings, runner, [k.name for k in changed])
         failing = _failing(outcome, changed)
         if not failing:
             return _with_verdicts(result, outcome, changed)

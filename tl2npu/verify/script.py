@@ -8,15 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from tl2npu.simulator.run import exit_code
+from tl2npu.source.notebook import is_notebook
 from tl2npu.verified import LaunchReport, RunResult
 from tl2npu.verify.layouts import Arrays
+from tl2npu.verify.loading import cells_of
 from tl2npu.verify.naming import name_of
+from tl2npu.verify.notebooks import read_notebook
 from tl2npu.verify.sessions import observe
 from tl2npu.verify.settings import Settings
 
 
 def run_file(path: Path, settings: Settings) -> RunResult:
-    """Execute a script in this process, with ``settings.script_args``. The script's own output goes where it goes."""
+    """Execute a script, or the cells of a notebook, in this process, with ``settings.script_args``.
+
+    Its own output goes where it goes. Raises SourceError for what is no notebook of Python.
+    """
+    pieces = cells_of(read_notebook(path), str(path)) if is_notebook(path) else None
     observed = observe(settings.arithmetic, settings.reading, settings.hazards, settings.device)
     launches: list[LaunchReport] = []
 
@@ -28,7 +35,7 @@ def run_file(path: Path, settings: Settings) -> RunResult:
         launches.append(LaunchReport(name_of(compiled), dict(compiled.arguments), shapes, seconds))
 
     observed.session.recorder = note
-    code = exit_code(path, settings.script_args, observed.session)
+    code = exit_code(path, settings.script_args, observed.session, pieces)
     if settings.hazards == "fatal" and any(fault.severity == "error" for fault in observed.faults):
         code = code or 1
     return RunResult(
