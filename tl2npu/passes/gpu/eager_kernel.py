@@ -244,8 +244,8 @@ class Plan:
 
     def _other(self, line: Line) -> None:
         """Compile-time code is the factory's, what handles tensors is the prim_func's."""
-        for part in nodes_of(line, cst.Return):
-            if self.index.enclosing(part, cst.FunctionDef) is self.node:
+        for part in nodes_of(line, cst.Return, cst.Call, cst.AnnAssign):
+            if isinstance(part, cst.Return) and self.index.enclosing(part, cst.FunctionDef) is self.node:
                 raise self.blocked(line, "it returns under a condition")
             if isinstance(part, cst.Call) and self.operator(part.func) in (*_LAUNCHES, "const", "empty"):
                 what = "launches" if self.operator(part.func) in _LAUNCHES else "declares extents or outputs"
