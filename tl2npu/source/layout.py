@@ -6,13 +6,11 @@ import ast
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tl2npu.source.layout_units import cut, laid_out, new_in, unusual
+from tl2npu.source.layout_plain import is_loose
+from tl2npu.source.layout_units import cut, foretold, laid_out, new_in, unusual
 from tl2npu.source.pyproject import nearest_pyproject, tool_table
-
-if TYPE_CHECKING:
-    from black import Mode
 
 Trees = tuple[ast.Module | None, ast.Module | None]
 
@@ -43,30 +41,37 @@ def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees
     if old_text == new_text or not (_uniform(old_text, newline) and _uniform(new_text, newline)):
         return new_text
     try:
-        mode = _mode(None if path is None else Path(path))
+        settings = _settings(None if path is None else Path(path))
         old, new = old_text.replace("\r\n", "\n"), new_text.replace("\r\n", "\n")
-        if not _may_be_blacks(old, mode):
+        if not _may_be_blacks(old, settings):
             return new_text
-        return _laid_out(old, new, mode, trees).replace("\n", newline)
+        return _laid_out(old, new, settings, trees).replace("\n", newline)
     except Exception:  # layout is a courtesy: it must never cost a migration
         return new_text
 
 
-def _laid_out(old: str, new: str, mode: Mode, trees: Trees) -> str:
-    import black  # takes longer to import than a file takes to migrate
-
+def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str:
     def format_text(text: str) -> str:
-        return black.format_str(text, mode=mode)
+        import black  # takes as long as many files, which often have nothing to ask it
+        from black.mode import TargetVersion
+
+        versions = {TargetVersion[name.upper()] for name in settings.get("target_versions", ())}
+        return black.format_str(text, mode=black.Mode(**{**settings, "target_versions": versions}))
 
     if not _SWITCH.search(old) and not _SWITCH.search(new):
         before, after = cut(old, trees[0]), cut(new, trees[1])
+        ordinary = settings.get("magic_trailing_comma", True) and not settings.get("preview")
+        length = _line_length(settings) if ordinary else 0  # of code that is foretold
         gone, come = new_in(before, after), new_in(after, before)
-        sample = _sample(unusual(before, gone, mode.line_length), unusual(before, range(len(before)), mode.line_length))
-        asked = laid_out(before, sample, format_text)
+        telling = [number for number, unit in enumerate(before) if unit.text.strip() != "else:"]  # formatters differ
+        sample = _sample(unusual(before, gone, length), unusual(before, telling, length))
+        if any(is_loose(before[number].text) or foretold(before, number, length) is not None for number in sample):
+            return new
+        asked = laid_out(before, sample, format_text, length)
         if asked is not None and asked != [before[number].text for number in sample]:
             return new
-        come = unusual(after, come, mode.line_length)
-        done = laid_out(after, come, format_text) if asked is not None else None
+        come = unusual(after, come, length)
+        done = laid_out(after, come, format_text, length) if asked is not None else None
         if done is not None:
             kept = {unit.text.strip("\n") for unit in before}
             result = {
@@ -78,20 +83,27 @@ def _laid_out(old: str, new: str, mode: Mode, trees: Trees) -> str:
     return format_text(new) if format_text(old) == old else new
 
 
+def _line_length(settings: dict[str, Any]) -> int:
+    found = settings.get("line_length", 88)
+    assert isinstance(found, int)
+    return found
+
+
 def _sample(gone: Sequence[int], others: Sequence[int]) -> list[int]:
     """Statements that go, and as many from all over the file."""
     step = max(1, len(others) // _ENOUGH)
     return sorted({*gone[:_ENOUGH], *others[::step]})
 
 
-def _may_be_blacks(text: str, mode: Mode) -> bool:
+def _may_be_blacks(text: str, settings: dict[str, Any]) -> bool:
     """False for a text that black would certainly change somewhere."""
-    if mode.string_normalization and _SINGLE_QUOTED.search(text):
+    if settings.get("string_normalization", True) and _SINGLE_QUOTED.search(text):
         return False
+    length = _line_length(settings)
     inside = False  # of a text in three quotation marks
     for line in text.split("\n"):
         marks = line.count('"""')
-        if len(line) > mode.line_length and not (inside or marks) and _SPLITTABLE.fullmatch(_STRING.sub("0", line)):
+        if len(line) > length and not (inside or marks) and _SPLITTABLE.fullmatch(_STRING.sub("0", line)):
             return False
         inside ^= marks % 2 == 1
     return True
@@ -102,24 +114,17 @@ def _uniform(text: str, newline: str) -> bool:
     return "\r" not in rest and (newline == "\n" or "\n" not in rest)
 
 
-def _mode(path: Path | None) -> Mode:
-    import black
-    from black.mode import TargetVersion
-
+def _settings(path: Path | None) -> dict[str, Any]:
+    """Fields of ``black.Mode`` that are not as they are without a configuration."""
     project = nearest_pyproject(path if path is not None else Path.cwd())
     if project is None:
-        return black.Mode()
+        return {}
     table = tool_table(project, "black")
-    settings: dict[str, Any] = {}
-    if table:
-        options = {key.replace("_", "-"): value for key, value in table.items()}
-        settings = {field: value for key, (field, value) in _FLAGS.items() if options.get(key) is True}
-        if isinstance(options.get("line-length"), int):
-            settings["line_length"] = options["line-length"]
-        versions = options.get("target-version", [])
-        settings["target_versions"] = {TargetVersion[name.upper()] for name in versions}
-    else:
+    if not table:
         length = tool_table(project, "ruff").get("line-length")
-        if isinstance(length, int):
-            settings["line_length"] = length
-    return black.Mode(**settings)
+        return {"line_length": length} if isinstance(length, int) else {}
+    options = {key.replace("_", "-"): value for key, value in table.items()}
+    settings = {field: value for key, (field, value) in _FLAGS.items() if options.get(key) is True}
+    if isinstance(options.get("line-length"), int):
+        settings["line_length"] = options["line-length"]
+    return {**settings, "target_versions": options.get("target-version", [])}

@@ -9,23 +9,38 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 
 from tl2npu.source.layout_plain import is_plain
 
 _PLAIN_BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While, ast.If)
-_WORD = re.compile(r"^[ \t]*(\w+|[^\s#\w])", re.MULTILINE)
-_SPECIAL = frozenset("import from class def async try match r R b B u U f F \" ' @".split())
+_WORD = re.compile(r"^[ \t]*(?:[rRbBuUfF]{1,2}(?=[\"']))?(\w+|[^\s#\w])", re.MULTILINE)
+_FIRST = re.compile(r"^([ \t]*)[^\s#]", re.MULTILINE)  # line of code
+_FUNCTION = re.compile(r"^[ \t]*def\b", re.MULTILINE)
+_DEFINES = re.compile(r"^[ \t]*(?:async\s+)?(?:def|class)\b", re.MULTILINE)
+_IMPORTS = ("import", "from")
+_SPECIAL = frozenset("import from class def async try match \" ' @".split())
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Some lines; ``needs``: units before it without which these lines would be no program; ``opens``: a block."""
+    """Some lines; ``needs``: units before it without which these lines would be no program; ``opens``: a block.
+
+    ``blocks``: the heads of the blocks that it stands in, outermost first.
+    """
 
     text: str
     needs: tuple[int, ...] = ()
     opens: bool = False
+    blocks: tuple[int, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """How many blocks it stands in."""
+        return len(self.blocks)
 
 
 @dataclass(eq=False)
@@ -34,40 +49,41 @@ class _Cutter:
     units: list[Unit] = field(default_factory=list)
     cursor: int = 0
 
-    def take(self, stop: int, needs: tuple[int, ...], opens: bool = False) -> int:
+    def take(self, stop: int, needs: tuple[int, ...], blocks: tuple[int, ...], opens: bool = False) -> int:
         """The lines up to ``stop`` as the next unit; its number."""
-        self.units.append(Unit("".join(self.lines[self.cursor : stop]), needs, opens))
+        self.units.append(Unit("".join(self.lines[self.cursor : stop]), needs, opens, blocks))
         self.cursor = max(stop, self.cursor)
         return len(self.units) - 1
 
-    def block(self, statements: Sequence[ast.stmt], needs: tuple[int, ...]) -> None:
+    def block(self, statements: Sequence[ast.stmt], needs: tuple[int, ...], blocks: tuple[int, ...]) -> None:
         for statement, following in zip(statements, [*statements[1:], None], strict=False):
             last = statement.end_lineno or statement.lineno
             if following is not None and _first_line(following) <= last:
                 continue  # `a; b`
             if self.cursor < last:
-                self.statement(statement, last, needs)
+                self.statement(statement, last, needs, blocks)
 
-    def statement(self, statement: ast.stmt, last: int, needs: tuple[int, ...]) -> None:
+    def statement(self, statement: ast.stmt, last: int, needs: tuple[int, ...], blocks: tuple[int, ...]) -> None:
         orelse = getattr(statement, "orelse", [])
         if not isinstance(statement, _PLAIN_BLOCKS) or (orelse and not isinstance(statement, ast.If)):
-            self.take(last, needs)
+            self.take(last, needs, blocks)
             return
         body_start = _first_line(statement.body[0])
         if body_start <= statement.lineno or (orelse and _first_line(orelse[0]) <= (_last_line(statement.body))):
-            self.take(last, needs)  # everything on one line
+            self.take(last, needs, blocks)  # everything on one line
             return
-        head = self.take(self._head_end(body_start), needs, opens=True)
-        self.block(statement.body, (*needs, head))
+        head = self.take(self._head_end(body_start), needs, blocks, opens=True)
+        self.block(statement.body, (*needs, head), (*blocks, head))
         if not orelse:
             return
         inside = tuple(dict.fromkeys((*needs, head, len(self.units) - 1, *self.units[-1].needs)))
         start = _first_line(orelse[0])
         is_elif = isinstance(orelse[0], ast.If) and self.lines[start - 1].lstrip().startswith("elif")
         if is_elif:
-            self.statement(orelse[0], last, inside)
+            self.statement(orelse[0], last, inside, blocks)
         else:
-            self.block(orelse, (*inside, self.take(self._head_end(start), inside, opens=True)))
+            head = self.take(self._head_end(start), inside, blocks, opens=True)
+            self.block(orelse, (*inside, head), (*blocks, head))
 
     def _head_end(self, body_start: int) -> int:
         """Comments above the first statement of a block belong to that statement."""
@@ -90,8 +106,8 @@ def cut(text: str, python: ast.Module | None = None) -> list[Unit]:
     """The units of a text with line ends ``\\n``, in order; what follows the last statement is the last one."""
     cutter = _Cutter([line + "\n" for line in text.split("\n")])
     cutter.lines[-1] = cutter.lines[-1][:-1]
-    cutter.block((python or ast.parse(text)).body, ())
-    cutter.take(len(cutter.lines), ())
+    cutter.block((python or ast.parse(text)).body, (), ())
+    cutter.take(len(cutter.lines), (), ())
     return cutter.units
 
 
@@ -102,22 +118,58 @@ def new_in(units: Sequence[Unit], other: Sequence[Unit]) -> list[int]:
 
 
 def unusual(units: Sequence[Unit], numbers: Sequence[int], line_length: int) -> list[int]:
-    """Those units that black might change: all but plain lines in plain surroundings."""
-    return [number for number in numbers if not (number and _stands_plain(units, number, line_length))]
+    """Those units that black changes or might change: all but plain code below the blank lines that belong there."""
+    return [number for number in numbers if foretold(units, number, line_length) != units[number].text]
 
 
-def _stands_plain(units: Sequence[Unit], number: int, line_length: int) -> bool:
-    unit, above = units[number], units[number - 1]
-    depth = len(unit.needs)
-    if above.opens and number - 1 in unit.needs:
-        around = not unit.text.startswith("\n")  # the first of a block
-    elif above.needs[:depth] != unit.needs:
-        around = False
-    else:
-        closed = any(_first_word(units[head].text) in _SPECIAL for head in above.needs[depth:])
-        below_function = depth > 0 and unit.text.startswith("\n")  # the one blank line that belongs there
-        around = _first_word(above.text) not in _SPECIAL and (not closed or below_function)
-    return around and is_plain(unit.text, line_length)
+def foretold(units: Sequence[Unit], number: int, line_length: int) -> str | None:
+    """A unit as black will have it; None if that takes black to tell."""
+    unit = units[number]
+    if not unit.text and number == len(units) - 1 > 0 and units[number - 1].text.endswith("\n"):
+        return ""  # the end of the file
+    code = unit.text.lstrip("\n")
+    found = _FIRST.search(code)
+    if found is None or found[1] != " " * 4 * unit.depth or not is_plain(code, line_length):
+        return None
+    blank = _blank_lines(units, number, len(unit.text) - len(code))
+    return None if blank is None else "\n" * blank + code
+
+
+def _blank_lines(units: Sequence[Unit], number: int, blank: int) -> int | None:
+    """How many blank lines black wants above a unit that has so many; None if this is not known here."""
+    unit = units[number]
+    if number == 0:
+        return 0
+    above = units[number - 1]
+    word, word_above = _first_word(unit.text), _first_word(above.text)
+    most = 1 if unit.depth else 2
+    if above.opens and number - 1 in unit.needs:  # the first of a block
+        special = word in ("def", "@", '"') and (word_above == "class" or not _DEFINES.search(above.text))
+        return None if blank or special else 0
+    if not above.opens and _DEFINES.search(above.text):
+        return None
+    closed = any(_DEFINES.search(units[head].text) for head in above.blocks[unit.depth :])
+    if word in ("else", "elif"):
+        return None if blank or closed else 0
+    if word_above == '"' and not above.depth:  # perhaps the docstring of the module
+        return 1 if number == 1 and word not in ("def", "@") else None
+    if word_above == '"' and _first_word(units[above.blocks[-1]].text) == "class":
+        return None
+    if word in ("def", "@") or closed:
+        return most
+    if word_above in _IMPORTS and above.depth == unit.depth and (word not in _IMPORTS or _is_commented(unit)):
+        return 1 if unit.depth or blank < 2 or _one_line_below_imports() else 2
+    return min(blank, most)
+
+
+def _is_commented(unit: Unit) -> bool:
+    return unit.text.lstrip()[:1] == "#"
+
+
+@cache
+def _one_line_below_imports() -> bool:
+    """Black keeps two blank lines there until 26.1. To import it for its version takes longer than many files."""
+    return int(version("black").split(".")[0]) >= 26
 
 
 def _pairs(units: Sequence[Unit]) -> Iterable[tuple[str, str]]:
@@ -125,9 +177,26 @@ def _pairs(units: Sequence[Unit]) -> Iterable[tuple[str, str]]:
     return zip(["", *texts], texts, strict=False)
 
 
-def laid_out(units: Sequence[Unit], numbers: Sequence[int], format_text: Callable[[str], str]) -> list[str] | None:
-    """The units of these numbers as ``format_text`` lays them out; None if its result does not fall into the units."""
-    formatted = set(numbers)
+def laid_out(
+    units: Sequence[Unit], numbers: Sequence[int], format_text: Callable[[str], str], line_length: int
+) -> list[str] | None:
+    """The units of these numbers as ``format_text`` lays them out; None if its result does not fall into the units.
+
+    It is asked only for what cannot be foretold.
+    """
+    known = {number: text for number in numbers if (text := foretold(units, number, line_length)) is not None}
+    formatted = set(numbers).difference(known)
+    if formatted:
+        done = _formatted(units, formatted, format_text)
+        if done is None:
+            return None
+        known |= done
+    return [known[number] for number in numbers]
+
+
+def _formatted(
+    units: Sequence[Unit], numbers: Collection[int], format_text: Callable[[str], str]
+) -> dict[int, str] | None:
     wanted = set(numbers)
     for number in numbers:
         wanted.update(units[number].needs)
@@ -139,30 +208,29 @@ def laid_out(units: Sequence[Unit], numbers: Sequence[int], format_text: Callabl
     chosen = sorted(wanted)
     above = {number - 1 for number in numbers}
     texts = [
-        units[number].text if number in formatted else _stub(units[number], near=number in above) for number in chosen
+        units[number].text if number in numbers else _stub(units[number], near=number in above) for number in chosen
     ]
     result = cut(format_text("".join(texts)))
     if len(result) != len(chosen) + (len(units) - 1 not in wanted):  # `cut` always makes a last unit
         return None
-    place = {number: at for at, number in enumerate(chosen)}
-    return [result[place[number]].text for number in numbers]
+    return {number: result[at].text for at, number in enumerate(chosen) if number in numbers}
 
 
 def _stub(unit: Unit, near: bool) -> str:
     """Something shorter in place of a unit that only has to be there; ``near``: blank lines below depend on it."""
-    lines = unit.text.split("\n")
-    found = next((line for line in lines if line.strip() and line.lstrip()[0] != "#"), None)
+    found = _FIRST.search(unit.text)
     if found is None:
         return unit.text
-    word = _first_word(unit.text)
-    indent = found[: len(found) - len(found.lstrip())]
+    indent, word = found[1], _first_word(unit.text)
     if not unit.opens:
         return unit.text if word in _SPECIAL else f"{indent}pass\n"
-    if near:
+    if word == "def" or (word == "@" and _FUNCTION.search(unit.text)):
+        return f"{indent}def x():\n"
+    if word not in ("with", "for", "while", "if"):
         return unit.text
-    if word in ("with", "for", "while", "if"):
-        return f"{indent}if x:\n"
-    return f"{indent}def x():\n" if word == "def" else unit.text
+    if near:
+        return f"{indent}for x in x:\n" if word == "for" else f"{indent}{word} x:\n"
+    return f"{indent}if x:\n"
 
 
 def _first_word(text: str) -> str:
