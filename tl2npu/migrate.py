@@ -153,7 +153,7 @@ def _migrate(
         across.places,
         promises=tuple(done.promises),
     )
-    return result if across.index is native else with_dots(result)
+    return result if across.index is native else with_dots(result, across.texts)
 
 
 def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]) -> dict[int, Sequence[Diagnostic]]:

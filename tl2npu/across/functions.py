@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tl2npu.across.symbols import Constant, Definition, External, Function, Submodule, Symbols
+from tl2npu.across.symbols import Class, Constant, Definition, External, Function, Member, Submodule, Symbols, link_of
 
 LANGUAGE = "tilelang.language"
 Kind = Literal["macro", "maker", "helper"]
@@ -209,16 +209,16 @@ def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _uses(tree: ast.AST, free: frozenset[str], dropped: set[int]) -> Iterator[tuple[ast.expr, ast.Name]]:
-    """Every use of a free name with the attributes behind it, outermost first, and the name itself."""
+    """Every use of a free name with the attributes and fixed items behind it, outermost first, and the name itself."""
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
         if id(node) in dropped:
             continue
         root = node
-        while isinstance(root, ast.Attribute):
+        while isinstance(root, (ast.Attribute, ast.Subscript)) and link_of(root) is not None:
             root = root.value
-        if isinstance(root, ast.Name) and isinstance(node, (ast.Name, ast.Attribute)):
+        if isinstance(root, ast.Name) and isinstance(node, ast.expr):
             if root.id in free and isinstance(root.ctx, ast.Load):
                 yield node, root
             continue
@@ -241,24 +241,32 @@ def _translated(
     """What to write for a use of a name: the part of it that is replaced, and the text; None: as it stands."""
     name = root.id
     found = symbols.defined(function.module.path, name)
-    if found is not None and there.keeps(name, found):
+    kept = found is not None and there.keeps(name, found)
+    if kept and not (isinstance(found, Constant) and isinstance(found.value, (tuple, list, dict))):
         return None
     if found is None:
         if name not in function.module.bindings and hasattr(builtins, name) and not there.binds(name):
             return None
         raise Ungraftable(f"it uses `{name}`, which cannot be told from here")
     part: ast.expr = root
-    while isinstance(found, Submodule):
-        above = next((node for node in ast.walk(use) if isinstance(node, ast.Attribute) and node.value is part), None)
-        below = symbols.attribute(found, above.attr) if above is not None else None
+    while isinstance(found, (Submodule, Class, Constant, Member)):
+        above = next(
+            (n for n in ast.walk(use) if isinstance(n, (ast.Attribute, ast.Subscript)) and n.value is part), None
+        )
+        link = link_of(above) if above is not None else None
+        below = symbols.part(found, link) if link is not None else None
         if above is None or below is None:
-            raise Ungraftable(f"it uses `{name}`, a module")
+            break
         part, found = above, below
-    if isinstance(found, Constant):
+    if kept and (part is root or isinstance(found, (Class, Member))):
+        return None
+    if isinstance(found, Constant) and not isinstance(found.value, dict):
         text = repr(found.value)
-        return part, f"({text})" if text.startswith("-") else text
+        return part, f"({text})" if text.startswith("-") or part is not use else text
     if isinstance(found, Function):
         return part, there.helper(found)
+    if not isinstance(found, External):
+        raise Ungraftable(f"it uses `{name}`, which cannot be told from here")
     spelled = there.spell(found.dotted)
     if spelled is None:
         raise Ungraftable(f"it uses `{name}`, which this file does not import")
@@ -273,7 +281,15 @@ def _with(text: str, new: list[tuple[ast.expr, str]]) -> str:
             raise Ungraftable("a name in it is broken over two lines")
         line = lines[node.lineno - 1].encode()
         old = line[node.col_offset : node.end_col_offset].decode(errors="replace")
-        if old != ast.unparse(node):  # inside of f-strings older Pythons do not tell where a name stands
+        if not _reads(old, node):  # inside of f-strings older Pythons do not tell where a name stands
             raise Ungraftable(f"`{ast.unparse(node)}` stands in a string")
         lines[node.lineno - 1] = (line[: node.col_offset] + spelled.encode() + line[node.end_col_offset :]).decode()
     return "".join(lines)
+
+
+def _reads(text: str, node: ast.expr) -> bool:
+    """True if the text is that of an expression."""
+    try:
+        return ast.unparse(ast.parse(text, mode="eval")) == ast.unparse(node)
+    except (SyntaxError, ValueError):
+        return False

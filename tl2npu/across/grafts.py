@@ -7,6 +7,7 @@ never changed, so a kernel whose macro would have to change is refused (TL914).
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from tl2npu.across.imports import DOT, Import, Imports, Made
 from tl2npu.across.makers import arguments
 from tl2npu.across.modules import display
 from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
+from tl2npu.across.values import Value
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Foreign, Index
 from tl2npu.source.names import Names, canonical
@@ -44,13 +46,14 @@ class Graft:
 class Grafted:
     """A file with its grafts. ``made``: name -> the assignment of the file that its macro stands behind.
 
-    ``symbols`` knows what all of it rests on.
+    ``symbols`` knows what all of it rests on. ``texts``: what stands in the file for names that stand for several.
     """
 
     index: Index
     grafts: list[Graft]
     made: dict[str, cst.Assign]
     symbols: Symbols
+    texts: dict[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[tuple[str, str], ...]:
@@ -118,12 +121,12 @@ class _Grafter:
             if isinstance(inner, (cst.BaseSmallStatement, cst.BaseCompoundStatement))
         }
         done = self.original.including(edits.apply(index.module), foreign) if edits else index
-        return Grafted(done, grafts, self.made, self.symbols)
+        return Grafted(done, grafts, self.made, self.symbols, {use.name: use.text for use in uses})
 
     def _import(self, item: Import) -> None:
         found = item.definition
         if isinstance(found, Constant):
-            self._put(item.statement, item.name, f"_ = {found.value!r}\n", None)
+            self._put(item.statement, item.name, f"_ = {_literal(found.value)}\n", None)
         elif isinstance(found, External):
             module, _, name = found.dotted.rpartition(".")
             known = self.names.resolve(cst.Name(item.name)) == canonical(found.dotted)
@@ -216,6 +219,14 @@ class _Grafter:
         for target, macro in zip(made.targets, macros, strict=True):
             if self._function(made.statement, target, made.maker, macro, given):
                 self.made[target] = made.statement
+
+
+def _literal(value: Value) -> str:
+    """The text of a value; the keys of dicts as most files write them, since new keys are written alike."""
+    if not isinstance(value, dict):
+        return repr(value)
+    keys = [json.dumps(key) if isinstance(key, str) else repr(key) for key in value]
+    return f"{{{', '.join(f'{key}: {item!r}' for key, item in zip(keys, value.values(), strict=True))}}}"
 
 
 def first_line(node: ast.FunctionDef) -> int:

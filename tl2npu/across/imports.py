@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import libcst as cst
 
 from tl2npu.across.functions import kind_of
-from tl2npu.across.symbols import Constant, Definition, Function, Submodule, Symbols
+from tl2npu.across.symbols import Class, Constant, Definition, Function, Key, Submodule, Symbols, link_of
+from tl2npu.kernel.expressions import unparenthesised
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import children
 
 DOT = "\u00b7"
-"""Stands for the dot of ``module.name`` where that is one name: a middle dot, which identifiers may hold."""
+"""Stands for the dot of ``module.name`` where that is one name: a middle dot, which identifiers may hold.
+
+Brackets of ``NAME["key"]`` are written with it as well.
+"""
 
 _KERNELS = frozenset({"prim_func", "Kernel"})
 
@@ -33,10 +38,16 @@ class Import:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """``module.name`` in the code of the file, one name for what follows."""
+    """``module.name``, ``Class.name`` or ``NAME[key]`` in the code of the file; ``name`` is one name for what follows.
 
-    node: cst.Attribute
+    ``links``: what stands behind ``root``. ``text``: as the file has it.
+    """
+
+    node: cst.Attribute | cst.Subscript
     name: str
+    root: str
+    links: tuple[str | Key, ...]
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +69,7 @@ class Imports:
         self._inner: list[tuple[str, str, str | None, cst.CSTNode]] = []
         self._stars: list[cst.CSTNode] = []
         self._leads_inside = False
+        self._uses: dict[str, Use] = {}  # by name, the first
         for statement in index.statements:
             if isinstance(statement, (cst.Import, cst.ImportFrom)):
                 self._read(statement)
@@ -105,6 +117,7 @@ class Imports:
         """The names in those parts of the file that hold kernels, and in what these use of the file."""
         parts: list[tuple[frozenset[str], frozenset[str], bool]] = []
         owners: dict[str, list[int]] = {}
+        configs: set[str] = set()  # host code may compile a kernel
         for number, statement in enumerate(self._index.python.body):
             names: set[str] = set()
             bound: set[str] = {statement.name} if isinstance(statement, (ast.FunctionDef, ast.ClassDef)) else set()
@@ -117,11 +130,13 @@ class Imports:
                         bound.add(node.id)
                 elif isinstance(node, ast.Attribute):
                     has_kernel |= node.attr in _KERNELS
+                elif isinstance(node, ast.keyword) and node.arg == "pass_configs":
+                    configs |= {inner.id for inner in ast.walk(node.value) if isinstance(inner, ast.Name)}
             parts.append((frozenset(names), frozenset(bound), has_kernel))
             for name in bound:
                 owners.setdefault(name, []).append(number)
         open_ends = [number for number, part in enumerate(parts) if part[2]]
-        found: set[str] = set()
+        found = configs
         seen = set(open_ends)
         while open_ends:
             for name in parts[open_ends.pop()][0] - found:
@@ -158,39 +173,58 @@ class Imports:
         return statements[0] if plain and not around else None
 
     def attributes(self) -> list[Use]:
-        """Every ``module.name`` of the file whose module is one of the repository."""
-        modules = {name for name in self._bound if isinstance(self.means(name), Submodule) and name in self.used}
-        if not modules or DOT in self._text:
+        """Every part of a module, a class or a constant of the repository that the file names."""
+        roots = {name for name in self._bound if name in self.used and self._has_parts(name)}
+        if not roots or DOT in self._text:
             return []
         names = Names(self._index)
         found: list[Use] = []
         stack: list[cst.CSTNode] = [self._index.module]
-        for node in walk(stack[0]):
-            if isinstance(node, cst.Attribute) and self._is_definition(node, modules, names):
-                found.append(Use(node, dotted_text(node).replace(".", DOT)))
+        while stack:
+            node = stack.pop()
+            use = self._use(node, roots) if isinstance(node, (cst.Attribute, cst.Subscript)) else None
+            if use is None or names.resolve(_root(use.node)) is None:
+                stack += children(node)
+            else:
+                found.append(use)
         return found
 
-    def _is_definition(self, node: cst.Attribute, modules: set[str], names: Names) -> bool:
-        parts: list[str] = []
-        root: cst.BaseExpression = node
-        while isinstance(root, cst.Attribute):
-            parts.insert(0, root.attr.value)
-            root = root.value
-        if not isinstance(root, cst.Name) or root.value not in modules or names.resolve(root) is None:
-            return False
-        return isinstance(self.behind(root.value, parts), (Constant, Function))
-
-    def behind(self, name: str, attributes: Iterable[str]) -> Definition | None:
-        """What ``name.attribute.attribute`` means in the file."""
+    def _has_parts(self, name: str) -> bool:
         found = self.means(name)
-        for attribute in attributes:
-            found = self.symbols.attribute(found, attribute) if isinstance(found, Submodule) else None
+        if isinstance(found, Submodule):  # the file may change it
+            table = self.symbols.module(self._file)
+            return table is not None and name not in table.changes.stored
+        return isinstance(found, Class) or (
+            isinstance(found, Constant) and isinstance(found.value, (tuple, list, dict))
+        )
+
+    def _use(self, node: cst.Attribute | cst.Subscript, roots: set[str]) -> Use | None:
+        """A chain of attributes and fixed keys that leads to a constant or a function."""
+        root = _root(node)
+        if not isinstance(root, cst.Name) or root.value not in roots:
+            return None
+        text = unparenthesised(node)
+        links = _links(text)
+        if links is None or not isinstance(self.behind(root.value, links), (Constant, Function)):
+            return None
+        known = next((use for use in self._uses.values() if use.text == text), None)
+        if known is not None:
+            return replace(known, node=node)
+        name = re.sub(r"\W+", DOT, text).strip(DOT)
+        while name in self._uses:
+            name += f"{DOT}{len(self._uses)}"
+        return self._uses.setdefault(name, Use(node, name, root.value, links, text))
+
+    def behind(self, name: str, links: Iterable[str | Key]) -> Definition | None:
+        """What ``name.attribute[key]`` means in the file."""
+        found = self.means(name)
+        for link in links:
+            found = self.symbols.part(found, link)
         return found
 
     def import_of(self, use: Use) -> Import | None:
         """The definition of ``module.name``, behind the import of the module."""
-        name, *attributes = use.name.split(DOT)
-        found, anchor = self.behind(name, attributes), self._anchor(self._bound[name])
+        found, anchor = self.behind(use.root, use.links), self._anchor(self._bound[use.root])
         return Import(use.name, found, anchor) if found is not None and anchor is not None else None
 
     def makers(self, index: Index) -> Iterator[Made]:
@@ -201,9 +235,12 @@ class Imports:
             call, target = _called(statement.value), statement.targets[0].target
             if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name):
                 continue
-            name, *attributes = call.func.value.split(DOT)
-            found = self.behind(name, attributes) if name in self.used else None
-            if found is None and not attributes:
+            name = call.func.value
+            use = self._uses.get(name)
+            found = self.behind(use.root, use.links) if use is not None else None
+            if use is None:
+                found = self.means(name) if name in self.used else None
+            if found is None and use is None:
                 found = self._imported_around(index, statement, name)
             if not isinstance(found, Function) or kind_of(found, self.symbols) != "maker":
                 continue
@@ -261,6 +298,27 @@ def _called(value: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(value, cst.IfExp) and isinstance(value.orelse, cst.Name) and value.orelse.value == "None":
         return value.body
     return value
+
+
+def _root(node: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
+        node = node.value
+    return node
+
+
+def _links(text: str) -> tuple[str | Key, ...] | None:
+    """What stands behind the name that a chain begins with; None if it is broken over lines or has other keys."""
+    if "\n" in text or "\r" in text:
+        return None
+    found: list[str | Key] = []
+    node = ast.parse(text, mode="eval").body
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        link = link_of(node)
+        if link is None:
+            return None
+        found.insert(0, link)
+        node = node.value
+    return tuple(found)
 
 
 def dotted_text(node: cst.BaseExpression) -> str:

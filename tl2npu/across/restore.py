@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def restored(done: Grafted, module: cst.Module, path: str) -> tuple[cst.Module, 
 
     Raises :class:`Kept` where the module cannot do without a graft.
     """
-    if not done.grafts:
+    if not done.grafts and not done.texts:
         return module, []
     bare = _without_grafts(done, module)
     after = _counts(bare)
@@ -42,25 +43,28 @@ def restored(done: Grafted, module: cst.Module, path: str) -> tuple[cst.Module, 
         names = {graft.name.split(DOT)[0] for graft in done.grafts if graft.imported}
         bare = _without_makers(done, bare, gone, names)
         bare = _without_imports(bare, names, _counts(done.index.module), gone)
-    return _with_dots(bare), [(node, name.replace(DOT, ".")) for node, name in gone]
+    return _with_dots(bare, done.texts), [(node, done.texts.get(name, name)) for node, name in gone]
 
 
-def _with_dots(module: cst.Module) -> cst.Module:
+def _with_dots(module: cst.Module, texts: Mapping[str, str]) -> cst.Module:
     """``module.name`` as attributes again."""
     index = Index.of(module)
     edits = Edits(index)
     for name in names_in(module):
-        if DOT in name.value:
-            new = cst.parse_expression(name.value.replace(DOT, "."))
+        if name.value in texts:
+            new = cst.parse_expression(texts[name.value])
             edits.replace(name, new.with_changes(lpar=name.lpar, rpar=name.rpar))
     return edits.apply(module)
 
 
-def with_dots(result: FileResult) -> FileResult:
+def with_dots(result: FileResult, texts: Mapping[str, str]) -> FileResult:
     """What is said of ``module.name`` calls it so."""
+    longest_first = sorted(texts, key=len, reverse=True)
 
     def said(text: str) -> str:
-        return text.replace(DOT, ".")
+        for name in longest_first if DOT in text else ():
+            text = text.replace(name, texts[name])
+        return text
 
     return replace(
         result,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
+from tl2npu.across import classes
+from tl2npu.across.changes import Changes
 from tl2npu.across.modules import locate, may_be_inside
-from tl2npu.across.values import NoValue, Value, evaluate
+from tl2npu.across.values import Dotted, NoValue, Value, element, evaluate
 from tl2npu.source.text import SourceError, decode_source, read_bytes
 
 _MAX_BYTES = 1024 * 1024
@@ -33,15 +35,21 @@ class Module:
     exports: frozenset[str] | None = None
     lines: tuple[str, ...] = ()
 
+    @cached_property
+    def changes(self) -> Changes:
+        """What the module may change after it has bound it."""
+        return Changes.of(ast.parse(self.text))
+
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """A function, the value of an assignment, or an import: ``attribute`` of ``dotted``, or that module itself.
+    """A function, class, value of an assignment, or import: ``attribute`` of ``dotted``, or that module itself.
 
     None of them: something that cannot be told. ``fallback``: in a ``try`` beside another import of the name.
     """
 
     function: ast.FunctionDef | None = None
+    scope: ast.ClassDef | None = None
     value: ast.expr | None = None
     dotted: str | None = None
     attribute: str | None = None
@@ -58,7 +66,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Constant:
-    """A value without side effects: an integer, float, string, boolean, None, or a tuple of such."""
+    """A value without side effects: an integer, float, string, boolean, None, or a tuple, list or dict of such."""
 
     value: Value
 
@@ -77,7 +85,34 @@ class Submodule:
     path: Path
 
 
-Definition = Function | Constant | External | Submodule
+@dataclass(frozen=True, eq=False)
+class Class:
+    """A class of a module of the repository."""
+
+    module: Module
+    node: ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an enumeration that is no number or string itself, but its ``value`` is."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class ValueMember(Constant):
+    """A member that is a number or a string as well."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What stands in the brackets of ``container[key]``."""
+
+    value: int | str
+
+
+Definition = Function | Constant | External | Submodule | Class | Member
 
 
 @dataclass(eq=False)
@@ -130,6 +165,54 @@ class Symbols:
         below = self.locate(package / "__init__.py", f".{name}")
         return Submodule(below) if below is not None else None
 
+    def part(self, whole: Definition | None, link: str | Key) -> Definition | None:
+        """``whole.link``, or ``whole[link]``."""
+        if isinstance(link, Key):
+            try:
+                return Constant(element(whole.value, link.value)) if isinstance(whole, Constant) else None
+            except NoValue:
+                return None
+        if isinstance(whole, Submodule):
+            return self.attribute(whole, link)
+        if isinstance(whole, Class):
+            return self._of_class(whole, link)
+        if isinstance(whole, (Member, ValueMember)):
+            return Constant(whole.value) if link == "value" else None
+        return External(f"{whole.dotted}.{link}") if isinstance(whole, External) else None
+
+    def _of_class(self, found: Class, name: str) -> Definition | None:
+        """An attribute that the body of a class gives a value, or that of a base in the repository."""
+        bases = [self.valued(found.module, base) for base in found.node.bases]
+        outside = [
+            base.dotted if isinstance(base, External) else ast.unparse(node)
+            for base, node in zip(bases, found.node.bases, strict=True)
+            if not isinstance(base, Class)
+        ]
+        decorators = [n.func if isinstance(n, ast.Call) else n for n in found.node.decorator_list]
+        marks = [d.dotted if isinstance(d := self.valued(found.module, node), External) else "" for node in decorators]
+        kind = classes.kind_of(found.node, outside, marks)
+        if kind is None:
+            return None
+        value = classes.assigned(found.node, name)
+        if value is None:
+            inherited = [base for base in bases if isinstance(base, Class)]
+            own = any(classes.binds(statement, name) for statement in found.node.body)
+            return self.part(inherited[0], name) if len(bases) == len(inherited) == 1 and not own else None
+
+        def meaning(node: ast.expr) -> Definition | None:
+            if isinstance(node, ast.Name) and any(classes.binds(statement, node.id) for statement in found.node.body):
+                inner = classes.assigned(found.node, node.id)
+                return self.constant(inner, meaning) if inner is not None and inner.lineno < node.lineno else None
+            return self.valued(found.module, node)
+
+        made = self.constant(value, meaning)
+        if made is None or kind == "plain":
+            return made
+        if kind == "members" or name.startswith("_"):
+            return None if name.startswith("_") else Member(made.value)
+        is_text = "str" in outside or "enum.StrEnum" in outside
+        return ValueMember(made.value) if type(made.value) is (str if is_text else int) else None
+
     def module(self, path: Path) -> Module | None:
         """The table of a module; None if it cannot be read or parsed."""
         if path in self._texts:
@@ -162,11 +245,18 @@ class Symbols:
                 return None
             found = [item for item in found if item is not None and not isinstance(item, External)] or found
         first = found[0]
+        if isinstance(first, Constant) and isinstance(first.value, (list, dict)):
+            if name in table.changes.stored | table.changes.handed:
+                return None
+        elif isinstance(first, Class) and name in table.changes.stored:
+            return None
         return first if all(_same(first, other) for other in found[1:]) else None
 
     def _meaning(self, table: Module, binding: Binding) -> Definition | None:
         if binding.function is not None:
             return Function(table, binding.function)
+        if binding.scope is not None:
+            return Class(table, binding.scope)
         if binding.dotted is not None:
             return self.imported(table.path, binding.dotted, binding.attribute)
         if binding.value is None:
@@ -178,13 +268,17 @@ class Symbols:
         if isinstance(node, ast.Name):
             return self.defined(table.path, node.id)
         if isinstance(node, ast.Attribute):
-            base = self.valued(table, node.value)
-            if isinstance(base, Submodule):
-                return self.attribute(base, node.attr)
-            return External(f"{base.dotted}.{node.attr}") if isinstance(base, External) else None
+            return self.part(self.valued(table, node.value), node.attr)
+        return self.constant(node, lambda inner: self.valued(table, inner))
+
+    @staticmethod
+    def constant(node: ast.expr, meaning: Callable[[ast.expr], Definition | None]) -> Constant | None:
+        """The value of an expression, by the meaning of the names and attributes in it."""
 
         def known(inner: ast.expr) -> Value:
-            found = self.valued(table, inner)
+            found = meaning(inner)
+            if isinstance(found, External):
+                return Dotted(found.dotted)
             if not isinstance(found, Constant):
                 raise NoValue
             return found.value
@@ -240,6 +334,17 @@ class Symbols:
         return not name.startswith("_") and (name in table.bindings or self.defined(path, name) is not None)
 
 
+def link_of(node: ast.Attribute | ast.Subscript) -> str | Key | None:
+    """What ``.name`` or ``[key]`` adds to a chain; None for a key that has to be worked out."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    try:
+        key = ast.literal_eval(node.slice)
+    except (ValueError, TypeError):
+        return None
+    return Key(key) if type(key) in (int, str) else None
+
+
 def _same(one: Definition | None, other: Definition | None) -> bool:
     if isinstance(one, Function) and isinstance(other, Function):
         return one.node is other.node
@@ -282,6 +387,8 @@ def digest_of(data: bytes) -> str:
 def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
     if isinstance(statement, ast.FunctionDef):
         _bind(table, statement.name, Binding(function=statement))
+    elif isinstance(statement, ast.ClassDef):
+        _bind(table, statement.name, Binding(scope=statement))
     elif isinstance(statement, ast.Import):
         for alias in statement.names:
             dotted = alias.name if alias.asname else alias.name.split(".")[0]

@@ -1,4 +1,4 @@
-"""The constants of another module: literals and simple arithmetic on them."""
+"""The constants of another module: literals, simple arithmetic on them, and tuples, lists and dicts of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from types import EllipsisType
+from typing import Any
 
-Value = int | float | str | bool | None | tuple["Value", ...]
+Value = int | float | str | bool | None | EllipsisType | tuple["Value", ...] | list["Value"] | dict[Any, "Value"]
+"""``...`` stands for a value in a dict that cannot be told."""
 
 _LIMIT = 1 << 63
 _BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
@@ -32,6 +35,10 @@ class NoValue(Exception):
     """The value of an expression cannot be told."""
 
 
+class Dotted(str):
+    """The dotted name of something of a library: the key of a dict, never a value."""
+
+
 def evaluate(node: ast.expr, known: Callable[[ast.expr], Value]) -> Value:
     """The value of an expression; ``known`` gives that of names and attributes. Raises :class:`NoValue`."""
     if isinstance(node, ast.Constant):
@@ -40,9 +47,18 @@ def evaluate(node: ast.expr, known: Callable[[ast.expr], Value]) -> Value:
             return found
         raise NoValue
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return known(node)
+        value = known(node)
+        if isinstance(value, Dotted):
+            raise NoValue
+        return value
     if isinstance(node, ast.Tuple):
         return tuple(evaluate(item, known) for item in node.elts)
+    if isinstance(node, ast.List):
+        return [evaluate(item, known) for item in node.elts]
+    if isinstance(node, ast.Dict):
+        return _dict(node, known)
+    if isinstance(node, ast.Subscript):
+        return element(evaluate(node.value, known), evaluate(node.slice, known))
     if isinstance(node, ast.UnaryOp):
         return _unary(node, evaluate(node.operand, known))
     if isinstance(node, ast.BinOp):
@@ -60,6 +76,46 @@ def evaluate(node: ast.expr, known: Callable[[ast.expr], Value]) -> Value:
     raise NoValue
 
 
+def element(container: Value, key: Value) -> Value:
+    """``container[key]``. Raises :class:`NoValue`."""
+    found: Value = ...
+    try:
+        if isinstance(container, dict):
+            found = container.get(key, ...)
+        elif isinstance(container, (tuple, list)) and isinstance(key, int):
+            found = container[key]
+    except (LookupError, TypeError):
+        raise NoValue from None
+    if found is ...:
+        raise NoValue
+    return found
+
+
+def _dict(node: ast.Dict, known: Callable[[ast.expr], Value]) -> Value:
+    """All keys must be known, values need not."""
+    made: dict[Any, Value] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            inner = evaluate(value, known)
+            if not isinstance(inner, dict):
+                raise NoValue
+            made = _merged(made, inner)
+            continue
+        name = known(key) if isinstance(key, (ast.Name, ast.Attribute)) else evaluate(key, known)
+        if not isinstance(name, (int, float, str)):
+            raise NoValue
+        try:
+            made = _merged(made, {name: evaluate(value, known)})
+        except NoValue:
+            made = _merged(made, {name: ...})
+    return made
+
+
+def _merged(one: dict[Any, Value], other: dict[Any, Value]) -> dict[Any, Value]:
+    """What comes last stands last: one key may be spelled in two ways."""
+    return {**{key: value for key, value in one.items() if key not in other}, **other}
+
+
 def _unary(node: ast.UnaryOp, value: Value) -> Value:
     if isinstance(node.op, ast.Not):
         return not value
@@ -71,6 +127,8 @@ def _unary(node: ast.UnaryOp, value: Value) -> Value:
 def _binary(operator_node: ast.operator, left: Value, right: Value) -> Value:
     if isinstance(left, str) and isinstance(right, str) and isinstance(operator_node, ast.Add):
         return left + right
+    if isinstance(left, dict) and isinstance(right, dict) and isinstance(operator_node, ast.BitOr):
+        return _merged(left, right)
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
         raise NoValue
     function = _BINARY.get(type(operator_node))

@@ -41,7 +41,7 @@ class Configs:
     @property
     def all_off(self) -> bool:
         """Every key that is given is False: the Expert-mode idiom, no decision about single passes."""
-        return bool(self.values) and all(value is False for value in self.values.values())
+        return bool(self.values) and not self.unknown and all(value is False for value in self.values.values())
 
 
 def read_configs(file: FileKernels, compilation: Compilation, elsewhere: Container[str] = ()) -> Configs:
@@ -103,7 +103,7 @@ def _read_nested(file: FileKernels, node: cst.BaseExpression, result: Configs, d
     result.values.update(inner.values)
     if inner.unknown:
         result.unknown = True
-        result.sure.clear()
+        result.sure = inner.sure  # what comes behind what could not be read
     else:
         result.sure |= set(inner.values)
 

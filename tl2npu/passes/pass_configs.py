@@ -20,6 +20,8 @@ from tl2npu.passes.signature import refuse_shared_arguments
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
+_LONG_LINE = 96
+
 
 def require(job: Job, needed: tuple[str, ...]) -> None:
     """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
@@ -36,7 +38,7 @@ def require(job: Job, needed: tuple[str, ...]) -> None:
         node = found.kwargs.get("pass_configs", found.node)
         off = [key for key in missing if configs.values.get(key) is False and key != PLANNING]
         if off and not configs.all_off:
-            raise Blocked("TL816", node, f"{off[0]} is switched off, and this form needs it")
+            raise Blocked("TL816", node, f"{off[0]} is switched off{_where(job, configs)}, and this form needs it")
         if configs.all_off:
             missing = [key for key in ALL if key in missing or key in configs.values]
         else:
@@ -45,7 +47,7 @@ def require(job: Job, needed: tuple[str, ...]) -> None:
             raise Blocked("TL816", node, f"{missing[0]} is missing, and the policy is to keep pass_configs")
         unread = [key for key in missing if key in configs.values and configs.values[key] is None]
         if unread:
-            raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read")
+            raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read{_where(job, configs)}")
         if missing:
             _write(job, found, configs, missing)
             job.change("TL231", node, "pass_configs: " + ", ".join(missing) + " on")
@@ -60,19 +62,48 @@ def _write(job: Job, found: Compilation, configs: Configs, missing: list[str]) -
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         _new_dict(job, edits, found, missing, node)
         return
-    if configs.literal is not None and not configs.shared and not configs.unknown:
-        edits.replace(configs.literal, extended(job, configs.literal, missing))
+    literal = configs.literal
+    if literal is not None and _is_of_another_file(job, literal):
+        edits.replace(node, _with_more(job, found, node, missing, literal))
+    elif literal is not None and not configs.shared and not configs.unknown:
+        edits.replace(literal, extended(job, literal, missing))
     else:
-        items = ", ".join(f"{spelled(job, key, None)}: True" for key in missing)
-        edits.replace(node, cst.parse_expression(f"{{**{code(node)}, {items}}}"))
+        edits.replace(node, _with_more(job, found, node, missing, None))
     job.apply(edits)
+
+
+def _where(job: Job, configs: Configs) -> str:
+    """Which other file says so."""
+    literal = configs.literal
+    if literal is None or not _is_of_another_file(job, literal):
+        return ""
+    owner = job.file.index.enclosing(literal, cst.Assign) if literal in job.file.index else None
+    name = code(owner.targets[0].target) if owner is not None else ""
+    return f" in `{name}`, which the file imports" if name else ""
+
+
+def _is_of_another_file(job: Job, literal: cst.Dict) -> bool:
+    """True for a dict that the file imports: text of another file is not changed."""
+    return literal in job.original and job.original.foreign(literal) is not None
+
+
+def _with_more(
+    job: Job, found: Compilation, old: cst.BaseExpression, missing: list[str], like: cst.Dict | None
+) -> cst.BaseExpression:
+    """``{**old, KEY: True}``, with a line for each item where one line would be long."""
+    items = [f"**{code(old)}", *(f"{spelled(job, key, like)}: True" for key in missing)]
+    text = f"{{{', '.join(items)}}}"
+    if len(code(found.call or found.node)) - len(code(old)) + len(text) > _LONG_LINE:
+        text = "".join(["{\n", *(f"    {item},\n" for item in items), "}"])
+    return cst.parse_expression(text)
 
 
 def spelled(job: Job, key: str, like: cst.Dict | None) -> str:
     """A key as this file writes keys: the enum, or its string."""
     for element in like.elements if like else ():
-        if isinstance(element, cst.DictElement) and key_of(job.file, element.key) is not None:
-            if isinstance(element.key, cst.SimpleString):
+        name = key_of(job.file, element.key) if isinstance(element, cst.DictElement) else None
+        if isinstance(element, cst.DictElement) and name is not None:
+            if isinstance(element.key, cst.SimpleString) and element.key.evaluated_value == STRING_OF.get(name):
                 quote = element.key.quote
                 return f"{quote}{STRING_OF[key]}{quote}"
             if isinstance(element.key, cst.Attribute) and element.key.attr.value != "value":
