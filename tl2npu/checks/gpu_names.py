@@ -14,7 +14,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.style import called
-from tl2npu.source.tree import children, walk
+from tl2npu.source.tree import children, nodes_of
 
 _PREFIX = "tilelang.language."
 
@@ -24,9 +24,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     located = subject.located
     seen: set[str] = set()
     for node in own_nodes(subject, located.factory.node if located.factory is not None else located.node):
-        if type(node) is not cst.Attribute and type(node) is not cst.Name:
+        if not (type(node) is cst.Attribute or type(node) is cst.Name):
             continue
-        assert isinstance(node, (cst.Attribute, cst.Name))
         name = subject.file.names.resolve(node) or ""
         if not name.startswith(_PREFIX) or name in seen:
             continue
@@ -43,7 +42,7 @@ def own_nodes(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes below a factory, without other kernels and their macros and without annotations (``n: T.int32``)."""
     others = {id(item.node) for item in subject.file.located if item.node is not subject.located.node}
     own = {id(node) for node in called(subject.located.node, subject.file.names)}
-    others |= {id(node) for node in walk(root) if _is_macro(subject, node) and id(node) not in own}
+    others |= {id(node) for node in nodes_of(root, cst.FunctionDef) if _is_macro(subject, node) and id(node) not in own}
     stack = [root]
     while stack:
         node = stack.pop()
@@ -52,10 +51,8 @@ def own_nodes(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
             stack += [child for child in reversed(children(node)) if id(child) not in others and not _plain(child)]
 
 
-def _is_macro(subject: Subject, node: cst.CSTNode) -> bool:
-    return type(node) is cst.FunctionDef and any(
-        subject.file.names.resolve(decorator.decorator) == f"{_PREFIX}macro" for decorator in node.decorators
-    )
+def _is_macro(subject: Subject, node: cst.FunctionDef) -> bool:
+    return any(subject.file.names.resolve(item.decorator) == f"{_PREFIX}macro" for item in node.decorators)
 
 
 def _plain(node: cst.CSTNode) -> bool:

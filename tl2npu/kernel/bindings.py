@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import libcst as cst
@@ -32,16 +32,15 @@ def _assigned(node: cst.CSTNode) -> set[str]:
     kind = type(node)
     found: set[str] = set()
     if _BINDS[kind]:
-        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+        if type(node) is cst.FunctionDef or type(node) is cst.ClassDef:
             return {node.name.value}
-        if isinstance(node, cst.AsName):
-            found |= target_names(node.name)
+        if type(node) is cst.AsName:
+            found = target_names(node.name)
+        elif type(node) is cst.Assign:
+            found = {name for item in node.targets for name in target_names(item.target)}
         else:
-            assert isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr))
-            targets: Iterable[cst.CSTNode] = (
-                [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
-            )
-            found = {name for target in targets for name in target_names(target)}
+            assert isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr))
+            found = target_names(node.target)
     for child in children(node):
         if type(child) is not cst.Call and type(child) is not cst.Name:
             found |= assigned_names(child)
@@ -49,11 +48,11 @@ def _assigned(node: cst.CSTNode) -> set[str]:
 
 
 def target_names(target: cst.CSTNode) -> set[str]:
-    if isinstance(target, cst.Name):
+    if type(target) is cst.Name:
         return {target.value}
-    if isinstance(target, (cst.Tuple, cst.List)):
+    if type(target) is cst.Tuple or type(target) is cst.List:
         return {name for item in target.elements for name in target_names(item.value)}
-    if isinstance(target, cst.StarredElement):
+    if type(target) is cst.StarredElement:
         return target_names(target.value)
     return set()
 
@@ -62,7 +61,9 @@ def element_pairs(
     target: cst.BaseExpression, value: cst.BaseExpression
 ) -> list[tuple[cst.BaseExpression, cst.BaseExpression]] | None:
     """The single assignments of ``a, b = x, y``; None for anything else."""
-    if not isinstance(target, (cst.Tuple, cst.List)) or not isinstance(value, (cst.Tuple, cst.List)):
+    if not (type(target) is cst.Tuple or type(target) is cst.List):
+        return None
+    if not (type(value) is cst.Tuple or type(value) is cst.List):
         return None
     if len(target.elements) != len(value.elements):
         return None
@@ -77,7 +78,7 @@ def body_of(node: cst.FunctionDef | cst.With | cst.For | cst.If | cst.Else | cst
 def bind_static(statements: Sequence[cst.CSTNode], env: Env, evaluator: Evaluator) -> None:
     """Bind what module or factory code assigns, in order; names changed under conditions or loops become unknown."""
     for statement in statements:
-        if isinstance(statement, cst.SimpleStatementLine):
+        if type(statement) is cst.SimpleStatementLine:
             for small in statement.body:
                 _bind_small(small, env, evaluator)
         elif isinstance(statement, cst.FunctionDef):
@@ -88,9 +89,9 @@ def bind_static(statements: Sequence[cst.CSTNode], env: Env, evaluator: Evaluato
 
 
 def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
-    if isinstance(small, cst.AnnAssign) and small.value is not None:
+    if type(small) is cst.AnnAssign and small.value is not None:
         _bind_target(small.target, small.value, env, evaluator)
-    elif isinstance(small, cst.Assign):
+    elif type(small) is cst.Assign:
         for target in small.targets:
             _bind_target(target.target, small.value, env, evaluator)
     else:
@@ -104,7 +105,7 @@ def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env
         for left, right in pairs:
             _bind_target(left, right, env, evaluator)
         return
-    if isinstance(target, cst.Name):
+    if type(target) is cst.Name:
         env.values[target.value] = value_of(target.value, value, env, evaluator)
         return
     for name in target_names(target):
@@ -113,14 +114,14 @@ def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env
 
 def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Value:
     """What ``name = node`` binds: a static Python value, integer arithmetic, or the name itself as an unknown."""
-    if isinstance(node, cst.Name):
+    if type(node) is cst.Name:
         known = env.lookup(node.value)
         if isinstance(known, (Buffer, Static, Helper)):
             return known
     static = evaluator.static(node, env)
     if static is not None:
         return Static(static)
-    if isinstance(node, (cst.Tuple, cst.List)):
+    if type(node) is cst.Tuple or type(node) is cst.List:
         return Closure(node, env)
     sym = evaluator.sym(node, env)
     return sym if is_arithmetic(sym) else env.unknown(name)

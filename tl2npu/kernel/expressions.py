@@ -121,7 +121,19 @@ def code(node: cst.CSTNode) -> str:
 
 @remembered
 def _code(node: cst.CSTNode) -> str:
-    return _EMPTY.code_for_node(node)
+    plain = _plain_text(node)  # most texts that are asked for are `T.float16`, `64`, `"float"`
+    return _EMPTY.code_for_node(node) if plain is None else plain
+
+
+def _plain_text(node: cst.CSTNode) -> str | None:
+    """The text of a name, a number or a string, with dots between; None for anything else."""
+    if type(node) is cst.Attribute:
+        closed = node.dot.whitespace_before.empty and node.dot.whitespace_after.empty and not node.attr.lpar
+        value = _plain_text(node.value) if closed and not node.lpar else None
+        return None if value is None else f"{value}.{node.attr.value}"
+    if type(node) is cst.Name or type(node) is cst.Integer or type(node) is cst.SimpleString or type(node) is cst.Float:
+        return None if node.lpar else node.value
+    return None
 
 
 def without_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -131,6 +143,7 @@ def without_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.with_changes(lpar=(), rpar=())
 
 
+@remembered
 def unparenthesised(node: cst.BaseExpression) -> str:
     """The text of an expression without its own outer parentheses."""
     return code(without_parentheses(node))
@@ -144,7 +157,7 @@ class Evaluator:
 
     def static(self, node: cst.BaseExpression, env: Env) -> object | None:
         """A string, float or bool that the expression certainly has; None if unknown."""
-        if isinstance(node, cst.Name):
+        if type(node) is cst.Name:
             if node.value in ("True", "False"):
                 return node.value == "True"
             value = env.lookup(node.value)
@@ -153,17 +166,17 @@ class Evaluator:
             if isinstance(value, Closure):
                 return self.static(value.node, value.env)
             return None
-        if isinstance(node, (cst.SimpleString, cst.Float)):
+        if type(node) is cst.SimpleString or type(node) is cst.Float:
             return node.evaluated_value
         return None
 
     def sequence(self, node: cst.BaseExpression, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
         """The items of a tuple or list, also behind a name; any other expression is its own only item."""
-        if isinstance(node, cst.Name):
+        if type(node) is cst.Name:
             value = env.lookup(node.value)
             if isinstance(value, Closure):
                 return self.sequence(value.node, value.env)
-        if isinstance(node, (cst.Tuple, cst.List)):
+        elif type(node) is cst.Tuple or type(node) is cst.List:
             return tuple((item.value, env) for item in node.elements)
         return ((node, env),)
 
@@ -188,20 +201,20 @@ class Evaluator:
             return self._binary(cast("cst.BinaryOperation", node), env)
         if kind is cst.Call:
             return self._call(cast("cst.Call", node), env)
-        if isinstance(node, cst.UnaryOperation):
+        if type(node) is cst.UnaryOperation:
             inner = self.sym(node.expression, env)
             if isinstance(node.operator, cst.Minus):
                 return -inner
             if isinstance(node.operator, cst.Plus):
                 return inner
             return opaque(type(node.operator).__name__, inner)
-        if isinstance(node, cst.Attribute):
+        if type(node) is cst.Attribute:
             return var(code(node).replace(" ", ""))
-        if isinstance(node, cst.Subscript):
+        if type(node) is cst.Subscript:
             operand = self.operand(node, env)
             if operand is not None and operand.dims is not None:
                 return opaque(f"load {operand.buffer.name}", *(dim.lo for dim in operand.dims))
-        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        if type(node) is cst.Comparison and len(node.comparisons) == 1:
             target = node.comparisons[0]
             head = type(target.operator).__name__
             return opaque(head, self.sym(node.left, env), self.sym(target.comparator, env))
@@ -231,18 +244,18 @@ class Evaluator:
             return left * right
         amount = right.constant
         if amount is not None and amount >= 0:
-            if isinstance(operator, cst.LeftShift) and amount < 64:
+            if kind is cst.LeftShift and amount < 64:
                 return left * (1 << amount)
-            if isinstance(operator, cst.RightShift) and amount < 64:
+            if kind is cst.RightShift and amount < 64:
                 return left // (1 << amount)
-        if isinstance(operator, (cst.FloorDivide, cst.Modulo)) and not right.is_zero:
-            return left // right if isinstance(operator, cst.FloorDivide) else left % right
+        if (kind is cst.FloorDivide or kind is cst.Modulo) and not right.is_zero:
+            return left // right if kind is cst.FloorDivide else left % right
         return opaque(type(operator).__name__, left, right)
 
     def _call(self, node: cst.Call, env: Env) -> Sym:
         args = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
         name = self.names.resolve(node.func) or ""
-        bare = node.func.value if isinstance(node.func, cst.Name) else ""
+        bare = node.func.value if type(node.func) is cst.Name else ""
         short = name.rsplit(".", 1)[-1] if name.startswith("tilelang.") else ""
         if bare and not short and env.lookup(bare) is None:
             short = {"min": "min", "max": "max", "int": "int", "abs": "abs"}.get(bare, "")
@@ -303,7 +316,7 @@ class Evaluator:
             indices: list[cst.BaseSlice] = []
             for element in node.slice:
                 index = element.slice
-                if isinstance(index, cst.Index) and isinstance(index.value, cst.Tuple):
+                if type(index) is cst.Index and type(index.value) is cst.Tuple:
                     indices += [cst.Index(item.value) for item in index.value.elements]
                 else:
                     indices.append(index)
@@ -312,7 +325,7 @@ class Evaluator:
         return None
 
     def _dim(self, base: Buffer, axis: int, index: cst.BaseSlice, env: Env) -> Dim:
-        if isinstance(index, cst.Index):
+        if type(index) is cst.Index:
             return Dim(self.sym(index.value, env), None, index.value, self.loads(index.value, env))
         assert isinstance(index, cst.Slice)
         size = base.shape[axis] if axis < len(base.shape) else var(f"{base.name}.shape[{axis}]")

@@ -10,14 +10,15 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, element_pairs, returns, target_names
 from tl2npu.kernel.expressions import Closure, Env
-from tl2npu.kernel.factory import FileKernels, Located, calls
+from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.model import Branch, Kernel
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import SubclassesOf, calls_in, children, names_in, remembered
 
 _SYMBOLIC = ("symbolic", "dynamic", "dyn", "var")
 _ASKS = frozenset({"isinstance", "type", "hasattr"})
+_BINDS_NOTHING = SubclassesOf(cst.FunctionDef, cst.ClassDef, cst.BaseExpression)
 _Binding = tuple[AbstractSet[str], cst.CSTNode]
 
 
@@ -110,8 +111,8 @@ class _Scopes:
         order = [param.name.value for param in positional]
         every = (*positional, *function.params.kwonly_params)
         found = {p.name.value for p in every if p.default is not None and self._is_late(p.default, outside)}
-        for call in calls(self.file.index.module):
-            if not (isinstance(call.func, cst.Name) and call.func.value == function.name.value):
+        for call in calls_in(self.file.index.module):
+            if type(call.func) is not cst.Name or call.func.value != function.name.value:
                 continue
             around = self.of(self.file.index.enclosing(call, cst.FunctionDef))
             for i, arg in enumerate(call.args):
@@ -121,7 +122,7 @@ class _Scopes:
         return found - {""}
 
     def _closed(self, body: Sequence[cst.CSTNode], given: Iterable[str]) -> frozenset[str]:
-        found, bindings = set(given), list(_bindings(body))
+        found, bindings = set(given), _bindings(body)
         helpers = [statement for statement in _functions(body) if not statement.decorators]
         grown = True
         while grown:
@@ -147,46 +148,74 @@ class _Scopes:
 
 
 def _functions(body: Sequence[cst.CSTNode]) -> Iterator[cst.FunctionDef]:
-    return (statement for statement in body if isinstance(statement, cst.FunctionDef))
+    return (statement for statement in body if type(statement) is cst.FunctionDef)
 
 
-def _bindings(body: Sequence[cst.CSTNode]) -> Iterator[_Binding]:
+def _bindings(body: Sequence[cst.CSTNode]) -> list[_Binding]:
     """Names with the values that statements give them, also under conditions and in loops."""
-    for statement in body:
-        if isinstance(statement, cst.Assign):
-            for item in statement.targets:
-                for target, value in element_pairs(item.target, statement.value) or [(item.target, statement.value)]:
-                    yield target_names(target), value
-        elif isinstance(statement, (cst.AnnAssign, cst.AugAssign)):
-            if statement.value is not None:
-                yield target_names(statement.target), statement.value
-        elif isinstance(statement, cst.For):
-            yield target_names(statement.target), statement.iter
-            yield from _bindings(children(statement))
-        elif not isinstance(statement, (cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
-            yield from _bindings(children(statement))
+    return [binding for statement in body for binding in _bindings_of(statement)]
+
+
+@remembered
+def _bindings_of(statement: cst.CSTNode) -> Sequence[_Binding]:
+    if type(statement) is cst.Assign:
+        pairs = [
+            pair
+            for item in statement.targets
+            for pair in element_pairs(item.target, statement.value) or [(item.target, statement.value)]
+        ]
+        return [(target_names(target), value) for target, value in pairs]
+    if type(statement) is cst.AnnAssign or type(statement) is cst.AugAssign:
+        return [] if statement.value is None else [(target_names(statement.target), statement.value)]
+    if _BINDS_NOTHING[type(statement)]:
+        return []
+    head = [(target_names(statement.target), statement.iter)] if type(statement) is cst.For else []
+    return [*head, *_bindings(children(statement))]
 
 
 def _is_late(node: cst.CSTNode, names: AbstractSet[str], resolver: Names) -> bool:
-    """``T.symbolic(...)`` or one of the names has a part in the value.
-
-    What Python asks about such a value, or decides by it, is no part of what comes of it.
-    """
-    if type(node) is cst.Name:
-        return node.value in names
-    if type(node) is cst.Call:
-        if isinstance(node.func, cst.Name) and node.func.value in _ASKS:
-            return False
-        resolved = resolver.resolve(node.func) or ""
-        if resolved.startswith("tilelang.") and resolved.rsplit(".", 1)[-1] in _SYMBOLIC:
-            return True
-    if type(node) is cst.Subscript and (resolver.resolve(node.value) or "").endswith(".dyn"):
+    """``T.symbolic(...)`` or one of the names has a part in the value."""
+    parts = _parts(node)
+    if not parts.names.isdisjoint(names):
         return True
-    if type(node) is cst.Comparison and isinstance(node.comparisons[0].operator, (cst.Is, cst.IsNot)):
-        return False
-    parts = children(node)
-    if type(node) is cst.Attribute or type(node) is cst.Arg:
-        parts = [node.value]
-    elif type(node) is cst.IfExp:
-        parts = [node.body, node.orelse]
-    return any(_is_late(part, names, resolver) for part in parts)
+    called = (resolver.resolve(func) or "" for func in parts.called)
+    if any(name.startswith("tilelang.") and name.rsplit(".", 1)[-1] in _SYMBOLIC for name in called):
+        return True
+    return any((resolver.resolve(value) or "").endswith(".dyn") for value in parts.indexed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What has a part in a value: names, functions that are called, what is indexed.
+
+    What Python asks about a value, or decides by it, is no part of what comes of it.
+    """
+
+    names: AbstractSet[str]
+    called: Sequence[cst.BaseExpression]
+    indexed: Sequence[cst.BaseExpression]
+
+
+@remembered
+def _parts(node: cst.CSTNode) -> _Parts:
+    names: set[str] = set()
+    called: list[cst.BaseExpression] = []
+    indexed: list[cst.BaseExpression] = []
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if type(part) is cst.Name:
+            names.add(part.value)
+        elif type(part) is cst.Attribute or type(part) is cst.Arg:
+            stack.append(part.value)
+        elif type(part) is cst.IfExp:
+            stack += (part.body, part.orelse)
+        elif type(part) is cst.Call:
+            if type(part.func) is not cst.Name or part.func.value not in _ASKS:
+                called.append(part.func)
+                stack += children(part)
+        elif type(part) is not cst.Comparison or not isinstance(part.comparisons[0].operator, (cst.Is, cst.IsNot)):
+            if type(part) is cst.Subscript:
+                indexed.append(part.value)
+            stack += children(part)
+    return _Parts(names, called, indexed)

@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.dialects import ascend, gpu, npuir
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.source.names import Names
-from tl2npu.source.tree import calls_in, names_in
+from tl2npu.source.tree import calls_in, names_in, remembered
 
 Dialect = Literal["gpu", "ascend", "npuir"]
 
@@ -43,17 +43,29 @@ def _calls_npuir(node: cst.FunctionDef, names: Names) -> bool:
             continue
         resolved = names.resolve(found.func) or ""
         op = npuir.lookup(resolved)
-        if op is not None and (op.name in _NPUIR_ONLY or _only_takes(op, resolved, found)):
+        if op is None:
+            continue
+        known = _told_by(found)
+        if resolved not in known:
+            known[resolved] = op.name in _NPUIR_ONLY or _only_takes(op, resolved, found)
+        if known[resolved]:
             return True
     return False
+
+
+@remembered
+def _told_by(_call: cst.Call) -> dict[str, bool]:
+    """Whether a call is of AscendNPU IR, by what its function is: a call stays as it is from edit to edit."""
+    return {}
 
 
 def _only_takes(op: Operator, resolved: str, call: cst.Call) -> bool:
     """True if a call has arguments that the operator of this name has in no other language, such as a ``size``."""
     given = [(arg.keyword.value if arg.keyword is not None else None, arg.value) for arg in call.args]
-    if not op.takes(given):
+    try:
+        bound = op.bind(given)
+    except TypeError:
         return False
-    bound = op.bind(given)
     sizes = [bound.get("size"), bound.get("coalesced_width")]  # older kernels have the size of a copy in third place
     if op.kind is not Kind.REDUCE and any(isinstance(size, (cst.List, cst.Tuple)) for size in sizes):
         return True

@@ -38,14 +38,14 @@ def enclosing_functions(job: Job) -> list[cst.FunctionDef]:
 
 def _assignments(statements: Sequence[cst.CSTNode]) -> Iterator[tuple[str, cst.BaseExpression, cst.BaseSmallStatement]]:
     for line in statements:
-        if not isinstance(line, cst.SimpleStatementLine):
+        if type(line) is not cst.SimpleStatementLine:
             continue
         for small in line.body:
-            if isinstance(small, cst.Assign) and len(small.targets) == 1:
+            if type(small) is cst.Assign and len(small.targets) == 1:
                 target = small.targets[0].target
                 if isinstance(target, cst.Name):
                     yield target.value, small.value, small
-            elif isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name) and small.value:
+            elif type(small) is cst.AnnAssign and isinstance(small.target, cst.Name) and small.value:
                 yield small.target.value, small.value, small
 
 
@@ -108,22 +108,21 @@ def visible_uses(scope: cst.CSTNode, name: str) -> Iterator[cst.Name]:
 
 
 def _uses(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
-    if isinstance(node, cst.FunctionDef):
+    if type(node) is cst.SimpleStatementLine and all(found.value != name for found in names_in(node)):
+        return
+    if type(node) is cst.FunctionDef:
         params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
         if any(param.name.value == name for param in params) or _binds(node, name):
             return
-    if isinstance(node, cst.Name):
+    if type(node) is cst.Name:
         if node.value == name:
             yield node
         return
-    if isinstance(node, (cst.AssignTarget, cst.NameItem)):
-        if not isinstance(node, cst.AssignTarget) or not isinstance(node.target, cst.Name):
+    if type(node) is cst.AssignTarget or type(node) is cst.NameItem:
+        if type(node) is not cst.AssignTarget or not isinstance(node.target, cst.Name):
             yield from (n for child in children(node) for n in _uses(child, name))
         return
-    if isinstance(node, cst.Attribute):
-        yield from _uses(node.value, name)
-        return
-    if isinstance(node, cst.Arg):
+    if type(node) is cst.Attribute or type(node) is cst.Arg:
         yield from _uses(node.value, name)
         return
     for child in children(node):

@@ -37,8 +37,31 @@ def held_together(node: cst.CSTNode, known: Index, above: cst.CSTNode | None = N
     return node
 
 
+def _is_closed(node: cst.BaseExpression) -> bool:
+    """True for `a.b(...)[...]`, whose brackets hold what is in them together; it spares most nodes to be printed."""
+    front: cst.BaseExpression | None = node
+    while front is not None and not front.lpar and type(front) is not cst.Name:
+        front = _in_front(front)
+    return front is not None
+
+
+def _in_front(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What the brackets at the end of an expression, or the name there, directly follow."""
+    if type(node) is cst.Call:
+        return node.func if node.whitespace_after_func.empty else None
+    if type(node) is cst.Subscript:
+        return node.value if node.whitespace_after_value.empty else None
+    if type(node) is cst.Attribute:
+        return node.value if _is_tight(node.dot) else None
+    return None
+
+
+def _is_tight(dot: cst.Dot) -> bool:
+    return dot.whitespace_before.empty and dot.whitespace_after.empty
+
+
 def _is_broken(node: cst.BaseExpression) -> bool:
-    if node.lpar or isinstance(node, (cst.Name, cst.BaseNumber)):
+    if node.lpar or isinstance(node, (cst.Name, cst.BaseNumber)) or _is_closed(node):
         return False
     text = cst.Module(body=()).code_for_node(node)
     if "\n" not in text:

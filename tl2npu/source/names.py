@@ -97,6 +97,7 @@ class Names:
         self._resolved: dict[int, tuple[cst.CSTNode, str | None]] = {}
         self._found: dict[tuple[str, int], str | None] = {}  # name, scope -> what it means there
         self.star: tuple[str, ...] = ()  # modules that were imported with *
+        self._telling: set[str] = set()  # names that something may be known of, in some scope
         self._collect(index.module, self._module)
         self._bound_inside = frozenset[str]().union(*(scope.bindings for scope in self._inner.values()))
 
@@ -147,20 +148,18 @@ class Names:
     def spell(self, canonical: str, at: cst.CSTNode | None = None) -> str | None:
         """The shortest text by which the file can name ``canonical`` at a node; None if it needs a new import."""
         best: tuple[int, str] | None = None
-        seen: set[str] = set()
-        for scope in _outwards(self._module if at is None else self._scope(at)):
+        scopes = list(_outwards(self._module if at is None else self._scope(at)))
+        for scope in scopes:
             for name in scope.bindings:
-                if name in seen:
-                    continue
-                seen.add(name)
-                dotted = self._lookup(name, at)
+                dotted = self._lookup(name, at) if name in self._telling else None
                 if dotted is None or not (canonical + ".").startswith(dotted + "."):
                     continue
                 if best is None or len(dotted) > best[0]:
                     best = len(dotted), name + canonical[len(dotted) :]
         for star in self.star:
             first = canonical[len(star) + 1 :].split(".")[0]
-            if canonical.startswith(star + ".") and first not in seen and (best is None or len(star) > best[0] - 1):
+            bound = any(first in scope.bindings for scope in scopes)
+            if canonical.startswith(star + ".") and not bound and (best is None or len(star) > best[0] - 1):
                 best = len(canonical), canonical[len(star) + 1 :]
         return None if best is None else best[1]
 
@@ -170,8 +169,11 @@ class Names:
         in_some = self._index.binds_in_expressions and name in self._bound_in_expressions
         if in_some and at is not None and self._bound_around(name, at):
             return None
-        # What only the module binds means the same everywhere, and hardly any name is bound elsewhere too.
-        scope = self._module if at is None or name not in self._bound_inside else self._scope(at)
+        scope = self._module
+        if at is not None and name in self._bound_inside:  # else it means the same everywhere
+            if name not in self._telling and not self.star:
+                return None  # wherever it is bound, it is a variable
+            scope = self._scope(at)
         key = name, id(scope)
         if key in self._found:
             return self._found[key]
@@ -237,6 +239,8 @@ class Names:
             bound = _bound_in(statement)
             for name, binding in bound.bindings:
                 scope.bind(name, _weakened(binding) if weak else binding)
+                if binding.dotted is not None or binding.alias is not None:
+                    self._telling.add(name)
             self.star += bound.stars
             for node in bound.inner:
                 inner = self._inner[id(node)] = _Scope(scope, type(node) is cst.ClassDef)

@@ -75,6 +75,7 @@ def subclasses_of(bases: tuple[type, ...]) -> SubclassesOf:
 
 
 IS_NODE = SubclassesOf(cst.CSTNode)
+_STATEMENTS = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _HOLDS_LINES = SubclassesOf(
     cst.BaseCompoundStatement,
     cst.BaseSuite,
@@ -199,6 +200,13 @@ def nodes_of(node: cst.CSTNode, *kinds: type[NodeT]) -> Sequence[NodeT]:
 @cache
 def _of_kinds(kinds: tuple[type[cst.CSTNode], ...]) -> _Gathered[cst.CSTNode]:
     wanted = SubclassesOf(*kinds)
+
+    def statements_of_part(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
+        parts = node.body if type(node) is cst.SimpleStatementLine else (node,)
+        return [part for part in parts if wanted[type(part)]]
+
+    if all(issubclass(kind, _STATEMENTS) for kind in kinds):
+        return _Gathered(statements_of_part, wanted)  # no expression has one in it
 
     def of_part(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
         if type(node) is cst.SimpleStatementLine:

@@ -11,7 +11,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.imports import spelling
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import names_in, nodes_of, remembered
 
 _OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
 
@@ -23,7 +23,7 @@ def spelled(job: Job, text: str, at: cst.CSTNode) -> str:
 
 def parse(job: Job, text: str, at: cst.CSTNode) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
     """The statements of a text that uses ``T.``, for the place of the node ``at`` of the tree as it stands now."""
-    module = cst.parse_module(spelled(job, text, at), job.module.config_for_parsing)
+    module = cst.parse_module(spelled(job, text, at), _config(job.module))
     first, *rest = module.body or (None,)
     if first is None:
         return []
@@ -34,7 +34,12 @@ def parse(job: Job, text: str, at: cst.CSTNode) -> list[cst.SimpleStatementLine 
 
 def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
     """The expression of a text that uses ``T.``."""
-    return cst.parse_expression(spelled(job, text, at), job.module.config_for_parsing)
+    return cst.parse_expression(spelled(job, text, at), _config(job.module))
+
+
+@remembered
+def _config(module: cst.Module) -> cst.PartialParserConfig:
+    return module.config_for_parsing
 
 
 def shape_text(kernel: Kernel, extents: Sequence[str]) -> str:
@@ -49,6 +54,8 @@ def shape_text(kernel: Kernel, extents: Sequence[str]) -> str:
 
 def factor(text: str) -> str:
     """An expression as a factor of a product, in parentheses where it needs them."""
+    if text.isidentifier() or text.isdecimal():
+        return text
     node = cst.parse_expression(text)
     return f"({text})" if isinstance(node, (cst.BinaryOperation, cst.IfExp)) and not node.lpar else text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -73,6 +73,9 @@ def _reached(job: Job) -> Iterator[cst.CSTNode]:
     kernel = job.located.node
     roots: list[cst.CSTNode] = [kernel.params, kernel.body]
     seen: set[int] = {id(kernel)}
+    factory = job.located.factory
+    around = [job.module.body] if factory is None else [factory.node.body.body, job.module.body]
+    made = [_calls_assigned(body) for body in around]
     while roots:
         root = roots.pop(0)
         names: dict[str, None] = {}
@@ -80,7 +83,7 @@ def _reached(job: Job) -> Iterator[cst.CSTNode]:
             yield node
             if type(node) is cst.Name:
                 names.setdefault(node.value)
-        for found in _bound(job, names):
+        for found in _bound(job, names, made):
             if id(found) not in seen:
                 seen.add(id(found))
                 roots.append(found.body if isinstance(found, cst.FunctionDef) else found)
@@ -114,22 +117,22 @@ def _dotted(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         yield node
 
 
-def _bound(job: Job, names: Iterable[str]) -> Iterator[cst.CSTNode]:
+def _bound(job: Job, names: Iterable[str], made: Sequence[Mapping[str, list[cst.Call]]]) -> Iterator[cst.CSTNode]:
     """Functions and assigned values behind names that the kernel does not bind itself."""
-    factory = job.located.factory
-    bodies = [factory.node.body.body] if factory is not None else []
     for name in names:
         value = job.located.env.lookup(name)
         if isinstance(value, Helper):
             yield value.node
-            continue
-        for body in (*bodies, job.module.body):
-            for line in body:
-                if isinstance(line, cst.SimpleStatementLine):
-                    yield from (small.value for small in line.body if _binds(small, name))  # type: ignore[attr-defined]
+        else:
+            yield from (call for table in made for call in table.get(name, ()))
 
 
-def _binds(small: cst.BaseSmallStatement, name: str) -> bool:
-    if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
-        return any(found.value == name for item in small.targets for found in names_in(item.target))
-    return False
+def _calls_assigned(body: Sequence[cst.CSTNode]) -> dict[str, list[cst.Call]]:
+    """Name -> the calls whose results lines of a block assign to it, or to a part of it."""
+    found: dict[str, list[cst.Call]] = {}
+    for line in body:
+        for small in line.body if type(line) is cst.SimpleStatementLine else ():
+            if type(small) is cst.Assign and type(small.value) is cst.Call:
+                for name in {name.value for item in small.targets for name in names_in(item.target)}:
+                    found.setdefault(name, []).append(small.value)
+    return found

@@ -10,6 +10,7 @@ import libcst as cst
 from tl2npu.kernel.factory import Factory, calls
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.elementwise.tree import parsed
 from tl2npu.passes.gpu.types_values import TypeValues
 from tl2npu.passes.job import Job
 
@@ -78,7 +79,7 @@ def _expression(dtype: str) -> cst.BaseExpression | None:
     if not dtype or is_foreign(dtype) or element_types.is_known(element_types.plain(dtype)):
         return None
     try:
-        return cst.parse_expression(dtype)
+        return parsed(dtype)
     except cst.ParserSyntaxError:
         return None
 

@@ -42,6 +42,8 @@ def rewrite(job: Job) -> None:
     truths.retype(job)
     kernel = job.kernel
     found = list(nests(kernel))
+    if not found:
+        return
     types, constants = scales.named_types(job), scales.constants(job)
     settled = _product_types(kernel, types)
     folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest, types, settled))])

@@ -225,6 +225,8 @@ def factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
 @lru_cache(maxsize=1024)
 def without_factor(text: str, factor: float) -> str | None:
     """The text of a product without its literal factor of that value; None if it has none or is nothing else."""
+    if "*" not in text or not any(map(str.isdigit, text)):
+        return None  # no product with a number in it
     try:
         parts = factors(cst.parse_expression(text))
     except cst.ParserSyntaxError:

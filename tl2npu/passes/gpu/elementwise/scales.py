@@ -21,10 +21,17 @@ from tl2npu.passes.gpu.elementwise.steps import Step, Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, parsed, value_of
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import SubclassesOf, names_in, walk
+from tl2npu.source.tree import names_in, nodes_of
 
-_BINDS = SubclassesOf(cst.Assign, cst.Param, cst.AugAssign, cst.AnnAssign, cst.For, cst.With, cst.NamedExpr)
-_GIVES = SubclassesOf(cst.Param, cst.Arg, cst.Assign)
+_BINDS: tuple[type[cst.CSTNode], ...] = (
+    cst.Assign,
+    cst.Param,
+    cst.AugAssign,
+    cst.AnnAssign,
+    cst.For,
+    cst.With,
+    cst.NamedExpr,
+)
 _LOG2_E = 1.0 / math.log(2.0)
 _SAYS_LOG2 = re.compile(r"log_?2", re.IGNORECASE)
 
@@ -52,9 +59,7 @@ def foldable(job: Job, items: Iterable[Item]) -> dict[str, cst.Assign]:
 def constants(job: Job) -> dict[str, float]:
     """Names that stand for one plain number: ``log2e = 1.44269504``."""
     found: dict[str, list[float | None]] = {}
-    for node in walk(job.module):
-        if not _BINDS[type(node)]:
-            continue
+    for node in nodes_of(job.module, *_BINDS):
         if isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
             found.setdefault(node.targets[0].target.value, []).append(value_of(node.value))
         elif isinstance(node, cst.Param):
@@ -68,20 +73,21 @@ def constants(job: Job) -> dict[str, float]:
 def named_types(job: Job) -> dict[str, frozenset[str]]:
     """The element types that the file gives to names: defaults, assignments, keyword arguments."""
     found: dict[str, set[str]] = {}
-    for node in walk(job.module):
-        if not _GIVES[type(node)]:
-            continue
-        pairs: list[tuple[str, cst.BaseExpression | None]] = []
-        if isinstance(node, cst.Param):
-            pairs.append((node.name.value, node.default))
-        elif isinstance(node, cst.Arg) and node.keyword is not None:
-            pairs.append((node.keyword.value, node.value))
-        elif isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
-            pairs.append((node.targets[0].target.value, node.value))
-        for name, value in pairs:
-            if value is not None and len(text := code(value)) < 40:
-                found.setdefault(name, set()).add(text.strip("\"'").rsplit(".", 1)[-1])
+    given: list[tuple[str, cst.BaseExpression | None]] = [
+        *((param.name.value, param.default) for param in nodes_of(job.module, cst.Param)),
+        *((arg.keyword.value, arg.value) for arg in nodes_of(job.module, cst.Arg) if arg.keyword is not None),
+        *((name.value, node.value) for node in nodes_of(job.module, cst.Assign) for name in _only_target(node)),
+    ]
+    for name, value in given:
+        if value is not None and len(text := code(value)) < 40:
+            found.setdefault(name, set()).add(text.strip("\"'").rsplit(".", 1)[-1])
     return {name: frozenset(values) for name, values in found.items()}
+
+
+def _only_target(node: cst.Assign) -> list[cst.Name]:
+    """The name that an assignment gives a value to, if that is all it does."""
+    target = node.targets[0].target
+    return [target] if len(node.targets) == 1 and type(target) is cst.Name else []
 
 
 def _bound(node: cst.CSTNode) -> Iterator[str]:
@@ -140,11 +146,12 @@ def fold(job: Job, edits: Edits, chosen: dict[str, cst.Assign]) -> None:
 def _definitions(job: Job) -> Iterator[tuple[str, cst.Assign]]:
     around = job.located.factory.node if job.located.factory is not None else job.located.node
     found: dict[str, list[cst.Assign]] = {}
-    for node in walk(around):
-        if type(node) is cst.Assign and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
+    for node in nodes_of(around, cst.Assign):
+        if len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
             found.setdefault(node.targets[0].target.value, []).append(node)
     for name, nodes in found.items():
-        if len(nodes) == 1 and without_factor(code(nodes[0].value), _LOG2_E) is not None:
+        product = len(nodes) == 1 and isinstance(nodes[0].value, cst.BinaryOperation)
+        if product and without_factor(code(nodes[0].value), _LOG2_E) is not None:
             yield name, nodes[0]
 
 

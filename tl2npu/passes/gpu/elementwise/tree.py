@@ -101,6 +101,9 @@ def sign_of(operator: cst.BaseBinaryOp) -> str:
     return _NODE_SIGNS.get(type(operator), "?")
 
 
+_BEGINS_WITH_NUMBER = re.compile(r"[-+~(\s]*[\d.]")
+
+
 @lru_cache(maxsize=1024)
 def parsed(text: str) -> cst.BaseExpression:
     """An expression to look at; the same one for the same text, so never a part of a tree."""
@@ -110,6 +113,8 @@ def parsed(text: str) -> cst.BaseExpression:
 @lru_cache(maxsize=1024)
 def literal(text: str) -> float | None:
     """The value of the text of a plain number, with signs and powers of plain numbers."""
+    if not _BEGINS_WITH_NUMBER.match(text):
+        return None
     try:
         return value_of(cst.parse_expression(text.strip()))
     except cst.ParserSyntaxError:
@@ -118,12 +123,12 @@ def literal(text: str) -> float | None:
 
 def value_of(node: cst.BaseExpression) -> float | None:
     """The value of a plain number, with signs and powers of plain numbers."""
-    if isinstance(node, (cst.Integer, cst.Float)):
+    if type(node) is cst.Integer or type(node) is cst.Float:
         return float(node.evaluated_value)
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, (cst.Minus, cst.Plus)):
+    if type(node) is cst.UnaryOperation and isinstance(node.operator, (cst.Minus, cst.Plus)):
         inner = value_of(node.expression)
         return None if inner is None else -inner if isinstance(node.operator, cst.Minus) else inner
-    if isinstance(node, cst.BinaryOperation):
+    if type(node) is cst.BinaryOperation:
         left, right = value_of(node.left), value_of(node.right)
         if left is None or right is None:
             return None
