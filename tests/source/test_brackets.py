@@ -11,6 +11,9 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 
 BROKEN = "f(\n    a\n    + b\n)\n"
+CALL = "f(\n    a\n    (b)\n)\n"
+ELEMENT = "f(\n    a\n    [b](c)\n)\n"
+METHOD = "f(\n    a.b\n    .c(d)\n)\n"
 MINUS = "f(\n    a\n    - b\n)\n"  # without brackets `a` and `- b` would be two statements
 
 
@@ -20,7 +23,7 @@ def argument(index: Index) -> cst.BaseExpression:
     return call.args[0].value
 
 
-@pytest.mark.parametrize("text", [BROKEN, MINUS])
+@pytest.mark.parametrize("text", [BROKEN, MINUS, CALL, ELEMENT, METHOD])
 def test_a_broken_value_gets_brackets(text: str) -> None:
     index = Index.parse("x = 1\n" + text)
     value = argument(Index.parse(text))

@@ -6,7 +6,7 @@ Such a file fails when it is imported or compiled. Source: the name space of til
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import libcst as cst
 
@@ -14,7 +14,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.style import called
-from tl2npu.source.tree import children, nodes_of
+from tl2npu.source.tree import children, nodes_of, remembered
 
 _PREFIX = "tilelang.language."
 
@@ -23,9 +23,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     """The first use of each such name in the kernel and in the factory around it."""
     located = subject.located
     seen: set[str] = set()
-    for node in own_nodes(subject, located.factory.node if located.factory is not None else located.node):
-        if not (type(node) is cst.Attribute or type(node) is cst.Name):
-            continue
+    for node in own_names(subject, located.factory.node if located.factory is not None else located.node):
         name = subject.file.names.resolve(node) or ""
         if not name.startswith(_PREFIX) or name in seen:
             continue
@@ -38,17 +36,29 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL897", node, f'T.{short} is a function in Ascend TileLang, the element type is "{short}"')
 
 
-def own_nodes(subject: Subject, root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes below a factory, without other kernels and their macros and without annotations (``n: T.int32``)."""
+def own_names(subject: Subject, root: cst.CSTNode) -> Iterator[cst.Name | cst.Attribute]:
+    """The names below a factory, without other kernels and their macros and without annotations (``n: T.int32``)."""
     others = {id(item.node) for item in subject.file.located if item.node is not subject.located.node}
     own = {id(node) for node in called(subject.located.node, subject.file.names)}
     others |= {id(node) for node in nodes_of(root, cst.FunctionDef) if _is_macro(subject, node) and id(node) not in own}
+    return _names_below(root, others)
+
+
+def _names_below(root: cst.CSTNode, others: Container[int] = ()) -> Iterator[cst.Name | cst.Attribute]:
     stack = [root]
     while stack:
         node = stack.pop()
-        yield node
-        if type(node) is not cst.Attribute:
+        if type(node) is cst.Name or type(node) is cst.Attribute:
+            yield node
+        elif type(node) is cst.SimpleStatementLine:
+            yield from _names_of_line(node)
+        else:
             stack += [child for child in reversed(children(node)) if id(child) not in others and not _plain(child)]
+
+
+@remembered
+def _names_of_line(line: cst.CSTNode) -> tuple[cst.Name | cst.Attribute, ...]:
+    return tuple(name for small in children(line) for name in _names_below(small))
 
 
 def _is_macro(subject: Subject, node: cst.FunctionDef) -> bool:

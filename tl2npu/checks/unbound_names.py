@@ -14,6 +14,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.source.tree import names_in, nodes_of, remembered
 
+_IMPORTS: tuple[type[cst.Import | cst.ImportFrom], ...] = (cst.Import, cst.ImportFrom)
 _NAMED: tuple[type[cst.FunctionDef | cst.ClassDef], ...] = (cst.FunctionDef, cst.ClassDef)
 
 
@@ -47,8 +48,8 @@ def _bound(block: cst.BaseSuite | cst.Module) -> frozenset[str]:
 def _bound_by(statement: cst.BaseStatement | cst.BaseSmallStatement) -> frozenset[str]:
     """Remembered by node: every kernel of a file asks for its module, and edits keep what they do not touch."""
     found = set(assigned_names(statement))
-    found |= {
-        alias.evaluated_alias or alias.evaluated_name.split(".")[0] for alias in nodes_of(statement, cst.ImportAlias)
-    }
+    for imported in nodes_of(statement, *_IMPORTS):
+        aliases = () if isinstance(imported.names, cst.ImportStar) else imported.names
+        found |= {alias.evaluated_alias or alias.evaluated_name.split(".")[0] for alias in aliases}
     found |= {part.name.value for part in nodes_of(statement, *_NAMED)}
     return frozenset(found)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ast
 import operator
+from typing import cast
 
 import libcst as cst
 
 from tl2npu.source.index import Index
+from tl2npu.source.tree import SubclassesOf
 
-_HOLDERS = (cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Expr, cst.Return)
+_IS_STATEMENT = SubclassesOf(cst.BaseSuite, cst.BaseStatement, cst.BaseSmallStatement)
+_HOLDS = SubclassesOf(cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Expr, cst.Return)
 
 
 def held_together(node: cst.CSTNode, known: Index, above: cst.CSTNode | None = None) -> cst.CSTNode:
@@ -21,18 +24,19 @@ def held_together(node: cst.CSTNode, known: Index, above: cst.CSTNode | None = N
 
     Statements of the tree that is edited, ``known``, are as they should be.
     """
-    if isinstance(node, (cst.BaseSuite, cst.BaseStatement, cst.BaseSmallStatement)) and node in known:
+    if _IS_STATEMENT[type(node)] and node in known:
         return node
-    if isinstance(node, (cst.SimpleStatementLine, cst.IndentedBlock)):
+    if type(node) is cst.SimpleStatementLine or type(node) is cst.IndentedBlock:
         body = [held_together(inner, known) for inner in node.body]
         return node if all(map(operator.is_, body, node.body)) else node.with_changes(body=body)
     if isinstance(node, cst.BaseCompoundStatement):
         block = held_together(node.body, known)
         return node if block is node.body else node.with_changes(body=block)
-    if isinstance(node, _HOLDERS) and node.value is not None:
-        value = held_together(node.value, known, node)
-        return node if value is node.value else node.with_changes(value=value)
-    if isinstance(above, _HOLDERS) and isinstance(node, cst.BaseExpression) and _is_broken(node):
+    if _HOLDS[type(node)]:
+        old = cast("cst.Return", node).value
+        value = held_together(old, known, node) if old is not None else None
+        return node if value is old else node.with_changes(value=value)
+    if _HOLDS[type(above)] and isinstance(node, cst.BaseExpression) and _is_broken(node):
         return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return node
 

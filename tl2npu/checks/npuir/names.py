@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.gpu_names import own_nodes
+from tl2npu.checks.gpu_names import own_names
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import npuir
 from tl2npu.dialects.catalogue import Kind
@@ -24,8 +24,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     """The first use of each such name in the kernel and in the factory around it."""
     located = subject.located
     seen: set[str] = set()
-    for node in own_nodes(subject, located.factory.node if located.factory is not None else located.node):
-        name = (subject.file.names.resolve(node) or "") if isinstance(node, (cst.Attribute, cst.Name)) else ""
+    for node in own_names(subject, located.factory.node if located.factory is not None else located.node):
+        name = subject.file.names.resolve(node) or ""
         if not name.startswith(_PREFIX) or name in seen:
             continue
         short = name.removeprefix(_PREFIX)
