@@ -133,8 +133,17 @@ def walk(node: cst.CSTNode, without: Container[int] = ()) -> Iterator[cst.CSTNod
 
 
 @remembered
-def _line_nodes(line: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
-    return (line, *(node for small in children(line) for node in walk(small)))
+def _line_nodes(line: cst.CSTNode) -> list[cst.CSTNode]:
+    found: list[cst.CSTNode] = []
+    stack = [line]
+    while stack:
+        current = stack.pop()
+        found.append(current)
+        if _fields.get(type(current)) != ():
+            below = children(current)
+            below.reverse()
+            stack += below
+    return found
 
 
 class _Gathered(Generic[NodeT]):
