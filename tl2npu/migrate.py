@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import libcst as cst
@@ -84,32 +85,51 @@ def _whole(
     except SourceError as error:
         return _unparsable(text, path, error)
     try:
-        across = grafted(native, path, text)
+        file = _File(text, path, options, native, grafted(native, path, text), alone)
         try:
-            return _migrate(text, path, options, leave, alone, native, across)
+            return _migrate(file, leave)
         except Kept:  # the kernels are read as if nothing were known of other files
-            bare = Grafted(native, [], {}, across.symbols)
-            return _migrate(text, path, options, leave, alone, native, bare)
+            return _migrate(replace(file, across=Grafted(native, [], {}, file.across.symbols)), leave)
     finally:
         forget()
 
 
-def _migrate(
-    text: str,
-    path: str,
-    options: Options,
-    leave: Mapping[int, Sequence[Diagnostic]],
-    alone: Mapping[int, str],
-    native: Index,
-    across: Grafted,
-) -> FileResult:
-    """Migrate a file that was parsed, with what it takes from other files."""
-    original = across.index
-    suppressions = Suppressions.of(text)
-    users = Users(path, alone)
+@dataclass(frozen=True)
+class _File:
+    """A file that was parsed, what is asked for, and what was noted on the way of one attempt at it.
+
+    ``across``: what it takes from other files. ``alone``: line of a kernel -> why no other file can follow it.
+    """
+
+    text: str
+    path: str
+    options: Options
+    native: Index
+    across: Grafted
+    alone: Mapping[int, str]
+
+    @property
+    def original(self) -> Index:
+        """The file as it is read, with what it takes from others."""
+        return self.across.index
+
+    @cached_property
+    def suppressions(self) -> Suppressions:
+        """What its comments silence, and which of them were of use."""
+        return Suppressions.of(self.text)
+
+    @cached_property
+    def users(self) -> Users:
+        """Finds the other files that call its factories."""
+        return Users(self.path, self.alone)
+
+
+def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
+    """Go over a file until no kernel has to stay for another one's sake, and write down what came of it."""
+    original, suppressions = file.original, file.suppressions
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     while True:
-        done = _migrated(original, options, suppressions, leave, eager, users)
+        done = _migrated(file, leave, eager)
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
         torn = {**_torn(original, done, leave), **_half_retargeted(original, done, leave), **done.whole}
         if not refused and not torn:
@@ -120,9 +140,9 @@ def _migrate(
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes)]
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += _unused(suppressions)
-    new = text
+    new = file.text
     if done.module is not original.module:
-        module, unused = restored(across, done.module, path)
+        module, unused = restored(file.across, done.module, file.path)
         done.changes += [
             Change("TL117", line_of(original, node) or 1, f"`{name}` has no use any more") for node, name in unused
         ]
@@ -133,27 +153,27 @@ def _migrate(
         module, line = mode.of_file(module, kernels)
         if line is not None:
             done.changes.append(Change("TL403", kernels[0].line, f"`{mode.VARIABLE}` is set to Developer"))
-        if options.target == "ascendc":
+        if file.options.target == "ascendc":
             module, gone = npuir_host.of_file(original.module, module, kernels)
             done.changes += [Change("TL451", line_of(original, node) or 1, text) for node, text in gone]
         plain = module.code
         python = ast.parse(plain)
-        new = relayout(text, plain, path, (native.python, python))
+        new = relayout(file.text, plain, file.path, (file.native.python, python))
         if new != plain:
             ast.parse(new)
     result = FileResult(
-        path,
-        text,
+        file.path,
+        file.text,
         new,
         None,
         tuple(kernels),
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
-        (*across.files, *users.rests_on),
-        across.places,
+        (*file.across.files, *file.users.rests_on),
+        file.across.places,
         promises=tuple(done.promises),
     )
-    return result if across.index is native else with_dots(result, across.texts)
+    return result if original is file.native else with_dots(result, file.across.texts)
 
 
 def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]) -> dict[int, Sequence[Diagnostic]]:
@@ -240,16 +260,10 @@ class _Done:
     whole: dict[int, list[Diagnostic]] = field(default_factory=dict)
 
 
-def _migrated(
-    original: Index,
-    options: Options,
-    suppressions: Suppressions,
-    leave: Mapping[int, Sequence[Diagnostic]],
-    eager: Mapping[int, object],
-    users: Users,
-) -> _Done:
+def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Mapping[int, object]) -> _Done:
     """Every kernel of a file in its best form. ``eager``: lines of eager kernels that stay as they are."""
-    lazy = to_lazy(original, {*leave, *eager}, users)
+    original = file.original
+    lazy = to_lazy(original, {*leave, *eager}, file.users)
     split_launches(original, lazy, {*leave, *eager})
     done = _Done(lazy.module)
     for kept, blocked in [*lazy.left, *lazy.whole]:
@@ -263,11 +277,11 @@ def _migrated(
         view = around.focus(factory)
         current = view.file
         for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
-            job = Job(original, current, key, options, view.elsewhere, users=users)
+            job = Job(original, current, key, file.options, view.elsewhere, users=file.users)
             source = lazy.origin(job.located.factory.node) if job.located.factory is not None else None
             if source is not None:
                 job.origin = source.name, source.line
-            outcome, job = _best_form(job, suppressions, leave)
+            outcome, job = _best_form(job, file.suppressions, leave)
             current = job.file
             if source is not None:
                 job.notes = [note if note.line > 1 else replace(note, line=source.line) for note in job.notes]

@@ -62,10 +62,18 @@ def _store(names: Names, stmt: Store, ranges: Sequence[Range]) -> str:
         if dim.loads or (_used(dim.lo, variables) and dim.lo not in variables):
             return f"`{_one_line(stmt.target.node)}` is not written at the loop's own indices"
     for load in stmt.value.loads:
-        for dim in load.dims or ():
-            if not _is_unit_stride(dim.lo, variables) or any(_depends(inner, variables) for inner in dim.loads):
-                return f"`{_one_line(load.node)}` is not read in steps of one"
+        if not in_steps_of_one(load, ranges):
+            return f"`{_one_line(load.node)}` is not read in steps of one"
     return _expression(names, stmt.value.node)
+
+
+def in_steps_of_one(load: Operand, ranges: Sequence[Range]) -> bool:
+    """Whether each index of a load is that of at most one loop, with something added, and none is read from a tile."""
+    variables = [item.var for item in ranges]
+    return all(
+        _is_unit_stride(dim.lo, variables) and not any(_depends(inner, variables) for inner in dim.loads)
+        for dim in load.dims or ()
+    )
 
 
 def _used(index: Sym, variables: Sequence[Sym]) -> list[Sym]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,6 +26,7 @@ from tl2npu.project.one import Task, display
 from tl2npu.results import FileResult
 from tl2npu.source.inplace import repository_root
 from tl2npu.source.pyproject import nearest_pyproject
+from tl2npu.source.whole import write_whole
 
 NAME = ".tl2npu_cache"
 LIMIT = 256 * 1024 * 1024
@@ -80,14 +80,7 @@ class Cache:
         path = self._path(key)
         with suppress(OSError):
             self._make(path.parent)
-            handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                Path(name).replace(path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            write_whole(path, data, lasting=False)
 
     def shrink(self, limit: int = LIMIT) -> None:
         """Keep the cache within a number of bytes; what killed runs left behind goes, too."""

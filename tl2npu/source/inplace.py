@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from tl2npu.source.whole import write_whole
 
 
 class WriteError(Exception):
@@ -180,17 +181,8 @@ def _same_owner(path: Path, example: Path) -> None:
 
 
 def _replace(target: Path, data: bytes, mode: int) -> None:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+    def finish(temporary: Path) -> None:
         _same_owner(temporary, target)
         temporary.chmod(mode)
-        temporary.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+
+    write_whole(target, data, lasting=True, finish=finish)

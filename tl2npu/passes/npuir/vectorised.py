@@ -15,6 +15,7 @@ import libcst as cst
 from tl2npu.dialects.npuir import OPERATORS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Dim, Operand, Range, Store
+from tl2npu.kernel.npuir_loops import in_steps_of_one
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
 
@@ -72,25 +73,9 @@ def _plain(dim: Dim) -> bool:
 
 
 def _readable(load: Operand, ranges: Sequence[Range]) -> bool:
-    names = [item.var.variables() for item in ranges]
-    every = frozenset().union(*names)
-    inner = names[-1]
-    places: list[int] = []
-    for place, dim in enumerate(load.dims or ()):
-        used = dim.lo.variables() & every
-        if any(inner_load.dims and (_used(inner_load) & every) for inner_load in dim.loads):
-            return False
-        if not used:
-            continue
-        item = next((item for item in ranges if item.var.variables() & used), None)
-        if item is None or len(used) > 1 or (dim.lo - item.var).variables() & every:
-            return False
-        if used & inner:
-            places.append(place)
-    if not places:
-        return True
-    return len(places) == 1 and all(size.constant == 1 for size in load.buffer.shape[places[0] + 1 :])
-
-
-def _used(load: Operand) -> frozenset[str]:
-    return frozenset().union(*(dim.lo.variables() for dim in load.dims or ()))
+    """Whether elements that follow each other in the innermost loop follow each other in memory, or are one."""
+    inner = ranges[-1].var.variables()
+    places = [place for place, dim in enumerate(load.dims or ()) if dim.lo.variables() & inner]
+    if not in_steps_of_one(load, ranges) or len(places) > 1:
+        return False
+    return not places or all(size.constant == 1 for size in load.buffer.shape[places[0] + 1 :])
