@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options"},
     "config": {"checked", "files", "options", "source"},
-    "lsp": DATA | {"source", "across", "migrate", "options", "files", "project", "config", "report", "rules"},
+    "lsp": DATA | {"source", "cells", "across", "migrate", "options", "files", "project", "config", "report", "rules"},
     "codemod": DATA | {"options", "files", "project", "config"},
     "report": {"results", "devices", "verified", "codes", "rules"},
     "cli": DATA | {"lsp", "source", "project", "config", "options", "report", "rules", "files", "sinks", "verify"},

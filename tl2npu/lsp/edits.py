@@ -55,6 +55,15 @@ def end_of(lines: list[str], line: int, units: Units) -> Position:
     return position(lines, line, len(lines[line - 1].rstrip()) + 1 if 0 < line <= len(lines) else 1, units)
 
 
+def offset(lines: list[str], line: int, character: int, units: Units) -> int:
+    """How many characters stand before a position; one behind the end of its line is the end of the line."""
+    text = lines[line].rstrip("\r\n") if line < len(lines) else ""
+    before = 0
+    while before < len(text) and width(text[:before], units) < character:
+        before += 1
+    return sum(map(len, lines[:line])) + before
+
+
 def width(text: str, units: Units) -> int:
     """How many units a text takes."""
     if units == "utf-32":

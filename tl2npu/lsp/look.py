@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tl2npu.across.modules import forget
+from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.config import ConfigError, load_options
 from tl2npu.files import may_have_kernels, skip_reason
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.project.one import process
-from tl2npu.results import Diagnostic, KernelResult
+from tl2npu.results import Diagnostic, FileResult, KernelResult
+from tl2npu.source.notebook import Notebook, is_notebook
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with the lines, from 1, of the outermost function that it stands in, decorators included."""
+    """A kernel with the lines, from 1, of the outermost function that it stands in, decorators included.
+
+    In a notebook they are lines of its cell.
+    """
 
     result: KernelResult
     span: Span
@@ -39,11 +44,22 @@ class View:
     new_text: str | None = None
     problem: str | None = None
 
+    def of_cell(self, number: int) -> View:
+        """What is to be said of one cell of a notebook; a ``problem`` of all of it is for the caller."""
+        return replace(
+            self,
+            kernels=tuple(kernel for kernel in self.kernels if kernel.result.cell == number),
+            obstacles=tuple(item for item in self.obstacles if item.cell == number),
+            faults=tuple(item for item in self.faults if item.cell == number),
+            problem=None,
+        )
+
 
 def look(text: str, path: str) -> View:
     """The view of a text that is, or would be, the file ``path``; its own pyproject.toml holds."""
     data = text.encode("utf-8", "surrogatepass")
-    if skip_reason(data) is not None or not may_have_kernels(data):
+    skipped = reason_to_skip(text) if is_notebook(path) else skip_reason(data)
+    if skipped is not None or not may_have_kernels(data):
         return View()
     try:
         options = load_options(Path(path), {})
@@ -58,22 +74,27 @@ def look(text: str, path: str) -> View:
     if finished:
         checked = process("check", text, path, options, debug=False)
         faults = tuple(item for item in checked.diagnostics if item.kernel in finished)
-    told = {(item.line, item.code) for item in faults}
-    spans = _outermost(text)
+    told = {(item.cell, item.line, item.code) for item in faults}
+    spans = _spans(text, path)
     return View(
         tuple(
-            Kernel(kernel, spans.get(kernel.line, (kernel.line, kernel.line)))
+            Kernel(kernel, spans.get((kernel.cell, kernel.line), (kernel.line, kernel.line)))
             for kernel in result.kernels
             if kernel.rewritten
         ),
-        tuple(item for item in result.diagnostics if (item.line, item.code) not in told),
+        tuple(item for item in result.diagnostics if (item.cell, item.line, item.code) not in told),
         faults,
         result.new_text if result.changed else None,
     )
 
 
-def migrate_one(text: str, path: str, line: int) -> str:
-    """The text with only the kernel migrated whose ``def`` stands on a line."""
+def migrate_one(text: str, path: str, line: int, cell: int | None = None) -> str:
+    """The text with only the kernel migrated whose ``def`` stands on a line, in a notebook on one of a cell."""
+    if cell is not None:
+        starts = {part.number: part.start for part in Notebook.read(text).python}
+        there = starts[cell] + line - 1
+        done = by_cells(text, path, lambda code: FileResult(path, code, migrate_one(code, path, there)))
+        return text if done.new_text is None else done.new_text
     options = load_options(Path(path), {})
     others = [kernel.line for kernel in migrate_text(text, path, options).kernels if kernel.line != line]
     return _without(text, path, options, others)
@@ -83,6 +104,17 @@ def _without(text: str, path: str, options: Options, lines: list[int]) -> str:
     why = Diagnostic("", "", "info", 1, "not asked for")
     result = migrate_text(text, path, options, {line: [why] for line in lines})
     return text if result.new_text is None else result.new_text
+
+
+def _spans(text: str, path: str) -> dict[tuple[int | None, int], Span]:
+    """Cell, if there are any, and line of each ``def`` -> the lines of the outermost function around it."""
+    if not is_notebook(path):
+        return {(None, line): span for line, span in _outermost(text).items()}
+    book = Notebook.read(text)
+    return {
+        book.place(line): (book.place(first)[1], book.place(last)[1])
+        for line, (first, last) in _outermost(book.code).items()
+    }
 
 
 def _outermost(text: str) -> dict[int, Span]:

@@ -12,6 +12,7 @@ from tl2npu.lsp.look import Kernel, View
 from tl2npu.report.sarif import documentation_site
 from tl2npu.results import Diagnostic
 from tl2npu.rules import load_rules
+from tl2npu.source.notebook import is_notebook
 
 SOURCE = "tl2npu"
 _FAULTS = {"error": 1, "warning": 2, "info": 3}
@@ -66,12 +67,14 @@ def rule_text(code: str) -> str | None:
     return None if page is None else f"# {page.code} {page.name}\n\n{page.text.strip()}"
 
 
-def path_of(uri: str, root: str | None) -> str:
+def path_of(uri: str, root: str | None, *, notebook: bool) -> str:
     """The path of a document; one that has none yet lies at the root of the workspace."""
     from pygls.uris import to_fs_path
 
     path = to_fs_path(uri) if uri.startswith("file:") else None
-    return str(Path(path or Path(root or ".") / "untitled.py"))
+    if path is None or (notebook and not is_notebook(path)):
+        path = str(Path(root or ".") / ("untitled.ipynb" if notebook else "untitled.py"))
+    return str(Path(path))
 
 
 def _diagnostic(item: Diagnostic, lines: list[str], units: Units, levels: dict[str, int]) -> Any:
