@@ -85,6 +85,8 @@ def _forms(kind: Traits, options: Options) -> list[str]:
         return ["developer-threads1"] if options.threads == "1" else ["developer", "developer-threads1"]
     if kind.vector and options.threads == "1":
         return ["developer-threads1", "fallback"]
+    if kind.alone and options.threads == "auto":
+        return ["developer", "developer-threads1", "fallback"]
     return ["developer", "fallback"]
 
 

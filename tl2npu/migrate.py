@@ -380,7 +380,8 @@ def _best_form(
     better = missed[: tried.index(reached)]
     for attempt in better:
         if attempt.blocked is not None:
-            level: Severity = "info" if kind.is_rewritten else "warning"
+            nothing_lost = kind.is_rewritten or reached.target == "developer-threads1"
+            level: Severity = "info" if nothing_lost else "warning"
             job.notes.append(replace(attempt.blocked, severity=level))
     attempts.offer_one_thread(start, kind, suppressions, job, reached)
     changed = job.module is not start.module
@@ -414,6 +415,8 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
     if not kind.vector:
         return "cube only: automatic passes, no threads"
     split = "threads=1" if reached.target == "developer-threads1" else "every tile is split by rows: threads=2"
+    if reached.target == "developer-threads1" and better:
+        split += ", as one vector core did all the work before"
     return split if kind.cube else f"vector only; {split}"
 
 

@@ -167,3 +167,105 @@ def test_an_elif_for_the_other_core() -> None:
     )
     right_or_refused(text)
     assert only(migrated(text)).disposition != "refused"
+
+
+MEETING = {
+    "a sum": """
+T.tile.fill(b, 1.0)
+{zero}
+    T.copy(A[cid * 32, 0], a)
+    T.tile.add(b, b, a)
+    T.copy(b, O[cid * 32, 0])
+{one}
+    T.copy(B[cid * 32, 0], a)
+    T.tile.add(b, b, a)
+    T.copy(b, O[cid * 32, 0])
+""",
+    "a tile from before": """
+T.copy(A[cid * 32, 0], b)
+{zero}
+    T.tile.exp(b, b)
+{one}
+    T.copy(b, O[cid * 32, 0])
+""",
+    "the next run of a loop": """
+T.tile.fill(b, 0.0)
+for i in range(2):
+    {one}
+        T.copy(b, O[cid * 32, 0])
+    {zero}
+        T.copy(A[cid * 32, 0], b)
+""",
+}
+
+
+@pytest.mark.parametrize("threads", ["auto", "1"])
+@pytest.mark.parametrize("case", MEETING)
+def test_guards_of_both_cores_that_meet_in_a_tile_are_refused(case: str, threads: str) -> None:
+    tiles = 'a = T.alloc_ub((32, 64), "float32")\nb = T.alloc_ub((32, 64), "float32")\n'
+    body = MEETING[case].format(zero="if vid == 0:", one="if vid == 1:")
+    refused(vector_file(tiles + body), "TL220", threads=threads)
+
+
+def test_guards_of_both_cores_that_load_anew() -> None:
+    body = """
+    a = T.alloc_ub((16, 64), "float32")
+    if vid == 0:
+        T.copy(A[cid * 32, 0], a)
+        T.tile.exp(a, a)
+        T.copy(a, O[cid * 32, 0])
+    if 1 == vid:
+        T.copy(B[cid * 32 + 16, 0], a)
+        T.copy(a, O[cid * 32 + 16, 0])
+    """
+    old = vector_file(body)
+    new = developer(old)
+    assert "vid" not in new
+    same_results(old, new)
+
+
+ROW = """
+row = T.alloc_ub((1, 64), "float32")
+{outside}
+for i in range(32):
+    {guard}
+        T.copy(A[cid * 32 + i, 0], row)
+        T.tile.exp(row, row)
+        T.copy(row, O[cid * 32 + i, 0])
+"""
+
+
+@pytest.mark.parametrize("outside", ["", "T.tile.fill(row, 0.0)"])
+@pytest.mark.parametrize("guard", ["if vid == 0:", "if 1 == vid:"])
+def test_one_core_alone_with_rows_that_cannot_be_split(guard: str, outside: str) -> None:
+    old = vector_file(ROW.format(guard=guard, outside=outside))
+    result = migrated(old)
+    assert (only(result).disposition, only(result).target) == ("migrated", "developer-threads1")
+    assert {d.severity for d in result.diagnostics if d.code == "TL821"} == {"info"}
+    new = developer(old)
+    assert "threads=1" in new
+    assert "vid" not in new
+    same_results(old, new)
+
+
+def test_one_core_alone_stays_where_two_cores_run_anyway() -> None:
+    """Target pto launches both vector cores with ``threads=1`` too, and nothing may be known of a target."""
+    text = vector_file(ROW.format(guard="if vid == 0:", outside=""))
+    for target in ('"pto"', "TARGET"):
+        other = text.replace("out_idx=[2]", f"out_idx=[2], target={target}")
+        for threads in ("auto", "1"):
+            result = migrated(other, threads)
+            assert only(result).disposition == "unchanged", target
+
+
+def test_work_of_both_cores_stays_with_both() -> None:
+    body = """
+    row = T.alloc_ub((1, 64), "float32")
+    if vid == 0:
+        T.copy(A[cid, 0], row)
+        T.copy(row, O[cid, 0])
+    if vid == 1:
+        T.copy(B[cid + 32, 0], row)
+        T.copy(row, O[cid + 32, 0])
+    """
+    assert only(migrated(vector_file(body))).disposition == "unchanged"

@@ -2,7 +2,8 @@
 
 Both branches doing the same to their half of a tile is the row split written out: they become one statement with a
 vid offset, which :mod:`tl2npu.passes.halves` then makes whole. A guard without an else, in a kernel that uses vid for
-nothing else, means that one vector core did all the work: the guard goes and the compiler splits the rows.
+nothing else, means that one vector core did all the work: the guard goes, and the compiler splits the rows or launches
+one vector core only. Where each core has guards of its own, their work must not meet in a tile: the cores had one each.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
-from tl2npu.kernel.model import Branch, Kernel, Stmt
+from tl2npu.kernel.liveness import Liveness
+from tl2npu.kernel.model import Branch, Kernel, Stmt, walk
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
 from tl2npu.passes.job import Job
 from tl2npu.passes.render import Unrenderable, render
@@ -56,12 +59,54 @@ def normalise(job: Job) -> None:
         return
     if two_sided or not _only_guards(kernel, [stmt for stmt, _ in guards]):
         raise Blocked("TL220", guards[0][0].node, "one vector core works alone here while vid is used elsewhere")
+    _refuse_meetings(kernel, guards)
     edits = Edits(job.file.index)
     for stmt, _ in guards:
         assert isinstance(stmt.node, cst.If)
         edits.unwrap(stmt.node)
-        job.change("TL206", stmt.node, "one vector core did this alone; threads=2 splits the rows")
+        job.change("TL206", stmt.node, "one vector core did this alone; without vid, no guard is needed")
     job.apply(edits)
+
+
+def runs_both_cores(job: Job) -> bool:
+    """True unless ``threads=1`` certainly launches one vector core: target pto launches two even so."""
+    return not all(isinstance(target, str) and "pto" not in target for target in job.located.targets)
+
+
+def refuse_second_core(job: Job) -> None:
+    """Raise :class:`Blocked` where ``threads=1`` would let the second core do what a guard kept it from."""
+    vid = job.kernel.vid
+    guard = next((stmt for stmt in job.kernel.walk() if vid and tested_core(stmt, vid) is not None), None)
+    if guard is not None and runs_both_cores(job):
+        raise Blocked("TL220", guard.node, "target pto launches both vector cores, with threads=1 too")
+
+
+def works_alone(kernel: Kernel) -> bool:
+    """True where one and the same vector core does whatever uses vid at all: the other one has no work of its own."""
+    vid = kernel.vid
+    cores = [(stmt, tested_core(stmt, vid)) for stmt in kernel.walk()] if vid is not None else []
+    guards = [stmt for stmt, core in cores if core is not None and isinstance(stmt, Branch) and not stmt.orelse]
+    return len({core for _, core in cores if core is not None}) == 1 and _only_guards(kernel, guards)
+
+
+def _refuse_meetings(kernel: Kernel, guards: list[tuple[Branch, int]]) -> None:
+    """Raise :class:`Blocked` where a tile of one core's guards is wanted, as it is then, by anything else.
+
+    Each vector core had a tile of its own under that name; with one text for both there is one.
+    """
+    cores = {core for _, core in guards}
+    steps = Liveness(kernel).steps if len(cores) > 1 else []
+    for core in cores:
+        own = {id(inner) for guard, tested in guards if tested == core for inner in walk(guard.then)}
+        tiles = [(access, id(stmt) in own) for stmt in kernel.walk() for access in accesses(stmt)]
+        written = {access.operand.buffer for access, here in tiles if here and access.writes}
+        shared = written & {access.operand.buffer for access, here in tiles if not here}
+        for step in steps:
+            leaves = [after for after in step.after if id(step.stmt) in own and id(after.stmt) not in own]
+            met = next((tile for after in leaves for tile in after.wanted if tile in shared), None)
+            if met is not None:
+                text = f"each vector core works alone here on a `{met.name}` of its own, which is wanted later"
+                raise Blocked("TL220", step.stmt.node, text)
 
 
 def _only_guards(kernel: Kernel, guards: list[Branch]) -> bool:

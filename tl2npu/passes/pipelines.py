@@ -104,6 +104,8 @@ class Traits:
     vector: bool
     uses_vid: bool
     exchanges: bool
+    alone: bool = False
+    """Only one of the two vector cores has anything to do."""
 
     @property
     def is_rewritten(self) -> bool:
@@ -123,7 +125,8 @@ def traits(job: Job) -> Traits:
         for entry in traffic(kernel).values()
     )
     style = _style(job, uses_vid, exchanges, cube and not vector)
-    return Traits(style, cube, vector, uses_vid, exchanges)
+    alone = vector and guards.works_alone(kernel) and not guards.runs_both_cores(job)
+    return Traits(style, cube, vector, uses_vid, exchanges, alone)
 
 
 def vid_name(kernel: Kernel) -> str | None:
@@ -190,6 +193,8 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     """The full form: no Scope, no sync, no vid, no workspace."""
     staged = mma_products.is_manual(job.kernel)
     before: Counter[str] = unused.name_counts(job)
+    if threads == 1:
+        guards.refuse_second_core(job)
     _whole_tiles(job, kind)
     if kind.vector:
         if threads == 2:
