@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.concrete import Known, Unknown, evaluate, run
-from tl2npu.kernel.factory import FileKernels, Located, calls
+from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.tunings import Config, configs_of
 from tl2npu.kernel.turns import turns
 from tl2npu.source.names import Names
+from tl2npu.source.tree import calls_in
 
 Values = dict[str, int]
 
@@ -67,8 +68,8 @@ def _bindings(
     """Places with what they give the parameters; a configuration fills what a call leaves open."""
     defaults = _bind_defaults(node, module, file.names)
     given: list[tuple[cst.CSTNode, Known]] = []
-    for call in calls(file.index.module):
-        if isinstance(call.func, cst.Name) and call.func.value == node.name.value:
+    for call in calls_in(file.index.module):
+        if type(call.func) is cst.Name and call.func.value == node.name.value:
             for around in _around(file, call, module, inner | {node.name.value}):
                 for known in turns(file, call, around) if in_turns else (around,):
                     bound = _bind(node, call, known, file.names)

@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, names_in, nodes_of
+from tl2npu.source.tree import calls_in, names_in, nodes_of, remembered
 
 
 def name_counts(job: Job) -> Counter[str]:
@@ -18,7 +18,7 @@ def name_counts(job: Job) -> Counter[str]:
 
 def drop_unused_names(job: Job, before: Counter[str]) -> None:
     """Remove plain assignments whose name was used before the migration and is not any more."""
-    exported = _strings(job)
+    start = job.module
     while True:
         now = name_counts(job)
         edits = Edits(job.file.index)
@@ -28,7 +28,7 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
             target = node.targets[0].target
             if not isinstance(target, cst.Name) or now[target.value] != 1 or before[target.value] < 2:
                 continue
-            if target.value in exported and job.file.index.enclosing(node, cst.FunctionDef) is None:
+            if job.file.index.enclosing(node, cst.FunctionDef) is None and target.value in _strings(start):
                 continue
             if _harmless(node.value):
                 edits.remove(node)
@@ -38,9 +38,10 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
         job.apply(edits)
 
 
-def _strings(job: Job) -> set[str]:
+@remembered
+def _strings(module: cst.Module) -> set[str]:
     """Strings of the file that name something, as ``__all__`` and ``getattr`` do."""
-    return {str(node.evaluated_value) for node in nodes_of(job.module, cst.SimpleString) if len(node.value) < 80}
+    return {str(node.evaluated_value) for node in nodes_of(module, cst.SimpleString) if len(node.value) < 80}
 
 
 def _harmless(node: cst.BaseExpression) -> bool:

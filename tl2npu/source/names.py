@@ -33,6 +33,7 @@ def canonical(dotted: str) -> str:
 
 _IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _IS_COMPREHENSION = SubclassesOf(cst.BaseComp)
+_BINDING_EXPRESSIONS: tuple[type[cst.Lambda | cst.CompFor], ...] = (cst.Lambda, cst.CompFor)
 _HOLDS_STATEMENTS = SubclassesOf(
     cst.SimpleStatementLine,
     cst.BaseCompoundStatement,
@@ -96,6 +97,7 @@ class Names:
         self._resolving: set[int] = set()
         self._resolved: dict[int, tuple[cst.CSTNode, str | None]] = {}
         self._found: dict[tuple[str, int], str | None] = {}  # name, scope -> what it means there
+        self._everywhere: dict[str, str | None] = {}  # names that mean the same wherever they stand
         self.star: tuple[str, ...] = ()  # modules that were imported with *
         self._telling: set[str] = set()  # names that something may be known of, in some scope
         self._collect(index.module, self._module)
@@ -112,9 +114,13 @@ class Names:
     @cached_property
     def _bound_in_expressions(self) -> frozenset[str]:
         """Parameters of lambdas and variables of comprehensions."""
-        lambdas, loops = nodes_of(self._index.module, cst.Lambda), nodes_of(self._index.module, cst.CompFor)
-        params = (param.name.value for node in lambdas for param in _params(node.params))
-        return frozenset((*params, *(name for loop in loops for name in _targets(loop.target))))
+        found: set[str] = set()
+        for node in nodes_of(self._index.module, *_BINDING_EXPRESSIONS):
+            if isinstance(node, cst.Lambda):
+                found.update(param.name.value for param in _params(node.params))
+            else:
+                found.update(_targets(node.target))
+        return frozenset(found)
 
     def resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None = None) -> str | None:
         """The canonical dotted name of ``a`` or ``a.b.c``, e.g. ``tilelang.language.tile.add``.
@@ -135,9 +141,12 @@ class Names:
         while type(node) is cst.Attribute:
             attributes.append(node.attr.value)
             node = node.value
-        if type(node) is not cst.Name:
+        if type(node) is not cst.Name or not self._may_tell(node.value):
             return None
-        dotted = self._lookup(node.value, node if node in self._index else at)
+        if node.value in self._everywhere:
+            dotted = self._everywhere[node.value]
+        else:
+            dotted = self._lookup(node.value, node if node in self._index else at)
         if dotted is None or not attributes:
             return dotted
         for attribute in reversed(attributes):
@@ -166,21 +175,26 @@ class Names:
     # -- lookup -----------------------------------------------------------------------------------------------------
 
     def _lookup(self, name: str, at: cst.CSTNode | None) -> str | None:
+        if not self._may_tell(name):
+            return None
         in_some = self._index.binds_in_expressions and name in self._bound_in_expressions
         if in_some and at is not None and self._bound_around(name, at):
             return None
-        scope = self._module
-        if at is not None and name in self._bound_inside:  # else it means the same everywhere
-            if name not in self._telling and not self.star:
-                return None  # wherever it is bound, it is a variable
-            scope = self._scope(at)
+        inside = name in self._bound_inside
+        scope = self._scope(at) if at is not None and inside else self._module
         key = name, id(scope)
         if key in self._found:
             return self._found[key]
         found = self._look_outwards(name, scope)
         if not self._resolving:  # else an alias that is being looked up counts as unknown
             self._found[key] = found
+            if not inside and not in_some:
+                self._everywhere[name] = found
         return found
+
+    def _may_tell(self, name: str) -> bool:
+        """False for what is a variable wherever it is bound: that is known without looking for the place."""
+        return name in self._telling or bool(self.star)
 
     def _look_outwards(self, name: str, innermost: _Scope) -> str | None:
         for scope in _outwards(innermost):

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.kernel.factory import Factory, calls
+from tl2npu.kernel.factory import Factory
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.tree import parsed
 from tl2npu.passes.gpu.types_values import TypeValues
 from tl2npu.passes.job import Job
+from tl2npu.source.tree import calls_in
 
 _FP8 = re.compile(r"(torch\.)?(float8|fp8|e4m3|e5m2)")
 _NARROW = re.compile(r"(torch\.)?(float[46]_|tfloat32|tf32|int4\b|uint4\b|float8_e8m0|\w+x(2|4|8|16|32|64)$)")
@@ -54,7 +55,7 @@ def _factory_calls(job: Job) -> list[cst.Call]:
     if factory is None:
         return []
     name = factory.node.name.value
-    return [call for call in calls(job.module) if isinstance(call.func, cst.Name) and call.func.value == name]
+    return [call for call in calls_in(job.module) if type(call.func) is cst.Name and call.func.value == name]
 
 
 def _types_of(job: Job, buffer: Buffer, made: list[cst.Call], values: TypeValues) -> list[str | None]:
