@@ -16,18 +16,18 @@ _LINE = re.compile(r"(\bcell \d+ )?\bline (\d+)\b")
 _UNREAD = "TL913"
 
 
-def by_cells(json_text: str, path: str, work: Callable[[str], FileResult]) -> FileResult:
+def by_cells(json_text: str, path: str, work: Callable[[str], FileResult], always: bool = False) -> FileResult:
     """What ``work`` says of the code of a notebook, and its text back in the cells.
 
-    Places are a cell and a line of that cell, also in messages. Raises :class:`NotebookSkipped`; a notebook that cannot
-    be read comes back with ``error``.
+    Places are a cell and a line of that cell, also in messages. ``always``: even if there seems to be no kernel in it.
+    Raises :class:`NotebookSkipped`; a notebook that cannot be read comes back with ``error``.
     """
     try:
         book = Notebook.read(json_text)
     except SourceError as error:
         return FileResult(path, json_text, json_text, str(error))
     cells = tuple(Cell(cell.number, cell.text) for cell in book.cells)
-    if not book.python or not may_have_kernels(book.code.encode()):
+    if not book.python or not (always or may_have_kernels(book.code.encode())):
         return FileResult(path, json_text, json_text, diagnostics=_unread(book), cells=cells)
     result = work(book.code)
     places = Places(book, path)

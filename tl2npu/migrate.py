@@ -69,7 +69,7 @@ def migrate_text(
 
 def unkept(promise: Promise, follower: Follower, why: str = "give both files to one run") -> str:
     """Why a kernel cannot lose what it promises: another file does not follow."""
-    return f"line {follower.line} of {follower.path} calls `{promise.factory}` and would have to follow: {why}"
+    return f"{follower.place} calls `{promise.factory}` and would have to follow: {why}"
 
 
 def not_followed(line: int, message: str) -> Diagnostic:

@@ -99,11 +99,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Follower:
-    """Another file that calls a factory: by which ``names``, and in which ``line`` first."""
+    """Another file that calls a factory: by which ``names``, and in which ``line`` (of which ``cell``) first."""
 
     path: str
     line: int
     names: tuple[str, ...]
+    cell: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where that is, as messages say it."""
+        cell = "" if self.cell is None else f"cell {self.cell} "
+        return f"{cell}line {self.line} of {self.path}"
 
 
 @dataclass(frozen=True)

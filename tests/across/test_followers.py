@@ -140,19 +140,88 @@ def test_a_caller_that_cannot_follow(tmp_path: Path, imports: str, factory: str,
     assert (root / "bad.py").read_text() == files["bad.py"]
 
 
-def test_a_caller_in_a_notebook(tmp_path: Path) -> None:
-    """It is not changed, so the kernel keeps its parameters; a notebook that only mentions the name is none."""
-    code = script("%matplotlib inline\nfrom ops.k import factory")
-    lines = json.dumps({"cells": [{"cell_type": "code", "source": code.splitlines(True)}]})
-    prose = json.dumps({"cells": [{"cell_type": "markdown", "source": code}, {"cell_type": "code", "source": "1"}]})
-    root = repository(tmp_path, {"ops/k.py": FACTORY, "demo.ipynb": lines})
+def notebook(*codes: str) -> str:
+    """A notebook with a cell for each code, behind one of text."""
+    cells: list[object] = [{"cell_type": "markdown", "source": "from ops.k import factory"}]
+    cells += [{"cell_type": "code", "source": code.splitlines(True), "outputs": [{"text": "128"}]} for code in codes]
+    return json.dumps({"cells": cells, "nbformat": 4, "metadata": {"x": "é"}}, indent=1)
+
+
+def cells_of(imports: str) -> list[str]:
+    """A script in four cells: imports, tensors, one for the workspace alone, calls."""
+    head, _, rest = script(imports).partition("a = ")
+    tensors, _, rest = rest.partition("workspace = ")
+    workspace, _, calls = rest.partition("run = ")
+    return [f"%matplotlib inline\n{head}", f"a = {tensors}", f"workspace = {workspace}", f"run = {calls}"]
+
+
+@pytest.mark.parametrize("imports", ["from ops.k import factory", "from ops.k import *"])
+def test_a_notebook_follows(tmp_path: Path, imports: str) -> None:
+    """Cells and everything between them stay, but for the calls."""
+    codes = cells_of(imports)
+    text = notebook(*codes, "!ls\nrun(a, b, workspace)")
+    root = repository(tmp_path, {"ops/k.py": FACTORY})
+    (root / "demo.ipynb").write_text(text)
+    code, output = migrate(root)
+    assert code == 0, output
+    assert "workspace" not in (root / "ops/k.py").read_text()
+    new = (root / "demo.ipynb").read_text()
+    called = codes[3].replace(", workspace)", ")")
+    assert json.loads(new) == json.loads(notebook(*codes[:2], "", called, "!ls\nrun(a, b)"))
+    changed = [line for line in new.splitlines() if line not in text.splitlines()]
+    assert len(changed) == 3  # two calls, and the source of a cell that has become empty
+    assert migrate("--check", root)[0] == 0
+
+
+def test_a_notebook_with_a_kernel_of_its_own_follows(tmp_path: Path) -> None:
+    own = FACTORY.replace("def factory", "def other")
+    use = "scratch = np.empty((2, 32, 64), np.float32)\nother()(a, b, scratch)"
+    root = repository(tmp_path, {"ops/k.py": FACTORY})
+    (root / "demo.ipynb").write_text(notebook(own, *cells_of("from ops.k import factory"), use))
+    code, output = migrate(root)
+    assert code == 0, output
+    new = (root / "demo.ipynb").read_text()
+    assert "other()(a, b)" in new
+    assert "scratch" not in new
+    assert "workspace" not in new
+    assert "workspace" not in (root / "ops/k.py").read_text()
+
+
+def test_a_notebook_that_cannot_follow(tmp_path: Path) -> None:
+    codes = [*cells_of("from ops.k import factory"), "x = 1\nprint(factory)"]
+    root = repository(tmp_path, {"ops/k.py": FACTORY})
+    (root / "demo.ipynb").write_text(notebook(*codes))
     output = migrate(root)[1]
-    assert "TL915" in output
-    assert "demo.ipynb uses `factory`, and calls in a notebook do not follow" in output
+    assert re.search(r"k\.py:\d+:1 \w+ TL915 .*cell 6 line 2 of .*demo\.ipynb calls `factory`", output), output
+    assert re.search(r"demo\.ipynb:cell 6:2:1 warning TL915", output), output
     assert (root / "ops/k.py").read_text() == FACTORY
-    (root / "demo.ipynb").write_text(prose)
-    modules.forget()
-    assert "TL915" not in migrate(root)[1]
+    assert (root / "demo.ipynb").read_text() == notebook(*codes)
+
+
+def test_a_notebook_outside_of_the_run(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"ops/k.py": FACTORY})
+    (root / "demo.ipynb").write_text(notebook(*cells_of("from ops.k import factory")))
+    migrated, output = disposition(root)
+    assert not migrated
+    assert re.search(r"cell 2 line 4 of .*demo\.ipynb calls `factory` and would have to follow", output), output
+    assert disposition(root, root / "demo.ipynb")[0]
+
+
+def test_a_notebook_that_runs_the_file(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"ops/k.py": FACTORY, "main.py": script("from ops.k import factory")})
+    (root / "demo.ipynb").write_text(notebook("%run ops/k.py\nfactory()(a, b, workspace)"))
+    output = migrate(root)[1]
+    assert re.search(r"TL915 .*line \d+ of .*demo\.ipynb may use `factory`", output), output
+    assert (root / "ops/k.py").read_text() == FACTORY
+
+
+def test_a_notebook_that_only_mentions_the_name(tmp_path: Path) -> None:
+    root = repository(tmp_path, {"ops/k.py": FACTORY, "main.py": script("from ops.k import factory")})
+    (root / "demo.ipynb").write_text(notebook("1"))
+    code, output = migrate(root)
+    assert code == 0
+    assert "TL915" not in output
+    assert "workspace" not in (root / "ops/k.py").read_text()
 
 
 def test_a_file_that_is_migrated_itself_follows(tmp_path: Path) -> None:

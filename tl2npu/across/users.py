@@ -21,20 +21,21 @@ _MAX_FILES = 20_000
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 _IMPORT = re.compile(rb"import[ \t\\]*(?:\([^)]*\)|[^\n]*)")  # begins with a fixed text, which is searched fast
 _WORD = re.compile(rb"\w+")
-_DYNAMIC = (b"import_module", b"spec_from_file_location", b"__import__", b"runpy")
+_DYNAMIC = (b"import_module", b"spec_from_file_location", b"__import__", b"runpy", b"%run ")
 
 
 @dataclass(frozen=True)
 class User:
     """A file that uses a name: ``names`` are the texts by which it does, ``line`` is the first of these places.
 
-    ``names`` is empty where it is not clear whether the file uses it, as it imports modules by strings, and for
-    notebooks, which no other file's migration changes.
+    ``names`` is empty where it is not clear whether the file uses it, as it imports modules by strings. In a
+    notebook the line is one of ``cell``.
     """
 
     path: Path
     line: int
     names: tuple[str, ...]
+    cell: int | None = None
 
     @property
     def shown(self) -> str:
@@ -97,8 +98,11 @@ def _users(file: Path, name: str) -> Iterator[User]:
 
 
 def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> Iterator[User]:
+    book: Notebook | None = None
     try:
-        tree = ast.parse(_code(path, data))
+        text = decode_source(data, len(data)).text
+        book = Notebook.read(text) if is_notebook(path) else None
+        tree = ast.parse(text if book is None else book.code)
     except (SourceError, NotebookSkipped, SyntaxError, ValueError, RecursionError, MemoryError):
         return  # it cannot be executed either
     found: dict[str, int] = {}
@@ -122,7 +126,8 @@ def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> I
                 if isinstance(meant, Function) and _is(meant, file, name):
                     found.setdefault(ast.unparse(node), node.lineno)
     if found:
-        yield User(path, min(found.values()), () if is_notebook(path) else tuple(found))
+        cell, line = (None, min(found.values())) if book is None else book.place(min(found.values()))
+        yield User(path, line, tuple(found), cell)
     elif any(mark in data for mark in _DYNAMIC) and file.stem.encode() in data:
         line = data.count(b"\n", 0, data.index(name.encode())) + 1
         yield User(path, line, ())
@@ -138,11 +143,6 @@ def _mentions(path: Path, name: str) -> bool:
 
 def _bytes(path: Path) -> bytes:
     return read_bytes(path, _MAX_NOTEBOOK if is_notebook(path) else _MAX_BYTES)
-
-
-def _code(path: Path, data: bytes) -> str:
-    text = decode_source(data, len(data)).text
-    return Notebook.read(text).code if is_notebook(path) else text
 
 
 def _is(function: Function, file: Path, name: str) -> bool:

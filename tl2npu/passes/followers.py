@@ -17,7 +17,6 @@ from tl2npu.source.edits import EditError, Edits
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.names import Names
-from tl2npu.source.notebook import is_notebook
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import names_in, nodes_of
 
@@ -48,11 +47,9 @@ def followers_of(job: Job, factory: cst.FunctionDef) -> tuple[Follower, ...]:
     for user in found:
         if not user.names:
             name = f"`{factory.name.value}`"
-            text = f"line {user.line} of {user.shown} may use {name}: the file imports modules by strings"
-            if is_notebook(user.path):
-                text = f"the notebook {user.shown} uses {name}, and calls in a notebook do not follow those elsewhere"
+            text = f"line {user.line} of {user.shown} may use {name}: the file imports modules by strings, or runs them"
             raise Blocked("TL915", factory, text)
-    return tuple(Follower(user.shown, user.line, user.names) for user in found)
+    return tuple(Follower(user.shown, user.line, user.names, user.cell) for user in found)
 
 
 def follow(text: str, path: str, names: Sequence[str], promise: Promise) -> tuple[str, list[Change]]:

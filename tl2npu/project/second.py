@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tl2npu.cells import Places, by_cells
 from tl2npu.options import Options
 from tl2npu.project.held import Held
 from tl2npu.project.one import Outcome, look, process
-from tl2npu.results import Follower, Promise
+from tl2npu.results import Diagnostic, FileResult, Follower, Promise
+from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
+from tl2npu.source.text import SourceError
 
 if TYPE_CHECKING:
-    from tl2npu.results import Diagnostic
+    from tl2npu.passes.followers import Unable
 
 
 def settled(outcomes: Iterable[Outcome], options: Options, hold: bool) -> Generator[Outcome, None, None]:
@@ -43,6 +46,25 @@ def _withdrawn(outcome: Outcome, options: Options) -> Outcome:
         return outcome
     result = process("migrate", outcome.source.text, outcome.result.path, options, False)
     return replace(outcome, result=result)
+
+
+def _followed(text: str, path: str, names: Sequence[str], promise: Promise) -> FileResult:
+    """A file, or the cells of a notebook, after its calls have followed. Raises ``Unable``."""
+    from tl2npu.passes.followers import Unable, follow
+
+    def of_code(code: str) -> FileResult:
+        new, changes = follow(code, path, names, promise)
+        return FileResult(path, code, new, changes=tuple(changes))
+
+    if not is_notebook(path):
+        return of_code(text)
+    try:
+        done = by_cells(text, path, of_code, always=True)
+    except NotebookSkipped as skipped:
+        raise Unable(1, str(skipped)) from None
+    if done.error is not None:
+        raise Unable(1, done.error)
+    return done
 
 
 @dataclass(eq=False)
@@ -115,8 +137,8 @@ class _Second:
 
     def _follow(self, promise: Promise, follower: Follower, number: int) -> int | None:
         """The number of the follower, changed; None if it cannot follow, and the kernel must stay."""
-        from tl2npu.migrate import not_followed, unkept
-        from tl2npu.passes.followers import Unable, follow
+        from tl2npu.migrate import unkept
+        from tl2npu.passes.followers import Unable
 
         target = self.numbers.get(Path(follower.path).resolve())
         try:
@@ -129,19 +151,35 @@ class _Second:
             if outcome.source is None or outcome.result.error is not None or outcome.skipped is not None:
                 raise Unable(follower.line, outcome.result.error or "the file is left out")
             text = outcome.source.text
-            new, changes = follow(outcome.result.new_text or text, outcome.result.path, follower.names, promise)
-            if outcome.result.changed:
-                _, changes = follow(text, outcome.result.path, follower.names, promise)  # for the lines of the input
+            done = _followed(outcome.result.new_text or text, outcome.result.path, follower.names, promise)
+            told = _followed(text, outcome.result.path, follower.names, promise) if outcome.result.changed else done
         except Unable as unable:
-            why = unkept(promise, replace(follower, line=unable.line), str(unable))
+            note = self._note(target, unable, f"`{promise.factory}` of {self.now[number].result.path} stays as it is")
+            if target is not None:
+                follower = replace(follower, line=note.line, cell=note.cell)
+            why = unkept(promise, follower, str(unable))
             self.left.setdefault(number, {})[promise.line] = why
             if target is not None:
-                text = f"`{promise.factory}` of {self.now[number].result.path} stays as it is: {unable}"
-                self.notes.setdefault(target, []).append(not_followed(unable.line, text))
+                self.notes.setdefault(target, []).append(note)
             return None
-        result = replace(outcome.result, old_text=text, new_text=new, changes=(*outcome.result.changes, *changes))
+        changes = (*outcome.result.changes, *told.changes)  # in lines of the input
+        cells = outcome.result.cells or told.cells
+        result = replace(outcome.result, old_text=text, new_text=done.new_text, changes=changes, cells=cells)
         self.now[target] = replace(outcome, result=result)
         return target
+
+    def _note(self, target: int | None, unable: Unable, what: str) -> Diagnostic:
+        """What the other file is told that does not follow."""
+        from tl2npu.migrate import not_followed
+
+        note = not_followed(unable.line, f"{what}: {unable}")
+        outcome = None if target is None else self.now.get(target)
+        if outcome is None or outcome.source is None or not is_notebook(outcome.result.path):
+            return note
+        try:
+            return Places(Notebook.read(outcome.source.text), outcome.result.path).diagnostic(note)
+        except (SourceError, NotebookSkipped):
+            return note
 
     def _with_text(self, outcome: Outcome) -> Outcome:
         """An outcome that has its text: those of files without kernels may come without."""
