@@ -15,6 +15,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.source.tree import names_in, nodes_of, remembered
 
 _IMPORTS: tuple[type[cst.Import | cst.ImportFrom], ...] = (cst.Import, cst.ImportFrom)
+_BINDING: tuple[type[cst.Param | cst.CompFor], ...] = (cst.Param, cst.CompFor)
 _NAMED: tuple[type[cst.FunctionDef | cst.ClassDef], ...] = (cst.FunctionDef, cst.ClassDef)
 
 
@@ -30,8 +31,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             bound |= _bound(around.body)
         elif isinstance(around, cst.Module):
             bound |= _bound(around)
-    bound |= {part.name.value for part in nodes_of(node, cst.Param)}
-    bound |= {name.value for part in nodes_of(node, cst.CompFor) for name in names_in(part.target)}
+    for part in nodes_of(node, *_BINDING):
+        bound |= {part.name.value} if isinstance(part, cst.Param) else {name.value for name in names_in(part.target)}
     told: set[str] = set()
     for name in names_in(node.body):
         if name.value not in bound and name.value not in told and name.value != "vid":  # TL810 tells of vid

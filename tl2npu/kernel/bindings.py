@@ -10,12 +10,14 @@ import libcst as cst
 from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value
 from tl2npu.kernel.model import Buffer
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.source.tree import SubclassesOf, children, remembered
+from tl2npu.source.tree import SubclassesOf, children, nodes_of, remembered
 
 _IS_BLOCK = SubclassesOf(cst.BaseStatement, cst.BaseSuite)
 _BINDS = SubclassesOf(
     cst.FunctionDef, cst.ClassDef, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.AsName
 )
+
+_BINDS_IN_LINES: tuple[type[cst.CSTNode], ...] = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.AsName)
 
 
 def assigned_names(node: cst.CSTNode) -> AbstractSet[str]:
@@ -25,6 +27,8 @@ def assigned_names(node: cst.CSTNode) -> AbstractSet[str]:
 
 @remembered
 def _assigned_in_block(node: cst.CSTNode) -> frozenset[str]:
+    if type(node) is cst.SimpleStatementLine and not nodes_of(node, cst.NamedExpr):
+        return frozenset(name for part in nodes_of(node, *_BINDS_IN_LINES) for name in _bound_by(part))
     return frozenset(_assigned(node))
 
 
@@ -34,17 +38,21 @@ def _assigned(node: cst.CSTNode) -> set[str]:
     if _BINDS[kind]:
         if type(node) is cst.FunctionDef or type(node) is cst.ClassDef:
             return {node.name.value}
-        if type(node) is cst.AsName:
-            found = target_names(node.name)
-        elif type(node) is cst.Assign:
-            found = {name for item in node.targets for name in target_names(item.target)}
-        else:
-            assert isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr))
-            found = target_names(node.target)
+        found = _bound_by(node)
     for child in children(node):
         if type(child) is not cst.Call and type(child) is not cst.Name:
             found |= assigned_names(child)
     return found
+
+
+def _bound_by(node: cst.CSTNode) -> set[str]:
+    """Names that an assignment, a loop or an ``as`` binds itself."""
+    if type(node) is cst.AsName:
+        return target_names(node.name)
+    if type(node) is cst.Assign:
+        return {name for item in node.targets for name in target_names(item.target)}
+    assert isinstance(node, (cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr))
+    return target_names(node.target)
 
 
 def target_names(target: cst.CSTNode) -> set[str]:

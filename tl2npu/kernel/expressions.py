@@ -11,7 +11,7 @@ import libcst as cst
 from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
 from tl2npu.source.names import Names
-from tl2npu.source.tree import SubclassesOf, children, remembered
+from tl2npu.source.tree import SubclassesOf, children, names_in, remembered
 
 _EMPTY = cst.Module(body=())
 _IS_EXPRESSION_PART = SubclassesOf(
@@ -288,8 +288,7 @@ class Evaluator:
 
     def _opaque(self, node: cst.BaseExpression, env: Env) -> Sym:
         """Only equal to itself, but known to depend on every name in it."""
-        found = sorted(_names_in(node))
-        return opaque("text " + unparenthesised(node), *(self._name(cst.Name(n), env) for n in found))
+        return opaque("text " + unparenthesised(node), *(self._name(name, env) for name in _distinct_names(node)))
 
     def buffer(self, node: cst.BaseExpression, env: Env) -> Buffer | None:
         """The buffer that a name stands for, through macro parameters and aliases."""
@@ -376,12 +375,7 @@ class Evaluator:
         return Scalar(node, self.sym(node, env), self.loads(node, env))
 
 
-def _names_in(node: cst.CSTNode) -> set[str]:
-    if type(node) is cst.Name:
-        return {node.value}
-    if type(node) is cst.Attribute:
-        return _names_in(node.value)
-    found: set[str] = set()
-    for child in children(node):
-        found |= _names_in(child.value if type(child) is cst.Arg else child)
-    return found
+@remembered
+def _distinct_names(node: cst.CSTNode) -> list[cst.Name]:
+    """A node for each name in an expression, in the order of the alphabet."""
+    return sorted({name.value: name for name in names_in(node)}.values(), key=lambda name: name.value)

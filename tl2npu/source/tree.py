@@ -75,6 +75,7 @@ def subclasses_of(bases: tuple[type, ...]) -> SubclassesOf:
 
 
 IS_NODE = SubclassesOf(cst.CSTNode)
+_IN_LINES = SubclassesOf(cst.SimpleStatementLine, cst.BaseSmallStatement)
 _STATEMENTS = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _HOLDS_LINES = SubclassesOf(
     cst.BaseCompoundStatement,
@@ -120,7 +121,7 @@ def walk(node: cst.CSTNode, without: Container[int] = ()) -> Iterator[cst.CSTNod
     while stack:
         current = pop()
         kind = type(current)
-        if kind is cst.SimpleStatementLine:
+        if _IN_LINES[kind]:
             yield from _line_nodes(current)
             continue
         yield current
@@ -134,6 +135,8 @@ def walk(node: cst.CSTNode, without: Container[int] = ()) -> Iterator[cst.CSTNod
 
 @remembered
 def _line_nodes(line: cst.CSTNode) -> list[cst.CSTNode]:
+    if type(line) is cst.SimpleStatementLine:
+        return [line, *(node for small in line.body for node in _line_nodes(small))]
     found: list[cst.CSTNode] = []
     stack = [line]
     while stack:
@@ -163,13 +166,13 @@ class _Gathered(Generic[NodeT]):
         if kind is cst.Module:  # not remembered: there is a new one after every edit
             own = [cast("NodeT", node)] if self._wanted[kind] else []
             return [*own, *(found for statement in children(node) for found in self(statement))]
-        if not _HOLDS_LINES[kind] and kind is not cst.SimpleStatementLine:
+        if not _HOLDS_LINES[kind] and not _IN_LINES[kind]:
             return self._of_part(node)
         known = self.results.get(id(node))
         if known is not None:
             return known[1]
         found: Sequence[NodeT]
-        if kind is cst.SimpleStatementLine:
+        if _IN_LINES[kind]:
             found = self._of_part(node)
         else:
             found = [cast("NodeT", node)] if self._wanted[kind] else []
@@ -218,7 +221,7 @@ def _of_kinds(kinds: tuple[type[cst.CSTNode], ...]) -> _Gathered[cst.CSTNode]:
         return _Gathered(statements_of_part, wanted)  # no expression has one in it
 
     def of_part(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
-        if type(node) is cst.SimpleStatementLine:
+        if _IN_LINES[type(node)]:
             table = _line_kinds(node)
             present = [kind for kind in table if wanted[kind]]
             if len(present) < 2:
