@@ -16,7 +16,7 @@ from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
 from tl2npu.attempts import Attempt
 from tl2npu.checks import flags
-from tl2npu.checks.run import check_kernel
+from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
@@ -463,7 +463,7 @@ def check_text(text: str, path: str, options: Options) -> FileResult:
         reason = f"{errors} errors" if errors else "no errors"
         kernels.append(KernelResult(located.key[0], line, "checked", "none", "unchanged", reason, codes))
     for kept in find_eager(original):
-        why = "an eager kernel; the Ascend compiler takes only prim_funcs"
+        why = "an eager kernel, and Ascend takes only prim_funcs (`tl2npu migrate` tells what can become of it)"
         found = [diagnostic(original, "TL103", kept.node, why, kept.name)]
         found = [item for item in found if not suppressions.covers(item.line, item.code)]
         diagnostics += found
@@ -495,5 +495,5 @@ def _check_kernel(original: Index, file: FileKernels, located: Located, options:
         return [diagnostic(original, "TL902", located.node, "a prim_func without a kernel launch", located.key[0])]
     return [
         diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity)
-        for f in check_kernel(Subject(job.kernel, file, located, options))
+        for f in check_as_it_stands(Subject(job.kernel, file, located, options))
     ]

@@ -11,6 +11,8 @@ from tl2npu.checks.run import CHECKS, _ranks
 from tl2npu.codes import CODES
 from tl2npu.dialects.compiler import COMPILERS
 from tl2npu.kernel.factory import FileKernels
+from tl2npu.migrate import check_text
+from tl2npu.options import Options
 from tl2npu.source.index import Index
 from tl2npu.source.tree import walk
 
@@ -40,6 +42,39 @@ def test_attention_under_both_thread_counts() -> None:
     assert check(*body) == []
     assert check(*body, launch=SPLIT.replace("2", "1")) == []
     assert check(PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE) == []
+
+
+GPU = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def doubled(n):
+    @T.prim_func
+    def main(X: T.Tensor((n, 64), "float16"), Y: T.Tensor((n, 64), "float16")):
+        with T.Kernel(n // 64, threads=128) as bx:
+            x = T.alloc_fragment((64, 64), "float16")
+            T.copy(X[bx * 64, 0], x)
+            for i, j in T.Parallel(64, 64):
+                x[i, j] = x[i, j] * 2.0
+            T.copy(x, Y[bx * 64, 0])
+
+    return main
+"""
+
+
+def test_a_gpu_kernel_is_told_as_one() -> None:
+    found = check_text(GPU, "k.py", Options()).diagnostics
+    assert [(d.code, d.line) for d in found] == [("TL815", 10)]
+    assert "a GPU kernel" in found[0].message
+    assert "`tl2npu migrate`" in found[0].message
+
+
+def test_one_that_was_begun_by_hand_is_judged_in_full() -> None:
+    begun = GPU.replace("T.copy(x, Y", "T.tile.exp(x, x)\n            T.copy(x, Y")
+    codes = {d.code for d in check_text(begun, "k.py", Options()).diagnostics}
+    assert {"TL815", "TL816"} < codes
 
 
 def test_one_kernel_of_a_file_with_two() -> None:

@@ -114,7 +114,16 @@ def test_verify_as_json(folder: Path) -> None:
         "error": None,
         "backend": "sim",
         "arithmetic": "precise",
-        "kernels": [{"name": "scale.main", "line": 16, "status": "failed", "reason": message, "verified": None}],
+        "kernels": [
+            {
+                "name": "scale.main",
+                "cell": None,
+                "line": 16,
+                "status": "failed",
+                "reason": message,
+                "verified": None,
+            }
+        ],
         "launches": [
             {
                 "kernel": "scale.main",
@@ -146,6 +155,15 @@ def test_a_file_that_is_in_developer_mode_says_that_nothing_was_migrated(folder:
     done = call("verify", "new.py", *CALL, cwd=folder)
     assert done.returncode == 0
     assert "note: nothing was migrated: the text is compared with itself\n" in done.stdout
+
+
+def test_what_there_is_nothing_of_is_said(folder: Path) -> None:
+    (folder / "plain.py").write_text("x = 1\n")
+    done = call("verify", "plain.py", cwd=folder)
+    assert (done.returncode, "note: there is no kernel in it\n" in done.stdout) == (1, True)
+    done = call("verify", "old.py", "--args", "scael(rows=64)", cwd=folder)
+    assert done.returncode == 1
+    assert "there is no factory 'scael', did you mean 'scale'?" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ from tl2npu.checks import (
     unbound_names,
 )
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.compiler import COMPILERS
+from tl2npu.kernel.model import Op
 from tl2npu.source.index import Index
 
 Check = Callable[[Subject], Iterator[Finding]]
@@ -70,6 +72,24 @@ def check_kernel(subject: Subject) -> list[Finding]:
     if subject.is_expert:
         return list(self_check.check_leftover_sync(subject))
     return _findings(subject, CHECKS)
+
+
+def check_as_it_stands(subject: Subject) -> list[Finding]:
+    """What is wrong with a kernel that is judged as somebody wrote it.
+
+    Of a kernel that is a GPU's in all that it calls, its launch is named, and nothing else: that its fragments lie in
+    L0C, say, is no news to anybody who has not migrated it.
+    """
+    launch = subject.kernel.launch
+    if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
+        return check_kernel(subject)
+    text = "a GPU kernel: `is_npu=True` is missing (`tl2npu migrate` tells what can become of it)"
+    return [Finding("TL815", launch.call, text)]
+
+
+def _calls_ascend(subject: Subject) -> bool:
+    ops = (placed.stmt.op.name for placed in subject.statements if isinstance(placed.stmt, Op))
+    return any(name in ascend.OPERATORS and name not in gpu.OPERATORS for name in ops)
 
 
 def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:

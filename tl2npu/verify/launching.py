@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from difflib import get_close_matches
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -40,7 +41,8 @@ def built(
     """
     function = factory_of(module, factory)
     if function is None or not callable(function):
-        raise CannotBuild(f"there is no factory {factory!r}")
+        close = get_close_matches(factory, vars(module), n=1)
+        raise CannotBuild(f"there is no factory {factory!r}" + (f", did you mean {close[0]!r}?" if close else ""))
     signature = function.signature if isinstance(function, Factory) else inspect.signature(function)
     eager = getattr(function, "eager", False) is True  # also below a tuner
     if of_old and not eager:
