@@ -230,6 +230,23 @@ class FileKernels:
                     found[name] = next(iter(owners.values()))
         return found
 
+    def _defined(self) -> dict[tuple[int, str], Factory]:
+        """Prim_funcs and their factories by the function that defines them: many files have several ``main``."""
+        found: dict[tuple[int, str], Factory] = {}
+        for item in self.located:
+            if item.factory is not None:
+                for node in (item.factory.node, item.node):
+                    found[id(self.index.enclosing(node, cst.FunctionDef)), node.name.value] = item.factory
+        return found
+
+    def _in_scope(
+        self, place: cst.CSTNode | None, name: str, defined: Mapping[tuple[int, str], Factory]
+    ) -> Factory | None:
+        """What a name means in a function: its own definition, or one of the functions around it, or the module's."""
+        while place is not None and (id(place), name) not in defined:
+            place = self.index.enclosing(place, cst.FunctionDef)
+        return defined.get((id(place), name))
+
     def _host_calls(self) -> Iterator[cst.Call]:
         """Every call outside of the prim_funcs."""
         skip = {id(item.node) for item in self.located}
@@ -242,6 +259,7 @@ class FileKernels:
         by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
         by_name |= self._given_by(by_name)
+        defined = self._defined()
         made: dict[tuple[int, str], Factory] = {}
         for place, name, factory in list(self._made_by(by_name)):
             by_name.setdefault(name, factory)
@@ -262,7 +280,8 @@ class FileKernels:
             if found is None or not isinstance(target, cst.Name):
                 continue
             place = self.index.enclosing(call, cst.FunctionDef)
-            owner = made.get((id(place), target.value)) or by_name.get(target.value)
+            owner = made.get((id(place), target.value)) or self._in_scope(place, target.value, defined)
+            owner = owner or by_name.get(target.value)
             if owner is not None and all(found.node is not known.node for known in owner.compilations):
                 owner.compilations.append(found)
 
