@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.across.receivers import asked_by, asked_in
 from tl2npu.across.users import Users
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -95,6 +96,7 @@ class Callers:
         except _Unclear as unclear:
             self._keep_name(str(unclear))
         if self.wrapped:
+            self._check_receivers([use for use in uses if self._call(use) is None])
             for call in direct:
                 self._check_kept(call)
             if any(not is_told(self.axes.get(name)) for name in plan.consts) and not plan.configs:
@@ -119,6 +121,21 @@ class Callers:
                 raise self._blocked(above, f"a factory has no `{above.attr.value}` in this sense")
             return _Call(use, call, above.attr.value)
         return None
+
+    def _check_receivers(self, passed: list[cst.Name]) -> None:
+        """Whoever gets the kernel as a value, here or in another file, must not ask more of it than a function has."""
+        if self.users is None:
+            return
+        found = (
+            [(passed[0], *asked) for asked in asked_by(self.users.path, self.index.module.code, self.plan.name)]
+            if passed
+            else []
+        )
+        self.users.looked |= bool(passed)
+        for user in self.users.of(self.plan.name):
+            found += [(self.plan.node, *asked) for asked in asked_in(user.path, user.names)]
+        for node, who, asked in found:
+            raise self._blocked(node, f"`{who}` uses `{asked}` of it, which a function does not have")
 
     def _check_kept(self, call: _Call) -> None:
         """A call that stays as it is must be able to tell every extent."""

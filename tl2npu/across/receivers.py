@@ -1,0 +1,74 @@
+"""What is asked of a kernel that is passed around: a function of its name cannot be compiled, or shown as source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from tl2npu.across.symbols import Function, Symbols
+from tl2npu.source.text import SourceError, decode_source, read_bytes
+
+_MAX_BYTES = 1024 * 1024
+
+
+def asked_by(path: str, text: str, name: str) -> Iterator[tuple[str, str]]:
+    """Functions that a file hands a kernel to, with an attribute that they ask of it: ``run`` and ``compile``.
+
+    Functions that cannot be found ask nothing: they may well do no more than call it.
+    """
+    file, tree, symbols = Path(path).absolute(), ast.parse(text), Symbols()
+    symbols.reads(file, text)
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call):
+            for place in _places(call, name):
+                function = _function(symbols, file, tree, call.func)
+                param = _param(function.node, place) if function is not None else None
+                if function is not None and param is not None:
+                    yield from ((function.node.name, asked) for asked in _asked(function.node, {param}))
+
+
+def asked_in(path: Path, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The same for another file, that knows the kernel by these names, and what it asks itself."""
+    try:
+        data = read_bytes(path, _MAX_BYTES)
+        text = decode_source(data, len(data)).text
+        tree = ast.parse(text)
+    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    yield from ((path.name, asked) for asked in _asked(tree, names))
+    for name in names:
+        yield from asked_by(str(path), text, name)
+
+
+def _places(call: ast.Call, name: str) -> Iterator[int | str]:
+    """Which arguments of a call are the kernel."""
+    for place, value in enumerate(call.args):
+        if isinstance(value, ast.Starred):
+            break
+        if ast.unparse(value) == name:
+            yield place
+    yield from (given.arg for given in call.keywords if given.arg is not None and ast.unparse(given.value) == name)
+
+
+def _function(symbols: Symbols, file: Path, tree: ast.Module, callee: ast.expr) -> Function | None:
+    found = None
+    if isinstance(callee, ast.Name):
+        found = symbols.defined(file, callee.id)
+    elif isinstance(callee, ast.Attribute):
+        found = symbols.attributed(file, tree, callee)
+    return found if isinstance(found, Function) else None
+
+
+def _param(node: ast.FunctionDef, place: int | str) -> str | None:
+    """The parameter that takes an argument."""
+    if isinstance(place, str):
+        return place
+    params = [*node.args.posonlyargs, *node.args.args]
+    return params[place].arg if place < len(params) else None
+
+
+def _asked(tree: ast.AST, names: Collection[str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not node.attr.startswith("__") and ast.unparse(node.value) in names:
+            yield node.attr
