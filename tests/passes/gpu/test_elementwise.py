@@ -509,6 +509,38 @@ def test_comments_stay_with_their_statement() -> None:
         assert new.count(comment) == 1
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        # one
+        d = x[i, j] - r[i]  # two
+        o[i, j] = T.exp(d)  # three
+        """,
+        """
+        if i >= j:
+            # one
+            o[i, j] = x[i, j]  # two
+        else:
+            o[i, j] = 0.0  # three
+        """,
+        """
+        # one
+        d = x[i, j] * 2.0
+        # two
+        e = d + 1.0
+        # three
+        o[i, j] = e
+        """,
+    ],
+)
+def test_comments_of_statements_that_become_part_of_others_stay(body: str) -> None:
+    inner = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
+    new = agree(kernel(f"for i, j in T.Parallel({M}, {N}):\n{inner}"), values(), threads="1")
+    places = [new.index(comment) for comment in ("# one", "# two", "# three")]
+    assert places == sorted(places)
+
+
 REFUSED = [
     ("o[i, j] = T.erf(x[i, j])", "TL150"),
     ("o[i, j] = x[i, j] + T.call_pure_extern('float32', 'f', x[i, j])", None),

@@ -126,12 +126,12 @@ class Callers:
         """Whoever gets the kernel as a value, here or in another file, must not ask more of it than a function has."""
         if self.users is None:
             return
-        found = (
-            [(passed[0], *asked) for asked in asked_by(self.users.path, self.index.module.code, self.plan.name)]
-            if passed
-            else []
-        )
-        self.users.looked |= bool(passed)
+        found: list[tuple[cst.CSTNode, str, str]] = []
+        if passed:
+            self.users.looked = True
+            found += [
+                (passed[0], *asked) for asked in asked_by(self.users.path, self.index.module.code, self.plan.name)
+            ]
         for user in self.users.of(self.plan.name):
             found += [(self.plan.node, *asked) for asked in asked_in(user.path, user.names)]
         for node, who, asked in found:

@@ -24,13 +24,15 @@ class Writer:
         self.job = job
         self.edits = Edits(job.file.index)
         self._indent = job.module.default_indent
+        self._handed_on: dict[int, list[str]] = {}
 
     def nest(self, nest: Nest, steps: Sequence[Step]) -> bool:
         """Write what a nest became; whether anything changed."""
         as_it_was = len(steps) == len(nest.body) and all(isinstance(step, InLoop) and step.kept for step in steps)
         if as_it_was and _one_loop(steps):
             return False
-        if steps and _one_loop(steps) and all(self._is_own(nest, step) for step in steps):
+        self._handed_on = self._comments_without_a_line(nest, steps)
+        if steps and not self._handed_on and _one_loop(steps) and all(self._is_own(nest, step) for step in steps):
             self._inside(nest, steps)
         else:
             text = self._render(steps, set())
@@ -101,6 +103,28 @@ class Writer:
             text += f"else:\n{textwrap.indent(self._render(step.orelse, said), '    ')}"
         return text
 
+    def _comments_without_a_line(self, nest: Nest, steps: Sequence[Step]) -> dict[int, list[str]]:
+        """Comments of statements that become part of others, by the statement that says them: the next that is left."""
+        left = {id(step.stmt) for step in _each(steps)}
+        found: dict[int, list[str]] = {}
+        waiting: list[str] = []
+        for stmt in nest.body:
+            parts = list(walk([stmt]))
+            waiting += [text for part in parts if id(part) not in left for text in self._comments(part)]
+            taker = next((id(part) for part in parts if id(part) in left), None)
+            if taker is not None and waiting:
+                found[taker], waiting = waiting, []
+        return found
+
+    def _comments(self, stmt: Stmt) -> list[str]:
+        node = stmt.node
+        line = self.job.file.index.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
+        if not isinstance(line, (cst.SimpleStatementLine, cst.If)):
+            return []
+        end = line.trailing_whitespace if isinstance(line, cst.SimpleStatementLine) else None
+        ends = [end.comment.value] if end is not None and end.comment is not None else []
+        return [empty.comment.value for empty in line.leading_lines if empty.comment is not None] + ends
+
     def _commented(self, text: str, stmt: Stmt, said: set[int]) -> str:
         """The statement with the comments of the one that it comes from, once."""
         if id(stmt) in said:
@@ -111,12 +135,22 @@ class Writer:
         if not isinstance(line, (cst.SimpleStatementLine, cst.If)):
             return text + "\n"
         above = [empty.comment.value for empty in line.leading_lines if empty.comment is not None]
+        above = [*self._handed_on.get(id(stmt), ()), *above]
         if isinstance(line, cst.SimpleStatementLine) and line.trailing_whitespace.comment is not None:
             if "\n" not in text:
                 text += f"  {line.trailing_whitespace.comment.value}"
             else:
                 above.append(line.trailing_whitespace.comment.value)
         return "\n".join([*above, text]) + "\n"
+
+
+def _each(steps: Sequence[Step]) -> Iterator[InLoop | Line]:
+    """Every statement that is written, those under conditions too."""
+    for step in steps:
+        if isinstance(step, Under):
+            yield from _each([*step.then, *step.orelse])
+        else:
+            yield step
 
 
 def blocks(steps: Sequence[Step]) -> Iterator[list[Step]]:
