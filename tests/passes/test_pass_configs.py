@@ -22,6 +22,9 @@ from tests.passes.support import (
     vector_file,
 )
 from tests.simulator.kernels import load
+from tl2npu.kernel.configs import read_configs
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.source.index import Index
 
 HEAD = "out_idx=[2], workspace_idx=[3]"
 JIT = HEAD + ", pass_configs=pass_configs"
@@ -141,6 +144,48 @@ def test_ways_to_write_pass_configs(case: str) -> None:
             assert (comment in head) == (comment in (result.new_text or ""))
     else:
         assert "a key" in case or case in ("cleared", "a name that is unpacked")
+
+
+SYNC_OFF = f"pass_configs[tilelang.PassConfigKey.{KEYS[1]}] = False"
+
+
+def unknown_after(block: str) -> bool:
+    """Whether a block of the module leaves open which keys a kernel below it is compiled with."""
+    kernels = FileKernels(Index.parse(gemm_file(jit=JIT, head=CONFIGS + block)))
+    (located,) = kernels.located
+    assert located.factory is not None
+    (found,) = located.factory.compilations
+    return read_configs(kernels, found).unknown
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "if DEBUG:\n    print(pass_configs.get(1), len(pass_configs))\n",
+        "for key in pass_configs:\n    print(key)\n",
+        "if DEBUG:\n    other = tilelang.compile(program, pass_configs=pass_configs)\n",
+        "with DEBUG:\n    other[0] = pass_configs\n",
+    ],
+)
+def test_a_block_that_reads_the_dict_does_not_change_it(block: str) -> None:
+    assert not unknown_after(block)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        f"if DEBUG:\n    {SYNC_OFF}\n",
+        f"with DEBUG:\n    if DEBUG:\n        pass; {SYNC_OFF}\n",
+        f"if DEBUG:\n    other = {SYNC_OFF}\n",
+        f"if DEBUG:\n    del pass_configs[tilelang.PassConfigKey.{KEYS[1]}]\n",
+        f"if DEBUG:\n    pass_configs.update({{tilelang.PassConfigKey.{KEYS[1]}: False}})\n",
+        "if DEBUG:\n    pass_configs |= OTHER\n",
+        "if DEBUG:\n    pass_configs = {}\n",
+        "for pass_configs in ALL_CONFIGS:\n    pass\n",
+    ],
+)
+def test_a_block_that_may_change_the_dict_makes_it_unknown(block: str) -> None:
+    assert unknown_after(block)
 
 
 def test_a_parameter_of_the_name_is_not_the_modules_dict() -> None:

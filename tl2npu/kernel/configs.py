@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factory import Compilation, FileKernels
-from tl2npu.source.tree import calls_in, names_in
+from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 COMBINE = "TL_ASCEND_AUTO_CV_COMBINE"
 CV_SYNC = "TL_ASCEND_AUTO_CV_SYNC"
@@ -113,7 +113,7 @@ def _read_name(file: FileKernels, name: str, result: Configs, depth: int) -> Non
     found = False
     for statement in file.index.module.body:
         if not isinstance(statement, cst.SimpleStatementLine):
-            if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and _touches(statement, name):
+            if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and _may_change(statement, name):
                 result.unknown = True  # changed under a condition or in a loop
                 result.sure.clear()
             continue
@@ -159,6 +159,16 @@ def _read_change(file: FileKernels, small: cst.BaseSmallStatement, name: str, re
             return True
     # reading it elsewhere changes nothing
     return not isinstance(small, (cst.Del, cst.AugAssign)) and not _calls_method(small, name)
+
+
+def _may_change(block: cst.CSTNode, name: str) -> bool:
+    """A compound statement binds the name, or may give the dict other keys; most only read it."""
+    if not _touches(block, name):
+        return False
+    parts: list[cst.CSTNode] = [part for node in nodes_of(block, cst.Assign) for part in node.targets]
+    parts += [node.target for node in nodes_of(block, cst.AnnAssign, cst.AugAssign)]
+    parts += nodes_of(block, cst.Del)
+    return name in assigned_names(block) or _calls_method(block, name) or any(_touches(part, name) for part in parts)
 
 
 def _touches(node: cst.CSTNode, name: str) -> bool:

@@ -66,6 +66,13 @@ def test_named_dict_of_one_kernel_is_replaced() -> None:
     assert after([retarget, require_all], old) == file("@tilelang.jit(pass_configs=pass_configs)", IMPORTS + NEW)
 
 
+def test_a_script_that_compiles_in_its_main_block_gets_one_dict() -> None:
+    main = "if __name__ == '__main__':\n    made = tilelang.compile(factory(), pass_configs={{{}}})\n"
+    new = after([retarget, require_all], file("@staticmethod") + "\n\n" + main.format(FAST))
+    assert new.endswith("    made = tilelang.compile(factory(), pass_configs=pass_configs)\n")
+    assert new.count("MEMORY_PLANNING") == 1
+
+
 def test_keys_that_the_npu_knows_stay() -> None:
     head = IMPORTS + "CONFIGS = {\n    'tl.disable_wgmma': True,\n    'tir.disable_cse_tir': True,\n}\n\n\n"
     kept = IMPORTS + "CONFIGS = {\n    'tir.disable_cse_tir': True,\n}\n\n\n"
