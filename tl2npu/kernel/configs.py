@@ -166,7 +166,8 @@ def _may_change(block: cst.CSTNode, name: str) -> bool:
     if not _touches(block, name):
         return False
     parts: list[cst.CSTNode] = [part for node in nodes_of(block, cst.Assign) for part in node.targets]
-    parts += [node.target for node in nodes_of(block, cst.AnnAssign, cst.AugAssign)]
+    parts += [node.target for node in nodes_of(block, cst.AnnAssign)]
+    parts += [node.target for node in nodes_of(block, cst.AugAssign)]
     parts += nodes_of(block, cst.Del)
     return name in assigned_names(block) or _calls_method(block, name) or any(_touches(part, name) for part in parts)
 
