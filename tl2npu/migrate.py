@@ -346,7 +346,11 @@ def _best_form(
             start.notes += leave[line]
             return _refused(start, line, kind.style, leave[line][0].message), start
         if kind.style == "unknown":
-            raise Blocked("TL902", start.located.node, "a prim_func without a kernel launch")
+            raise Blocked(
+                "TL902",
+                start.located.node,
+                "a prim_func without `with T.Kernel(...)`: plain TIR, of which no kernel can be made",
+            )
         if kind.style in ("expert", "mixed"):
             _note_flags(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":
@@ -492,7 +496,15 @@ def _finding(code: str, line: int, message: str) -> Diagnostic:
 def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:
     job = Job(original, file, located.key, options)
     if job.kernel.launch is None:
-        return [diagnostic(original, "TL902", located.node, "a prim_func without a kernel launch", located.key[0])]
+        return [
+            diagnostic(
+                original,
+                "TL902",
+                located.node,
+                "a prim_func without `with T.Kernel(...)`: plain TIR, of which no kernel can be made",
+                located.key[0],
+            )
+        ]
     return [
         diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity)
         for f in check_as_it_stands(Subject(job.kernel, file, located, options))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, bind_static
 from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.makers import Makers
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.read import read_kernel
 from tl2npu.source.index import Index
@@ -204,49 +205,6 @@ class FileKernels:
         for child in functions(node):
             self._collect(child, inner, own, seen, envs, factories)
 
-    def _made_by(self, factories: Mapping[str, Factory]) -> Iterator[tuple[cst.CSTNode | None, str, Factory]]:
-        """``program = factory(...)``: names of what factories returned, to be compiled later, and where."""
-        for small in self.index.statements:
-            if type(small) is cst.Assign and len(small.targets) == 1 and isinstance(small.value, cst.Call):
-                target, func = small.targets[0].target, small.value.func
-                if isinstance(target, cst.Name) and isinstance(func, cst.Name) and func.value in factories:
-                    yield self.index.enclosing(small, cst.FunctionDef), target.value, factories[func.value]
-
-    def _given_by(self, factories: Mapping[str, Factory]) -> dict[str, Factory]:
-        """Functions that return a factory, or what one gives, and nothing else."""
-        given: dict[str, set[str]] = {}
-        for small in self.index.statements:
-            function = self.index.enclosing(small, cst.FunctionDef) if type(small) is cst.Return else None
-            if function is not None and function.name.value not in factories:
-                value = small.value if isinstance(small, cst.Return) else None
-                while isinstance(value, cst.Call):
-                    value = value.func
-                given.setdefault(function.name.value, set()).add(value.value if isinstance(value, cst.Name) else "")
-        found: dict[str, Factory] = {}
-        for _ in given:  # a function may return what another returns
-            for name, returned in given.items():
-                owners = {id(o): o for r in returned if (o := factories.get(r) or found.get(r)) is not None}
-                if len(owners) == 1 and all(r in factories or r in found for r in returned):
-                    found[name] = next(iter(owners.values()))
-        return found
-
-    def _defined(self) -> dict[tuple[int, str], Factory]:
-        """Prim_funcs and their factories by the function that defines them: many files have several ``main``."""
-        found: dict[tuple[int, str], Factory] = {}
-        for item in self.located:
-            if item.factory is not None:
-                for node in (item.factory.node, item.node):
-                    found[id(self.index.enclosing(node, cst.FunctionDef)), node.name.value] = item.factory
-        return found
-
-    def _in_scope(
-        self, place: cst.CSTNode | None, name: str, defined: Mapping[tuple[int, str], Factory]
-    ) -> Factory | None:
-        """What a name means in a function: its own definition, or one of the functions around it, or the module's."""
-        while place is not None and (id(place), name) not in defined:
-            place = self.index.enclosing(place, cst.FunctionDef)
-        return defined.get((id(place), name))
-
     def _host_calls(self) -> Iterator[cst.Call]:
         """Every call outside of the prim_funcs."""
         skip = {id(item.node) for item in self.located}
@@ -255,35 +213,62 @@ class FileKernels:
             yield from calls(statement, skip) if id(statement) in owners else _calls_in(statement)
 
     def _standalone_compilations(self) -> None:
-        """``tilelang.compile(factory(...), ...)`` and ``tilelang.jit(...)(factory)`` anywhere in the file."""
-        by_name = {item.factory.node.name.value: item.factory for item in self.located if item.factory is not None}
-        by_name |= {item.node.name.value: item.factory for item in self.located if item.factory is not None}
-        by_name |= self._given_by(by_name)
-        defined = self._defined()
-        made: dict[tuple[int, str], Factory] = {}
-        for place, name, factory in list(self._made_by(by_name)):
-            by_name.setdefault(name, factory)
-            made.setdefault((id(place), name), factory)
+        """``tilelang.compile(factory(...), ...)`` and the like: what compiles a kernel from outside of its factory."""
+        waiting = list(self._compiling_calls())
+        decorated = list(self._decorated_elsewhere())
+        if not waiting and not decorated:
+            return
+        makers = Makers(self.index, self.located)
+        for found, target in waiting:
+            _add(makers.factory(target), found)
+        for function, found in decorated:
+            _add(makers.given(function), found)
+        order = {id(statement): place for place, statement in enumerate(self.index.module.body)}
+        for factory in {id(item.factory): item.factory for item in self.located if item.factory}.values():
+            if len(factory.compilations) > 1:  # in text order: what the first needs stands above all others
+                factory.compilations.sort(key=lambda found: order.get(id(self._top_statement(found.node)), 0))
+
+    def _top_statement(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement of the module that a node stands in."""
+        above = [node, *self.index.ancestors(node)]
+        return above[-2] if len(above) > 1 else node
+
+    def _compiling_calls(self) -> Iterator[tuple[Compilation, cst.BaseExpression]]:
+        """Calls that compile, with the kernel that they are given."""
         for call in self._host_calls():
             target: cst.BaseExpression | None = None
             found = compilation(call, self.names, self.index.module)
             tuned = _tuned_kernel(call, self.names)
             if tuned is not None:
                 found, target = _tuner_arguments(call), tuned
-            elif found is not None and call.args:
-                target = call.args[0].value
-            elif isinstance(call.func, cst.Call) and call.args:
+            elif found is not None:
+                target = _kernel_argument(call)
+            elif isinstance(call.func, cst.Call):
                 found = compilation(call.func, self.names, self.index.module)
-                target = call.args[0].value
-            while isinstance(target, cst.Call):
-                target = target.func
-            if found is None or not isinstance(target, cst.Name):
-                continue
-            place = self.index.enclosing(call, cst.FunctionDef)
-            owner = made.get((id(place), target.value)) or self._in_scope(place, target.value, defined)
-            owner = owner or by_name.get(target.value)
-            if owner is not None and all(found.node is not known.node for known in owner.compilations):
-                owner.compilations.append(found)
+                target = _kernel_argument(call)
+            if found is not None and target is not None:
+                yield found, target
+
+    def _decorated_elsewhere(self) -> Iterator[tuple[cst.FunctionDef, Compilation]]:
+        """``@tilelang.jit`` above functions that hold no kernel themselves: they may return another's."""
+        holders = {id(above) for item in self.located for above in self.index.ancestors(item.node)}
+        for statement in self.index.statements:
+            if isinstance(statement, cst.FunctionDef) and id(statement) not in holders:
+                for decorator in statement.decorators:
+                    found = compilation(decorator.decorator, self.names, self.index.module)
+                    if found is not None:
+                        yield statement, found
+
+
+def _add(owner: Factory | None, found: Compilation) -> None:
+    if owner is not None and all(found.node is not known.node for known in owner.compilations):
+        owner.compilations.append(found)
+
+
+def _kernel_argument(call: cst.Call) -> cst.BaseExpression | None:
+    """What ``tilelang.compile(...)`` compiles: its first argument, or ``func=``."""
+    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "func"]
+    return next(iter([*named, *(arg.value for arg in call.args[:1] if arg.keyword is None and not arg.star)]), None)
 
 
 def _tuned_kernel(call: cst.Call, names: Names) -> cst.BaseExpression | None:

@@ -7,9 +7,12 @@ in which the two cores exchange data. What the author switched off on purpose st
 
 from __future__ import annotations
 
+import itertools
+
 import libcst as cst
 
 from tl2npu.dialects.pass_configs import STRING_OF
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import ALL, PLANNING, Configs, key_of, read_configs
 from tl2npu.kernel.expressions import code
@@ -26,7 +29,7 @@ _LONG_LINE = 96
 def require(job: Job, needed: tuple[str, ...]) -> None:
     """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
     if not compilations(job.located):
-        text = "the file does not show how the kernel is compiled, so that no pass_configs can be given to it"
+        text = "no `tilelang.jit` or `tilelang.compile` of the file takes the kernel: nothing can be given pass_configs"
         raise Blocked("TL816", job.located.node, text)
     for found in list(compilations(job.located)):
         configs = read_configs(job.file, found, job.elsewhere)
@@ -188,7 +191,11 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str], ol
 
 
 def _suits(job: Job, found: Compilation, name: str, needed: list[str]) -> bool:
-    """A module-level dict of that name already says exactly what is needed."""
+    """A module-level dict of that name, above the compilation, already says exactly what is needed."""
+    top = _top_statement(job, found)
+    above = itertools.takewhile(lambda statement: statement is not top, job.module.body)
+    if not any(name in assigned_names(statement) for statement in above):
+        return False
     other = read_configs(job.file, Compilation(found.node, None, {"pass_configs": cst.Name(name)}))
     on = {key for key, value in other.values.items() if value}
     return not other.unknown and on == set(needed)

@@ -114,3 +114,44 @@ def test_what_is_more_than_values_is_refused(arms: str) -> None:
 def test_names_that_end_with_their_arm_stay() -> None:
     arms = "start = 0\nend = 4\nif flag:\n    n = bx + 1\n    T.copy(X[n * 64 : n * 64 + 64, 0:64], Y[bx, :, :])"
     assert "n = bx + 1\n" in migrated(kernel(arms))
+
+
+TWICE = """
+x = T.alloc_shared((64, 64), "float32")
+if {condition}:
+    T.copy(X[bx * 64, 0], x)
+else:
+    for i, j in T.Parallel(64, 64):
+        t = bx * 64 + i
+        c, d = j, j
+        x[i, j] = X[t, c] * 2.0
+for i, {column} in T.Parallel(64, 64):
+{second}
+"""
+SECOND = """\
+    t = i
+    c = {column}
+    Y[bx, t, c] = x[i, {column}]
+"""
+
+
+@pytest.mark.parametrize("condition", ["flag", "bx < 2"])
+@pytest.mark.parametrize("column", ["j", "d"])
+def test_a_name_that_gets_a_value_again_is_another(condition: str, column: str) -> None:
+    text = kernel(TWICE.format(condition=condition, column=column, second=SECOND.format(column=column)), "")
+    new = agree(text, {"X": X, "N": np.arange(4, dtype=np.int32)}, args=(False,))
+    assert f"if {condition}:" in new
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "    Y[bx, i, j] = x[i, j] * d",
+        "    c = t\n    t = i\n    Y[bx, i, j] = x[i, j] + c",
+        "    if bx > t:\n        t = 1\n    Y[bx, i, j] = x[i, j]",
+        "    if bx > 1:\n        t = 1\n    Y[bx, i, j] = x[i, j] * t",
+    ],
+)
+def test_a_name_that_is_used_before_it_gets_a_value_again_is_refused(second: str) -> None:
+    found = refused(kernel(TWICE.format(condition="bx < 2", column="j", second=second), ""))
+    assert [code for code, _ in found] == ["TL120"]

@@ -5,10 +5,12 @@ The NPU's front end gives each arm a scope of its own: the name is not known out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.model import Branch, Let, Memory, Stmt, children, walk, walk_with_parents
+from tl2npu.kernel.model import Branch, Let, Loop, Memory, Stmt, children, walk, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in
 
@@ -27,13 +29,31 @@ def leaks(job: Job) -> Iterator[tuple[Branch, set[str]]]:
         if not isinstance(stmt, Branch) or (parents and isinstance(parents[-1], Branch) and stmt in parents[-1].orelse):
             continue
         assigned = {inner.name for inner in walk([stmt]) if isinstance(inner, Let)} - variables
-        found: set[str] = set()
-        for later in _behind(kernel.body, stmt):
-            node = later.value.node if isinstance(later, Let) else later.node
-            found |= {name.value for name in names_in(node)} & assigned
-            assigned -= {later.name} if isinstance(later, Let) else set()
+        found = _used(_behind(kernel.body, stmt), assigned)
         if found:
             yield stmt, found
+
+
+def _used(body: Sequence[Stmt], assigned: set[str]) -> set[str]:
+    """Those names that the statements use before they give them a value of their own."""
+    found: set[str] = set()
+    assigned = set(assigned)
+    for stmt in body:
+        inner = assigned
+        if isinstance(stmt, Loop) and isinstance(stmt.node, cst.For):
+            nodes: list[cst.CSTNode] = [stmt.node.iter]
+            inner = assigned - {name.value for name in names_in(stmt.node.target)}
+        elif isinstance(stmt, Branch) and isinstance(stmt.node, cst.If):
+            nodes = [stmt.node.test]
+        else:
+            nodes = [stmt.value.node if isinstance(stmt, Let) else stmt.node]
+        found |= {name.value for node in nodes for name in names_in(node)} & assigned
+        if isinstance(stmt, (Loop, Branch)):
+            for block in children(stmt):
+                found |= _used(block, inner)
+        elif isinstance(stmt, Let):
+            assigned.discard(stmt.name)
+    return found
 
 
 def _behind(body: list[Stmt], branch: Stmt) -> list[Stmt]:

@@ -19,7 +19,7 @@ _TARGET = 'target="npuir"'
 def retarget(job: Job) -> None:
     """Targets, flags and pass_configs of the GPU go; every compilation names the target."""
     if not compilations(job.located):
-        text = "the file does not show how the kernel is compiled, so that its target cannot be named"
+        text = "no `tilelang.jit` or `tilelang.compile` of the file takes the kernel: no target can be named"
         raise Blocked("TL401", job.located.node, text)
     name_positional(job)
     for place in range(len(compilations(job.located))):
