@@ -15,6 +15,7 @@ LANGUAGE = "tilelang.language"
 Kind = Literal["macro", "maker", "helper"]
 """A ``T.macro``; a function that only makes macros and returns them; a plain one that makes code for the device."""
 
+_FOLLOWED = 8  # functions that call each other; host code may call half of a repository
 _REMEMBERED = frozenset({"functools.cache", "functools.lru_cache"})
 
 
@@ -63,11 +64,24 @@ def _external(function: Function, node: ast.expr, symbols: Symbols) -> str | Non
 
 
 def _is_device_code(function: Function, symbols: Symbols) -> bool:
-    """It calls operators of the language, not only their arithmetic on sizes."""
-    for node in ast.walk(ast.Module(function.node.body, [])):
-        called = _external(function, node, symbols) if isinstance(node, ast.Call) else None
-        if called is not None and called.startswith(f"{LANGUAGE}."):
-            return True
+    """It calls operators of the language, not only their arithmetic on sizes, or macros and functions that do."""
+    seen = [function]
+    for caller in seen:  # grows meanwhile
+        for node in ast.walk(ast.Module(caller.node.body, [])):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+                continue
+            found = symbols.valued(caller.module, node.func)
+            if isinstance(found, External) and found.dotted.startswith(f"{LANGUAGE}."):
+                return True
+            if not isinstance(found, Function) or any(found.node is known.node for known in seen):
+                continue
+            if [_external(found, mark, symbols) for mark in found.node.decorator_list] == [f"{LANGUAGE}.macro"]:
+                return True
+            nested = any(
+                isinstance(inner, ast.FunctionDef) for inner in ast.walk(found.node) if inner is not found.node
+            )
+            if not found.node.decorator_list and not nested and len(seen) < _FOLLOWED:
+                seen.append(found)
     return False
 
 

@@ -7,10 +7,10 @@ from collections.abc import Container, Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.model import Branch, Inlined, Kernel, Loop, Op, ScopeBlock, Stmt, Sync, children
+from tl2npu.kernel.model import Branch, Inlined, Kernel, Let, Loop, Op, ScopeBlock, Stmt, Sync, children
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import calls_in, names_in
 
 _RULE = {
     "barrier_all": ("TL303", "AUTO_SYNC orders the pipes of a core"),
@@ -36,10 +36,22 @@ def _only_sync(stmt: Stmt, names: Container[str]) -> bool:
     """True if nothing but synchronisation of these names happens in a statement."""
     if isinstance(stmt, Sync):
         return stmt.op.name in names
-    if isinstance(stmt, (Loop, Branch, Inlined)):
+    if isinstance(stmt, Inlined):  # what it names and annotates goes with it
+        rest = [s for s in stmt.body if not (is_address(s) or _only_names(s, stmt.definition))]
+        goes = bool(rest) or any(is_address(s) for s in stmt.body)
+        return goes and all(_only_sync(s, names) for s in rest)
+    if isinstance(stmt, (Loop, Branch)):
         inner = [s for body in children(stmt) for s in body]
         return bool(inner) and all(_only_sync(s, names) for s in inner)
     return False
+
+
+def _only_names(stmt: Stmt, macro: cst.FunctionDef) -> bool:
+    """``name = value`` in a macro that means nothing outside of it: no parameter, no call."""
+    if not isinstance(stmt, Let) or not isinstance(stmt.node, cst.Assign):
+        return False
+    params = (*macro.params.posonly_params, *macro.params.params, *macro.params.kwonly_params)
+    return not any(param.name.value == stmt.name for param in params) and not calls_in(stmt.node.value)
 
 
 def only_sync(stmt: Stmt) -> bool:
@@ -88,10 +100,15 @@ def _remove(
         elif _only_sync(stmt, names):
             if isinstance(stmt, Inlined):
                 helpers[stmt.callee] = stmt.definition
-            _once(job, stmt.node, edits, done, "TL305", "only synchronised")
+            rule, what = ("TL305", "only synchronised") if _synchronises(stmt) else ("TL308", "only chose addresses")
+            _once(job, stmt.node, edits, done, rule, what)
         else:
             for inner in children(stmt):
                 _remove(job, inner, edits, done, helpers, names)
+
+
+def _synchronises(stmt: Stmt) -> bool:
+    return isinstance(stmt, Sync) or any(_synchronises(inner) for body in children(stmt) for inner in body)
 
 
 def _once(job: Job, node: cst.CSTNode, edits: Edits, done: set[int], rule: str, message: str) -> None:
@@ -113,5 +130,5 @@ def _drop_helpers(job: Job, names: set[str]) -> None:
         if not uses:
             edits = Edits(job.file.index)
             edits.remove(definition)
-            job.change("TL305", definition, f"`{name}` only wrapped synchronisation")
+            job.change("TL305", definition, f"`{name}` only wrapped what is automatic now")
             job.apply(edits)
