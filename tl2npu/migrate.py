@@ -147,7 +147,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             Change("TL117", line_of(original, node) or 1, f"`{name}` has no use any more") for node, name in unused
         ]
         module = tensor_layouts.without_unused(original, module)
-        module, edited, left = host.of_file(original.module, module, kernels)
+        module, edited, left = host.of_file(original, module, kernels)
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
         diagnostics += [_finding("TL125", line_of(original, node) or 1, text) for node, text in left]
         module, line = mode.of_file(module, kernels)

@@ -14,6 +14,7 @@ from tl2npu.across.imports import DOT, dotted_text
 from tl2npu.results import FileResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
+from tl2npu.source.literals import text_of
 from tl2npu.source.tree import names_in, nodes_of, walk
 
 Gone = list[tuple[cst.CSTNode, str]]
@@ -108,7 +109,7 @@ def _without_makers(done: Grafted, module: cst.Module, gone: Gone, names: set[st
 
 def _without_imports(module: cst.Module, names: set[str], before: Counter[str], gone: Gone) -> cst.Module:
     counts = _counts(module)
-    exported = {node.evaluated_value for node in nodes_of(module, cst.SimpleString) if len(node.value) < _LONGEST_NAME}
+    exported = {text_of(node) for node in nodes_of(module, cst.SimpleString) if len(node.value) < _LONGEST_NAME}
     index = Index.of(module)
     edits = Edits(index)
     for node in index.statements:

@@ -14,6 +14,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.source.literals import text_of
 from tl2npu.source.names import Names
 
 Known = dict[str, object]
@@ -45,7 +46,9 @@ def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
     """The Python value of an expression; raises :class:`Unknown`."""
     if type(node) is cst.Name:
         return _name(node.value, known)
-    if type(node) is cst.Integer or type(node) is cst.Float or type(node) is cst.SimpleString:
+    if type(node) is cst.SimpleString:
+        return text_of(node)
+    if type(node) is cst.Integer or type(node) is cst.Float:
         return node.evaluated_value
     if type(node) is cst.BinaryOperation:
         return _binary(node, known, names)

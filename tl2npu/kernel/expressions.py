@@ -10,6 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
+from tl2npu.source.literals import text_of
 from tl2npu.source.names import Names
 from tl2npu.source.tree import SubclassesOf, children, names_in, remembered
 
@@ -166,7 +167,9 @@ class Evaluator:
             if isinstance(value, Closure):
                 return self.static(value.node, value.env)
             return None
-        if type(node) is cst.SimpleString or type(node) is cst.Float:
+        if type(node) is cst.SimpleString:
+            return text_of(node)
+        if type(node) is cst.Float:
             return node.evaluated_value
         return None
 

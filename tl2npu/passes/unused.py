@@ -8,6 +8,7 @@ import libcst as cst
 
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
+from tl2npu.source.literals import text_of
 from tl2npu.source.tree import calls_in, names_in, nodes_of, remembered
 
 
@@ -41,7 +42,7 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
 @remembered
 def _strings(module: cst.Module) -> set[str]:
     """Strings of the file that name something, as ``__all__`` and ``getattr`` do."""
-    return {str(node.evaluated_value) for node in nodes_of(module, cst.SimpleString) if len(node.value) < 80}
+    return {str(text_of(node)) for node in nodes_of(module, cst.SimpleString) if len(node.value) < 80}
 
 
 def _harmless(node: cst.BaseExpression) -> bool:

@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
+from tl2npu.source.lines import line_beside
 from tl2npu.source.spans import Position, line_in_statement, span_in_statement
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import IS_NODE, SubclassesOf, child_fields, children, subclasses_of
@@ -208,7 +209,16 @@ class Index:
                 return base.line  # the head is one line
         if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)) or id(statement) in self._foreign:
             return base.line
-        return line_in_statement(self.module, statement, node, base, self._parents)
+        python = self._python_statements.get(id(statement))
+        found = line_beside(statement, node, self._parents, python) if python is not None else None
+        return found if found is not None else line_in_statement(self.module, statement, node, base, self._parents)
+
+    @cached_property
+    def _python_statements(self) -> Mapping[int, ast.stmt]:
+        """What each statement is in the tree of the cheap parser; unknown for those that others were put into."""
+        if self._native is not None:
+            return self._native._python_statements
+        return {id(node): item for node, item in zip(self.statements, _ast_statements(self.python), strict=True)}
 
     @cached_property
     def longest_line(self) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.passes.gpu.support import gpu_file, result_of
 from tl2npu.passes.gpu.host import retarget
+from tl2npu.source.index import Index
 
 BODY = """
 a = T.alloc_shared((64, 64), "float32")
@@ -24,7 +25,7 @@ REFUSED = KERNEL.replace("def factory", "def other").replace("T.copy(a, B)", "wh
 def host(text: str) -> str:
     """Host code alone, with the imports of a kernel file."""
     module = cst.parse_module(textwrap.dedent(text))
-    return retarget(module, module).module.code
+    return retarget(Index.of(module), module).module.code
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_decorators_that_ask_for_a_gpu() -> None:
 def test_imports_without_a_use_go_only_if_they_had_one() -> None:
     old = cst.parse_module("from tilelang.layout import make_swizzled_layout, Layout\nx = make_swizzled_layout\n")
     new = cst.parse_module("from tilelang.layout import make_swizzled_layout, Layout\n")
-    assert retarget(old, new).module.code == "from tilelang.layout import Layout\n"
+    assert retarget(Index.of(old), new).module.code == "from tilelang.layout import Layout\n"
 
 
 def test_pass_configs_of_a_gpu_are_said() -> None:
@@ -125,13 +126,13 @@ def test_pass_configs_of_a_gpu_are_said() -> None:
         "import tilelang\n\nK = tilelang.PassConfigKey\n"
         "x = {K.TL_DISABLE_WGMMA: True, tilelang.PassConfigKey.TIR_DISABLE_CSE: True}\n"
     )
-    (text,) = (text for _, text in retarget(module, module).left)
+    (text,) = (text for _, text in retarget(Index.of(module), module).left)
     assert text == "`K.TL_DISABLE_WGMMA` is about a GPU, and has no counterpart here"
 
 
 def test_what_has_no_counterpart_is_said() -> None:
     module = cst.parse_module("import torch\n\ntorch.cuda.nvtx.range_push('x')\nprint(torch.cuda.is_available())\n")
-    done = retarget(module, module)
+    done = retarget(Index.of(module), module)
     assert [text for _, text in done.left] == [
         "`torch.cuda.nvtx.range_push` is about a GPU, and has no counterpart here"
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import libcst as cst
 
@@ -25,6 +26,7 @@ _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device
 _ABOUT_GPUS = ("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA")
 _TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_compile_size", "benchmark_devices"})
 _TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
+_HOST_KINDS = frozenset({cst.Attribute, cst.SimpleString, cst.FormattedString, cst.Call, cst.Decorator})
 _TIMED = frozenset({"set_profile_args", "autotune"})
 _GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
 
@@ -43,7 +45,7 @@ Said = list[tuple[cst.CSTNode, str]]
 """Nodes with what is said of them."""
 
 
-def of_file(original: cst.Module, module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Module, Said, Said]:
+def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Module, Said, Said]:
     """The module, its host code for the NPU if no kernel is left that needs a GPU; what changed, what stays."""
     if not any(kernel.source == "gpu" and kernel.rewritten for kernel in kernels):
         return module, [], []
@@ -56,62 +58,71 @@ def of_file(original: cst.Module, module: cst.Module, kernels: Sequence[KernelRe
     return host.module, host.changes, host.left
 
 
-def retarget(original: cst.Module, module: cst.Module) -> Host:
+@dataclass(eq=False)
+class Tree:
+    """A tree of the file between two steps."""
+
+    index: Index
+
+    @cached_property
+    def names(self) -> Names:
+        """What its names mean."""
+        return Names(self.index)
+
+    @cached_property
+    def nodes(self) -> Sequence[cst.CSTNode]:
+        """Every node outside of prim_funcs, in order."""
+        found: list[cst.CSTNode] = []
+        stack: list[cst.CSTNode] = [self.index.module]
+        while stack:
+            node = stack.pop()
+            if type(node) is cst.FunctionDef and is_prim_func(node, self.names):
+                continue
+            found.append(node)
+            stack += reversed(children(node))
+        return found
+
+
+def retarget(original: Index, module: cst.Module) -> Host:
     """Devices, profilers and the like; ``original`` tells which imports had a use before the migration."""
-    host = Host(module, _type_variables(original))
-    index = Index.of(module)
-    names = Names(index)
+    host = Host(module, _type_variables(Tree(original)))
+    tree = Tree(Index.of(module))
     for step in (_types, _devices, _cores):
-        edits = Edits(index)
-        step(host, index, names, edits)
+        edits = Edits(tree.index)
+        step(host, tree, edits)
         if edits:
-            index = index.after(edits.apply(host.module))
-            names = Names(index)
-        host.module = index.module
-    host.module, gone = without_unused(original, host.module)
+            tree = Tree(tree.index.after(edits.apply(host.module)))
+        host.module = tree.index.module
+    host.module, gone = without_unused(original.module, tree.index)
     host.changes += [(node, f"the import of `{name}` has no use any more") for node, name in gone]
-    if host.module is not index.module:
-        index = index.after(host.module)
-        names = Names(index)
-    _note_rest(host, index, names)
+    if host.module is not tree.index.module:
+        tree = Tree(tree.index.after(host.module))
+    _note_rest(host, tree)
     return host
 
 
 def uses_gpu(module: cst.Module) -> cst.CSTNode | None:
     """The first thing in the host code that needs a GPU."""
     host = Host(module)
-    index = Index.of(module)
-    _devices(host, index, Names(index), Edits(index))
+    tree = Tree(Index.of(module))
+    _devices(host, tree, Edits(tree.index))
     return next((node for node, _ in host.changes), None)
 
 
-def host_nodes(index: Index, names: Names) -> Iterator[cst.CSTNode]:
-    """Every node outside of prim_funcs."""
-    stack: list[cst.CSTNode] = [index.module]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, cst.FunctionDef) and is_prim_func(node, names):
-            continue
-        yield node
-        stack += reversed(children(node))
-
-
-def _type_variables(original: cst.Module) -> frozenset[str]:
+def _type_variables(original: Tree) -> frozenset[str]:
     """What held a dtype object before the kernels were migrated."""
-    index = Index.of(original)
-    names = Names(index)
-    return frozenset(TypeNames(names, index, list(host_nodes(index, names))).variables)
+    return frozenset(TypeNames(original.names, original.index, original.nodes).variables)
 
 
-def _types(host: Host, index: Index, names: Names, edits: Edits) -> None:
-    found = list(host_nodes(index, names))
-    dtypes = TypeNames(names, index, found)
+def _types(host: Host, tree: Tree, edits: Edits) -> None:
+    dtypes = TypeNames(tree.names, tree.index, tree.nodes)
     dtypes.learn(host.type_variables)
-    for node, new in rewrite(edits, dtypes, found, refuse=False):
+    for node, new in rewrite(edits, dtypes, tree.nodes, refuse=False):
         host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
 
 
-def _devices(host: Host, index: Index, names: Names, edits: Edits) -> None:
+def _devices(host: Host, tree: Tree, edits: Edits) -> None:
+    index, names = tree.index, tree.names
     done: set[int] = set()
 
     def replace(node: cst.CSTNode, new: cst.CSTNode) -> None:
@@ -119,22 +130,24 @@ def _devices(host: Host, index: Index, names: Names, edits: Edits) -> None:
         done.add(id(node))
         host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
 
-    for node in host_nodes(index, names):
+    for node in tree.nodes:
+        if type(node) not in _HOST_KINDS:
+            continue
         if done and any(id(above) in done for above in index.ancestors(node)):
             continue
-        if isinstance(node, cst.Attribute):
+        if type(node) is cst.Attribute:
             _attribute(index, names, node, replace)
-        elif isinstance(node, cst.SimpleString) and is_device(index, node):
+        elif type(node) is cst.SimpleString and is_device(index, node):
             replace(node, device_text(node))
-        elif isinstance(node, cst.FormattedString) and is_device(index, node):
+        elif type(node) is cst.FormattedString and is_device(index, node):
             replace(node, joined_device(node))
-        elif isinstance(node, cst.Call):
+        elif type(node) is cst.Call:
             for arg in _bench_arguments(node):
                 edits.remove(arg)
                 tuner = arg.keyword is not None and arg.keyword.value in _TUNER_ARGUMENTS
                 why = "is no option of the tuner here" if tuner else "times with a tool of the GPU"
                 host.changes.append((arg, f"`{_short(arg).strip(' ,') if tuner else _short(arg.value)}` {why}"))
-        elif isinstance(node, cst.Decorator) and _is_gpu_mark(names, node):
+        elif type(node) is cst.Decorator and _is_gpu_mark(names, node):
             edits.remove(node)
             host.changes.append((node, f"`{_short(node.decorator)}` asks for a GPU"))
 
@@ -170,27 +183,29 @@ def _is_gpu_mark(names: Names, node: cst.Decorator) -> bool:
     return resolved.startswith("tilelang.testing.") and resolved.rsplit(".", 1)[-1].startswith(_GPU_MARKS)
 
 
-def _cores(host: Host, index: Index, names: Names, edits: Edits) -> None:
+def _cores(host: Host, tree: Tree, edits: Edits) -> None:
     """As many blocks as there are cores: streaming multiprocessors become cube cores."""
-    for node in host_nodes(index, names):
-        if isinstance(node, cst.Call):
+    names = tree.names
+    for node in tree.nodes:
+        if type(node) is cst.Call:
             resolved = names.resolve(node.func) or ""
             if resolved.startswith("tilelang.") and resolved.endswith(".get_num_sms"):
                 torch = names.spell("torch", at=node)
                 if torch is None:
-                    add_import(index, edits, "import torch")
+                    add_import(tree.index, edits, "import torch")
                 edits.replace(node, cst.parse_expression(_CORES.replace("torch", torch or "torch")))
                 host.changes.append((node, f"`{_short(node)}`: the cube cores of the NPU"))
-        elif isinstance(node, cst.Attribute) and node.attr.value == "multi_processor_count":
+        elif type(node) is cst.Attribute and node.attr.value == "multi_processor_count":
             edits.replace(node.attr, cst.Name("cube_core_num"))
             host.changes.append((node, "`multi_processor_count`: the cube cores of the NPU"))
 
 
-def _note_rest(host: Host, index: Index, names: Names) -> None:
+def _note_rest(host: Host, tree: Tree) -> None:
     """What still names a GPU, one note for each place."""
+    index, names = tree.index, tree.names
     seen: set[int] = set()
-    for node in host_nodes(index, names):
-        if not isinstance(node, (cst.Attribute, cst.Name)) or id(node) in seen:
+    for node in tree.nodes:
+        if (type(node) is not cst.Attribute and type(node) is not cst.Name) or id(node) in seen:
             continue
         resolved = names.resolve(node) or ""
         key = resolved.removeprefix("tilelang.PassConfigKey.")

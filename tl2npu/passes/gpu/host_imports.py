@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import cast
 
 import libcst as cst
 
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.literals import text_of
+from tl2npu.source.tree import names_in, nodes_of
 
 
 def add_import(index: Index, edits: Edits, text: str) -> None:
@@ -33,24 +34,39 @@ def _imports(line: cst.SimpleStatementLine) -> bool:
 
 
 def without_unused(
-    original: cst.Module, module: cst.Module, roots: Sequence[str] = ("tilelang", "tvm")
+    original: cst.Module, index: Index, roots: Sequence[str] = ("tilelang", "tvm")
 ) -> tuple[cst.Module, list[tuple[cst.CSTNode, str]]]:
     """The module without imports from some packages that lost their last use; (statement, name) of each."""
-    before, now = _uses(original), _uses(module)
-    index = Index.of(module)
+    module = index.module
+    unused = _unused_aliases(original, module, roots)
+    if not unused:
+        return module, []
     edits = Edits(index)
     gone: list[tuple[cst.CSTNode, str]] = []
-    for node in index.statements:
-        if not isinstance(node, (cst.Import, cst.ImportFrom)) or isinstance(node.names, cst.ImportStar):
-            continue
-        unused = [a for a in node.names if before[_bound(a)] and not now[_bound(a)] and _is_from(node, a, roots)]
-        if unused and len(unused) == len(node.names):
+    for node, aliases in unused:
+        if len(aliases) == len(node.names):  # type: ignore[arg-type]
             edits.remove(node)
         else:
-            for alias in unused:
+            for alias in aliases:
                 edits.remove(alias)
-        gone += [(node, _bound(alias)) for alias in unused]
+        gone += [(node, _bound(alias)) for alias in aliases]
     return edits.apply(module), gone
+
+
+def _unused_aliases(
+    original: cst.Module, module: cst.Module, roots: Sequence[str]
+) -> list[tuple[cst.Import | cst.ImportFrom, list[cst.ImportAlias]]]:
+    imports = cast("Sequence[cst.Import | cst.ImportFrom]", nodes_of(module, cst.Import, cst.ImportFrom))
+    candidates = [
+        (node, [alias for alias in node.names if _is_from(node, alias, roots)])
+        for node in imports
+        if not isinstance(node.names, cst.ImportStar)
+    ]
+    if not any(aliases for _, aliases in candidates):
+        return []
+    lost = _used_names(original) - _used_names(module)
+    unused = [(node, [alias for alias in aliases if _bound(alias) in lost]) for node, aliases in candidates]
+    return [(node, aliases) for node, aliases in unused if aliases]
 
 
 def _is_from(node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias, roots: Sequence[str]) -> bool:
@@ -67,18 +83,8 @@ def _bound(alias: cst.ImportAlias) -> str:
     return name.value if isinstance(name, cst.Name) else ""
 
 
-def _uses(module: cst.Module) -> Counter[str]:
-    """How often a name is used outside of imports; strings that name something count, too."""
-    return Counter(_used_names(module))
-
-
-def _used_names(node: cst.CSTNode) -> Iterator[str]:
-    imported = {
-        id(name) for part in walk(node) if isinstance(part, (cst.Import, cst.ImportFrom)) for name in names_in(part)
-    }
-    for found in names_in(node):
-        if id(found) not in imported:
-            yield found.value
-    for text in walk(node):
-        if isinstance(text, cst.SimpleString) and len(text.value) < 60:
-            yield str(text.evaluated_value)
+def _used_names(module: cst.Module) -> set[str]:
+    """The names used outside of imports; strings that name something count, too."""
+    imported = {id(name) for part in nodes_of(module, cst.Import, cst.ImportFrom) for name in names_in(part)}
+    strings = (str(text_of(node)) for node in nodes_of(module, cst.SimpleString) if len(node.value) < 60)
+    return {name.value for name in names_in(module) if id(name) not in imported}.union(strings)

@@ -8,6 +8,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.source.index import Index
+from tl2npu.source.literals import text_of
 
 SAME_IN_NPU = frozenset(
     {
@@ -27,7 +28,7 @@ _CALLS = frozenset({"device", "to", "set_default_device", "Generator", "empty", 
 def is_device(index: Index, node: cst.SimpleString | cst.FormattedString) -> bool:
     """The text is the name of a device: it is given to torch, or to something that is called a device."""
     if isinstance(node, cst.SimpleString):
-        value = node.evaluated_value
+        value = text_of(node)
         if not isinstance(value, str) or not _DEVICE.fullmatch(value):
             return False
     elif not (node.parts and isinstance(node.parts[0], cst.FormattedStringText) and node.parts[0].value == "cuda:"):

@@ -10,6 +10,7 @@ from tl2npu.kernel.bindings import element_pairs, returns
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import functions
 from tl2npu.passes.job import Job
+from tl2npu.source.literals import text_of
 from tl2npu.source.tree import children
 
 _LIBRARY = {
@@ -57,7 +58,7 @@ class TypeValues:
             return
         resolved = self.job.file.names.resolve(node)
         if isinstance(node, cst.SimpleString):
-            yield str(node.evaluated_value)
+            yield str(text_of(node))
         elif resolved is not None and resolved.startswith(("tilelang.language.", "torch.")):
             yield resolved.rsplit(".", 1)[-1]
         elif isinstance(node, cst.IfExp):

@@ -34,7 +34,7 @@ def of_file(original: cst.Module, module: cst.Module, kernels: Sequence[KernelRe
             gone.append((statement, f"`{name}` is read by the compiler for AscendNPU IR only"))
     if not gone:
         return module, []
-    bare, imports = without_unused(original, edits.apply(module), ("os",))
+    bare, imports = without_unused(original, index.after(edits.apply(module)), ("os",))
     return bare, [*gone, *((node, f"the import of `{name}` has no use any more") for node, name in imports)]
 
 
