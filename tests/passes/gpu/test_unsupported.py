@@ -261,3 +261,18 @@ def test_tiles_with_late_extents(extent: str, codes: list[str]) -> None:
     params = 'A: T.Tensor((M, 64), "float16"), n: T.int32'
     assert [c for c, _ in found(gpu_file(params, body, args="block", factory='M = T.dynamic("m")'))] == codes
     assert [c for c, _ in found(gpu_file(params, body, args="block", factory='M, K = T.dynamic("m, k")'))] == codes
+
+
+@pytest.mark.parametrize("made", ["T.reshape(a, (16, 8))", "T.view(a, shape=(16, 8))"])
+def test_a_second_name_of_a_tile_hides_which_core_reaches_it(made: str) -> None:
+    body = f"""
+        a = T.alloc_shared((128,), "float32")
+        for i in range(128):
+            a[i] = A[i]
+        b = {made}
+        for i in range(16):
+            for j in range(8):
+                B[i, j] = b[i, j]
+    """
+    text = gpu_file('A: T.Tensor((128,), "float32"), B: T.Tensor((16, 8), "float32")', body)
+    assert [code for code, _ in refused(text)] == ["TL903"]

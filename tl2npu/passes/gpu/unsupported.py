@@ -6,6 +6,7 @@ A reader wants every reason at once, so one diagnostic stands for each kind of c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import libcst as cst
 
@@ -16,8 +17,10 @@ from tl2npu.passes.gpu.unsupported_names import Use, uses
 from tl2npu.passes.gpu.unsupported_sizes import symbolic_tiles
 from tl2npu.passes.gpu.unsupported_types import foreign_types
 from tl2npu.passes.job import Job
+from tl2npu.source.tree import names_in
 
 _SHOWN = 4
+_SECOND_NAMES = frozenset({"tilelang.language.reshape", "tilelang.language.view"})
 
 
 @dataclass
@@ -62,7 +65,18 @@ def reasons(job: Job) -> list[Reason]:
     for stmt in job.kernel.walk():
         if _stores_several(job, stmt):
             found.setdefault("TL199", Reason("TL199", stmt.node, "one statement stores several elements"))
+        if _is_second_name(stmt, job):
+            what = f"`{stmt.name}` is a second name of a tile, whose elements cannot be followed"
+            found.setdefault("TL903", Reason("TL903", stmt.node, what))
     return list(found.values())
+
+
+def _is_second_name(stmt: Stmt, job: Job) -> TypeGuard[Let]:
+    """``b = T.reshape(a, shape)``: statements that use ``b`` would not be seen to reach ``a``."""
+    value = stmt.value.node if isinstance(stmt, Let) else None
+    if not isinstance(value, cst.Call) or job.file.names.resolve(value.func) not in _SECOND_NAMES:
+        return False
+    return any(name.value in job.kernel.buffers for name in names_in(value))
 
 
 def _stores_several(job: Job, stmt: Stmt) -> bool:
