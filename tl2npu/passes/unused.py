@@ -6,6 +6,7 @@ from collections import Counter
 
 import libcst as cst
 
+from tl2npu.passes.definitions import enclosing_functions
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.literals import text_of
@@ -13,8 +14,18 @@ from tl2npu.source.tree import calls_in, names_in, nodes_of, remembered
 
 
 def name_counts(job: Job) -> Counter[str]:
-    """How often each name is used or bound in the file."""
-    return Counter(name.value for name in names_in(job.module)) + job.elsewhere
+    """How often each name is used or bound in the file.
+
+    ``f.name`` counts inside of ``f`` only, the kernel or a function around it: others may have locals of that name.
+    """
+    found = Counter(name.value for name in names_in(job.module)) + job.elsewhere
+    for function in _functions(job):
+        found.update(f"{function.name.value}.{name.value}" for name in names_in(function))
+    return found
+
+
+def _functions(job: Job) -> list[cst.FunctionDef]:
+    return [*enclosing_functions(job), job.located.node]
 
 
 def drop_unused_names(job: Job, before: Counter[str]) -> None:
@@ -22,14 +33,20 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
     start = job.module
     while True:
         now = name_counts(job)
+        functions = _functions(job)
         edits = Edits(job.file.index)
         for node in job.file.index.statements:
             if type(node) is not cst.Assign or len(node.targets) != 1:
                 continue
             target = node.targets[0].target
-            if not isinstance(target, cst.Name) or now[target.value] != 1 or before[target.value] < 2:
+            if not isinstance(target, cst.Name):
                 continue
-            if job.file.index.enclosing(node, cst.FunctionDef) is None and target.value in _strings(start):
+            function = job.file.index.enclosing(node, cst.FunctionDef)
+            is_local = function in functions and not nodes_of(function, cst.Global, cst.Nonlocal)
+            name = f"{function.name.value}.{target.value}" if function is not None and is_local else target.value
+            if now[name] != 1 or before[name] < 2:
+                continue
+            if function is None and target.value in _strings(start):
                 continue
             if _harmless(node.value):
                 edits.remove(node)
