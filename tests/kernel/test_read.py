@@ -74,6 +74,17 @@ def test_tuples_are_unpacked() -> None:
     assert row_of(LOAD.format("r + c"), factory="r, (c, d) = 3, (4, 5)") == const(7)
 
 
+@pytest.mark.parametrize("swap", ["r, c = c, r", "[r, c] = (c, r)", "r, (c, d) = c, (r, r)"])
+def test_names_bound_together_take_their_values_before(swap: str) -> None:
+    assert row_of("r = 5\nc = 7\n" + swap + "\n" + LOAD.format("10 * r + c")) == const(75)
+    assert row_of(LOAD.format("10 * r + c"), factory=f"r = 5\nc = 7\n{swap}") == const(75)
+
+
+@pytest.mark.parametrize("factory", ["r, *c = 5, 7", "r, c = *[5], 7"])
+def test_starred_values_are_unknown(factory: str) -> None:
+    assert row_of(LOAD.format("c"), factory=factory).constant is None
+
+
 def test_a_kernel_name_hides_a_factory_name() -> None:
     assert row_of("r = 5\n" + LOAD.format("r"), factory="r = 3") == const(5)
 

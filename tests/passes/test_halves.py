@@ -104,6 +104,39 @@ def test_folded_variables_go() -> None:
     assert "row = cid * 32\n" in new
 
 
+TOGETHER = {  # assignments of the kernel -> what is left of them
+    "r, c = cid * 32 + vid * 16, 0": "r, c = cid * 32, 0",
+    "v, r, c = vid * 16, cid * 32, 0": "r, c = cid * 32, 0",
+    "(r, v), c = (cid * 32, vid * 16), 0": None,
+    "r, v = cid * 32, vid * 16\nc = 0": "r = cid * 32\n",
+    "[v, r] = [16 * vid, 32 * cid]\nc = 0": "r = 32 * cid\n",
+    "v, w = vid * 16, vid * 8\nr, c = cid * 32, 0": "        r, c = cid * 32, 0",
+}
+
+
+@pytest.mark.parametrize("lets", TOGETHER)
+def test_names_that_are_bound_together(lets: str) -> None:
+    row = "r + v" if "v" in lets.split("=", maxsplit=1)[0] else "r"
+    old = vector_file(
+        f'{lets}\na = T.alloc_ub((h, 64), "float32")\nT.copy(A[{row}, c], a)\n{EXP}T.copy(a, O[{row}, c])',
+        factory="h, other = 16, 3\nprint(other)",
+    )
+    if TOGETHER[lets] is None:
+        right_or_refused(old)
+        return
+    new = developer(old)
+    same_results(old, new)
+    assert str(TOGETHER[lets]) in new
+    assert "vid" not in new
+
+
+def test_of_names_bound_together_those_without_a_use_go() -> None:
+    old = tile("h", "cid * 32 + vid * k", factory="h, k, n = 16, 16, 3\nprint(n)")
+    new = developer(old)
+    same_results(old, new)
+    assert "h, n = 16, 3" in new
+
+
 @pytest.mark.parametrize(
     "rows",
     [

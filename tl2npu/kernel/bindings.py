@@ -75,7 +75,19 @@ def element_pairs(
         return None
     if len(target.elements) != len(value.elements):
         return None
+    if any(type(item) is cst.StarredElement for item in (*target.elements, *value.elements)):
+        return None
     return [(left.value, right.value) for left, right in zip(target.elements, value.elements, strict=True)]
+
+
+def single_assignments(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """``target = value`` taken apart as far as it can be; they all happen at once."""
+    pairs = element_pairs(target, value)
+    if pairs is None:
+        return [(target, value)]
+    return [single for left, right in pairs for single in single_assignments(left, right)]
 
 
 def body_of(node: cst.FunctionDef | cst.With | cst.For | cst.If | cst.Else | cst.While) -> Sequence[cst.CSTNode]:
@@ -108,16 +120,11 @@ def _bind_small(small: cst.CSTNode, env: Env, evaluator: Evaluator) -> None:
 
 
 def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env, evaluator: Evaluator) -> None:
-    pairs = element_pairs(target, value)
-    if pairs is not None:
-        for left, right in pairs:
-            _bind_target(left, right, env, evaluator)
-        return
-    if type(target) is cst.Name:
-        env.values[target.value] = value_of(target.value, value, env, evaluator)
-        return
-    for name in target_names(target):
-        env.values[name] = env.unknown(name)
+    pairs = single_assignments(target, value)
+    bound = [value_of(left.value, right, env, evaluator) if type(left) is cst.Name else None for left, right in pairs]
+    for (left, _), found in zip(pairs, bound, strict=True):  # every value is taken before any name is bound
+        for name in target_names(left):
+            env.values[name] = found if found is not None else env.unknown(name)
 
 
 def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Value:

@@ -115,6 +115,31 @@ class Changed(Env):
         return found
 
 
+def entered(helper: Helper, call: cst.Call, env: Env) -> Env | None:
+    """The environment in which a call runs a helper; None if its arguments cannot be told."""
+    params = (*helper.node.params.posonly_params, *helper.node.params.params, *helper.node.params.kwonly_params)
+    names = [param.name.value for param in params]
+    inner = Env(helper.env)
+    env = env.snapshot()  # the arguments mean what they mean at the call
+    position = 0
+    for arg in call.args:
+        if arg.star:
+            return None
+        if arg.keyword is not None:
+            name = arg.keyword.value
+        elif position < len(names):
+            name, position = names[position], position + 1
+        else:
+            return None
+        inner.values[name] = Closure(arg.value, env)
+    for param in params:
+        if param.name.value not in inner.values:
+            if param.default is None:
+                return None
+            inner.values[param.name.value] = Closure(param.default, helper.env)
+    return inner
+
+
 def code(node: cst.CSTNode) -> str:
     """The text of a node."""
     return node.value if type(node) is cst.Name and not node.lpar else _code(node)

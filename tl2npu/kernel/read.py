@@ -17,15 +17,15 @@ from tl2npu.kernel.bindings import (
     assigned_names,
     bind_static,
     body_of,
-    element_pairs,
     has_return,
     is_arithmetic,
     returns,
+    single_assignments,
     target_names,
     value_of,
 )
 from tl2npu.kernel.conditions import as_if
-from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, code
+from tl2npu.kernel.expressions import Env, Evaluator, Helper, code, entered
 from tl2npu.kernel.loops import either_loop, loop_bounds
 from tl2npu.kernel.model import (
     Alloc,
@@ -156,9 +156,16 @@ class Reader:
         via: tuple[cst.CSTNode, ...],
     ) -> list[Stmt]:
         """Read ``target = value``."""
-        pairs = element_pairs(target, value)
-        if pairs is not None:
-            return [stmt for left, right in pairs for stmt in self.assign(node, left, right, env, via)]
+        pairs = single_assignments(target, value)
+        if len(pairs) > 1:
+            result: list[Stmt] = []
+            before = env.snapshot()  # every value is taken before any name is bound
+            for left, right in pairs:
+                own = before.snapshot()
+                result += self.assign(node, left, right, own, via)
+                env.values.update({n: v for n, v in own.values.items() if v is not before.values.get(n)})
+            return result
+        target, value = pairs[0]
         if isinstance(target, cst.Subscript):
             operand = self.evaluator.operand(target, env)
             if operand is not None:
@@ -206,7 +213,7 @@ class Reader:
             if helper is None or depth > _MAX_INLINE_DEPTH:
                 return None
             results = [s for s in returns(helper.node) if isinstance(s.value, cst.Call)]
-            inner = self._bind_helper(helper, call, env)
+            inner = entered(helper, call, env)
             if len(results) != 1 or inner is None:
                 return None
             bind_static([s for s in body_of(helper.node) if not has_return(s)], inner, self.evaluator)
@@ -276,36 +283,13 @@ class Reader:
         value = env.lookup(func.value) if isinstance(func, cst.Name) else None
         return value if isinstance(value, Helper) else None
 
-    def _bind_helper(self, helper: Helper, call: cst.Call, env: Env) -> Env | None:
-        params = helper.node.params
-        names = [p.name.value for p in (*params.posonly_params, *params.params, *params.kwonly_params)]
-        inner = Env(helper.env)
-        env = env.snapshot()  # the arguments mean what they mean at the call
-        position = 0
-        for arg in call.args:
-            if arg.star:
-                return None
-            if arg.keyword is not None:
-                name = arg.keyword.value
-            elif position < len(names):
-                name, position = names[position], position + 1
-            else:
-                return None
-            inner.values[name] = Closure(arg.value, env)
-        for param in (*params.posonly_params, *params.params, *params.kwonly_params):
-            if param.name.value not in inner.values:
-                if param.default is None:
-                    return None
-                inner.values[param.name.value] = Closure(param.default, helper.env)
-        return inner
-
     def inline(
         self, node: cst.BaseSmallStatement, call: cst.Call, env: Env, via: tuple[cst.CSTNode, ...]
     ) -> list[Stmt]:
         """Read a macro or helper of the same file in place."""
         helper = self._helper(call.func, env)
         again = helper is not None and helper.node in self.inlining
-        inner = self._bind_helper(helper, call, env) if helper and not again and len(via) < _MAX_INLINE_DEPTH else None
+        inner = entered(helper, call, env) if helper and not again and len(via) < _MAX_INLINE_DEPTH else None
         if helper is None or inner is None:
             touched = self.evaluator.buffers_in(call, env)
             if touched:

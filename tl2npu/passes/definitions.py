@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import single_assignments
 from tl2npu.kernel.expressions import Env
 from tl2npu.kernel.model import Let
 from tl2npu.passes.job import Job
@@ -42,9 +43,9 @@ def _assignments(statements: Sequence[cst.CSTNode]) -> Iterator[tuple[str, cst.B
             continue
         for small in line.body:
             if type(small) is cst.Assign and len(small.targets) == 1:
-                target = small.targets[0].target
-                if isinstance(target, cst.Name):
-                    yield target.value, small.value, small
+                for target, value in single_assignments(small.targets[0].target, small.value):
+                    if isinstance(target, cst.Name):
+                        yield target.value, value, small
             elif type(small) is cst.AnnAssign and isinstance(small.target, cst.Name) and small.value:
                 yield small.target.value, small.value, small
 
@@ -118,15 +119,24 @@ def _uses(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
         if node.value == name:
             yield node
         return
-    if type(node) is cst.AssignTarget or type(node) is cst.NameItem:
-        if type(node) is not cst.AssignTarget or not isinstance(node.target, cst.Name):
-            yield from (n for child in children(node) for n in _uses(child, name))
+    if type(node) is cst.AssignTarget:
+        for part in _read_in_target(node.target):
+            yield from _uses(part, name)
         return
     if type(node) is cst.Attribute or type(node) is cst.Arg:
         yield from _uses(node.value, name)
         return
     for child in children(node):
         yield from _uses(child, name)
+
+
+def _read_in_target(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What an assignment to a target reads: nothing of the names that it binds."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _read_in_target(element.value)
+    elif not isinstance(target, cst.Name):
+        yield target
 
 
 def _binds(node: cst.FunctionDef, name: str) -> bool:

@@ -37,6 +37,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.rows import Axis, Parity, Rows, at
 from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.passes.assignments import bound, take_out
 from tl2npu.passes.definitions import Definition, definitions, uses_outside
 from tl2npu.passes.fold import map_expression, parenthesised, put_numbers, without_factor_two
 from tl2npu.passes.job import Job
@@ -383,10 +384,13 @@ def _write(job: Job, rewriter: Rewriter) -> None:
         moved = rewriter.vid_name in code(old) or any(name in code(old) for name in dropped)
         rule, what = ("TL203", "vid offset dropped") if moved else ("TL202", "half a tile becomes the whole")
         job.change(rule, old, f"{what}: `{code(old)}` -> `{code(new)}`")
-    for stmt in job.kernel.walk():
-        if isinstance(stmt, Let) and stmt.name in dropped:
-            edits.remove(stmt.node)
-            job.change("TL204", stmt.node, f"`{stmt.name}` only served vid")
+    job.apply(edits)
+    edits = Edits(job.file.index)
+    for node in dict.fromkeys(s.node for s in job.kernel.walk() if isinstance(s, Let) and s.name in dropped):
+        assert isinstance(node, cst.BaseSmallStatement)
+        take_out(edits, node, dropped)
+        names = [name for name, _ in bound(node) if name in dropped]
+        job.change("TL204", node, f"`{'`, `'.join(names)}` only served vid")
     job.apply(edits)
 
 

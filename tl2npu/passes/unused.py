@@ -6,6 +6,7 @@ from collections import Counter
 
 import libcst as cst
 
+from tl2npu.passes.assignments import bound, take_out
 from tl2npu.passes.definitions import enclosing_functions
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -36,21 +37,20 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
         functions = _functions(job)
         edits = Edits(job.file.index)
         for node in job.file.index.statements:
-            if type(node) is not cst.Assign or len(node.targets) != 1:
-                continue
-            target = node.targets[0].target
-            if not isinstance(target, cst.Name):
-                continue
             function = job.file.index.enclosing(node, cst.FunctionDef)
             is_local = function in functions and not nodes_of(function, cst.Global, cst.Nonlocal)
-            name = f"{function.name.value}.{target.value}" if function is not None and is_local else target.value
-            if now[name] != 1 or before[name] < 2:
-                continue
-            if function is None and target.value in _strings(start):
-                continue
-            if _harmless(node.value):
-                edits.remove(node)
-                job.change("TL204", node, f"`{target.value}` has no use any more")
+            prefix = f"{function.name.value}." if function is not None and is_local else ""
+            gone = [
+                name
+                for name, value in bound(node)
+                if now[prefix + name] == 1 and before[prefix + name] > 1 and _harmless(value)
+            ]
+            if gone and function is None:
+                gone = [name for name in gone if name not in _strings(start)]
+            if gone:
+                assert isinstance(node, cst.Assign)
+                take_out(edits, node, gone)
+                job.change("TL204", node, f"`{'`, `'.join(gone)}` has no use any more")
         if not edits:
             return
         job.apply(edits)

@@ -1,0 +1,38 @@
+"""Names taken out of the assignments that bind them, also out of ``a, b = x, y``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import element_pairs
+from tl2npu.source.edits import Edits
+
+
+def bound(node: cst.CSTNode) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """The names that ``name = value`` or ``a, b = x, y`` binds, each with its value; nothing for other statements."""
+    if type(node) is not cst.Assign or len(node.targets) != 1:
+        return
+    target = node.targets[0].target
+    for left, right in element_pairs(target, node.value) or [(target, node.value)]:
+        if type(left) is cst.Name:
+            yield left.value, right
+
+
+def take_out(edits: Edits, node: cst.BaseSmallStatement, names: Collection[str]) -> None:
+    """Take names out of an assignment, and remove it if nothing is left; their values must not do anything."""
+    target = node.targets[0].target if isinstance(node, cst.Assign) else None
+    pairs = element_pairs(target, node.value) if isinstance(node, cst.Assign) and target is not None else None
+    kept = [pair for pair in pairs or () if not (isinstance(pair[0], cst.Name) and pair[0].value in names)]
+    if not kept or not isinstance(node, cst.Assign) or not isinstance(target, (cst.Tuple, cst.List)):
+        edits.remove(node)
+    elif len(kept) == 1:
+        edits.replace(target, kept[0][0])
+        edits.replace(node.value, kept[0][1])
+    else:
+        staying = {id(part) for pair in kept for part in pair}
+        assert isinstance(node.value, (cst.Tuple, cst.List))
+        for element in (*target.elements, *node.value.elements):
+            if id(element.value) not in staying:
+                edits.remove(element)
