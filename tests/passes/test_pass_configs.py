@@ -282,3 +282,15 @@ def test_running_again_changes_nothing() -> None:
     for head, jit in WRITTEN.values():
         once = migrated(gemm_file(jit=jit, head=head)).new_text or ""
         assert migrated(once).new_text == once
+
+
+def test_added_keys_are_indented_below_the_argument() -> None:
+    """A dict that is changed elsewhere is not edited; black lays out neither this call nor what comes into it."""
+    head = dict_of({KEYS[0]: True, KEYS[1]: True}) + "pass_configs.update({})\nsingle = 'quotes'\n"
+    jit = "\n    out_idx=[2],\n    workspace_idx=[3],\n        pass_configs=pass_configs,\n"
+    new = developer(gemm_file(jit=jit, head=head))
+    lines = new[new.index("@tilelang.jit(") : new.index("def factory")].splitlines()
+    start = next(number for number, line in enumerate(lines) if "pass_configs={" in line)
+    assert lines[start] == "        pass_configs={"
+    assert {len(line) - len(line.lstrip()) for line in lines[start + 1 : -3]} == {12}
+    assert lines[-2] == "        },"

@@ -97,8 +97,22 @@ def _with_more(
     items = [f"**{code(old)}", *(f"{spelled(job, key, like)}: True" for key in missing)]
     text = f"{{{', '.join(items)}}}"
     if len(code(found.call or found.node)) - len(code(old)) + len(text) > _LONG_LINE:
-        text = "".join(["{\n", *(f"    {item},\n" for item in items), "}"])
+        indent = _indent(found.call, old)
+        text = "".join(["{\n", *(f"{indent}    {item},\n" for item in items), indent, "}"])
     return cst.parse_expression(text)
+
+
+def _indent(call: cst.Call | None, value: cst.BaseExpression) -> str:
+    """How far the line of an argument is indented below the statement."""
+    between: object = call.whitespace_before_args if call is not None else None
+    found = ""
+    for arg in call.args if call is not None else ():
+        if isinstance(between, cst.ParenthesizedWhitespace):
+            found = between.last_line.value
+        if arg.value is value:
+            return found
+        between = arg.comma.whitespace_after if isinstance(arg.comma, cst.Comma) else None
+    return ""
 
 
 def spelled(job: Job, key: str, like: cst.Dict | None) -> str:

@@ -132,6 +132,15 @@ class Legality(Instructions):
             self._bound[key] = number(name, dynamic=True)
         return self._bound[key]
 
+    def as_float(self, value: Expr, dtype: str) -> Expr:
+        """An integer that the kernel is given or reads, in arithmetic of floats: it must be one too, by name.
+
+        Else the loop runs element by element, and a tile that has just come from the cube core is loaded again for
+        each of them (facts 2: g2_rowloop_inpl).
+        """
+        integer = value.is_number and value.name == "integer"
+        return replace(value, name="int") if integer and self.reading.is_float(dtype) else value
+
     def legal_binary(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         if value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype)):
             return self.hoist(value, None, rest)
@@ -143,7 +152,7 @@ class Legality(Instructions):
         return self.legal_pair(value, place, rest)
 
     def legal_pair(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
-        left, right = value.args
+        left, right = (self.as_float(arg, value.dtype) for arg in value.args)
         left = self.legal(left, place, rest | right.buffers)
         return with_args(value, left, self.legal(right, place, rest | left.buffers))
 

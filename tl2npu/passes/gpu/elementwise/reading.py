@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.kernel.expressions import Env, code
-from tl2npu.kernel.model import Loop, Memory, Operand
+from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import element_types, functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
@@ -53,6 +53,20 @@ class Reading:
         names = set(kernel.launch.names) if kernel.launch is not None else set()
         ranges = {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
         self._whole_names = names | ranges
+        self._integers = {name for name, param in kernel.scalars.items() if self._is_given_as_integer(param)}
+        self._integers |= {
+            stmt.name for stmt in kernel.walk() if isinstance(stmt, Let) and self._is_read_as_integer(stmt)
+        }
+
+    def _is_given_as_integer(self, param: cst.Param) -> bool:
+        given = param.annotation.annotation if param.annotation is not None else None
+        dotted = self.evaluator.names.resolve(given) or "" if given is not None else ""
+        return element_types.is_integer(dotted.rpartition(".")[2])
+
+    def _is_read_as_integer(self, stmt: Let) -> bool:
+        loads = stmt.value.loads
+        elements = isinstance(stmt.value.node, cst.Subscript) and len(loads) > 0
+        return elements and element_types.is_integer(self.typed(loads[0].buffer.dtype))
 
     def only_here(self, name: str) -> bool:
         """Whether a name occurs in the nest only."""
@@ -104,7 +118,8 @@ class Reading:
         text = code(node.with_changes(lpar=(), rpar=()) if node.lpar else node)
         dtype = self.typed(buffer.dtype)
         if buffer.memory is Memory.VAR or (buffer.memory is Memory.GM and not axes):
-            return Expr("number", text=text, node=node, dynamic=True)
+            integer = "integer" if element_types.is_integer(dtype) else ""
+            return Expr("number", integer, text=text, node=node, dynamic=True)
         if operand.dims is None:
             return Expr("unknown", text=text, node=node)
         span = Span.OTHER if buffer.memory is Memory.GM else self.span(operand)
@@ -125,6 +140,11 @@ class Reading:
         if element_types.is_known(plain) or "bfloat16" not in self.types.get(plain, ()):
             return plain
         return element_types.perhaps_bfloat16(plain)
+
+    def is_float(self, dtype: str) -> bool:
+        """True for a type of floats, also for a parameter of the factory that the file gives no other types."""
+        given = self.types.get(element_types.text_of(dtype), frozenset())
+        return bool(dtype) and not any(element_types.is_integer(one) for one in (dtype, *given))
 
     def span(self, operand: Operand) -> Span:
         """Which elements a load takes in this nest."""
@@ -166,8 +186,8 @@ class Reading:
             kind = "index" if isinstance(node, cst.Name) else "unknown"
             return Expr(kind, node=node, text=code(node), axes=axes, sym=sym)  # type: ignore[arg-type]
         dynamic = self._is_dynamic(node, sym, env)
-        whole = dynamic and self._is_whole(node, sym)
-        return Expr("number", "int" if whole else "", text=code(node), node=node, sym=sym, dynamic=dynamic)
+        name = "int" if self._is_whole(node, sym) else "integer" if self._is_integer(node, sym) else ""
+        return Expr("number", name if dynamic else "", text=code(node), node=node, sym=sym, dynamic=dynamic)
 
     def _is_whole(self, node: cst.BaseExpression, sym: Sym) -> bool:
         """Whether a number is made of block indices and loop variables only."""
@@ -177,6 +197,11 @@ class Reading:
             and {name.rsplit("@", 1)[0] for name in changing} <= self._whole_names
             and not any(c in code(node) for c in "./(")
         )
+
+    def _is_integer(self, node: cst.BaseExpression, sym: Sym) -> bool:
+        """Whether a number is made of integers that the kernel is given, beside block indices and loop variables."""
+        names = {name.partition("@")[0] for name in sym.variables()}
+        return bool(names) and names <= self._whole_names | self._integers and not any(c in code(node) for c in "./(")
 
     def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
         return self._late.is_late(sym) or bool(self.evaluator.loads(node, env))

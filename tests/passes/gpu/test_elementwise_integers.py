@@ -1,0 +1,64 @@
+"""Integers that a kernel is given or reads, beside tiles of floats that come from the cube core."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, migrated
+
+PARAMS = (
+    'A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), lens: T.Tensor((2,), "int32"), '
+    "O: T.Tensor((64, 64), {dtype})"
+)
+BODY = """
+a = T.alloc_shared((32, 64), "float16")
+b = T.alloc_shared((64, 64), "float16")
+c = T.alloc_fragment((32, 64), {dtype})
+T.copy(A[bx * 32, 0], a)
+T.copy(B, b)
+T.gemm(a, b, c, clear_accum=True)
+for i, j in T.Parallel(32, 64):
+    {statement}
+T.copy(c, O[bx * 32, 0])
+"""
+
+
+def inputs() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    tensors = {name: (random.integers(-4, 5, (64, 64)) / 4).astype(np.float16) for name in "AB"}
+    return {**tensors, "lens": np.array([39, 7], np.int32)}
+
+
+@pytest.mark.parametrize("statement", ["c[i, j] = c[i, j] + lens[bx]", "c[i, j] += lens[bx]", "c[i, j] *= lens[bx]"])
+@pytest.mark.parametrize("dtype", ['"float32"', "accum"])
+def test_an_integer_of_a_tensor_is_made_a_float_first(statement: str, dtype: str) -> None:
+    """Else the loop runs element by element, and loads the sum again for each of them."""
+    args = 'accum="float32"' if dtype == "accum" else ""
+    new = agree(
+        gpu_file(PARAMS.format(dtype=dtype), BODY.format(dtype=dtype, statement=statement), args=args), inputs()
+    )
+    assert "T.float32(lens_value)" in new
+
+
+@pytest.mark.parametrize(
+    ("given", "statement", "expected"),
+    [
+        ("T.int32", "c[i, j] = c[i, j] + offset", "T.float32(offset)"),
+        ("T.int64", "c[i, j] += offset * 2", "T.float32(offset * 2)"),
+        ("T.float32", "c[i, j] = c[i, j] + offset", None),
+    ],
+)
+def test_an_integer_that_the_kernel_is_given(given: str, statement: str, expected: str | None) -> None:
+    params = PARAMS.format(dtype='"float32"') + f", offset: {given}"
+    new = migrated(gpu_file(params, BODY.format(dtype='"float32"', statement=statement)))
+    assert "T.Parallel(32, 64)" in new
+    assert (expected or "c[i, j] + offset") in new
+    assert ("T.float32(" in new) == (expected is not None)
+
+
+def test_an_integer_beside_integers_stays_one() -> None:
+    body = 'k = T.alloc_shared((32, 64), "int32")\nT.copy(K[bx * 32, 0], k)\n'
+    body += "for i, j in T.Parallel(32, 64):\n    k[i, j] = k[i, j] + offset\nT.copy(k, O[bx * 32, 0])"
+    params = 'K: T.Tensor((64, 64), "int32"), O: T.Tensor((64, 64), "int32"), offset: T.int32'
+    assert "k[i, j] + offset" in migrated(gpu_file(params, body))
