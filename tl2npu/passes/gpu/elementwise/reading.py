@@ -28,6 +28,8 @@ _COMPARES: dict[type[cst.BaseCompOp], str] = {
 _ROW, _COLUMN = frozenset("r"), frozenset("c")
 _NONE: frozenset[str] = frozenset()
 
+_OF_INTEGERS = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo, cst.LeftShift, cst.RightShift)
+
 
 class Reading:
     """Expressions of one nest; ``local`` holds what names that are bound inside of it stand for.
@@ -186,7 +188,7 @@ class Reading:
             kind = "index" if isinstance(node, cst.Name) else "unknown"
             return Expr(kind, node=node, text=code(node), axes=axes, sym=sym)  # type: ignore[arg-type]
         dynamic = self._is_dynamic(node, sym, env)
-        name = "int" if self._is_whole(node, sym) else "integer" if self._is_integer(node, sym) else ""
+        name = "int" if self._is_whole(node, sym) else "integer" if self._is_integer(node) else ""
         return Expr("number", name if dynamic else "", text=code(node), node=node, sym=sym, dynamic=dynamic)
 
     def _is_whole(self, node: cst.BaseExpression, sym: Sym) -> bool:
@@ -198,10 +200,15 @@ class Reading:
             and not any(c in code(node) for c in "./(")
         )
 
-    def _is_integer(self, node: cst.BaseExpression, sym: Sym) -> bool:
-        """Whether a number is made of integers that the kernel is given, beside block indices and loop variables."""
-        names = {name.partition("@")[0] for name in sym.variables()}
-        return bool(names) and names <= self._whole_names | self._integers and not any(c in code(node) for c in "./(")
+    def _is_integer(self, node: cst.BaseExpression) -> bool:
+        """Whether a number is made of integers that the kernel is given or reads, block indices and loop variables."""
+        if isinstance(node, cst.Name):
+            return node.value in self._whole_names | self._integers
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
+            return self._is_integer(node.left) and self._is_integer(node.right)
+        if isinstance(node, cst.UnaryOperation):
+            return isinstance(node.operator, (cst.Minus, cst.Plus)) and self._is_integer(node.expression)
+        return isinstance(node, cst.Integer)
 
     def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
         return self._late.is_late(sym) or bool(self.evaluator.loads(node, env))
