@@ -25,14 +25,17 @@ def take_out(edits: Edits, node: cst.BaseSmallStatement, names: Collection[str])
     target = node.targets[0].target if isinstance(node, cst.Assign) else None
     pairs = element_pairs(target, node.value) if isinstance(node, cst.Assign) and target is not None else None
     kept = [pair for pair in pairs or () if not (isinstance(pair[0], cst.Name) and pair[0].value in names)]
-    if not kept or not isinstance(node, cst.Assign) or not isinstance(target, (cst.Tuple, cst.List)):
+    if not kept:
         edits.remove(node)
-    elif len(kept) == 1:
+        return
+    assert isinstance(node, cst.Assign)
+    assert isinstance(target, (cst.Tuple, cst.List))
+    assert isinstance(node.value, (cst.Tuple, cst.List))
+    if len(kept) == 1:
         edits.replace(target, kept[0][0])
         edits.replace(node.value, kept[0][1])
-    else:
-        staying = {id(part) for pair in kept for part in pair}
-        assert isinstance(node.value, (cst.Tuple, cst.List))
-        for element in (*target.elements, *node.value.elements):
-            if id(element.value) not in staying:
-                edits.remove(element)
+        return
+    staying = {id(part) for pair in kept for part in pair}
+    for element in (*target.elements, *node.value.elements):
+        if id(element.value) not in staying:
+            edits.remove(element)
