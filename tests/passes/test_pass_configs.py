@@ -11,6 +11,7 @@ from tests.passes.support import (
     CONFIGS,
     CV_PARAMS,
     GEMM_SCALE,
+    IMPORTS,
     KEYS,
     LOAD,
     STORE,
@@ -100,6 +101,9 @@ WRITTEN = {
     ),
     "set later": ("pass_configs = {}\npass_configs[tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC] = True\n", JIT),
     "from a function": ("def configs():\n    return {}\n", HEAD + ", pass_configs=configs()"),
+    "None by name": ("configs = None\n", HEAD + ", pass_configs=configs"),
+    "a condition": ("configs = {}\n", HEAD + ", pass_configs=configs if DEBUG else None"),
+    "the first that is set": ("configs = None\n", HEAD + ", pass_configs=(configs or {})"),
     "comments": (
         "pass_configs = {\n    # sync\n    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,  # yes\n    # end\n}\n",
         JIT,
@@ -144,6 +148,22 @@ def test_ways_to_write_pass_configs(case: str) -> None:
             assert (comment in head) == (comment in (result.new_text or ""))
     else:
         assert "a key" in case or case in ("cleared", "a name that is unpacked")
+
+
+@pytest.mark.parametrize("name", ["configs", "pass_configs"])
+@pytest.mark.parametrize("second", [", pass_configs=None", "", ", pass_configs={}"])
+def test_each_compilation_gets_its_own_keys(name: str, second: str) -> None:
+    """The first compilation has all keys and stays as it is, whatever the one behind it lacks."""
+    first = f"one = tilelang.compile(factory(), pass_configs={name})\n"
+    body = kernel(LOAD + STORE, jit="#").replace("@tilelang.jit(#)\n", "")
+    text = IMPORTS + dict_of(ALL, name) + body + first + f"two = tilelang.compile(factory(){second})\n"
+    new = migrated(text).new_text or ""
+    assert first in new
+    kernels = FileKernels(Index.parse(new))
+    (located,) = kernels.located
+    assert located.factory is not None
+    both = [read_configs(kernels, found) for found in located.factory.compilations]
+    assert [all(found.is_on(key) for key in KEYS if key != KEYS[1]) for found in both] == [True, True]
 
 
 SYNC_OFF = f"pass_configs[tilelang.PassConfigKey.{KEYS[1]}] = False"

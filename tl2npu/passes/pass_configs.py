@@ -24,6 +24,8 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
 _LONG_LINE = 96
+_UNPACKED_AS_IT_IS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Dict)
+"""What needs no parentheses behind ``**``."""
 
 
 def require(job: Job, needed: tuple[str, ...]) -> None:
@@ -63,15 +65,15 @@ def _write(job: Job, found: Compilation, configs: Configs, missing: list[str]) -
     edits = Edits(job.file.index)
     node = found.kwargs.get("pass_configs")
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
-        _new_dict(job, edits, found, missing, node)
+        _new_dict(job, edits, found, missing)
         return
     literal = configs.literal
     if literal is not None and _is_of_another_file(job, literal):
-        edits.replace(node, _with_more(job, found, node, missing, literal))
+        edits.replace(node, _with_more(job, found, configs, missing))
     elif literal is not None and not configs.shared and not configs.unknown:
         edits.replace(literal, extended(job, literal, missing))
     else:
-        edits.replace(node, _with_more(job, found, node, missing, None))
+        edits.replace(node, _with_more(job, found, configs, missing))
     job.apply(edits)
 
 
@@ -90,11 +92,17 @@ def _is_of_another_file(job: Job, literal: cst.Dict) -> bool:
     return literal in job.original and job.original.foreign(literal) is not None
 
 
-def _with_more(
-    job: Job, found: Compilation, old: cst.BaseExpression, missing: list[str], like: cst.Dict | None
-) -> cst.BaseExpression:
-    """``{**old, KEY: True}``, with a line for each item where one line would be long."""
-    items = [f"**{code(old)}", *(f"{spelled(job, key, like)}: True" for key in missing)]
+def _with_more(job: Job, found: Compilation, configs: Configs, missing: list[str]) -> cst.BaseExpression:
+    """``{**old, KEY: True}``, with a line for each item where one line would be long.
+
+    What could not be read may be None, as a parameter's default is, which ``**`` does not take.
+    """
+    old = found.kwargs["pass_configs"]
+    literal = configs.literal
+    like = literal if literal is not None and _is_of_another_file(job, literal) else None
+    whole = code(old) if isinstance(old, _UNPACKED_AS_IT_IS) or old.lpar else f"({code(old)})"
+    items = [f"**({whole} or {{}})" if configs.unknown else f"**{whole}"]
+    items += [f"{spelled(job, key, like)}: True" for key in missing]
     text = f"{{{', '.join(items)}}}"
     if len(code(found.call or found.node)) - len(code(old)) + len(text) > _LONG_LINE:
         indent = _indent(found.call, old)
@@ -182,12 +190,13 @@ def _with_comment(
     return comma, space.with_changes(first_line=cst.TrailingWhitespace(newline=space.first_line.newline))
 
 
-def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str], old: cst.BaseExpression | None) -> None:
+def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) -> None:
     """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it."""
     bound = {n.value for n in names_in(job.module)} | set(job.elsewhere)
     name = "pass_configs"
+    place = next(number for number, other in enumerate(compilations(job.located)) if other.node is found.node)
     if name in bound and _suits(job, found, name, missing):
-        _pass_argument(job, name, old is not None)
+        _pass_argument(job, name, place)
         return
     if name in bound:
         count = 2
@@ -201,7 +210,7 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str], ol
     line = line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2 if _blank_lines(top) else [])
     edits.replace_many(top, [line, _spaced(top)])
     job.apply(edits)
-    _pass_argument(job, name, old is not None)
+    _pass_argument(job, name, place)
 
 
 def _suits(job: Job, found: Compilation, name: str, needed: list[str]) -> bool:
@@ -238,22 +247,19 @@ def _top_statement(job: Job, found: Compilation) -> cst.BaseStatement:
     return node
 
 
-def _pass_argument(job: Job, name: str, replace: bool) -> None:
-    """Add ``pass_configs=name`` to the first compilation that lacks it (the tree has just been rebuilt)."""
-    for found in compilations(job.located):
-        node = found.kwargs.get("pass_configs")
-        if node is not None and not replace:
-            continue
-        edits = Edits(job.file.index)
-        if node is not None:
-            edits.replace(node, cst.Name(name))
-        elif found.call is None:
-            assert isinstance(found.node, cst.BaseExpression)
-            edits.replace(found.node, cst.parse_expression(f"{code(found.node)}(pass_configs={name})"))
-        else:
-            edits.replace(found.call, with_argument(found.call, f"pass_configs={name}"))
-        job.apply(edits)
-        return
+def _pass_argument(job: Job, name: str, place: int) -> None:
+    """Give ``pass_configs=name`` to a compilation, named by its place among those of the kernel: the tree is new."""
+    found = compilations(job.located)[place]
+    node = found.kwargs.get("pass_configs")
+    edits = Edits(job.file.index)
+    if node is not None:
+        edits.replace(node, cst.Name(name))
+    elif found.call is None:
+        assert isinstance(found.node, cst.BaseExpression)
+        edits.replace(found.node, cst.parse_expression(f"{code(found.node)}(pass_configs={name})"))
+    else:
+        edits.replace(found.call, with_argument(found.call, f"pass_configs={name}"))
+    job.apply(edits)
 
 
 def with_argument(call: cst.Call, text: str) -> cst.Call:
