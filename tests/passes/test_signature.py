@@ -214,3 +214,22 @@ def test_a_compile_call_beside_the_factory() -> None:
     )
     new = developer(text)
     assert "tilelang.compile(factory(), out_idx=[2], pass_configs=pass_configs)" in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tilelang.compile({}, [2], [3])", "tilelang.compile({}, [2])"),
+        ("tilelang.compile({}, [2], -1, verbose=True)", "tilelang.compile({}, [2], verbose=True)"),
+        ('tilelang.compile({}, [-2], [3], "cython")', 'tilelang.compile({}, [2], None, "cython")'),
+        ('tilelang.JITKernel({}, 2, 3, "cython")', 'tilelang.JITKernel({}, 2, None, "cython")'),
+        ("tilelang.cached({}, [2], [3])", "tilelang.cached({}, [2])"),
+    ],
+)
+def test_positions_by_position(old: str, new: str) -> None:
+    """A workspace that goes must not let what stands behind it move up into its place."""
+    made = "factory(64, 64, 32)"
+    args = ", pass_configs=pass_configs)"
+    text = gemm_file(jit="", tail=f"kernel = {old.format(made)[:-1]}{args}\n").replace("@tilelang.jit()\n", "")
+    found = developer(text).splitlines()[-1]
+    assert found == f"kernel = {new.format(made)[:-1]}{args}"

@@ -9,7 +9,8 @@ import libcst as cst
 
 from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.bindings import assigned_names
-from tl2npu.kernel.factory import Compilation, FileKernels
+from tl2npu.kernel.compilations import Compilation
+from tl2npu.kernel.factory import FileKernels
 from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 COMBINE = "TL_ASCEND_AUTO_CV_COMBINE"

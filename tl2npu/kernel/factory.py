@@ -8,33 +8,26 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, bind_static
+from tl2npu.kernel.compilations import (
+    Compilation,
+    compilation,
+    decorating,
+    kernel_argument,
+    tuned_kernel,
+    tuner_arguments,
+)
 from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.makers import Makers
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.read import read_kernel
+from tl2npu.kernel.style import dialect_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import SubclassesOf, children, remembered
 
 PRIM_FUNC = "tilelang.language.prim_func"
-_JIT = frozenset({"tilelang.jit", "tilelang.jit.jit", "tilelang.compile", "tilelang.jit.compile", "tilelang.lazy_jit"})
 
 _MAY_DEFINE = SubclassesOf(cst.BaseCompoundStatement, cst.BaseSuite, cst.Else, cst.Finally, cst.ExceptHandler)
-
-
-@dataclass(eq=False)
-class Compilation:
-    """One ``tilelang.jit(...)`` or ``tilelang.compile(...)``: ``call`` is None for a bare ``@tilelang.jit``.
-
-    ``kwargs`` are the keyword arguments, also those of a literal dict passed as ``**name``; ``unread`` is set where
-    arguments come from somewhere that could not be read, ``spread`` to what stands behind ``**``.
-    """
-
-    node: cst.CSTNode
-    call: cst.Call | None
-    kwargs: dict[str, cst.BaseExpression]
-    unread: cst.CSTNode | None = None
-    spread: cst.BaseExpression | None = None
 
 
 @dataclass(eq=False)
@@ -110,55 +103,6 @@ def _is_tensor(param: cst.Param) -> bool:
     return param.annotation is not None and isinstance(param.annotation.annotation, cst.Call)
 
 
-def jit_call(node: cst.BaseExpression, names: Names) -> bool:
-    """True if the expression is ``tilelang.jit`` or ``tilelang.compile``."""
-    return names.resolve(node) in _JIT
-
-
-def _dict_of(node: cst.BaseExpression, module: cst.Module) -> cst.Dict | None:
-    """The literal behind ``**name``, if a module-level name is assigned a literal exactly once."""
-    if isinstance(node, cst.Dict):
-        return node
-    if not isinstance(node, cst.Name):
-        return None
-    found = [
-        small.value
-        for line in module.body
-        if isinstance(line, cst.SimpleStatementLine)
-        for small in line.body
-        if isinstance(small, cst.Assign)
-        for target in small.targets
-        if isinstance(target.target, cst.Name) and target.target.value == node.value
-    ]
-    return found[0] if len(found) == 1 and isinstance(found[0], cst.Dict) else None
-
-
-def compilation(node: cst.BaseExpression, names: Names, module: cst.Module) -> Compilation | None:
-    """Read ``tilelang.jit`` or ``tilelang.jit(...)`` or ``tilelang.compile(...)``; None for anything else."""
-    if jit_call(node, names):
-        return Compilation(node, None, {})
-    if not isinstance(node, cst.Call) or not jit_call(node.func, names):
-        return None
-    result = Compilation(node, node, {})
-    for arg in node.args:
-        if arg.star == "**":
-            literal = _dict_of(arg.value, module)
-            if literal is None:
-                result.unread = arg
-                continue
-            result.spread = arg.value
-            for element in literal.elements:
-                if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
-                    result.kwargs[str(element.key.evaluated_value)] = element.value
-                else:
-                    result.unread = arg
-        elif arg.star:
-            result.unread = arg
-        elif arg.keyword is not None:
-            result.kwargs[arg.keyword.value] = arg.value
-    return result
-
-
 class FileKernels:
     """Every prim_func of a file, in text order."""
 
@@ -196,10 +140,7 @@ class FileKernels:
             inner.values[param.name.value] = inner.parameter(param.name.value)
         bind_static(node.body.body, inner, self.evaluator)
         own = Factory(node, inner)
-        for decorator in node.decorators:
-            found = compilation(decorator.decorator, self.names, self.index.module)
-            if found is not None:
-                own.compilations.append(found)
+        own.compilations += decorating(node, self.names, self.index.module)
         if factory is not None and factory.compilations and not own.compilations:
             own.compilations = factory.compilations
         for child in functions(node):
@@ -220,13 +161,21 @@ class FileKernels:
             return
         makers = Makers(self.index, self.located)
         for found, target in waiting:
-            _add(makers.factory(target), found)
+            factory = makers.factory(target)
+            _add(factory, found)
+            if factory is not None and found.unnamed:
+                found.name_rest(self._language_of(factory))
         for function, found in decorated:
             _add(makers.given(function), found)
         order = {id(statement): place for place, statement in enumerate(self.index.module.body)}
         for factory in {id(item.factory): item.factory for item in self.located if item.factory}.values():
             if len(factory.compilations) > 1:  # in text order: what the first needs stands above all others
                 factory.compilations.sort(key=lambda found: order.get(id(self._top_statement(found.node)), 0))
+
+    def _language_of(self, factory: Factory) -> str:
+        """The language of the kernels of a factory."""
+        made = next(item for item in self.located if item.factory is factory)
+        return dialect_of(made.node, self.names, made.targets)
 
     def _top_statement(self, node: cst.CSTNode) -> cst.CSTNode:
         """The statement of the module that a node stands in."""
@@ -238,14 +187,14 @@ class FileKernels:
         for call in self._host_calls():
             target: cst.BaseExpression | None = None
             found = compilation(call, self.names, self.index.module)
-            tuned = _tuned_kernel(call, self.names)
+            tuned = tuned_kernel(call, self.names)
             if tuned is not None:
-                found, target = _tuner_arguments(call), tuned
+                found, target = tuner_arguments(call), tuned
             elif found is not None:
-                target = _kernel_argument(call)
+                target = kernel_argument(call)
             elif isinstance(call.func, cst.Call):
                 found = compilation(call.func, self.names, self.index.module)
-                target = _kernel_argument(call)
+                target = kernel_argument(call)
             if found is not None and target is not None:
                 yield found, target
 
@@ -254,44 +203,13 @@ class FileKernels:
         holders = {id(above) for item in self.located for above in self.index.ancestors(item.node)}
         for statement in self.index.statements:
             if isinstance(statement, cst.FunctionDef) and id(statement) not in holders:
-                for decorator in statement.decorators:
-                    found = compilation(decorator.decorator, self.names, self.index.module)
-                    if found is not None:
-                        yield statement, found
+                for found in decorating(statement, self.names, self.index.module):
+                    yield statement, found
 
 
 def _add(owner: Factory | None, found: Compilation) -> None:
     if owner is not None and all(found.node is not known.node for known in owner.compilations):
         owner.compilations.append(found)
-
-
-def _kernel_argument(call: cst.Call) -> cst.BaseExpression | None:
-    """What ``tilelang.compile(...)`` compiles: its first argument, or ``func=``."""
-    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "func"]
-    return next(iter([*named, *(arg.value for arg in call.args[:1] if arg.keyword is None and not arg.star)]), None)
-
-
-def _tuned_kernel(call: cst.Call, names: Names) -> cst.BaseExpression | None:
-    """The kernel in ``AutoTuner.from_kernel(kernel, ...).set_compile_args(...)``."""
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "set_compile_args":
-        return None
-    made: cst.BaseExpression = call.func.value
-    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute):
-        if (names.resolve(made.func) or "").endswith(".AutoTuner.from_kernel"):
-            named = [arg.value for arg in made.args if arg.keyword is not None and arg.keyword.value == "kernel"]
-            return next(iter([*named, *(arg.value for arg in made.args[:1] if arg.keyword is None)]), None)
-        made = made.func.value
-    return None
-
-
-def _tuner_arguments(call: cst.Call) -> Compilation:
-    result = Compilation(call, call, {})
-    for arg in call.args:
-        if arg.keyword is not None:
-            result.kwargs[arg.keyword.value] = arg.value
-        else:
-            result.unread = arg
-    return result
 
 
 def calls(node: cst.CSTNode, skip: Container[int] = ()) -> Iterator[cst.Call]:

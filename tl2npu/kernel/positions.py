@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import Compilation, FileKernels, Located
+from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.facts import facts
 
 

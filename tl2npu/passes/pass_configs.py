@@ -14,9 +14,9 @@ import libcst as cst
 from tl2npu.dialects.pass_configs import STRING_OF
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.configs import ALL, PLANNING, Configs, key_of, read_configs
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import Compilation
 from tl2npu.kernel.positions import compilations
 from tl2npu.passes.job import Job
 from tl2npu.passes.signature import refuse_shared_arguments

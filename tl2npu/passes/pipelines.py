@@ -245,7 +245,9 @@ def fallback_form(job: Job, kind: Traits) -> None:
 def gpu_form(job: Job, threads: int) -> None:
     """A GPU kernel in Developer mode."""
     job.change("TL101", job.located.node, "a GPU kernel, rewritten for an NPU")
-    _from_gpu(job, threads, unused.name_counts(job))
+    before = unused.name_counts(job)
+    jit.name_positional(job)
+    _from_gpu(job, threads, before)
 
 
 def gpu_like_from_npuir(job: Job) -> None:
@@ -266,6 +268,7 @@ def gpu_like_from_npuir(job: Job) -> None:
 def ascend_from_npuir(job: Job, threads: int) -> None:
     """A kernel for AscendNPU IR in the Developer mode of Ascend C."""
     before = unused.name_counts(job)
+    jit.name_positional(job)
     gpu_like_from_npuir(job)
     gpu_unsupported.refuse(job)
     _from_gpu(job, threads, before)
@@ -309,6 +312,7 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
 def npuir_from_gpu(job: Job) -> None:
     """A GPU kernel for AscendNPU IR."""
     before: Counter[str] = unused.name_counts(job)
+    jit.name_positional(job)
     despecialise.put_in_order(job)
     macros.inline(job)
     known_branches.fold(job)
@@ -346,6 +350,7 @@ def npuir_from_ascend(job: Job, kind: Traits) -> None:
     """An Ascend kernel of any style for AscendNPU IR: first in Developer mode, then in the other language."""
     before: Counter[str] = unused.name_counts(job)
     job.change("TL420", job.located.node, "an Ascend kernel, rewritten for AscendNPU IR")
+    jit.name_positional(job)
     macros.inline(job)
     if kind.style != "developer":
         _without_vid(job, kind)

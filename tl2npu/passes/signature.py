@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import Compilation
+from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.kernel.positions import (
     compilations,
@@ -55,7 +55,7 @@ def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
         job.change("TL211", buffer.node, f"`{buffer.name}` carries nothing any more")
     for compilation in compilations(job.located):
         if compilation.unread is not None and (gone or fused):
-            raise Blocked("TL902", compilation.unread, "the arguments of tilelang.jit come from elsewhere")
+            raise Blocked("TL902", compilation.unread, compilation.why_unread)
         _renumber(job, edits, compilation, "workspace_idx", positions, bool(fused))
         _renumber(job, edits, compilation, "out_idx", positions, bool(fused))
     passed = positions - workspaces
@@ -102,7 +102,11 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
     rule = "TL212" if key == "workspace_idx" else "TL213"
     if not kept and key == "workspace_idx":
         refuse_shared_arguments(job, compilation)
-        edits.remove(_holder(job, compilation, key))
+        holder = _holder(job, compilation, key)
+        if isinstance(holder, cst.Arg) and _places_others(holder, compilation):
+            edits.replace(holder.value, cst.Name("None"))
+        else:
+            edits.remove(holder)
         job.change("TL212", found.arg, "no parameter is a workspace any more")
         return
     new = []
@@ -115,6 +119,13 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
             raise Blocked("TL902", found.arg, f"`{key}` is the name `{found.arg.value}`, which other code may use")
         edits.replace(found.arg, _list_text(new, found.arg))
         job.change(rule, found.arg, f"`{key}`: {list(found.given)} -> {new}")
+
+
+def _places_others(arg: cst.Arg, compilation: Compilation) -> bool:
+    """An argument by position with others by position behind it, which count on it."""
+    args = compilation.call.args if compilation.call is not None else ()
+    behind = args[args.index(arg) + 1 :] if arg in args else ()
+    return arg.keyword is None and any(other.keyword is None and not other.star for other in behind)
 
 
 def _holder(job: Job, compilation: Compilation, key: str) -> cst.CSTNode:

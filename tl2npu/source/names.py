@@ -17,6 +17,10 @@ from tl2npu.source.tree import SubclassesOf, children, nodes_of, remembered
 _REEXPORTS = {
     "tilelang.jit.jit": "tilelang.jit",
     "tilelang.jit.compile": "tilelang.compile",
+    "tilelang.jit.JITKernel": "tilelang.JITKernel",
+    "tilelang.jit.kernel.JITKernel": "tilelang.JITKernel",
+    "tilelang.cache.cached": "tilelang.cached",
+    "tilelang.jit.cached": "tilelang.cached",
     "tilelang.transform.PassConfigKey": "tilelang.PassConfigKey",
     "tilelang.transform.pass_config.PassConfigKey": "tilelang.PassConfigKey",
     "tilelang.language.ascend_tile": "tilelang.language.tile",

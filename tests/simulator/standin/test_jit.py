@@ -275,3 +275,28 @@ def test_a_tensor_that_is_shorter_than_declared(script: Script) -> None:
     found = script(NPU.replace("out_idx=[-1]", "out_idx=[]") + "b = np.zeros((4, 8), 'float32')\nmake(8)(a, s, b)")
     np.testing.assert_array_equal(found["b"][:3], found["a"] + found["s"])
     assert not found["b"][3:].any()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "tilelang.compile(body(5), [1, 2], 'cython')",
+        "tilelang.JITKernel(body(5), [1, 2], 'cython')",
+        "tilelang.cached(body(5), [1, 2], verbose=True)",
+        "tilelang.cache.cached(body, [1, 2], 5)",
+    ],
+)
+def test_other_ways_to_compile(script: Script, made: str) -> None:
+    """``workspace_idx`` has a place of its own for an NPU only; see the next test."""
+    found = script(
+        KERNEL + f"kernel = {made}\nis_kernel = isinstance(kernel, tilelang.JITKernel)\ns, b = kernel(a, full())"
+    )
+    assert found["is_kernel"]
+    np.testing.assert_array_equal(found["b"], 2 * (np.arange(5) + 1) + 7)
+
+
+@pytest.mark.parametrize("name", ["compile", "JITKernel", "cached"])
+def test_workspaces_by_position(script: Script, name: str) -> None:
+    text = KERNEL.replace("threads=32", "is_npu=True").replace("as _", "as (cid, vid)")
+    found = script(text + f"kernel = tilelang.{name}(body(5), [2], [1, 3])")
+    assert (found["kernel"].out_idx, found["kernel"].workspace_idx) == ([2], [1, 3])

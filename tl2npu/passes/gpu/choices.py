@@ -11,7 +11,8 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import compilation, is_prim_func
+from tl2npu.kernel.compilations import compilation
+from tl2npu.kernel.factory import is_prim_func
 from tl2npu.passes.gpu.eager import Eager, Lazy
 from tl2npu.passes.gpu.eager_kernel import Line
 from tl2npu.passes.gpu.eager_text import without_blank_above

@@ -14,7 +14,8 @@ import libcst as cst
 
 from tl2npu.across.users import Users
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import compilation, is_prim_func
+from tl2npu.kernel.compilations import compilation
+from tl2npu.kernel.factory import is_prim_func
 from tl2npu.passes.gpu.eager_calls import Callers
 from tl2npu.passes.gpu.eager_kernel import Plan
 from tl2npu.passes.gpu.eager_text import rebuilt_parts

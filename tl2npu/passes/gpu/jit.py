@@ -10,8 +10,8 @@ import libcst as cst
 
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import Compilation
 from tl2npu.kernel.model import Copy, Kernel, Side
 from tl2npu.kernel.positions import compilations, indices, parameter_count
 from tl2npu.passes.gpu.jit_configs import drop_gpu_keys
@@ -21,13 +21,10 @@ from tl2npu.source.edits import Edits
 
 _KEPT = frozenset({"out_idx", "workspace_idx", "target_host", "platform", "verbose", "debug_root_path", "pass_configs"})
 _GPU_ONLY = frozenset({"compile_flags", "execution_backend", "target", "mode"})
-_COMPILED = ("func", "out_idx")
-"""The positional arguments of ``tilelang.compile`` that mean the same in both languages."""
 
 
 def retarget(job: Job) -> None:
     """Targets, flags and pass_configs of the GPU go."""
-    name_positional(job)
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
         drop_gpu_keys(job, place)
@@ -36,34 +33,52 @@ def retarget(job: Job) -> None:
 
 
 def name_positional(job: Job) -> None:
-    """``tilelang.compile(main, [2])``: the second argument gets its name, by which everything else finds it."""
+    """``tilelang.compile(main, [2])``: the second argument gets its name, by which everything else finds it.
+
+    This comes first: what a position stands for depends on the language, which is about to change.
+    """
     edits = Edits(job.file.index)
     for found in compilations(job.located):
-        if found.call is None or _applied(job, found):
+        if found.call is None or found.compiler == "jit":
             continue
-        positional = [arg for arg in found.call.args if arg.keyword is None and not arg.star]
-        if len(positional) > len(_COMPILED):
-            arg = positional[len(_COMPILED)]
-            raise Blocked("TL123", arg, f"`{code(arg.value)}` is an argument by position that the GPU compiler takes")
-        if len(positional) == len(_COMPILED):
-            named = positional[1].with_changes(
-                keyword=cst.Name("out_idx"),
-                equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
-            )
-            edits.replace(positional[1], named)
-            job.change("TL122", positional[1], "the argument gets its name")
+        if isinstance(found.unread, cst.Arg) and not found.unread.star:
+            edits.replace_many(found.call.args[0], [cst.Arg(_made_here(job, found))])
+            for arg in _handed_on(found):
+                edits.remove(arg)
+            job.change("TL122", found.unread, "the factory is called here: `cached` does not hand arguments on")
+        names = {id(value): name for name, value in found.kwargs.items()}
+        for arg in found.call.args:
+            if arg.keyword is None and id(arg.value) in names:
+                equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+                edits.replace(arg, arg.with_changes(keyword=cst.Name(names[id(arg.value)]), equal=equal))
+                job.change("TL122", arg, "the argument gets its name")
     job.apply(edits)
 
 
-def _applied(job: Job, found: Compilation) -> bool:
-    """True for a decorator, which takes no positional arguments."""
-    return isinstance(job.file.index.parent(found.node), cst.Decorator)
+def _made_here(job: Job, found: Compilation) -> cst.Call:
+    """``factory(M, N)`` for ``cached(factory, [2], M, N)``, as old versions of TileLang called it themselves."""
+    assert found.call is not None
+    made, factory = found.call.args[0].value, job.located.factory
+    if found.compiler != "cached" or factory is None or code(made) != factory.node.name.value:
+        raise Blocked("TL123", found.unread or found.call, found.why_unread)
+    comma = cst.MaybeSentinel.DEFAULT
+    args = _handed_on(found)
+    return cst.Call(
+        made, [*args[:-1], args[-1].with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))]
+    )
+
+
+def _handed_on(found: Compilation) -> list[cst.Arg]:
+    """The arguments by position behind those that have a name."""
+    named = {id(value) for value in found.kwargs.values()}
+    args = found.call.args[1:] if found.call is not None else ()
+    return [arg for arg in args if arg.keyword is None and id(arg.value) not in named]
 
 
 def drop_arguments(job: Job, place: int) -> None:
     found = compilations(job.located)[place]
     if found.unread is not None:
-        raise Blocked("TL123", found.unread, "the arguments of tilelang.jit come from elsewhere")
+        raise Blocked("TL123", found.unread, found.why_unread)
     edits = Edits(job.file.index)
     for name, value in found.kwargs.items():
         if name in _GPU_ONLY and not _is_npu_target(name, value):

@@ -10,9 +10,9 @@ import libcst as cst
 
 from tl2npu.dialects.pass_configs import ASCEND_KEYS
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.configs import key_of
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import Compilation
 from tl2npu.kernel.positions import compilations
 from tl2npu.passes.job import Job
 from tl2npu.passes.signature import refuse_shared_arguments

@@ -15,7 +15,8 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import compilation, is_prim_func
+from tl2npu.kernel.compilations import compilation
+from tl2npu.kernel.factory import is_prim_func
 from tl2npu.passes.gpu.choices import all_named, separate_choices
 from tl2npu.passes.gpu.eager import Eager, Lazy, is_launch
 from tl2npu.passes.gpu.launches_text import Part, rebuilt

@@ -7,7 +7,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.positions import compilations
-from tl2npu.passes.gpu.jit import drop_arguments, name_positional
+from tl2npu.passes.gpu.jit import drop_arguments
 from tl2npu.passes.gpu.jit_configs import drop_gpu_keys
 from tl2npu.passes.job import Job
 from tl2npu.passes.pass_configs import with_argument
@@ -21,7 +21,6 @@ def retarget(job: Job) -> None:
     if not compilations(job.located):
         text = "no `tilelang.jit` or `tilelang.compile` of the file takes the kernel: no target can be named"
         raise Blocked("TL401", job.located.node, text)
-    name_positional(job)
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
         drop_gpu_keys(job, place, frozenset())

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from tl2npu.dialects.compilation import Compiler, order
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.frontend import eager
 from tl2npu.simulator.frontend.builder import stated
@@ -318,14 +319,17 @@ def make_jit(session: Session) -> Callable[..., Any]:
     return jit
 
 
-def compile_(session: Session) -> Callable[..., JITKernel]:
-    """``tilelang.compile`` for a session."""
+def compile_(session: Session, compiler: Compiler = "compile") -> Callable[..., JITKernel]:
+    """``tilelang.compile`` for a session, or ``tilelang.cached``."""
 
-    def compile(func: Any = None, out_idx: Any = None, *_: Any, **options: Any) -> JITKernel:
+    def compile(func: Any = None, out_idx: Any = None, *rest: Any, **options: Any) -> JITKernel:
         if isinstance(func, Factory):
             return func.compile()
+        if compiler == "cached" and callable(func) and not isinstance(func, PrimFunc):
+            func, rest = func(*rest), ()  # as old versions did it
         if not isinstance(func, PrimFunc):
-            raise TypeError(f"tilelang.compile needs a prim_func, not {type(func).__name__}")
+            raise TypeError(f"tilelang.{compiler} needs a prim_func, not {type(func).__name__}")
+        options |= zip(order(compiler, _language(func))[2:], rest, strict=False)
         return JITKernel(
             session,
             func,
@@ -337,3 +341,22 @@ def compile_(session: Session) -> Callable[..., JITKernel]:
         )
 
     return compile
+
+
+def _language(func: PrimFunc) -> str:
+    if func.kernel.npuir:
+        return "npuir"
+    return "ascend" if any(launch.is_npu for launch in func.kernel.launches) else "gpu"
+
+
+def kernel_class(session: Session) -> type:
+    """``tilelang.JITKernel``: the class of all kernels, which compiles where it is called itself."""
+
+    class Compiling(type):
+        def __call__(cls, *args: Any, **options: Any) -> JITKernel:
+            return compile_(session)(*args, **options)
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, JITKernel)
+
+    return Compiling("JITKernel", (), {})

@@ -95,7 +95,8 @@ def modules(session: Session) -> dict[str, ModuleType]:
     root.jit = jit.make_jit(session)  # type: ignore[attr-defined]
     root.lazy_jit = root.jit  # type: ignore[attr-defined]
     root.compile = jit.compile_(session)  # type: ignore[attr-defined]
-    root.JITKernel = jit.JITKernel  # type: ignore[attr-defined]
+    root.JITKernel = jit.kernel_class(session)  # type: ignore[attr-defined]
+    root.cached = jit.compile_(session, "cached")  # type: ignore[attr-defined]
     root.DataType = root.dtype = types.DType  # type: ignore[attr-defined]
     root.PassConfigKey = pass_config.PassConfigKey  # type: ignore[attr-defined]
     root.cdiv = lambda a, b: expr.call("ceildiv", a, b)  # type: ignore[attr-defined]
@@ -106,8 +107,9 @@ def modules(session: Session) -> dict[str, ModuleType]:
     root.language = _Language("tilelang.language")  # type: ignore[attr-defined]
     found = {"tilelang": root, "tilelang.language": root.language}
     found["tilelang.jit"] = _callable_module(
-        "tilelang.jit", root.jit, {"jit": root.jit, "compile": root.compile, "JITKernel": jit.JITKernel}
+        "tilelang.jit", root.jit, {"jit": root.jit, "compile": root.compile, "JITKernel": root.JITKernel}
     )
+    found["tilelang.cache"] = _module("tilelang.cache", {"cached": root.cached, "cached_npu": root.cached})
     tuners = {"autotune": tuning.autotune, "AutoTuner": tuning.AutoTuner}
     found["tilelang.autotuner"] = _module("tilelang.autotuner", tuners)
     root.autotune = tuning.autotune  # type: ignore[attr-defined]

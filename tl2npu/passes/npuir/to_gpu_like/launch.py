@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import Compilation
 from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.style import NPUIR
 from tl2npu.passes.gpu.statements import Names
