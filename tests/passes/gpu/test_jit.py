@@ -9,7 +9,7 @@ from tests.passes.gpu.support import IMPORTS, gpu_file
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import ALL
 from tl2npu.passes import pass_configs
-from tl2npu.passes.gpu.jit import retarget
+from tl2npu.passes.gpu.jit import name_positional, retarget
 from tl2npu.passes.job import Job
 
 PARAMS = "A: T.Tensor((64,), 'float32'), B: T.Tensor((64,), 'float32')"
@@ -97,7 +97,7 @@ def test_compile() -> None:
     text = file("").replace("\ndef factory", "def factory")
     old = text + '\n\nkernel = tilelang.compile(factory(), -1, target="cuda", execution_backend="cython")\n'
     new = text + "\n\nkernel = tilelang.compile(factory(), out_idx=-1)\n"
-    assert after(retarget, old) == new
+    assert after([name_positional, retarget], old) == new
 
 
 HAND_OVER = """
@@ -151,7 +151,7 @@ def test_tuner() -> None:
         text + 'AutoTuner.from_kernel(kernel=factory, configs=[]).set_compile_args(out_idx=[1], target="auto").run()\n'
     )
     new = text + "AutoTuner.from_kernel(kernel=factory, configs=[]).set_compile_args(out_idx=[1]).run()\n"
-    assert after(retarget, old) == new
+    assert after([name_positional, retarget], old) == new
     assert ".set_compile_args(out_idx=[1], pass_configs=pass_configs).run()" in after([retarget, require_all], old)
 
 
