@@ -137,6 +137,17 @@ def test_of_names_bound_together_those_without_a_use_go() -> None:
     assert "h, n = 16, 3" in new
 
 
+def test_annotated_names_are_like_others() -> None:
+    old = vector_file(
+        'h: int = 16\nv: int = vid * h\nr: int = cid * 32 + v\na = T.alloc_ub((h, 64), "float32")\n'
+        f"T.copy(A[r, 0], a)\n{EXP}T.copy(a, O[r, 0])"
+    )
+    new = developer(old)
+    same_results(old, new)
+    assert "r: int = cid * 32\n" in new
+    assert "v: int" not in new
+
+
 @pytest.mark.parametrize(
     "rows",
     [

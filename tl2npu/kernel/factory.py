@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -23,7 +23,7 @@ from tl2npu.kernel.read import read_kernel
 from tl2npu.kernel.style import dialect_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import SubclassesOf, children, remembered
+from tl2npu.source.tree import SubclassesOf, calls_in, children, remembered, walk
 
 PRIM_FUNC = "tilelang.language.prim_func"
 
@@ -148,10 +148,13 @@ class FileKernels:
 
     def _host_calls(self) -> Iterator[cst.Call]:
         """Every call outside of the prim_funcs."""
-        skip = {id(item.node) for item in self.located}
-        owners = {id(above) for item in self.located for above in (item.node, *self.index.ancestors(item.node))}
+        prim_funcs = {id(item.node) for item in self.located}
+        owners = {id(above) for item in self.located for above in self.index.ancestors(item.node)}
         for statement in self.index.module.body:
-            yield from calls(statement, skip) if id(statement) in owners else _calls_in(statement)
+            if id(statement) in owners:
+                yield from (node for node in walk(statement, prim_funcs) if type(node) is cst.Call)
+            elif id(statement) not in prim_funcs:
+                yield from calls_in(statement)
 
     def _standalone_compilations(self) -> None:
         """``tilelang.compile(factory(...), ...)`` and the like: what compiles a kernel from outside of its factory."""
@@ -210,24 +213,3 @@ class FileKernels:
 def _add(owner: Factory | None, found: Compilation) -> None:
     if owner is not None and all(found.node is not known.node for known in owner.compilations):
         owner.compilations.append(found)
-
-
-def calls(node: cst.CSTNode, skip: Container[int] = ()) -> Iterator[cst.Call]:
-    """Every call below a node, outer before inner, except below the nodes whose ids are in ``skip``."""
-    if isinstance(node, cst.Module) and not skip:
-        for statement in node.body:
-            yield from _calls_in(statement)
-        return
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if type(current) is cst.Call:
-            yield current
-        if id(current) not in skip:
-            stack += reversed(children(current))
-
-
-@remembered
-def _calls_in(statement: cst.CSTNode) -> tuple[cst.Call, ...]:
-    """Remembered by statement: most of a file stays as it is from edit to edit."""
-    return tuple(calls(statement))

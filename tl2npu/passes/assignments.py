@@ -11,11 +11,19 @@ from tl2npu.source.edits import Edits
 
 
 def bound(node: cst.CSTNode) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """The names that ``name = value`` or ``a, b = x, y`` binds, each with its value; nothing for other statements."""
-    if type(node) is not cst.Assign or len(node.targets) != 1:
+    """The names that ``name = value``, ``name: type = value`` or ``a, b = x, y`` binds, each with its value.
+
+    Nothing for other statements.
+    """
+    if type(node) is cst.AnnAssign:
+        target, value = node.target, node.value
+    elif type(node) is cst.Assign and len(node.targets) == 1:
+        target, value = node.targets[0].target, node.value
+    else:
         return
-    target = node.targets[0].target
-    for left, right in element_pairs(target, node.value) or [(target, node.value)]:
+    if value is None:
+        return
+    for left, right in element_pairs(target, value) or [(target, value)]:
         if type(left) is cst.Name:
             yield left.value, right
 

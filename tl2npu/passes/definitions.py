@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import single_assignments
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import Env
 from tl2npu.kernel.model import Let
+from tl2npu.passes.assignments import bound
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import children, names_in, nodes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +38,12 @@ def enclosing_functions(job: Job) -> list[cst.FunctionDef]:
     return found
 
 
-def _assignments(statements: Sequence[cst.CSTNode]) -> Iterator[tuple[str, cst.BaseExpression, cst.BaseSmallStatement]]:
+def _bound_in(statements: Sequence[cst.CSTNode]) -> Iterator[tuple[str, cst.BaseExpression, cst.BaseSmallStatement]]:
+    """What the lines of a block bind, each with its value; not what stands under conditions and in loops."""
     for line in statements:
-        if type(line) is not cst.SimpleStatementLine:
-            continue
-        for small in line.body:
-            if type(small) is cst.Assign and len(small.targets) == 1:
-                for target, value in single_assignments(small.targets[0].target, small.value):
-                    if isinstance(target, cst.Name):
-                        yield target.value, value, small
-            elif type(small) is cst.AnnAssign and isinstance(small.target, cst.Name) and small.value:
-                yield small.target.value, small.value, small
+        if type(line) is cst.SimpleStatementLine:
+            for small in line.body:
+                yield from ((name, value, small) for name, value in bound(small))
 
 
 def definitions(job: Job) -> list[Definition]:
@@ -61,7 +57,7 @@ def definitions(job: Job) -> list[Definition]:
         env = env.parent
     for scope, scope_env in zip(scopes, chain, strict=False):
         body = scope.body if isinstance(scope, cst.Module) else scope.body.body  # type: ignore[attr-defined]
-        found = list(_assignments(body))
+        found = list(_bound_in(body))
         names = [name for name, _, _ in found]
         result += [
             Definition(name, value, small, scope_env, False, scope)
@@ -119,9 +115,11 @@ def _uses(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
         if node.value == name:
             yield node
         return
-    if type(node) is cst.AssignTarget:
+    if type(node) is cst.AssignTarget or type(node) is cst.AnnAssign:
         for part in _read_in_target(node.target):
             yield from _uses(part, name)
+        if type(node) is cst.AnnAssign and node.value is not None:
+            yield from _uses(node.value, name)
         return
     if type(node) is cst.Attribute or type(node) is cst.Arg:
         yield from _uses(node.value, name)
@@ -140,4 +138,5 @@ def _read_in_target(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 def _binds(node: cst.FunctionDef, name: str) -> bool:
-    return any(found == name for found, _, _ in _assignments(node.body.body))
+    binds = any(name in assigned_names(statement) for statement in node.body.body)
+    return binds and not nodes_of(node, cst.Global, cst.Nonlocal)

@@ -9,7 +9,6 @@ import libcst as cst
 from tl2npu.across.imports import DOT, dotted_text
 from tl2npu.across.users import Users
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import calls
 from tl2npu.passes.host_calls import Host, drop_arguments
 from tl2npu.passes.job import Job, line_of
 from tl2npu.results import Change, Follower, Promise
@@ -18,7 +17,7 @@ from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.names import Names
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 
 class Unable(Exception):
@@ -96,7 +95,7 @@ def _followed(index: Index, path: str, name: str, promise: Promise, changes: lis
 def drop_parameters(host: Host, edits: Edits, promise: Promise) -> None:
     """Take parameters of the factory out of its calls. Raises :class:`Blocked` where an argument cannot be told."""
     module = host.index.module
-    made = [c for c in calls(module) if isinstance(c.func, cst.Name) and c.func.value == host.factory]
+    made = [c for c in calls_in(module) if isinstance(c.func, cst.Name) and c.func.value == host.factory]
     own = {id(call.func) for call in made}
     for use in names_in(module):
         foreign = use.value == host.factory and id(use) not in own

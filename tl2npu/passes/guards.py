@@ -47,17 +47,14 @@ def _is_vid(sym: Sym, vid: str) -> bool:
 def normalise(job: Job) -> None:
     """Rewrite the guards of a kernel; raises :class:`Blocked` for one that means something else."""
     kernel = job.kernel
-    if kernel.vid is None:
-        return
-    found = [(stmt, tested_core(stmt, kernel.vid)) for stmt in kernel.walk()]
-    guards = [(stmt, core) for stmt, core in found if core is not None and isinstance(stmt, Branch)]
+    guards = _guards(kernel)
     if not guards:
         return
     two_sided = [(stmt, core) for stmt, core in guards if isinstance(stmt.node, cst.If) and stmt.node.orelse]
     if len(two_sided) == len(guards):
         _join_halves(job, two_sided)
         return
-    if two_sided or not _only_guards(kernel, [stmt for stmt, _ in guards]):
+    if two_sided or not _only_guards(kernel, guards):
         raise Blocked("TL220", guards[0][0].node, "one vector core works alone here while vid is used elsewhere")
     _refuse_meetings(kernel, guards)
     edits = Edits(job.file.index)
@@ -75,18 +72,16 @@ def runs_both_cores(job: Job) -> bool:
 
 def refuse_second_core(job: Job) -> None:
     """Raise :class:`Blocked` where ``threads=1`` would let the second core do what a guard kept it from."""
-    vid = job.kernel.vid
-    guard = next((stmt for stmt in job.kernel.walk() if vid and tested_core(stmt, vid) is not None), None)
-    if guard is not None and runs_both_cores(job):
-        raise Blocked("TL220", guard.node, "target pto launches both vector cores, with threads=1 too")
+    guards = _guards(job.kernel)
+    if guards and runs_both_cores(job):
+        raise Blocked("TL220", guards[0][0].node, "target pto launches both vector cores, with threads=1 too")
 
 
 def works_alone(kernel: Kernel) -> bool:
     """True where one and the same vector core does whatever uses vid at all: the other one has no work of its own."""
-    vid = kernel.vid
-    cores = [(stmt, tested_core(stmt, vid)) for stmt in kernel.walk()] if vid is not None else []
-    guards = [stmt for stmt, core in cores if core is not None and isinstance(stmt, Branch) and not stmt.orelse]
-    return len({core for _, core in cores if core is not None}) == 1 and _only_guards(kernel, guards)
+    guards = _guards(kernel)
+    two_sided = any(stmt.orelse for stmt, _ in guards)
+    return len({core for _, core in guards}) == 1 and not two_sided and _only_guards(kernel, guards)
 
 
 def _refuse_meetings(kernel: Kernel, guards: list[tuple[Branch, int]]) -> None:
@@ -109,7 +104,16 @@ def _refuse_meetings(kernel: Kernel, guards: list[tuple[Branch, int]]) -> None:
                 raise Blocked("TL220", step.stmt.node, text)
 
 
-def _only_guards(kernel: Kernel, guards: list[Branch]) -> bool:
+def _guards(kernel: Kernel) -> list[tuple[Branch, int]]:
+    """The guards of a kernel, each with the vector core that it lets through."""
+    vid = kernel.vid
+    if vid is None:
+        return []
+    found = [(stmt, tested_core(stmt, vid)) for stmt in kernel.walk() if isinstance(stmt, Branch)]
+    return [(stmt, core) for stmt, core in found if core is not None]
+
+
+def _only_guards(kernel: Kernel, guards: list[tuple[Branch, int]]) -> bool:
     """vid occurs in the conditions of these guards and nowhere else."""
     assert kernel.launch is not None
     name = kernel.launch.names[1]

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from tl2npu.kernel.factory import calls
 from tl2npu.kernel.tunings import configs_of
 from tl2npu.passes.followers import followers_of
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import calls_in, names_in
 
 
 def drop_unused(job: Job, before: Counter[str]) -> None:
@@ -65,7 +64,7 @@ def _calls(job: Job, factory: cst.FunctionDef) -> Sequence[cst.Call] | None:
     name = factory.name.value
     if job.elsewhere[name]:
         return None
-    found = [c for c in calls(job.module) if isinstance(c.func, cst.Name) and c.func.value == name]
+    found = [c for c in calls_in(job.module) if isinstance(c.func, cst.Name) and c.func.value == name]
     mentions = sum(1 for n in names_in(job.module) if n.value == name and n is not factory.name)
     if mentions != len(found) or any(arg.star for call in found for arg in call.args):
         return None

@@ -37,18 +37,25 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
         functions = _functions(job)
         edits = Edits(job.file.index)
         for node in job.file.index.statements:
-            function = job.file.index.enclosing(node, cst.FunctionDef)
-            is_local = function in functions and not nodes_of(function, cst.Global, cst.Nonlocal)
-            prefix = f"{function.name.value}." if function is not None and is_local else ""
+            scope = job.file.index.enclosing(node, cst.FunctionDef, cst.ClassDef)
+            if isinstance(scope, cst.ClassDef):
+                continue  # an attribute: reading it is no use of the name
+            prefix = ""
+            if (
+                isinstance(scope, cst.FunctionDef)
+                and scope in functions
+                and not nodes_of(scope, cst.Global, cst.Nonlocal)
+            ):
+                prefix = f"{scope.name.value}."
             gone = [
                 name
                 for name, value in bound(node)
                 if now[prefix + name] == 1 and before[prefix + name] > 1 and _harmless(value)
             ]
-            if gone and function is None:
+            if gone and scope is None:
                 gone = [name for name in gone if name not in _strings(start)]
             if gone:
-                assert isinstance(node, cst.Assign)
+                assert isinstance(node, (cst.Assign, cst.AnnAssign))
                 take_out(edits, node, gone)
                 job.change("TL204", node, f"`{'`, `'.join(gone)}` has no use any more")
         if not edits:
