@@ -176,7 +176,8 @@ def test_a_kernel_of_the_same_name_in_another_function_is_another_kernel() -> No
 
 def test_a_local_bound_under_a_condition_is_another_kernel() -> None:
     """``kernel`` of ``two`` is its own, wherever in the function it is bound."""
-    two = "\ndef two(a, b, flag):\n    if flag:\n        kernel = plain\n    return kernel(a, b, torch.empty((2, 32, 64)))\n"
+    two = "\ndef two(a, b, flag):\n    if flag:\n        kernel = plain\n"
+    two += "    return kernel(a, b, torch.empty((2, 32, 64)))\n"
     new = developer(host(CALL + "o = kernel(a, b, ws)\n" + two))
     assert "o = kernel(a, b)\n" in new
     assert two in new

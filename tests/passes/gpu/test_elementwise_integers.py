@@ -66,3 +66,24 @@ def test_an_integer_beside_integers_stays_one() -> None:
     body += "for i, j in T.Parallel(32, 64):\n    k[i, j] = k[i, j] + offset\nT.copy(k, O[bx * 32, 0])"
     params = 'K: T.Tensor((64, 64), "int32"), O: T.Tensor((64, 64), "int32"), offset: T.int32'
     assert "k[i, j] + offset" in migrated(gpu_file(params, body))
+
+
+@pytest.mark.parametrize("added", ["bx", "row", "(row + 1)", "bx // 2", "lens[bx]", "(v + bx)"])
+def test_whatever_integer_it_is_it_takes_the_type_of_the_elements(added: str) -> None:
+    """Beside floats it is made one, in a sum with integers it stays exact: float32 has 24 bits."""
+    for dtype, limit in (("float32", 100), ("int32", 2**26)):
+        params = f'A: T.Tensor((64, 64), "{dtype}"), lens: T.Tensor((2,), "int32"), O: T.Tensor((64, 64), "{dtype}")'
+        body = (
+            f'a = T.alloc_shared((32, 64), "{dtype}")\nv = 5 - 2 * bx\nrow = bx * 32\nT.copy(A[row, 0], a)\n'
+            f"for i, j in T.Parallel(32, 64):\n    a[i, j] = a[i, j] + {added}\nT.copy(a, O[row, 0])"
+        )
+        rows = limit + np.arange(64 * 64).reshape(64, 64)
+        lens = np.array([limit + 1, limit + 2], np.int32)
+        new = agree(gpu_file(params, body), {"A": rows.astype(dtype), "lens": lens}, atol=0, rtol=0)
+        assert ("T.float32(" in new) == (dtype == "float32")
+
+
+def test_the_size_of_a_tensor_is_an_integer() -> None:
+    params = PARAMS.format(dtype='"float32"').replace("O: T.Tensor((64,", "O: T.Tensor((rows,")
+    body = BODY.format(dtype='"float32"', statement="c[i, j] = c[i, j] + rows")
+    assert "T.float32(rows)" in migrated(gpu_file(params, body, factory='rows = T.symbolic("rows")'))

@@ -86,12 +86,15 @@ class Legality(Instructions):
                 value = _with_leaf(value, load, tile.load)
         return value
 
-    def legal(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
-        """The value as the right side of a statement in the loop; what cannot stand there is computed before."""
+    def legal(self, value: Expr, place: Place | None, rest: frozenset[str], dtype: str = "") -> Expr:
+        """The value as the right side of a statement in the loop; what cannot stand there is computed before.
+
+        ``dtype`` is the type of the arithmetic that it is part of.
+        """
         if value.kind == "load":
             return self.legal_load(value, place, rest)
         if value.kind == "number":
-            return self.legal_number(value)
+            return self.legal_number(value, dtype)
         if value.kind == "index":
             return index_vector(self, value, place.dtype if place is not None else "float32")
         if "c" not in value.axes and value.kind in ("binary", "negative", "call", "cast", "select"):
@@ -120,26 +123,22 @@ class Legality(Instructions):
             return self.hoist(value, place, rest)
         return value
 
-    def legal_number(self, value: Expr) -> Expr:
-        """A number that the kernel computes needs a name (facts 3: g3b_gmscalar, gy_var)."""
-        whole = value.name == "int"
-        if not value.dynamic or value.value is not None or (value.text.isidentifier() and not whole):
-            return value
-        key = ("number", value.text)
-        if key not in self._bound:
-            name = self.temporaries.fresh(_name_for(value.text))
-            self.line(f"{name} = T.float32({show(value)})" if whole else f"{name} = {show(value)}")
-            self._bound[key] = number(name, dynamic=True)
-        return self._bound[key]
+    def legal_number(self, value: Expr, dtype: str) -> Expr:
+        """A number that the kernel computes needs a name (facts 3: g3b_gmscalar, gy_var).
 
-    def as_float(self, value: Expr, dtype: str) -> Expr:
-        """An integer that the kernel is given or reads, in arithmetic of floats: it must be one too, by name.
-
-        Else the loop runs element by element, and a tile that has just come from the cube core is loaded again for
-        each of them (facts 2: g2_rowloop_inpl).
+        An integer beside elements of a float type ``dtype`` must be one too, by name: else the loop runs element by
+        element, and a tile that has just come from the cube core is loaded again for each of them (facts 2:
+        g2_rowloop_inpl).
         """
-        integer = value.is_number and value.name == "integer"
-        return replace(value, name="int") if integer and self.reading.is_float(dtype) else value
+        converted = value.name == "integer" and self.reading.is_float(dtype)
+        if not value.dynamic or value.value is not None or (value.text.isidentifier() and not converted):
+            return value
+        text = f"T.float32({show(value)})" if converted else show(value)
+        if text not in self._bound:
+            name = self.temporaries.fresh(_name_for(value.text))
+            self.line(f"{name} = {text}")
+            self._bound[text] = number(name, dynamic=True)
+        return self._bound[text]
 
     def legal_binary(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         if value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype)):
@@ -152,9 +151,10 @@ class Legality(Instructions):
         return self.legal_pair(value, place, rest)
 
     def legal_pair(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
-        left, right = (self.as_float(arg, value.dtype) for arg in value.args)
-        left = self.legal(left, place, rest | right.buffers)
-        return with_args(value, left, self.legal(right, place, rest | left.buffers))
+        left, right = value.args
+        dtype = value.dtype or (place.dtype if place is not None else "float32")
+        left = self.legal(left, place, rest | right.buffers, dtype)
+        return with_args(value, left, self.legal(right, place, rest | left.buffers, dtype))
 
     def row_value(self, value: Expr) -> Expr:
         """A value for each row that is more than an element: into a vector, in a loop over the rows."""
@@ -239,6 +239,7 @@ def _with_leaf(value: Expr, leaf: Expr, new: Expr) -> Expr:
 
 
 def _name_for(text: str) -> str:
-    names = [part for part in cst.parse_expression(text).children if isinstance(part, cst.Name)]
+    expression = cst.parse_expression(text)
+    names = [part for part in (expression, *expression.children) if isinstance(part, cst.Name)]
     stem = names[0].value if names else "factor"
     return f"{stem.lower()}_value"

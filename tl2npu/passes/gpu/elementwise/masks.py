@@ -170,7 +170,7 @@ class _Select:
     def operand(self, value: Expr, rest: frozenset[str]) -> Expr | str:
         """A number, or the name of a tile."""
         if value.kind == "number":
-            return self.lowering.legal_number(value)
+            return self.lowering.legal_number(value, self.place.dtype)
         return self.lowering.tile_operand(value, self.place, rest)
 
     def choose(self, condition: Expr, yes: Expr | str, no: Expr | str, out: str, opposite: bool = False) -> None:

@@ -28,7 +28,10 @@ _COMPARES: dict[type[cst.BaseCompOp], str] = {
 _ROW, _COLUMN = frozenset("r"), frozenset("c")
 _NONE: frozenset[str] = frozenset()
 
-_OF_INTEGERS = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo, cst.LeftShift, cst.RightShift)
+_OF_INTEGERS = (
+    *(cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo),
+    *(cst.LeftShift, cst.RightShift, cst.BitAnd, cst.BitOr, cst.BitXor),
+)
 
 
 class Reading:
@@ -49,26 +52,28 @@ class Reading:
         self.local: dict[str, Expr] = {}
         self.types = types or {}
         self.settled = settled
-        kernel = job.kernel
         self._late = job.late
-        self._kernel = kernel
-        names = set(kernel.launch.names) if kernel.launch is not None else set()
-        ranges = {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
-        self._whole_names = names | ranges
-        self._integers = {name for name, param in kernel.scalars.items() if self._is_given_as_integer(param)}
-        self._integers |= {
-            stmt.name for stmt in kernel.walk() if isinstance(stmt, Let) and self._is_read_as_integer(stmt)
-        }
+        self._kernel = job.kernel
+        self._integers = self._given_integers()
+        lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
+        others: set[str] = set()
+        for stmt in lets:
+            whole = stmt.env is not None and self._is_integer(stmt.value.node, stmt.env)
+            (self._integers if whole else others).add(stmt.name)
+        self._integers -= others
 
-    def _is_given_as_integer(self, param: cst.Param) -> bool:
+    def _given_integers(self) -> set[str]:
+        """Block indices, loop variables, sizes of tensors and parameters that are declared as integers."""
+        kernel = self._kernel
+        found = set(kernel.launch.names) if kernel.launch is not None else set()
+        found |= {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
+        found |= {name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.variables()}
+        return found | {name for name, param in kernel.scalars.items() if self._is_declared_as_integer(param)}
+
+    def _is_declared_as_integer(self, param: cst.Param) -> bool:
         given = param.annotation.annotation if param.annotation is not None else None
         dotted = self.evaluator.names.resolve(given) or "" if given is not None else ""
         return element_types.is_integer(dotted.rpartition(".")[2])
-
-    def _is_read_as_integer(self, stmt: Let) -> bool:
-        loads = stmt.value.loads
-        elements = isinstance(stmt.value.node, cst.Subscript) and len(loads) > 0
-        return elements and element_types.is_integer(self.typed(loads[0].buffer.dtype))
 
     def only_here(self, name: str) -> bool:
         """Whether a name occurs in the nest only."""
@@ -188,26 +193,20 @@ class Reading:
             kind = "index" if isinstance(node, cst.Name) else "unknown"
             return Expr(kind, node=node, text=code(node), axes=axes, sym=sym)  # type: ignore[arg-type]
         dynamic = self._is_dynamic(node, sym, env)
-        name = "int" if self._is_whole(node, sym) else "integer" if self._is_integer(node) else ""
-        return Expr("number", name if dynamic else "", text=code(node), node=node, sym=sym, dynamic=dynamic)
+        name = "integer" if dynamic and self._is_integer(node, env) else ""
+        return Expr("number", name, text=code(node), node=node, sym=sym, dynamic=dynamic)
 
-    def _is_whole(self, node: cst.BaseExpression, sym: Sym) -> bool:
-        """Whether a number is made of block indices and loop variables only."""
-        changing = {name for name in sym.variables() if "@" in name and name.rsplit("@", 1)[1].isdigit()}
-        return (
-            bool(changing)
-            and {name.rsplit("@", 1)[0] for name in changing} <= self._whole_names
-            and not any(c in code(node) for c in "./(")
-        )
-
-    def _is_integer(self, node: cst.BaseExpression) -> bool:
-        """Whether a number is made of integers that the kernel is given or reads, block indices and loop variables."""
+    def _is_integer(self, node: cst.BaseExpression, env: Env) -> bool:
+        """Whether a number that the kernel computes is made of integers, and of what is known before the launch."""
+        operand = self.evaluator.operand(node, env)
+        if operand is not None:
+            return element_types.is_integer(self.typed(operand.buffer.dtype))
         if isinstance(node, cst.Name):
-            return node.value in self._whole_names | self._integers
+            return node.value in self._integers or not self._late.is_late(self.evaluator.sym(node, env))
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
-            return self._is_integer(node.left) and self._is_integer(node.right)
+            return self._is_integer(node.left, env) and self._is_integer(node.right, env)
         if isinstance(node, cst.UnaryOperation):
-            return isinstance(node.operator, (cst.Minus, cst.Plus)) and self._is_integer(node.expression)
+            return isinstance(node.operator, (cst.Minus, cst.Plus)) and self._is_integer(node.expression, env)
         return isinstance(node, cst.Integer)
 
     def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:

@@ -36,7 +36,7 @@ class Work:
         self.unrounded: list[tuple[cst.CSTNode, str, str]] = []
         self.stmt: Stmt = nest.loops[0]
         self.stem = "value"
-        self._bound: dict[tuple[str, str], Expr] = {}
+        self._bound: dict[str, Expr] = {}
 
     def materialise(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None = None) -> None:
         """Compute a value into a place. ``rest``: buffers that must keep what they hold."""
