@@ -5,12 +5,18 @@ Nothing here knows of syntax trees, so that results can cross a process boundary
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["error", "warning", "info"]
 Safety = Literal["safe", "unsafe", "display-only"]
 Disposition = Literal["migrated", "unchanged", "partial", "refused"]
+
+
+def one_line(message: str) -> str:
+    """A message that quotes code, without the line breaks of the code."""
+    return re.sub(r"\s*\n\s*", " ", re.sub(r"(?<=[\[({])\s*\n\s*|,?\s*\n\s*(?=[\])}])", "", message))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
+from tl2npu.source.brackets import one_piece
 from tl2npu.source.literals import text_of
 from tl2npu.source.names import Names
 from tl2npu.source.tree import SubclassesOf, children, names_in, remembered
@@ -148,7 +149,7 @@ def code(node: cst.CSTNode) -> str:
 @remembered
 def _code(node: cst.CSTNode) -> str:
     plain = _plain_text(node)  # most texts that are asked for are `T.float16`, `64`, `"float"`
-    return _EMPTY.code_for_node(node) if plain is None else plain
+    return one_piece(node, _EMPTY.code_for_node(node)) if plain is None else plain
 
 
 def _plain_text(node: cst.CSTNode) -> str | None:

@@ -17,7 +17,7 @@ from tl2npu.kernel.memory import infer_memory
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.runtime import Late
 from tl2npu.options import Options
-from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity
+from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.tree import children, names_in, walk
@@ -211,7 +211,7 @@ class Job:
     def changes(self) -> list[Change]:
         """What was edited, with lines of the input; worked out only for the form that is taken."""
         return [
-            Change(code, self.line(node), message, self.kernel_name, CODES[code].safety)
+            Change(code, self.line(node), one_line(message), self.kernel_name, CODES[code].safety)
             for code, node, message in self.edited
         ]
 
@@ -259,7 +259,7 @@ def diagnostic(
         name=rule.name,
         severity=severity or rule.severity,
         line=line_of(index, node) or 1,
-        message=message,
+        message=one_line(message),
         help=rule.remedy,
         kernel=kernel,
         safety=rule.safety,

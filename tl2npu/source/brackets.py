@@ -8,15 +8,30 @@ from __future__ import annotations
 
 import ast
 import operator
-from typing import cast
+from typing import TypeVar
 
 import libcst as cst
 
 from tl2npu.source.index import Index
 from tl2npu.source.tree import SubclassesOf
 
+Node = TypeVar("Node", bound=cst.CSTNode)
+
 _IS_STATEMENT = SubclassesOf(cst.BaseSuite, cst.BaseStatement, cst.BaseSmallStatement)
-_HOLDS = SubclassesOf(cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Expr, cst.Return)
+_IS_PART = SubclassesOf(cst.BaseExpression, cst.BaseElement, cst.BaseSlice, cst.SubscriptElement, cst.Arg)
+_HELD: dict[type, str] = {
+    cst.Assign: "value",
+    cst.AugAssign: "value",
+    cst.AnnAssign: "value",
+    cst.Expr: "value",
+    cst.Return: "value",
+    cst.Assert: "test",
+    cst.If: "test",
+    cst.While: "test",
+    cst.For: "iter",
+    cst.WithItem: "item",
+}
+"""What of a statement ends with its line: the field that holds it."""
 
 
 def held_together(node: cst.CSTNode, known: Index, above: cst.CSTNode | None = None) -> cst.CSTNode:
@@ -29,16 +44,45 @@ def held_together(node: cst.CSTNode, known: Index, above: cst.CSTNode | None = N
     if type(node) is cst.SimpleStatementLine or type(node) is cst.IndentedBlock:
         body = [held_together(inner, known) for inner in node.body]
         return node if all(map(operator.is_, body, node.body)) else node.with_changes(body=body)
+    node = held(node)
     if isinstance(node, cst.BaseCompoundStatement):
         block = held_together(node.body, known)
         return node if block is node.body else node.with_changes(body=block)
-    if _HOLDS[type(node)]:
-        old = cast("cst.Return", node).value
-        value = held_together(old, known, node) if old is not None else None
-        return node if value is old else node.with_changes(value=value)
-    if _HOLDS[type(above)] and isinstance(node, cst.BaseExpression) and _is_broken(node):
-        return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    if type(above) in _HELD and isinstance(node, cst.BaseExpression) and _is_broken(node):
+        return _bracketed(node)
     return node
+
+
+def held(node: Node) -> Node:
+    """A statement whose value goes over several lines has brackets around it."""
+    field = _HELD.get(type(node))
+    value = getattr(node, field) if field is not None else None
+    if field is None or value is None or not _is_broken(value):
+        return node
+    return node.with_changes(**{field: _bracketed(value)})
+
+
+def one_piece(node: cst.CSTNode, text: str) -> str:
+    """The text of an expression, or of a part of one, as it may stand anywhere: on one line where brackets that are not
+    its own held its lines together, and in brackets where a comment or a string needs the lines.
+    """
+    if "\n" not in text or not _IS_PART[type(node)] or not _falls_apart(text):
+        return text
+    if not any(mark in text for mark in ("#", '"""', "'''")):
+        return " ".join(line.strip() for line in text.splitlines())
+    return f"({text})" if isinstance(node, cst.BaseExpression) else text
+
+
+def _falls_apart(text: str) -> bool:
+    """True for an expression that would be no single one if it stood in no brackets: `a\\n- b` is two statements."""
+    try:
+        return len(ast.parse(text).body) > 1
+    except SyntaxError:
+        return True
+
+
+def _bracketed(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _is_closed(node: cst.BaseExpression) -> bool:
@@ -68,9 +112,4 @@ def _is_broken(node: cst.BaseExpression) -> bool:
     if node.lpar or isinstance(node, (cst.Name, cst.BaseNumber)) or _is_closed(node):
         return False
     text = cst.Module(body=()).code_for_node(node)
-    if "\n" not in text:
-        return False
-    try:
-        return len(ast.parse(text).body) > 1  # `a\n- b` is two statements
-    except SyntaxError:
-        return True
+    return "\n" in text and _falls_apart(text)

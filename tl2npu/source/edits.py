@@ -16,7 +16,7 @@ from tl2npu.source.blocks import (
     merge_lines,
     with_lines,
 )
-from tl2npu.source.brackets import held_together
+from tl2npu.source.brackets import held, held_together
 from tl2npu.source.index import Index
 from tl2npu.source.sequences import EMPTY, Slot, Spliced, splice
 from tl2npu.source.tree import IS_NODE, child_fields, children, walk
@@ -174,7 +174,7 @@ class _Rebuild:
                     changes[name] = None if gone else self.single(value, name)
             elif type(value) in (tuple, list) and any(self.touched(item) for item in value):
                 changes |= self.sequence(node, name, value)
-        return node.with_changes(**changes)
+        return held(node.with_changes(**changes))
 
     def sequence(self, node: cst.CSTNode, name: str, items: Sequence[cst.CSTNode]) -> dict[str, Any]:
         if name == "body" and isinstance(node, (cst.Module, cst.IndentedBlock)):
