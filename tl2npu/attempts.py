@@ -14,6 +14,7 @@ from tl2npu.checks.subject import Subject
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.options import Options
+from tl2npu.passes import allocations_apart
 from tl2npu.passes.gpu import grid, unit_axes
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
@@ -108,6 +109,8 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         _kernel=start.kernel,
     )
     try:
+        if before is None:
+            allocations_apart.take_apart(job)
         if form == "npuir":
             npuir_form(job, kind)
             _end_with_tensors(job, kind)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tl2npu.codes import CODES
+from tl2npu.codes import CODES, ROWS
 from tl2npu.rules import (
     GROUPS,
     Rule,
@@ -26,6 +26,10 @@ ROOT = Path(__file__).resolve().parents[2]
 FORBIDDEN = re.compile(r"/work\b|/tmp\b|\bshared/|TODO(?!\(tl2npu\))|FIXME")
 
 every_rule = pytest.mark.parametrize("page", RULES.values(), ids=lambda page: str(page.code))
+
+
+def test_each_code_stands_in_the_table_once() -> None:
+    assert Counter(row[0] for row in ROWS) == dict.fromkeys(CODES, 1)
 
 
 @every_rule

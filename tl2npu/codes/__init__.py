@@ -193,6 +193,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL205", "written-out-halves", "info", "safe", "write the statement once for the whole tile"),
     ("TL206", "vid-guard", "info", "safe",
      "drop the guard; `threads=2` gives each vector core its own rows"),
+    ("TL207", "allocations-in-one", "info", "safe", "allocate each tile in a statement of its own"),
     ("TL210", "gm-round-trip", "info", "safe",
      "copy on chip: `T.copy(source_buffer, target_buffer)`"),
     ("TL211", "workspace-parameter", "info", "safe",
@@ -231,8 +232,6 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the row vector as the right operand of a `T.Parallel` loop"),
     ("TL234", "threads-one", "info", "safe",
      "launch with `threads=1`: one vector core does the whole tile"),
-    ("TL236", "gather-row-loop", "info", "safe",
-     "write the row loop as `T.Parallel`; the gather into L1 needs one vectorised loop"),
     ("TL236", "gather-row-loop", "info", "safe",
      "write one element-wise row loop as a 2-D `T.Parallel` loop"),
     ("TL301", "manual-mma", "info", "safe",
@@ -449,4 +448,5 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
 )
 # fmt: on
 
-CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in sorted((*_ROWS, *mma.ROWS, *npuir.ROWS))})
+ROWS = tuple(sorted((*_ROWS, *mma.ROWS, *npuir.ROWS)))
+CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in ROWS})
