@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.passes.simulated import load
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 
@@ -88,7 +89,10 @@ def test_what_a_function_of_the_file_asks(tmp_path: Path, helper: str, call: str
     ("user", "expected"),
     [
         ("from .kernels import double\n\n\ndef use(a):\n    return double(a, 16)\n", "migrated"),
-        ("from .kernels import double\n\nmade = double.compile(M=64, N=32, block=16)\n", "refused"),
+        ("from .kernels import double\n\nmade = double.compile(M=64, N=32, block=16)\n", "migrated"),
+        ("from .kernels import double as d\n\nmade = d.compile(a, block=16)\n", "refused"),
+        ("from .kernels import double as d\n\nmade = d.compile\n", "refused"),
+        ("from . import kernels\n\nmade = kernels.double.par_compile([{'M': 64, 'N': 32, 'block': 16}])\n", "refused"),
         (
             "from . import kernels\nfrom .helper import run\n\n\ndef use(a):\n    return run(kernels.double, a)\n",
             "refused",
@@ -97,3 +101,57 @@ def test_what_a_function_of_the_file_asks(tmp_path: Path, helper: str, call: str
 )
 def test_what_other_files_ask(tmp_path: Path, user: str, expected: str) -> None:
     assert outcome(tmp_path, "", "", user=user, helper=COMPILES)[0] == expected
+
+
+GIVEN = """
+import numpy as np
+
+
+def run(kernel, a, options):
+    print(kernel.func.__name__)
+    return kernel.compile(**options)(a)
+
+
+def test():
+    a = np.arange(32 * 16, dtype="float32").reshape(32, 16)
+    np.testing.assert_array_equal(run(double, a, {"M": 32, "N": 16, "block": 8}), 2 * a)
+    np.testing.assert_array_equal(double.compile(M=32, N=16, block=8)(a), 2 * a)
+    np.testing.assert_array_equal(double(a, 8), 2 * a)
+
+
+test()
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("**options", ["compile", "func"]),
+        ("block=8, **options", ["compile", "func"]),
+        ("M=32, N=16, block=8", ["compile", "func"]),
+        ("block=8", []),
+        ("M=32, block=8", []),
+        ("A=a, **options", []),
+        ("a, **options", []),
+        ("*a, **options", []),
+    ],
+)
+def test_a_function_gets_what_is_asked_of_it(tmp_path: Path, options: str, expected: list[str]) -> None:
+    (tmp_path / ".git").mkdir()
+    text = KERNEL.format(imports="", host=GIVEN.replace("**options", options, 1))
+    result = migrate_text(text, str(tmp_path / "kernels.py"), Options())
+    new = result.new_text or text
+    given = [line for line in new.splitlines() if line.startswith("double.")]
+    assert (new != text) == bool(expected)
+    assert given == {True: ["double.func = double", "double.compile = double_kernel"]}.get(bool(expected), [])
+
+
+def test_the_function_serves_its_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both files, executed: a host that compiles, names and calls the kernel that it is handed."""
+    (tmp_path / ".git").mkdir()
+    text = KERNEL.format(imports="", host=GIVEN)
+    new = migrate_text(text, str(tmp_path / "kernels.py"), Options()).new_text
+    assert new is not None
+    for kernels in (text, new):
+        load(kernels)
+        assert capsys.readouterr().out == "double\n"

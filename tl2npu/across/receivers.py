@@ -1,10 +1,12 @@
-"""What is asked of a kernel that is passed around: a function of its name cannot be compiled, or shown as source."""
+"""What is asked of a kernel that is passed around: a function of its name has no methods but those it is given."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from tl2npu.across.symbols import Function, Symbols
 from tl2npu.source.text import SourceError, decode_source, read_bytes
@@ -12,8 +14,20 @@ from tl2npu.source.text import SourceError, decode_source, read_bytes
 _MAX_BYTES = 1024 * 1024
 
 
-def asked_by(path: str, text: str, name: str) -> Iterator[tuple[str, str]]:
-    """Functions that a file hands a kernel to, with an attribute that they ask of it: ``run`` and ``compile``.
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """``who`` asks the kernel for an attribute: a function or a file.
+
+    ``above``: the call of it, or what is asked of it in turn; None for any other use.
+    """
+
+    who: str
+    attribute: str
+    above: ast.Call | ast.Attribute | None
+
+
+def asked_by(path: str, text: str, name: str) -> Iterator[Asked]:
+    """What the functions ask of a kernel that a file hands it to.
 
     Functions that cannot be found ask nothing: they may well do no more than call it.
     """
@@ -25,10 +39,10 @@ def asked_by(path: str, text: str, name: str) -> Iterator[tuple[str, str]]:
                 function = _function(symbols, file, tree, call.func)
                 param = _param(function.node, place) if function is not None else None
                 if function is not None and param is not None:
-                    yield from ((function.node.name, asked) for asked in _asked(function.node, {param}))
+                    yield from _asked(function.node.name, function.node, {param})
 
 
-def asked_in(path: Path, names: Collection[str]) -> Iterator[tuple[str, str]]:
+def asked_in(path: Path, names: Collection[str]) -> Iterator[Asked]:
     """The same for another file, that knows the kernel by these names, and what it asks itself."""
     try:
         data = read_bytes(path, _MAX_BYTES)
@@ -36,7 +50,7 @@ def asked_in(path: Path, names: Collection[str]) -> Iterator[tuple[str, str]]:
         tree = ast.parse(text)
     except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    yield from ((path.name, asked) for asked in _asked(tree, names))
+    yield from _asked(path.name, tree, names)
     for name in names:
         yield from asked_by(str(path), text, name)
 
@@ -68,7 +82,10 @@ def _param(node: ast.FunctionDef, place: int | str) -> str | None:
     return params[place].arg if place < len(params) else None
 
 
-def _asked(tree: ast.AST, names: Collection[str]) -> Iterator[str]:
+def _asked(who: str, tree: ast.AST, names: Collection[str]) -> Iterator[Asked]:
+    above = {id(part): node for node in ast.walk(tree) for part in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and not node.attr.startswith("__") and ast.unparse(node.value) in names:
-            yield node.attr
+            user = above[id(node)]
+            used = isinstance(user, ast.Attribute) or (isinstance(user, ast.Call) and user.func is node)
+            yield Asked(who, node.attr, cast("ast.Call | ast.Attribute", user) if used else None)

@@ -172,3 +172,66 @@ def test_constants_that_the_kernel_shares_with_the_host() -> None:
     assert new is not None
     assert 'DTYPE = "float32"' in new
     assert "dtype=getattr(torch, DTYPE))\nsize = tilelang.DataType(DTYPE).bits\n" in new
+
+
+MADE = """
+import tilelang
+{head}
+
+{decorator}
+def factory(n):
+    return make(n)
+
+
+{use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("k = factory.compile(4)", "k = factory(4)"),
+        ("k = (factory.compile(n=4))(x)", "k = (factory(n=4))(x)"),
+        ("print(factory.get_kernel_source(4))", "print(factory(4).get_kernel_source())"),
+        ("s = (factory.get_kernel_source(n=4))", "s = (factory(n=4).get_kernel_source())"),
+        ("t = factory.get_tir(factory.compile(4))", "t = factory(factory.compile(4)).prim_func"),
+        ("def f(m):\n    return factory.compile(m)", "def f(m):\n    return factory(m)"),
+        ("def f(factory):\n    return factory.compile(4)", "def f(factory):\n    return factory.compile(4)"),
+        ("name = factory.func.__name__", "name = factory.__name__"),
+        ("k = other.compile(4)", "k = other.compile(4)"),
+        ("k = factory(4).compile", "k = factory(4).compile"),
+        ("k = re.compile(4)", "k = re.compile(4)"),
+    ],
+)
+@pytest.mark.parametrize("decorator", ["@tilelang.jit", "@tilelang.jit(out_idx=[1])", "@jit"])
+def test_methods_of_a_factory(old: str, new: str, decorator: str) -> None:
+    head = "from tilelang import jit"
+    found = host(MADE.format(head=head, decorator=decorator, use=old))
+    assert found == MADE.format(head=head, decorator=decorator, use=new)
+
+
+def test_methods_of_other_functions_stay() -> None:
+    text = MADE.format(head="", decorator="@cache", use="k = factory.compile(4)")
+    assert host(text) == text
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "ks = factory.par_compile([{'n': 4}])",
+        "f = factory.compile",
+        "s = factory.func.signature",
+        "k = factory.get_tir(factory.compile(4))",
+    ],
+)
+def test_methods_without_a_counterpart_are_named(use: str) -> None:
+    text = KERNEL + "\n\n" + use.replace("'n': 4", "") + "\n"
+    (found,) = [d for d in result_of(text).diagnostics if d.code == "TL125"]
+    assert found.line == len(text.splitlines())
+    assert "is a function" in found.message
+
+
+def test_a_tuner_has_no_name() -> None:
+    text = MADE.format(head="", decorator="@tilelang.autotune(configs=[])\n@tilelang.jit", use="k = factory.{}")
+    assert host(text.format("compile(4)")) == text.replace("factory.{}", "factory(4)")
+    assert host(text.format("func.__name__")) == text.format("func.__name__")

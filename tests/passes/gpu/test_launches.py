@@ -375,3 +375,22 @@ def test_parts_in_the_wrong_order_are_not_verified() -> None:
     outcome = verify(sources[0], changed, Settings(), here)
     assert [v.status for v in outcome.kernels] == ["failed"]
     assert {d.code for d in outcome.diagnostics} >= {"TL907"}
+
+
+@pytest.mark.parametrize(
+    ("decorators", "said"),
+    [
+        ("", "is not under `tilelang.jit`"),
+        ("@staticmethod\n", "is not under `tilelang.jit`"),
+        ("@tilelang.autotune(configs=[])\n@tilelang.jit(out_idx=[1])\n", "is under `tilelang.autotune` as well"),
+        ("@tilelang.jit(out_idx=[1])\n@cache\n", "is under `cache` as well"),
+        ("@tilelang.jit(out_idx=[1])\n@tilelang.jit(out_idx=[1])\n", "twice"),
+    ],
+)
+@pytest.mark.parametrize("end", ["return main", ENDS["if"]], ids=["one", "choice"])
+def test_what_is_said_of_other_decorators(decorators: str, said: str, end: str) -> None:
+    text = program(SCRATCH + FIRST + SECOND) if end == "return main" else choice(end, BOTH)
+    text = text.replace("@tilelang.jit(out_idx=[1])\n", decorators)
+    found = [d.message for d in result_of(text).diagnostics if d.code == "TL107"]
+    assert found
+    assert all(f"`f` {said}" in message for message in found)

@@ -11,11 +11,11 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.compilations import compilation
 from tl2npu.kernel.factory import is_prim_func
 from tl2npu.passes.gpu.eager import Eager, Lazy
 from tl2npu.passes.gpu.eager_kernel import Line
 from tl2npu.passes.gpu.eager_text import without_blank_above
+from tl2npu.passes.gpu.launches_jit import inseparable, only_jit
 from tl2npu.passes.job import line_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
@@ -52,7 +52,7 @@ def separate_choices(
         try:
             stays = next((source for source in sources if source.line in leave), None)
             if stays is not None:
-                raise _refused(stays.node, f"`{stays.name}`, which the same factory gives, stays as it is")
+                raise inseparable(stays.node, f"`{stays.name}`, which the same factory gives, stays as it is")
             made, new = _separated(index, names, factory, choices)
         except Blocked as blocked:
             kept |= {id(choice): blocked for choice in choices}
@@ -66,19 +66,13 @@ def separate_choices(
         lazy.module = edits.apply(index.module)
 
 
-def _refused(node: cst.CSTNode, why: str) -> Blocked:
-    return Blocked("TL107", node, f"several launches of one prim_func cannot be separated: {why}")
-
-
 def _separated(
     index: Index, names: Names, factory: cst.FunctionDef, choices: Sequence[cst.FunctionDef]
 ) -> tuple[list[cst.FunctionDef], list[cst.FunctionDef]]:
     """The factories of the prim_funcs, and these followed by the function that chooses."""
-    jit = compilation(factory.decorators[0].decorator, names, index.module) if len(factory.decorators) == 1 else None
-    if jit is None:
-        raise _refused(factory, f"`{factory.name.value}` has more decorators than `tilelang.jit`")
+    only_jit(index, names, factory, factory)
     if not all_named(factory.params):
-        raise _refused(factory, f"the parameters of `{factory.name.value}` are not all named")
+        raise inseparable(factory, f"the parameters of `{factory.name.value}` are not all named")
     lines = [
         line for line in factory.body.body if isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     ]
@@ -87,7 +81,7 @@ def _separated(
     setup = [line for line in lines[len(docs) : end] if line not in choices]
     chosen = {choice.name.value for choice in choices}
     if len(chosen) < len(choices) or any(chosen & {n.value for n in names_in(line)} for line in setup):
-        raise _refused(factory, f"`{factory.name.value}` does more than to choose one")
+        raise inseparable(factory, f"`{factory.name.value}` does more than to choose one")
     taken = {name.value for name in nodes_of(index.module, cst.Name)}
     top = {name for line in index.module.body for name in assigned_names(line)}
     made: list[cst.FunctionDef] = []
@@ -108,7 +102,7 @@ def _separated(
             wanted |= {name.value for name in names_in(line)}
     own_names = {p.name.value for p in (*factory.params.params, *factory.params.kwonly_params)}
     if any(own_names & assigned_names(line) for line in needed):
-        raise _refused(factory, f"`{factory.name.value}` changes its own parameters before it chooses")
+        raise inseparable(factory, f"`{factory.name.value}` changes its own parameters before it chooses")
     body = [*docs, *needed, *tail]
     body[len(docs)] = without_blank_above(body[len(docs)])
     chooser = factory.with_changes(
@@ -160,7 +154,7 @@ def _choosing(index: Index, factory: cst.FunctionDef, line: Line, given: dict[st
         above = index.parent(name)
         outer = index.parent(above) if isinstance(above, cst.IfExp) and above.test is not name else above
         if not isinstance(outer, cst.Return):
-            raise _refused(name, f"`{factory.name.value}` does more than to choose one")
+            raise inseparable(name, f"`{factory.name.value}` does more than to choose one")
         own = given[name.value]
         passed = [p.name.value for p in own.params.params]
         passed += [f"{p.name.value}={p.name.value}" for p in own.params.kwonly_params]

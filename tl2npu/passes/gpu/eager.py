@@ -167,16 +167,27 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
         raise Blocked("TL104", node, f"a call of `{node.name.value}` cannot be rewritten: {error}") from None
     current = callers.finish(Index.of(module))
     if callers.wrapped:
-        current = _with_wrapper(current, factory_name, wrapper_of(plan, callers))
+        attributes = [cst.parse_statement(text, module.config_for_parsing) for text in callers.attributes]
+        current = _with_wrapper(current, factory_name, [wrapper_of(plan, callers), *_set_off(attributes, index, node)])
     result.made(factory_name, eager)
     result.changes.append((eager, "TL102", node, f"`{eager.name}` becomes a factory of a prim_func"))
     result.changes += [(eager, "TL105", call, message) for call, message in callers.changes]
     return current
 
 
-def _with_wrapper(index: Index, name: cst.Name, wrapper: cst.FunctionDef) -> Index:
+def _set_off(
+    lines: list[cst.SimpleStatementLine | cst.BaseCompoundStatement], index: Index, node: cst.FunctionDef
+) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
+    """Statements behind a function of the module or of another function."""
+    blank = [cst.EmptyLine(indent=False)] * (2 if isinstance(index.parent(node), cst.Module) else 1)
+    return [line.with_changes(leading_lines=[] if place else blank) for place, line in enumerate(lines)]
+
+
+def _with_wrapper(
+    index: Index, name: cst.Name, wrapper: list[cst.SimpleStatementLine | cst.BaseCompoundStatement]
+) -> Index:
     factory = index.parent(name)
     assert isinstance(factory, cst.FunctionDef)
     edits = Edits(index)
-    edits.replace_many(factory, [factory, wrapper])
+    edits.replace_many(factory, [factory, *wrapper])
     return Index.of(edits.apply(index.module))

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tl2npu.across.receivers import asked_by, asked_in
+from tl2npu.across.receivers import Asked, asked_by, asked_in
 from tl2npu.across.users import Users
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.definitions import visible_uses
 from tl2npu.passes.gpu.eager_extents import Axis, Hosts, axes_of, choice, is_told
 from tl2npu.passes.gpu.eager_kernel import Plan
+from tl2npu.passes.gpu.eager_wrapper import attribute_for
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -58,6 +59,8 @@ class Callers:
         self.reason = ""
         self.calls: list[_Call] = []
         self.changes: list[tuple[cst.CSTNode, str]] = []
+        self.attributes: list[str] = []
+        """Statements that give the function what is asked of the kernel."""
 
     @property
     def factory_name(self) -> str:
@@ -123,19 +126,25 @@ class Callers:
         return None
 
     def _check_receivers(self, passed: list[cst.Name]) -> None:
-        """Whoever gets the kernel as a value, here or in another file, must not ask more of it than a function has."""
+        """Whoever gets the kernel as a value, here or in another file, must not ask more of it than a function can
+        be given."""
         if self.users is None:
             return
-        found: list[tuple[cst.CSTNode, str, str]] = []
+        found: list[tuple[cst.CSTNode, Asked]] = []
         if passed:
             self.users.looked = True
-            found += [
-                (passed[0], *asked) for asked in asked_by(self.users.path, self.index.module.code, self.plan.name)
-            ]
+            found += [(passed[0], asked) for asked in asked_by(self.users.path, self.index.module.code, self.plan.name)]
         for user in self.users.of(self.plan.name):
-            found += [(self.plan.node, *asked) for asked in asked_in(user.path, user.names)]
-        for node, who, asked in found:
-            raise self._blocked(node, f"`{who}` uses `{asked}` of it, which a function does not have")
+            found += [(self.plan.node, asked) for asked in asked_in(user.path, user.names)]
+        for node, asked in found:
+            attribute = attribute_for(asked, self.plan, self.factory_name)
+            if attribute is None:
+                raise self._blocked(
+                    node, f"`{asked.who}` uses `{asked.attribute}` of it, which a function does not have"
+                )
+            if attribute not in self.attributes:
+                self.attributes.append(attribute)
+                self.changes.append((node, f"`{asked.who}` asks for `{self.plan.name}.{asked.attribute}`"))
 
     def _check_kept(self, call: _Call) -> None:
         """A call that stays as it is must be able to tell every extent."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from tl2npu.across.receivers import Asked
 from tl2npu.passes.gpu.eager_extents import Axis, choice
 from tl2npu.passes.gpu.eager_kernel import Plan
 
@@ -44,6 +46,28 @@ def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
         made = made.with_changes(params=plan.node.params.deep_clone().with_changes(star_kwarg=rest))
     top = isinstance(plan.index.parent(plan.node), cst.Module)
     return made.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * (2 if top else 1))
+
+
+def attribute_for(asked: Asked, plan: Plan, factory: str) -> str | None:
+    """The statement that gives the function an attribute which hosts ask of the kernel; None if there is no such.
+
+    A factory does what ``kernel.compile(M=M, N=N)`` does: on an NPU there is no kernel object beside it.
+    """
+    above = asked.above
+    if asked.attribute == "compile" and isinstance(above, ast.Call) and _names_extents(above, plan):
+        return f"{plan.name}.compile = {factory}"
+    if asked.attribute == "func" and isinstance(above, ast.Attribute) and above.attr == "__name__":
+        return f"{plan.name}.func = {plan.name}"
+    return None
+
+
+def _names_extents(call: ast.Call, plan: Plan) -> bool:
+    """Arguments by name, and every extent among them: what stands in ``**options`` is for its caller to know."""
+    given = {arg.arg for arg in call.keywords}
+    tensors = {item.name for item in plan.inputs}
+    renamed = any(own != known for own, known in plan.consts.items())
+    complete = None in given or set(plan.consts.values()) <= given
+    return not call.args and not renamed and complete and not given & tensors
 
 
 def _parameters(names: Sequence[str], plan: Plan) -> list[str]:

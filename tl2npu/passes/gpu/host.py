@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import is_prim_func
+from tl2npu.passes.gpu import host_methods
 from tl2npu.passes.gpu.host_imports import add_import, without_unused
 from tl2npu.passes.gpu.host_torch import SAME_IN_NPU, device_text, is_device, joined_device
 from tl2npu.passes.gpu.types_names import TypeNames
@@ -23,7 +24,10 @@ from tl2npu.source.tree import children
 
 _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
-_ABOUT_GPUS = ("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA")
+_ABOUT_GPUS = (
+    *("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA"),
+    *("tilelang.jit.JITImpl", "tilelang.par_compile"),
+)
 _TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_compile_size", "benchmark_devices"})
 _TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
 _HOST_KINDS = frozenset({cst.Attribute, cst.SimpleString, cst.FormattedString, cst.Call, cst.Decorator})
@@ -87,7 +91,7 @@ def retarget(original: Index, module: cst.Module) -> Host:
     """Devices, profilers and the like; ``original`` tells which imports had a use before the migration."""
     host = Host(module, _type_variables(Tree(original)))
     tree = Tree(Index.of(module))
-    for step in (_types, _devices, _cores):
+    for step in (_types, _devices, _cores, _methods):
         edits = Edits(tree.index)
         step(host, tree, edits)
         if edits:
@@ -200,9 +204,14 @@ def _cores(host: Host, tree: Tree, edits: Edits) -> None:
             host.changes.append((node, "`multi_processor_count`: the cube cores of the NPU"))
 
 
+def _methods(host: Host, tree: Tree, edits: Edits) -> None:
+    host.changes += host_methods.follow(tree.index, tree.names, edits)
+
+
 def _note_rest(host: Host, tree: Tree) -> None:
     """What still names a GPU, one note for each place."""
     index, names = tree.index, tree.names
+    host.left += host_methods.left(index, names)
     seen: set[int] = set()
     for node in tree.nodes:
         if (type(node) is not cst.Attribute and type(node) is not cst.Name) or id(node) in seen:

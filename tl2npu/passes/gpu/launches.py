@@ -15,10 +15,10 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.compilations import compilation
 from tl2npu.kernel.factory import is_prim_func
 from tl2npu.passes.gpu.choices import all_named, separate_choices
 from tl2npu.passes.gpu.eager import Eager, Lazy, is_launch
+from tl2npu.passes.gpu.launches_jit import inseparable, only_jit
 from tl2npu.passes.gpu.launches_text import Part, rebuilt
 from tl2npu.passes.gpu.launches_uses import methods_taken
 from tl2npu.passes.gpu.macros_launches import with_launches_in_place
@@ -87,10 +87,6 @@ def _launches(node: cst.FunctionDef, names: Names) -> list[cst.With]:
     ]
 
 
-def _refused(node: cst.CSTNode, why: str) -> Blocked:
-    return Blocked("TL107", node, f"several launches of one prim_func cannot be separated: {why}")
-
-
 def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Module:
     """The file with one prim_func split. Raises :class:`Blocked` where it cannot be."""
     names = Names(index)
@@ -110,7 +106,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
         parts.append(Part(launch, suffix, lines, order, fresh))
     missing = [name for name in outputs if all(name not in part.tensors for part in parts)]
     if missing:
-        raise _refused(node, f"no launch uses the output `{missing[0]}`")
+        raise inseparable(node, f"no launch uses the output `{missing[0]}`")
     _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
     new = rebuilt(index, names, factory, node, parts, temporaries, outputs, _profiler(index, names, factory))
     for made_factory in new[:-1]:
@@ -125,14 +121,12 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
     """The outputs of the prim_func, by name. Raises :class:`Blocked` for surroundings that cannot follow."""
     factory, node = program.factory, program.node
     if index.enclosing(factory, cst.FunctionDef, cst.ClassDef) is not None:
-        raise _refused(node, f"the factory `{factory.name.value}` is not a function of the module")
-    if len(factory.decorators) != 1:
-        raise _refused(node, f"`{factory.name.value}` has more decorators than `tilelang.jit`")
-    jit = compilation(factory.decorators[0].decorator, names, index.module)
-    if jit is None or jit.unread is not None or jit.spread is not None:
-        raise _refused(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")
+        raise inseparable(node, f"the factory `{factory.name.value}` is not a function of the module")
+    jit = only_jit(index, names, factory, node)
+    if jit.unread is not None or jit.spread is not None:
+        raise inseparable(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")
     if not all_named(factory.params):
-        raise _refused(node, f"the parameters of `{factory.name.value}` are not all named")
+        raise inseparable(node, f"the parameters of `{factory.name.value}` are not all named")
     place = factory.body.body.index(node)
     *between, last = factory.body.body[place + 1 :] or [node]
     if not all(_is_print(line) for line in between) or not (
@@ -141,7 +135,7 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
         and isinstance(last.body[0].value, cst.Name)
         and last.body[0].value.value == node.name.value
     ):
-        raise _refused(node, f"`{factory.name.value}` does more than to return it")
+        raise inseparable(node, f"`{factory.name.value}` does more than to return it")
     params = [param.name.value for param in node.params.params]
     if "out_idx" not in jit.kwargs:
         return []
@@ -149,7 +143,7 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
         given = ast.literal_eval(index.module.code_for_node(jit.kwargs["out_idx"]))
         return [params[position] for position in ([given] if isinstance(given, int) else given)]
     except (ValueError, SyntaxError, IndexError, TypeError):
-        raise _refused(jit.kwargs["out_idx"], "its `out_idx` is no literal") from None
+        raise inseparable(jit.kwargs["out_idx"], "its `out_idx` is no literal") from None
 
 
 def _is_print(line: cst.CSTNode) -> bool:
@@ -167,12 +161,12 @@ def _profiler(index: Index, names: Names, factory: cst.FunctionDef) -> str | Non
     root = None
     for attribute, of_result in methods_taken(index, factory.name.value):
         if not of_result:
-            raise _refused(attribute, f"`{factory.name.value}.{attribute.attr.value}` is used")
+            raise inseparable(attribute, f"`{factory.name.value}.{attribute.attr.value}` is used")
         if attribute.attr.value != "get_profiler":
-            raise _refused(attribute, f"`{attribute.attr.value}` of the compiled kernel is used")
+            raise inseparable(attribute, f"`{attribute.attr.value}` of the compiled kernel is used")
         root = names.spell("tilelang", factory)
         if root is None:
-            raise _refused(attribute, "a profiler of the compiled kernel cannot be named")
+            raise inseparable(attribute, "a profiler of the compiled kernel cannot be named")
     return root
 
 
@@ -190,17 +184,17 @@ def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpressi
             if names.resolve(small.value.func) == _PREFIX + "alloc_global" and isinstance(target, cst.Name):
                 spelled = names.spell(_PREFIX + "Tensor", program.node)
                 if spelled is None or len(small.targets) != 1:
-                    raise _refused(line, "a tensor between them cannot be named")
+                    raise inseparable(line, "a tensor between them cannot be named")
                 temporaries[target.value] = small.value.with_changes(func=cst.parse_expression(spelled))
                 continue
         used = {name.value for name in names_in(line)}
         if small is None or used & (tensors | temporaries.keys()) or not isinstance(small, (cst.Assign, cst.Expr)):
-            raise _refused(line, "code around them touches tensors or is no plain assignment")
+            raise inseparable(line, "code around them touches tensors or is no plain assignment")
         assert isinstance(line, cst.SimpleStatementLine)
         if isinstance(small, cst.Assign):
             shared.append(line)
         elif not isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString)):
-            raise _refused(line, "code around them touches tensors or is no plain assignment")
+            raise inseparable(line, "code around them touches tensors or is no plain assignment")
     return temporaries, shared
 
 
@@ -238,4 +232,4 @@ def _check_symbols(
             if names.resolve(call.func) in (_PREFIX + "dynamic", _PREFIX + "symbolic"):
                 symbols |= assigned_names(line)
     if symbols and any(part.fresh and len(part.tensors) == len(part.fresh) for part in parts):
-        raise _refused(program.node, "a launch has outputs of symbolic shape and no input")
+        raise inseparable(program.node, "a launch has outputs of symbolic shape and no input")

@@ -214,6 +214,7 @@ class Factory:
         self.target = options.get("target", "auto")
         self.platform = options.get("platform", "auto")
         self.__jit_impl__ = self  # where scripts look for the options
+        self.func = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         kwargs = {k: v for k, v in kwargs.items() if not (k.startswith("__") and k.endswith("__"))}
