@@ -384,7 +384,7 @@ def test_parts_in_the_wrong_order_are_not_verified() -> None:
         ("@staticmethod\n", "is not under `tilelang.jit`"),
         ("@tilelang.autotune(configs=[])\n@tilelang.jit(out_idx=[1])\n", "is under `tilelang.autotune` as well"),
         ("@tilelang.jit(out_idx=[1])\n@cache\n", "is under `cache` as well"),
-        ("@tilelang.jit(out_idx=[1])\n@tilelang.jit(out_idx=[1])\n", "twice"),
+        ("@tilelang.jit(out_idx=[1])\n@tilelang.jit(out_idx=[1])\n", "is under `tilelang.jit` twice"),
     ],
 )
 @pytest.mark.parametrize("end", ["return main", ENDS["if"]], ids=["one", "choice"])
