@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field
+from typing import cast
 
 import libcst as cst
 
@@ -94,8 +95,16 @@ def _read_value(file: FileKernels, node: cst.BaseExpression, result: Configs, de
         for arg in node.args:
             if (arg.keyword is None and not arg.star) or arg.star == "**":
                 _read_nested(file, arg.value, result, depth)
+    elif _or_nothing(node):
+        _read_nested(file, cast("cst.BooleanOperation", node).left, result, depth)
     else:
         result.unknown = True
+
+
+def _or_nothing(node: cst.BaseExpression) -> bool:
+    """``x or {}``: what ``x`` says, if it says anything."""
+    is_or = isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or)
+    return is_or and isinstance(node.right, cst.Dict) and not node.right.elements  # type: ignore[attr-defined]
 
 
 def _read_nested(file: FileKernels, node: cst.BaseExpression, result: Configs, depth: int) -> None:

@@ -95,13 +95,15 @@ def _is_of_another_file(job: Job, literal: cst.Dict) -> bool:
 def _with_more(job: Job, found: Compilation, configs: Configs, missing: list[str]) -> cst.BaseExpression:
     """``{**old, KEY: True}``, with a line for each item where one line would be long.
 
-    What could not be read may be None, as a parameter's default is, which ``**`` does not take.
+    A choice, and a name that this file gives a value, may be None, which ``**`` does not take.
     """
     old = found.kwargs["pass_configs"]
     literal = configs.literal
     like = literal if literal is not None and _is_of_another_file(job, literal) else None
     whole = code(old) if isinstance(old, _UNPACKED_AS_IT_IS) or old.lpar else f"({code(old)})"
-    items = [f"**({whole} or {{}})" if configs.unknown else f"**{whole}"]
+    choice = isinstance(old, (cst.IfExp, cst.BooleanOperation))
+    own = isinstance(old, cst.Name) and job.file.names.resolve(old) is None
+    items = [f"**({whole} or {{}})" if configs.unknown and (choice or own) else f"**{whole}"]
     items += [f"{spelled(job, key, like)}: True" for key in missing]
     text = f"{{{', '.join(items)}}}"
     if len(code(found.call or found.node)) - len(code(old)) + len(text) > _LONG_LINE:
