@@ -51,6 +51,9 @@ def found(*parts: str, **settings: object) -> list[str]:
         "for k in T.serial(T.ceildiv(L[cid + 1] - L[cid], 128)):\n    T.copy(A[L[cid] + k * 128, 0], a)",
         "for k in T.serial(4):\n    if k * 128 < L[cid]:\n        T.copy(A[k * 128, 0], a)",
         "T.copy(X[cid * 128 : cid * 128 + 128, 3, 0:64], a)",
+        "for i in T.serial(128):\n    T.copy(A[cid * 128 + i, 0], w)",
+        "for i in T.serial(128):\n    if cid * 128 + i < M:\n        T.copy(X[cid * 128 + i, 3, :], w)",
+        "for i in T.serial(T.min(128, M - cid * 128)):\n    T.copy(X[cid * 128 + i, 3, :], w)",
     ],
 )
 def test_inside(load: str) -> None:
@@ -70,6 +73,10 @@ def test_inside(load: str) -> None:
         ("T.copy(A[L[cid] + cid * 128, 0], a)", "warning"),
         ("for k in T.serial(T.ceildiv(L[cid], 128) + 1):\n    T.copy(A[L[0] + k * 128, 0], a)", "warning"),
         ("T.copy(X[L[cid] + cid, 0:1, :], w)", "warning"),
+        ("for i in T.serial(128):\n    T.copy(X[cid * 128 + i, 3, :], w)", "error"),
+        ("for i in T.serial(128):\n    T.copy(w, X[cid * 128 + i, 3, 0])", "error"),
+        ("for i in T.serial(128):\n    T.copy(X[cid * 128 + i, 3:4, :], w)", "error"),
+        ("for i in T.serial(128):\n    if i < 127:\n        T.copy(X[cid * 128 + i, 3, :], w)", "error"),
     ],
 )
 def test_outside(load: str, severity: str) -> None:
@@ -83,6 +90,13 @@ def test_ub_takes_nothing_from_behind_the_end() -> None:
 def test_stores() -> None:
     assert found("T.gemm_v0(a, b, c, init=True)\nT.copy(c, C[cid * 256, 0])") == ["error"]
     assert found("T.gemm_v0(a, b, c, init=True)\nT.tile.atomic_add(C[cid * 256, 0], c)") == ["error"]
+
+
+def test_rows_in_front_of_two_axes_in_some_calls() -> None:
+    rows = "for i in T.serial(128):\n    T.copy(X[cid * 128 + i, 3, :], w)"
+    assert found(rows, GEMM, args="M=1024") == ["warning"]
+    assert found(rows, GEMM, args="M", tail="factory(1024)\nfactory(1000)") == ["warning"]
+    assert found(rows, GEMM, args="M", tail="factory(1000)") == ["error"]
 
 
 def test_some_calls_only() -> None:

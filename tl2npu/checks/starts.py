@@ -87,18 +87,19 @@ class Starts:
     def doubts(self, move: Move) -> Iterator[Doubt]:
         """Every index of a move that is not proved to lie inside.
 
-        An index that only chooses a row, a head, a sequence is right for a right kernel: only what is loaded from a
-        tensor and added to is doubtful.
+        An index that only chooses a head, a sequence, a batch is right for a right kernel: doubtful is what is loaded
+        from a tensor and added to, and the row of a loop over the rows of a tile, which may be the last one.
         """
         place = self.sampler.place(move.placed)
         clamped = _clamped(move)
+        turns = {str(item.var) for item in move.placed.ranges}
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
             low = place.bounds.expanded(dim.lo)
             goals = [(low, False)]
             if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
                 goals.append((size - 1 - low, True))
             for goal, behind in goals if not low.is_zero else ():
-                if axis not in clamped and not any(_is_load(atom) for atom in low.atoms()):
+                if axis not in clamped and not any(_is_load(atom) or str(atom) in turns for atom in low.atoms()):
                     continue
                 key = (goal, low, tuple(place.bounds.ranges.items()), place.bounds.facts)
                 if key not in self._inside:

@@ -218,6 +218,74 @@ for k in T.serial(2):
     assert "g_value = G[bx, k * 32 + i, 2]" in new
 
 
+@pytest.mark.parametrize(
+    "store",
+    [
+        "T.copy(total, O[0, bx * 32 : (bx + 1) * 32, 1, 2])",
+        "for i in T.Parallel(32):\n    O[0, bx * 32 + i, 1, 2] = total[i]",
+        "for i in T.Parallel(32):\n    if bx * 32 + i < 40:\n        O[0, bx * 32 + i, 1, 2] = total[i]",
+    ],
+)
+def test_columns_in_front_of_two_axes_end_with_the_tensor(store: str) -> None:
+    params = 'G: T.Tensor((40, 16), "float32"), O: T.Tensor((2, 40, 2, 4), "float32")'
+    body = """g = T.alloc_fragment((32, 16), "float32")
+total = T.alloc_fragment((32,), "float32")
+T.copy(G[bx * 32, 0], g)
+T.reduce_sum(g, total, 1)
+"""
+    text = gpu_file(params, body + store, jit="@tilelang.jit")
+    new = agree(text, {"G": RNG.standard_normal((40, 16)).astype(np.float32), "O": np.zeros((2, 40, 2, 4), np.float32)})
+    assert new.count("if bx * 32 + i < 40:") == 1
+
+
+@pytest.mark.parametrize("tail", ["", "bx * 32 + i < 40 and "], ids=["", "written out"])
+def test_rows_under_a_condition_in_front_of_two_axes_end_with_the_tensor(tail: str) -> None:
+    params = (
+        'G: T.Tensor((2, 40, 3, 16), "float32"), M: T.Tensor((64,), "int32"), O: T.Tensor((2, 40, 3, 16), "float32")'
+    )
+    body = f"""g = T.alloc_shared((32, 16), "float32")
+T.copy(G[0, bx * 32 : (bx + 1) * 32, 1, :], g)
+for i, j in T.Parallel(32, 16):
+    if {tail}M[bx * 32 + i] > 0:
+        O[0, bx * 32 + i, 1, j] = g[i, j]
+"""
+    inputs = {
+        "G": RNG.standard_normal((2, 40, 3, 16)).astype(np.float32),
+        "M": RNG.integers(0, 2, 64).astype(np.int32),
+        "O": np.zeros((2, 40, 3, 16), np.float32),
+    }
+    new = agree(gpu_file(params, body, jit="@tilelang.jit"), inputs)
+    assert new.count("if bx * 32 + i < 40 and M[bx * 32 + i] > 0:") == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "guard", "tested"),
+    [
+        ("bx * 32", "i < 20", True),
+        ("bx * 32", "bx * 32 + i < 33", True),
+        ("first", "i < 20", False),
+        ("8", "i < 9", True),
+    ],
+)
+def test_conditions_on_rows_of_a_sequence_say_where_it_ends(start: str, guard: str, tested: bool) -> None:
+    params = 'G: T.Tensor((64, 16), "float32"), S: T.Tensor((2,), "int32"), O: T.Tensor((40, 3, 16), "float32")'
+    body = f"""g = T.alloc_shared((32, 16), "float32")
+T.copy(G[bx * 32, 0], g)
+first = S[bx]
+for i, j in T.Parallel(32, 16):
+    if {guard}:
+        O[{start} + i, 1, j] = g[i, j]
+"""
+    inputs = {
+        "G": RNG.standard_normal((64, 16)).astype(np.float32),
+        "S": np.array([0, 20], np.int32),
+        "O": np.zeros((40, 3, 16), np.float32),
+    }
+    launch = "T.Kernel(2, threads=128) as bx" if start != "8" else "T.Kernel(1, threads=128) as bx"
+    new = agree(gpu_file(params, body, launch=launch, jit="@tilelang.jit"), inputs)
+    assert (f"if {start} + i < 40 and {guard}:" in new) is tested
+
+
 def test_loads_and_stores_that_convert() -> None:
     params = 'A: T.Tensor((64, 48), "float16"), B: T.Tensor((64, 48), "float16")'
     body = """a = T.alloc_fragment((32, 48), "float32")

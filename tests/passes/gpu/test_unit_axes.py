@@ -33,6 +33,39 @@ def test_load_and_store_of_one_head(seq: int) -> None:
     assert "T.tile.fill" not in new  # all columns of the tensor
 
 
+@pytest.mark.parametrize(
+    ("store", "filled"),
+    [
+        ("T.copy(o, O[bx, by * 32 : (by + 1) * 32, :])", True),
+        ("T.copy(o, P[bx, by * 32 : (by + 1) * 32, :])", False),
+        ("for i in T.serial(32):\n        T.copy(o[i, :], O[bx, by * 32 + i, :])", True),
+        ("for i in T.serial(32):\n        T.copy(o[i, :], P[bx, by * 32 + i, :])", False),
+        ("T.copy(o, P[bx, by * 32 : (by + 1) * 32, :])\n    T.copy(o, O[bx, by * 32, 0])", True),
+    ],
+)
+def test_rows_behind_the_end_that_are_stored_are_filled(store: str, filled: bool) -> None:
+    body = f"""
+    q = T.alloc_shared((32, 16), "float16")
+    o = T.alloc_fragment((32, 16), "float32")
+    T.copy(Q[by * 32 : (by + 1) * 32, bx, :], q)
+    for i, j in T.Parallel(32, 16):
+        o[i, j] = q[i, j] + 1.0
+    {store}
+    """
+    params = (
+        'Q: T.Tensor((40, 3, 16), "float16"), P: T.Tensor((3, 40, 16), "float32"), O: T.Tensor((3, 64, 16), "float32")'
+    )
+    inputs = {
+        "Q": _random(40, 3, 16),
+        "P": np.zeros((3, 40, 16), np.float32),
+        "O": np.zeros((3, 64, 16), np.float32),
+    }
+    text = gpu_file(params, body, launch="T.Kernel(3, 2, threads=128) as (bx, by)", jit="@tilelang.jit")
+    new = agree(text, inputs)
+    assert "threads=2" in new
+    assert ("T.tile.fill(q" in new) is filled
+
+
 @pytest.mark.parametrize("dim", [64, 80], ids=["whole", "tail"])
 def test_columns_that_may_be_missing_are_filled(dim: int) -> None:
     body = """

@@ -109,6 +109,14 @@ def test_what_lies_outside_is_padded_and_not_written(call: Any, region: Any) -> 
     assert (tensor[3, :4] == GRID[3, :4]).all()
 
 
+def test_a_tile_of_three_axes_is_padded_along_the_last_two(call: Any, region: Any) -> None:
+    tensor, tile = np.arange(1, 9, dtype=np.float32).reshape(2, 1, 4), np.full((3, 1, 4), 9, np.float32)
+    call("copy", src=region(tensor, (1, 0, 0), (3, 1, 4), memory="global"), dst=tile)
+    np.testing.assert_array_equal(tile[:, 0], [[5, 6, 7, 8], [9] * 4, [9] * 4])
+    call("copy", src=region(tensor, (2, 0, 0), (3, 1, 4), memory="global"), dst=tile)
+    np.testing.assert_array_equal(tile[:, 0], [[0] * 4, [9] * 4, [9] * 4])
+
+
 def test_a_load_from_behind_the_tensor_pads_everything_in_ub_only(call: Any, region: Any) -> None:
     tile = np.full((2, 6), 9, np.float32)
     call("copy", src=region(GRID, (4, 0), memory="global"), dst=tile)

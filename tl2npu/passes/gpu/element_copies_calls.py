@@ -110,7 +110,8 @@ def _column(job: Job, stmt: Copy, column: Column, edits: Edits, tiles: Tiles) ->
         lanes = lanes_of(job, column.tensor)
         shape = f"[{column.extent}, {lanes}]"
         tiles.add(tile.buffer, f"{rows} = T.alloc_shared({shape}, {dtype_text(column.tensor)})")
-        lines = store_column(column, tile.buffer.name, rows, name, tiles.names, lanes, (), at)
+        tests = [] if column.ends_alone else [column.is_inside(name)]
+        lines = store_column(column, tile.buffer.name, rows, name, tiles.names, lanes, tests, at)
     edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
     way = "read" if load else "stored"
     job.change("TL169", stmt.node, f"a column of `{column.tensor.name}` is {way} element by element, which is slow")

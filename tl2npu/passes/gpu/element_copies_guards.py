@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import Env, Evaluator, code
 from tl2npu.kernel.model import Range
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.element_copies_regions import Lets, Region
 from tl2npu.source.tree import nodes_of
 
@@ -35,6 +35,15 @@ class Guard:
     def is_tail(self, region: Region) -> bool:
         """True if the condition says no more than that the elements of a region are inside of the tensor."""
         return all(_always(term, region.ranges) or _inside(term, region) for term in self.terms)
+
+    def starts(self, region: Region, number: int) -> Iterator[Sym]:
+        """Where that starts which the terms keep an axis of a region inside of: 0 for the tensor."""
+        index = region.axes[number].index
+        for term in self.terms:
+            if _before_end(term, region, number):
+                yield const(0)
+            elif term.index is not None and not (index - term.index).is_zero:
+                yield index - term.index
 
     def names(self, lets: Lets) -> set[str]:
         """Names that the condition reads, those of the loop body replaced by their values."""
@@ -86,10 +95,13 @@ def _always(term: Term, ranges: Sequence[Range]) -> bool:
 
 
 def _inside(term: Term, region: Region) -> bool:
+    return any(_before_end(term, region, number) for number in range(len(region.axes)))
+
+
+def _before_end(term: Term, region: Region, number: int) -> bool:
     if term.index is None or term.bound is None:
         return False
-    gap = term.index - term.bound
-    return any(gap == axis.index - size for axis, size in zip(region.axes, region.buffer.shape, strict=True))
+    return term.index - term.bound == region.axes[number].index - region.buffer.shape[number]
 
 
 def written(node: cst.BaseExpression) -> str:

@@ -46,6 +46,13 @@ class Region:
         """True if the elements of a row lie side by side: the last axis, or none, is looped over."""
         return not self.ranges or self.axes[-1].range is not None
 
+    def at(self, number: int) -> Region:
+        """The region for one value of the loop variable of an axis, whose name stays in the index."""
+        axis = self.axes[number]
+        assert axis.range is not None
+        start = axis.range.name if axis.lo.is_zero else f"{axis.start} + {axis.range.name}"
+        return Region(self.buffer, (*self.axes[:number], Axis(axis.index, start, None), *self.axes[number + 1 :]))
+
     def key(self) -> tuple[object, ...]:
         """Equal for equal regions, whatever their variables are called."""
         return (self.buffer, *((axis.lo, axis.range and axis.range.extent) for axis in self.axes))

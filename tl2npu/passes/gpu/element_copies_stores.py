@@ -10,6 +10,7 @@ from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
+    Let,
     Memory,
     Op,
     Operand,
@@ -85,12 +86,17 @@ class LoopStores(LoopOperands):
             return
         self._guarded_rows(stmt, found, source, guards)
 
-    def _store_column(self, stmt: Store, found: Region, source: str, tests: Sequence[str]) -> None:
+    def _store_column(
+        self, stmt: Store, found: Region, source: str, tests: Sequence[str], *, ended: bool = False
+    ) -> None:
         lanes = lanes_of(self.job, found.buffer)
         rows = self.names.fresh(f"{found.buffer.name.lower()}_rows")
         shape = f"[{extent_text(found.ranges[0]).strip('()')}, {lanes}]"
         self.allocations.append(f"{rows} = T.alloc_shared({shape}, {dtype_text(found.buffer)})")
-        lines = store_column(column_of(found), source, rows, found.ranges[0].name, self.names, lanes, tests)
+        column, name = column_of(found), found.ranges[0].name
+        if not (ended or column.ends_alone):
+            tests = [column.is_inside(name), *tests]
+        lines = store_column(column, source, rows, name, self.names, lanes, tests)
         self._after("\n".join(lines))
         self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one, which is slow")
 
@@ -112,29 +118,33 @@ class LoopStores(LoopOperands):
     def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
         """Rows under a condition of their own."""
         row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
+        conditions = [written(self.lets.expand(item.node)) for item in guards]
+        number = next(number for number, axis in enumerate(found.axes) if axis.range is row)
+        ended = self._end_is_said(found, number, guards)
         if len(found.ranges) == 1:
-            self._store_column(stmt, found, source, [written(self.lets.expand(item.node)) for item in guards])
+            self._store_column(stmt, found, source, conditions, ended=ended)
             return
         if len(found.ranges) != 2 or found.ranges[1].name in names:
             text = f"`{found.buffer.name}` is stored under a condition that no copy has"
             raise Blocked("TL170", stmt.node, text)
-        conditions = " and ".join(written(self.lets.expand(item.node)) for item in guards)
-        one = Region(
-            found.buffer,
-            tuple(
-                axis
-                if axis.range is not row
-                else type(axis)(axis.index, f"{axis.start} + {row.name}" if not axis.lo.is_zero else row.name, None)
-                for axis in found.axes
-            ),
-        )
+        one = found.at(number)
+        if number < len(found.axes) - 2 and not ended:
+            conditions.insert(0, f"{one.axes[number].start} < {code(found.buffer.shape_nodes[number])}")
         lines = [
             f"for {row.name} in T.serial({extent_text(row)}):",
-            f"    if {conditions}:",
+            f"    if {' and '.join(conditions)}:",
             f"        T.copy({source}[{row.name}, :], {one.text(slices=True)})",
         ]
         self._after("\n".join(lines))
         self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
+
+    def _end_is_said(self, found: Region, number: int, guards: Sequence[Guard]) -> bool:
+        """True if the conditions keep the rows inside: of the tensor, or of a sequence that begins where the kernel has
+        read that it does."""
+        read = {stmt.name for stmt in self.job.kernel.walk() if isinstance(stmt, Let)}
+        starts = [start for item in guards for start in item.starts(found, number)]
+        named = [{name.partition("@")[0] for name in start.variables()} for start in starts]
+        return any(start.is_zero or (names and names <= read) for start, names in zip(starts, named, strict=True))
 
     def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
         """The tile that is stored as it is, None if the value has to be computed."""

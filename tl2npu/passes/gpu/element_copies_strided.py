@@ -40,6 +40,17 @@ class Column:
         own = name if self.start in ("", "0") else f"{self.start} + {name}"
         return own, [text or own for text in self.index]
 
+    def is_inside(self, name: str) -> str:
+        """The condition that an element lies before the end of the tensor."""
+        number, sizes = self.index.index(""), self.tensor.shape_nodes
+        size = code(sizes[number]) if len(sizes) == len(self.index) else f"{self.tensor.name}.shape[{number}]"
+        return f"{self.at(name)[0]} < {size}"
+
+    @property
+    def ends_alone(self) -> bool:
+        """True if a copy of one element stops at the end of the tensor by itself: it looks at the last two axes."""
+        return self.whole or self.index.index("") >= len(self.index) - 2
+
 
 def column_of(found: Region) -> Column:
     """The column that a region with one loop variable is."""
@@ -79,15 +90,13 @@ def sliced_column(operand: Operand) -> Column | None:
 
 def load_column(column: Column, tile: str, name: str, names: Names, at: str = "") -> list[str]:
     """Read it into a tile, at ``tile[at]``; what lies behind the end of the tensor is zero."""
-    own, index = column.at(name)
+    _, index = column.at(name)
     value = names.fresh(f"{column.tensor.name.lower()}_value")
     inner = [f"{value} = {column.tensor.name}[{', '.join(index)}]", f"{tile}[{at or name}] = {value}"]
     head = f"for {name} in T.serial({column.extent}):"
     if column.whole:
         return [head, *(f"    {line}" for line in inner)]
-    number, sizes = column.index.index(""), column.tensor.shape_nodes
-    size = code(sizes[number]) if len(sizes) == len(index) else f"{column.tensor.name}.shape[{number}]"
-    return [f"T.clear({tile})", head, f"    if {own} < {size}:", *(f"        {line}" for line in inner)]
+    return [f"T.clear({tile})", head, f"    if {column.is_inside(name)}:", *(f"        {line}" for line in inner)]
 
 
 def place_in(tile: Buffer, name: str) -> str | None:

@@ -7,8 +7,9 @@ region of the tensor (``src/op/ascend.cc``), and only copies use such a tile: th
 reductions is not asked to read three axes.
 
 A load that is cut off at the end of the tensor fills the tile before, but of this tile only the first row
-(``copy_gm_to_ub`` counts the last axis but one). Rows behind the end stay rows that nobody stores; where columns may be
-missing, or a gemm adds up the rows, the tile is filled by a statement.
+(``copy_gm_to_ub`` counts the last axis but one). Nobody stores rows behind the end if every store ends with its rows
+where the load does; where one does not, where columns may be missing, or a gemm adds up the rows, the tile is filled by
+a statement.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Kernel, Memory, Op, Operand
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Operand
 from tl2npu.passes.gpu import allocations, fills_values
 from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.gpu.statements import Names, parse
@@ -49,7 +50,7 @@ def insert(job: Job) -> bool:
     edits = Edits(job.file.index)
     names = Names(job)
     own = {buffer: tile for buffer, tile in found.items() if tile.pure}
-    to_cube = _feeds_cube(kernel)
+    behind = _Behind(kernel)
     for buffer, tile in found.items():
         assert isinstance(buffer.node, cst.Call)
         if tile.pure:
@@ -59,11 +60,11 @@ def insert(job: Job) -> bool:
             edits.replace(shape, _with_units(buffer, shape, tile.units))
             job.change("TL155", buffer.node, f"`{buffer.name}` has the axes of its tensor")
             for copy in tile.copies:
-                if copy.dst.buffer is buffer and (to_cube or not _whole_columns(copy.src)):
+                if copy.dst.buffer is buffer and behind.is_used(copy.src):
                     edits.replace_many(
                         copy.node, [*parse(job, _fill(job, buffer, copy, buffer.name), copy.node), copy.node]
                     )
-        elif not _land(job, edits, buffer, tile, names.fresh(f"{buffer.name}_rows"), to_cube):
+        elif not _land(job, edits, buffer, tile, names.fresh(f"{buffer.name}_rows"), behind):
             return False
     for stmt in kernel.walk():
         if not isinstance(stmt, Copy):
@@ -105,10 +106,16 @@ def _units(inner: Operand, outer: Operand) -> int:
         return 0
     if len(tile.shape) != 2 or dims is None or len(dims) != len(outer.buffer.shape) or dims[-1].is_point:
         return 0
-    rows = next((axis for axis in reversed(range(len(dims) - 1)) if not dims[axis].is_point), None)
+    rows = _rows(outer)
     if rows is None or any(not dim.is_point for dim in dims[:rows]) or dims[rows].extent != tile.shape[0]:
         return 0
     return len(dims) - 2 - rows
+
+
+def _rows(outer: Operand) -> int | None:
+    """The axis of the rows: the last one but the columns along which there is more than a point."""
+    dims = outer.dims or ()
+    return next((axis for axis in reversed(range(len(dims) - 1)) if not dims[axis].is_point), None)
 
 
 def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
@@ -122,7 +129,7 @@ def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
     return other.buffer.memory is Memory.UB and other.is_whole
 
 
-def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, to_cube: bool) -> bool:
+def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind: _Behind) -> bool:
     """A second tile for the copies with global memory; the tile that computes stays as it is."""
     assert isinstance(buffer.node, cst.Call)
     shape = _shape_argument(buffer.node)
@@ -137,19 +144,48 @@ def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, to_cub
         extra = parse(job, text, copy.node)
         moved = substitute(copy.node, {id((copy.dst if loads else copy.src).node): cst.Name(name)})
         before = []
-        if loads and (to_cube or not _whole_columns(copy.src)):
+        if loads and behind.is_used(copy.src):
             before = parse(job, _fill(job, buffer, copy, name), copy.node)
         edits.replace_many(copy.node, [*before, moved, *extra] if loads else [*extra, moved])
     job.change("TL155", buffer.node, f"`{name}`, with the axes of the tensor, stands between it and `{buffer.name}`")
     return True
 
 
-def _feeds_cube(kernel: Kernel) -> bool:
-    """Vector data becomes an operand of a gemm, which may add up the rows of a tile."""
-    return any(
-        isinstance(stmt, Copy) and (stmt.src.buffer.memory, stmt.dst.buffer.memory) == (Memory.UB, Memory.L1)
-        for stmt in kernel.walk()
-    )
+class _Behind:
+    """Whether anything is made of the elements of a tile that lie behind the end of its tensor."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._turns = {item.var for loop in kernel.walk() if isinstance(loop, Loop) for item in loop.ranges}
+        self._stores = [found for stmt in kernel.walk() if (found := _stored(stmt)) is not None]
+        self._feeds_cube = any(
+            isinstance(stmt, Copy) and (stmt.src.buffer.memory, stmt.dst.buffer.memory) == (Memory.UB, Memory.L1)
+            for stmt in kernel.walk()
+        )
+
+    def is_used(self, load: Operand) -> bool:
+        """True if a gemm may add such rows up, a store keep them, or a column be missing of a row that is stored."""
+        return self._feeds_cube or not _whole_columns(load) or not all(self._end_alike(s, load) for s in self._stores)
+
+    def _end_alike(self, store: Operand, load: Operand) -> bool:
+        """True if the rows of a store are those of a load, in a tensor of as many: together, or one in each turn."""
+        rows = _rows(load)
+        assert rows is not None
+        assert load.dims is not None
+        start, size = load.dims[rows].lo, load.buffer.shape[rows]
+        return any(
+            extent == size and (dim.lo == start or dim.lo - start in self._turns)
+            for dim, extent in zip(store.dims or (), store.buffer.shape, strict=False)
+        )
+
+
+def _stored(stmt: object) -> Operand | None:
+    """Where a statement puts a tile of the vector cores in global memory."""
+    if isinstance(stmt, Copy):
+        return stmt.dst if (stmt.src.buffer.memory, stmt.dst.buffer.memory) == (Memory.UB, Memory.GM) else None
+    if isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
+        target = stmt.args.get("dst")
+        return target if isinstance(target, Operand) and target.buffer.memory is Memory.GM else None
+    return None
 
 
 def _whole_columns(outer: Operand) -> bool:

@@ -36,7 +36,10 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
     if dst.memory == "l1" and src.memory == "global":
         _clear_tile(A, dst, part)
     elif dst.memory != "global" and not part.full:
-        whole = dst.view(dst.starts, part.dst_extents, "w")
+        extents = part.dst_extents
+        if not clip_below and src.memory == "global":  # rows are counted along the last axis but one (common.h:199-219)
+            extents = (*(1 for _ in extents[:-2]), *extents[-2:])
+        whole = dst.view(dst.starts, extents, "w")
         whole[...] = A.like(pad, whole)
     if part.empty:
         return
