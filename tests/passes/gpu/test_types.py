@@ -7,6 +7,8 @@ import pytest
 from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import gpu_file
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
 from tl2npu.passes.gpu.types import to_strings
 
 
@@ -163,3 +165,43 @@ def test_callers_may_choose_a_type_that_does_not_exist(host: str) -> None:
     assert caught.value.code == "TL191"
     chosen = text.replace("factory(dtype)", "factory(dtype='float16')").replace("factory(T.float8_e4m3fn)", "factory()")
     assert after(to_strings, chosen) == chosen
+
+
+def _two(shared: str) -> str:
+    """Two factories in one class, of which the second cannot be migrated."""
+    lines = ["import tilelang", "import tilelang.language as T", "", "", "class Kernels:", "    def both(self):"]
+    lines += ["        dtype = T.float16"] if shared else []
+    for name, body in (("good", "T.copy(A[bx * 64], a)"), ("bad", "tx = T.get_thread_binding(0)")):
+        lines += ["", "        @tilelang.jit(out_idx=[1])", f"        def {name}():"]
+        lines += [] if shared else ["            dtype = T.float16", ""]
+        lines += [
+            "            @T.prim_func",
+            "            def main(A: T.Tensor((128,), dtype), B: T.Tensor((128,), dtype)):",
+        ]
+        lines += [
+            "                with T.Kernel(2, threads=128) as bx:",
+            "                    a = T.alloc_shared((64,), dtype)",
+        ]
+        lines += [
+            f"                    {body}",
+            "                    T.copy(a, B[bx * 64])",
+            "",
+            "            return main",
+        ]
+    return "\n".join([*lines, "", "        return good(), bad()"]) + "\n"
+
+
+def test_the_types_of_a_kernel_that_is_refused_stay() -> None:
+    result = migrate_text(_two(""), "k.py", Options())
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated", "refused"]
+    assert result.new_text is not None
+    first, second = result.new_text.split("def bad")
+    assert 'dtype = "float16"' in first
+    assert "dtype = T.float16" in second
+
+
+def test_types_that_two_factories_share() -> None:
+    result = migrate_text(_two("shared"), "k.py", Options())
+    assert result.new_text is not None
+    assert result.new_text.count('dtype = "float16"') == 1
+    assert "T.float16" not in result.new_text

@@ -40,16 +40,42 @@ def top_statement(job: Job) -> cst.CSTNode:
 
 
 def nodes(job: Job) -> Iterator[cst.CSTNode]:
-    """Every node of :func:`parts` without the bodies of other prim_funcs, then of the arguments of its callers."""
-    others = {id(item.node) for item in job.file.located if item.key != job.key}
+    """Every node of :func:`parts` without what makes other prim_funcs, then of the arguments of its callers."""
+    others = list(_of_others(job))
     own = parts(job)
     for part in own:
-        yield from walk(part, others)
+        yield from walk(part, {id(other) for other in others})
+    if job.located.factory is not None:
+        for other in others:
+            yield from _arguments(other, job.located.factory.node.name.value)
     top = top_statement(job)
     if isinstance(top, cst.FunctionDef):
         for statement in job.module.body:
             if all(statement is not part for part in own):
                 yield from _arguments(statement, top.name.value)
+
+
+def _of_others(job: Job) -> Iterator[cst.CSTNode]:
+    """Other prim_funcs, with the outermost function that makes such a one alone, from names of its own."""
+    index = job.file.index
+    around = {id(above) for above in index.ancestors(job.located.node)}
+    for item in job.file.located:
+        if item.key == job.key:
+            continue
+        functions = [above for above in index.ancestors(item.node) if isinstance(above, cst.FunctionDef)]
+        makers = [item.node, *(above for above in functions if id(above) not in around)]
+        shared = {name for above in functions if id(above) in around for name in _bound(above)}
+        shared -= {maker.name.value for maker in makers}
+        yield makers[0] if _free_names(makers[-1]) & shared else makers[-1]
+
+
+def _bound(node: cst.FunctionDef) -> set[str]:
+    """The names that a function binds: parameters, locals, other functions."""
+    params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
+    bound = {param.name.value for param in params} | inner_names(node)
+    for statement in node.body.body:
+        bound |= assigned_names(statement)
+    return bound
 
 
 def _arguments(node: cst.CSTNode, callee: str) -> Iterator[cst.CSTNode]:
@@ -68,11 +94,7 @@ def _free_names(node: cst.CSTNode) -> set[str]:
     used = {name.value for name in names_in(node)}
     if not isinstance(node, cst.FunctionDef):
         return used
-    params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
-    bound = {param.name.value for param in params} | inner_names(node)
-    for statement in node.body.body:
-        bound |= assigned_names(statement)
-    return used - bound
+    return used - _bound(node)
 
 
 def _is_import(statement: cst.CSTNode) -> bool:
