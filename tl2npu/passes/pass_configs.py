@@ -20,6 +20,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.positions import compilations
 from tl2npu.passes.job import Job
 from tl2npu.passes.signature import refuse_shared_arguments
+from tl2npu.passes.uncompiled import why_uncompiled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
@@ -31,8 +32,7 @@ _UNPACKED_AS_IT_IS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Dict
 def require(job: Job, needed: tuple[str, ...]) -> None:
     """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
     if not compilations(job.located):
-        text = "no `tilelang.jit` or `tilelang.compile` of the file takes the kernel: nothing can be given pass_configs"
-        raise Blocked("TL816", job.located.node, text)
+        raise Blocked("TL816", job.located.node, why_uncompiled(job, "pass_configs"))
     for found in list(compilations(job.located)):
         configs = read_configs(job.file, found, job.elsewhere)
         policy = job.options.pass_config_policy

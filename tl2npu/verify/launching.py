@@ -17,6 +17,7 @@ from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.session import Session
+from tl2npu.verify.compiling import compiled
 from tl2npu.verify.layouts import Arrays
 
 
@@ -51,7 +52,9 @@ def built(
     compiles = eager or isinstance(function, Factory)
     result: object = function.compile(*args, **kwargs) if compiles else function(*args, **kwargs)
     if isinstance(result, PrimFunc):
-        return JITKernel(session, result, factory=factory, arguments=_numbered(arguments, signature))
+        kernel = compiled(result, function, vars(module), session)
+        kernel.factory, kernel.arguments = factory, _numbered(arguments, signature)
+        return kernel
     if not isinstance(result, (JITKernel, FunctionType)):
         raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
     if isinstance(result, JITKernel) and not compiles and not _can_be_made_again(module, result):

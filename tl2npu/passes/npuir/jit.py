@@ -11,6 +11,7 @@ from tl2npu.passes.gpu.jit import drop_arguments
 from tl2npu.passes.gpu.jit_configs import drop_gpu_keys
 from tl2npu.passes.job import Job
 from tl2npu.passes.pass_configs import with_argument
+from tl2npu.passes.uncompiled import why_uncompiled
 from tl2npu.source.edits import Edits
 
 _TARGET = 'target="npuir"'
@@ -19,8 +20,7 @@ _TARGET = 'target="npuir"'
 def retarget(job: Job) -> None:
     """Targets, flags and pass_configs of the GPU go; every compilation names the target."""
     if not compilations(job.located):
-        text = "no `tilelang.jit` or `tilelang.compile` of the file takes the kernel: no target can be named"
-        raise Blocked("TL401", job.located.node, text)
+        raise Blocked("TL401", job.located.node, why_uncompiled(job, "target"))
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
         drop_gpu_keys(job, place, frozenset())

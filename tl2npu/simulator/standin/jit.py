@@ -341,6 +341,7 @@ def compile_(session: Session, compiler: Compiler = "compile") -> Callable[..., 
             target=options.get("target"),
         )
 
+    compile.compiles_prim_funcs = True  # type: ignore[attr-defined]
     return compile
 
 
@@ -360,4 +361,4 @@ def kernel_class(session: Session) -> type:
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, JITKernel)
 
-    return Compiling("JITKernel", (), {})
+    return Compiling("JITKernel", (), {"compiles_prim_funcs": True})

@@ -1,0 +1,42 @@
+"""Why nothing of the file compiles a kernel, as far as that can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import calls_in
+
+_TUNERS = ("tilelang.autotune", "tilelang.autotuner.autotune")
+_PARALLEL = "tilelang.par_compile"
+_NOTHING = {"pass_configs": "nothing can be given pass_configs", "target": "no target can be named"}
+
+
+def why_uncompiled(job: Job, wanted: str) -> str:
+    """What stands above the factory, or takes the kernel, and does not compile it; ``wanted``: what cannot be given."""
+    for shown, meaning in _decorators(job):
+        if meaning == "tilelang.autotuner.jit":
+            return (
+                f"`@{shown}` is `tilelang.autotuner.jit`, which TileLang does not have any more: write `@tilelang.jit` "
+                "and say in `@tilelang.autotune` how to tune"
+            )
+        if meaning not in _TUNERS:
+            known = f"is `{meaning}`, which is" if meaning else "is"
+            return f"`@{shown}` above the factory {known} not known to compile, so that no {wanted} can be given"
+    if any(job.file.names.resolve(call.func) == _PARALLEL for call in calls_in(job.module)):
+        return "`tilelang.par_compile` is not on an NPU: give each kernel to `tilelang.compile`"
+    return f"no `tilelang.jit` or `tilelang.compile` of the file takes the kernel: {_NOTHING[wanted]}"
+
+
+def _decorators(job: Job) -> Iterator[tuple[str, str]]:
+    """The decorators of the factories around the kernel, with what they mean, if that can be told."""
+    for above in job.file.index.ancestors(job.located.node):
+        for decorator in above.decorators if isinstance(above, cst.FunctionDef) else ():
+            node = decorator.decorator
+            func = node.func if isinstance(node, cst.Call) else node
+            shown = code(func)
+            if shown not in ("staticmethod", "classmethod", "property") and not shown.endswith("cache"):
+                yield shown, job.file.names.resolve(func) or ""
