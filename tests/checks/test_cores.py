@@ -80,6 +80,8 @@ def test_buffers_that_nothing_marks_as_ub() -> None:
     assert errors(kernel(TILES, body, STORE)) == ["TL866"]
     assert errors(kernel(TILES, body.replace("alloc_shared", "alloc_ub"), STORE)) == []
     assert errors(kernel(TILES, body, "T.tile.exp(x, x)", STORE)) == []
+    to_cube = 'l0 = T.alloc_L0A((32, 64), "float32")\nT.copy(x, l0)'  # an operand of the cube core: no mark would help
+    assert errors(kernel(TILES, body, to_cube, STORE)) == ["TL894"]
     option = "if causal:\n    T.tile.exp(x, x)"
     assert errors(kernel(TILES, body, option, STORE), args="causal") == ["TL866"]
     assert errors(kernel(TILES, body, option.replace("causal", "cid > 0"), STORE)) == []

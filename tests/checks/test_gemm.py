@@ -64,22 +64,55 @@ def test_k_tails_on_target_pto(k: int, found: list[str]) -> None:
     assert product(GEMM, k=k) == []
 
 
+@pytest.mark.parametrize(
+    ("dtype", "acc", "wrong"), [("int8", "int32", True), ("float32", "float32", True), ("float16", "float32", False)]
+)
+@pytest.mark.parametrize(
+    ("layout", "fits"),
+    [
+        ("", False),
+        ("transpose_A=True", False),
+        ("transpose_B=True", True),
+        ("transpose_A=True, transpose_B=True", False),
+    ],
+)
+def test_slices_of_deep_products(dtype: str, acc: str, wrong: bool, layout: str, fits: bool) -> None:
+    """Above 128 in K the slices begin where those of two-byte elements would, but with B alone transposed."""
+    params = PARAMS.replace('"float16"', f'"{dtype}"').replace('"float32"', f'"{acc}"')
+    for k in (128, 256):
+        left = f"({k}, 32)" if "transpose_A" in layout else f"(32, {k})"
+        right = f"(32, {k})" if "transpose_B" in layout else f"({k}, 32)"
+        body = f"""
+        l = T.alloc_shared({left}, "{dtype}")
+        r = T.alloc_shared({right}, "{dtype}")
+        c = T.alloc_fragment((32, 32), "{acc}")
+        T.copy(A[0, 0], l)
+        T.copy(B[0, 0], r)
+        T.gemm_v0(l, r, c, {layout + ", " if layout else ""}init=True)
+        T.copy(c, C[0, 0])
+        """
+        found = errors(body, params=params, jit="out_idx=[2]", launch=CUBE)
+        assert found == (["TL857"] if wrong and not fits and k > 128 else [])
+        assert errors(body, params=params, jit=PTO, launch=CUBE) == []
+
+
 def test_float16_accumulators() -> None:
     assert product(GEMM, acc="float16", jit=PTO) == ["TL899"]
     assert product(GEMM, acc="float16") == []
 
 
 def test_padded_rows() -> None:
-    def body(columns: int, use: str) -> str:
-        return kernel(
-            f'x = T.alloc_ub((32, {columns}), "float32")', "T.copy(A[cid * 32, 0], x)", use, "T.copy(x, O[cid * 32, 0])"
-        )
+    def body(columns: int, use: str, rows: int = 32) -> str:
+        tile = f'x = T.alloc_ub(({rows}, {columns}), "float32")'
+        return kernel(tile, "T.copy(A[cid * 32, 0], x)", use, "T.copy(x, O[cid * 32, 0])")
 
     assert errors(body(20, "T.tile.exp(x, x)")) == ["TL899"]
     assert errors(body(20, "for i, j in T.Parallel(32, 20):\n    x[i, j] = x[i, j] * 2.0")) == ["TL899"]
     assert errors(body(24, "T.tile.exp(x, x)")) == []
     assert errors(body(1, "T.tile.exp(x, x)")) == []
     assert errors(body(20, "")) == []
+    assert errors(body(20, "T.tile.exp(x, x)", rows=2), launch=ONE) == ["TL899"]
+    assert errors(body(20, "T.tile.exp(x, x)", rows=1), launch=ONE) == []
 
 
 @pytest.mark.parametrize(
@@ -93,6 +126,7 @@ def test_padded_rows() -> None:
         ("T.copy(A[cid * 32 : cid * 32 + 32, :], a[:, 0:64])", []),
         ("T.copy(A[cid * 32, 0], a[0:16, :])", []),
         ("T.copy(A[cid, 0:32], a[5, 0:32])", []),
+        ("T.copy(A[cid : cid + 1, 0:32], a[5:6, 0:32])", []),
     ],
 )
 def test_column_slices(statement: str, found: list[str]) -> None:

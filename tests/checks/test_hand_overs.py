@@ -170,3 +170,6 @@ def test_the_number_of_flags() -> None:
     for condition, codes in (("causal", []), ("n_heads > 4", []), ("cid > 4", ["TL869"]), ("A[0, 0] > 0", ["TL869"])):
         arms = loop(body(6), f"if {condition}:") + "\n" + loop(body(6, 6), "else:")
         assert check(PRODUCT, arms, args="causal, n_heads") == codes
+    for arms in ((body(12), "pass"), ("pass", body(12))):  # the arm that has them may be the one that is there
+        text = loop(arms[0], "if causal:") + "\n" + loop(arms[1], "else:")
+        assert check(PRODUCT, text, args="causal") == ["TL869"]

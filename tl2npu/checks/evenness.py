@@ -45,5 +45,4 @@ def _is_even(subject: Subject, sym: Sym, known: Collection[str]) -> bool:
     doubled = sym.map_variables(lambda name: Sym.of({(Var(name),): 2}) if name in known else None)
     if all(coefficient % 2 == 0 for _, coefficient in doubled.terms):
         return True
-    numbers = subject.numbers(sym)
-    return bool(numbers) and all(number is not None and number % 2 == 0 for number in numbers)
+    return all(number is not None and number % 2 == 0 for number in subject.numbers(sym))

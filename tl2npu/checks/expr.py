@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import Closure, Env, Evaluator
 from tl2npu.kernel.model import Operand, Range, Store
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.source.signs import sign_of
 
 Kind = Literal["load", "number", "unary", "binary", "call", "other"]
 
@@ -20,18 +21,6 @@ _AUGMENTED: dict[type[cst.BaseAugOp], str] = {
     cst.MultiplyAssign: "*",
     cst.DivideAssign: "/",
     cst.FloorDivideAssign: "//",
-}
-_SIGNS: dict[type[cst.BaseBinaryOp], str] = {
-    cst.Add: "+",
-    cst.Subtract: "-",
-    cst.Multiply: "*",
-    cst.Divide: "/",
-    cst.FloorDivide: "//",
-    cst.Modulo: "%",
-    cst.BitAnd: "&",
-    cst.BitOr: "|",
-    cst.LeftShift: "<<",
-    cst.RightShift: ">>",
 }
 
 
@@ -82,7 +71,7 @@ def expression(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Expr
         return Expr("load", node, operand=operand)
     if isinstance(node, cst.BinaryOperation):
         pair = (expression(node.left, env, evaluator), expression(node.right, env, evaluator))
-        made = Expr("binary", node, _SIGNS.get(type(node.operator), "?"), pair)
+        made = Expr("binary", node, sign_of(node.operator), pair)
     elif isinstance(node, cst.UnaryOperation):
         made = Expr("unary", node, "-", (expression(node.expression, env, evaluator),))
     elif isinstance(node, cst.Call):

@@ -127,7 +127,6 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
     dst = item.dst
     touches = [touch for touch in item.touches if without.isdisjoint(touch.placed.conditions)]
     reader = next((touch for touch in touches if touch.sees), None)
-    first = reader.placed.order if reader is not None else None
     for touch in touches:
         if touch is reader:
             break
@@ -140,7 +139,7 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
             text = f"this statement {how} `{dst.name}` before the compiler has put the tile there"
             yield Finding(rule, touch.placed.stmt.node, text)
             return
-        if touch.writes and first is not None and item.placed.order < touch.placed.order < first:
+        if touch.writes and reader is not None and item.placed.order < touch.placed.order:
             text = f"`{dst.name}` is overwritten here, but the tile is only put there before its first reader"
             yield Finding("TL845", touch.placed.stmt.node, text)
             return

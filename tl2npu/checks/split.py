@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.access import Access, accesses
 from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Range
-from tl2npu.kernel.symbolic import Opaque, Sym, const
+from tl2npu.kernel.symbolic import Opaque, const
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +132,3 @@ def row_operands(stmt: Op) -> Iterator[tuple[str, Operand]]:
     for name, operand in stmt.operands:
         if not is_element(operand):
             yield name, operand
-
-
-def moves_by_one(sym: Sym, item: Range) -> bool:
-    """True if the expression grows by exactly 1 when the loop variable does."""
-    return sym.substitute({str(item.var): item.var + 1}) - sym == const(1)

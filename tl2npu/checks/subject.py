@@ -14,7 +14,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.callers import Caller, Values, callers_of
-from tl2npu.kernel.configs import COMBINE, CV_SYNC, Configs, read_configs
+from tl2npu.kernel.configs import COMBINE, Configs, read_configs
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.model import (
     Branch,
@@ -166,16 +166,6 @@ class Subject:
         """Both the cube core and the vector cores work."""
         return {Side.CUBE, Side.VECTOR} <= self.sides
 
-    @property
-    def is_vector_only(self) -> bool:
-        """No cube work."""
-        return self.sides == {Side.VECTOR}
-
-    @property
-    def is_cube_only(self) -> bool:
-        """No vector work."""
-        return self.sides == {Side.CUBE}
-
     @cached_property
     def is_expert(self) -> bool:
         """Scopes or manual synchronisation, without the passes and the launch of Developer mode."""
@@ -185,11 +175,6 @@ class Subject:
         )
         launch = self.kernel.launch
         return manual and (launch is None or launch.threads is None) and not self.is_on(COMBINE)
-
-    @property
-    def has_cv_sync(self) -> bool:
-        """Automatic flags between the cores are, or may be, inserted."""
-        return self.is_on(COMBINE) is not False and self.is_on(CV_SYNC) is not False
 
     # sizes -------------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range])
             return False  # a loop variable as a value
         if part.kind == "other" or (part.kind == "call" and part.name not in _UNARY + _TWO):
             return False
-        if part.kind == "binary" and (part.name in ("//", "%", "?") or not part.args[0].loads):
+        if part.kind == "binary" and (part.name in ("//", "%", "^", "**", "?") or not part.args[0].loads):
             return False  # integer division; a number on the left
     kinds = {operand.buffer.dtype for operand in value.loads if operand.buffer.memory is not Memory.VAR}
     return len({_dtype(kind) for kind in (*kinds, target.buffer.dtype)}) == 1

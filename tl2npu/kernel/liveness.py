@@ -61,10 +61,6 @@ class Liveness:
         self.unwritten = start.live
         """Tiles that are read before anything is written to them."""
 
-    def first_read(self, tile: Buffer) -> Stmt | None:
-        """The first statement of the text that reads a tile."""
-        return next((step.stmt for step in self.steps if tile in step.reads), None)
-
     def conflicts(self, one: Buffer, other: Buffer) -> bool:
         """One of them is written while the value of the other is wanted; a copy between the two does no harm."""
         for step in self.steps:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.model import Copy, Operand
 from tl2npu.kernel.symbolic import Sym, const
 
@@ -24,7 +25,7 @@ class TileSide:
 
 def sides(copy: Copy) -> tuple[TileSide, TileSide] | None:
     """Source and destination; None where the extents cannot be told."""
-    left, right = _extents(copy.src), _extents(copy.dst)
+    left, right = extents_of(copy.src), extents_of(copy.dst)
     if left is None and right is None:
         return None
     src = left if left is not None else _aligned(right or (), copy.src)
@@ -32,15 +33,6 @@ def sides(copy: Copy) -> tuple[TileSide, TileSide] | None:
     if not src or not dst or not copy.src.buffer.shape or not copy.dst.buffer.shape:
         return None
     return _side(src, copy.src), _side(dst, copy.dst)
-
-
-def _extents(operand: Operand) -> tuple[Sym, ...] | None:
-    """The extents that an operand gives; None for a start index."""
-    if operand.dims is None:
-        return operand.buffer.shape
-    if all(dim.is_point for dim in operand.dims):
-        return None
-    return tuple(dim.extent if dim.extent is not None else const(1) for dim in operand.dims)
 
 
 def _aligned(extents: tuple[Sym, ...], operand: Operand) -> tuple[Sym, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import element_pairs
+from tl2npu.kernel.bindings import assigned_names, element_pairs
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 
 def bound(node: cst.CSTNode) -> Iterator[tuple[str, cst.BaseExpression]]:
@@ -47,3 +51,14 @@ def take_out(edits: Edits, node: cst.BaseSmallStatement, names: Collection[str])
     for element in (*target.elements, *node.value.elements):
         if id(element.value) not in staying:
             edits.remove(element)
+
+
+def needed(assignments: Sequence[NodeT], statements: Sequence[cst.CSTNode]) -> list[NodeT]:
+    """The assignments that some statements need, directly or through others."""
+    used = {name.value for statement in statements for name in names_in(statement)}
+    found: list[NodeT] = []
+    for one in reversed(assignments):
+        if assigned_names(one) & used:
+            found.insert(0, one)
+            used |= {name.value for name in names_in(one)}
+    return found

@@ -12,9 +12,10 @@ from collections.abc import Hashable, Sequence
 
 import libcst as cst
 
+from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.handover import Place, Traffic, iterate_places, traffic
-from tl2npu.kernel.model import Copy, Kernel, Loop, ScopeBlock, Side, Stmt, Sync, walk, walk_with_parents
+from tl2npu.kernel.model import Copy, Kernel, ScopeBlock, Side, Stmt, Sync, walk, walk_with_parents
 from tl2npu.kernel.order import Event, events, run
 from tl2npu.passes.hand_overs import side
 from tl2npu.passes.job import Job
@@ -78,24 +79,14 @@ def _run(kernel: Kernel, crossing: Sequence[Traffic], flags: Sequence[Sync]) -> 
             found.setdefault(place.copy, []).append((side(place, entry.tensor), Event("write", _key(place, entry))))
         for place in entry.readers:
             found.setdefault(place.copy, []).append((side(place, entry.tensor), Event("read", _key(place, entry))))
-    crossing_loops = {
-        parent
-        for stmt, parents in walk_with_parents(kernel.body)
-        if isinstance(stmt, Sync) and stmt in flags
-        for parent in parents
-        if isinstance(parent, Loop)
-    }
     sides_of_flags = _flag_sides(kernel, flags)
 
     def extract(stmt: Stmt, core: Side) -> list[Event]:
         if isinstance(stmt, Copy):
             return [event for where, event in found.get(stmt, []) if where is core]
-        if isinstance(stmt, Sync) and stmt in sides_of_flags and sides_of_flags[stmt] is core:
-            kind = "set" if stmt.op.name == "set_cross_flag" else "wait"
+        if isinstance(stmt, Sync) and sides_of_flags.get(stmt) is core:
             flag = next((v.sym for k, v in stmt.args.items() if k in FLAG_NAMES), None)
-            return [Event("set" if kind == "set" else "wait", str(flag))]
-        if isinstance(stmt, Loop) and stmt not in crossing_loops:
-            return []
+            return [Event("set" if stmt.op.name == "set_cross_flag" else "wait", str(flag))]
         return []
 
     programs = [_once_per_row(events(kernel.body, core, extract, unroll=3)) for core in (Side.CUBE, Side.VECTOR)]
@@ -131,8 +122,6 @@ def _once_per_row(program: list[Event]) -> list[Event]:
 
 def _flag_sides(kernel: Kernel, flags: Sequence[Sync]) -> dict[Sync, Side]:
     """The core of each flag: its Scope, else its pipe, else the core of the statement before it."""
-    from tl2npu.kernel.access import side_of
-
     result: dict[Sync, Side] = {}
     scope: dict[int, Side] = {}
     for stmt, parents in walk_with_parents(kernel.body):

@@ -274,7 +274,8 @@ def ascend_from_npuir(job: Job, threads: int) -> None:
     _from_gpu(job, threads, before)
 
 
-def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
+def _plainly(job: Job, nests: bool = True) -> None:
+    """What a GPU kernel says, in the plainest words; with ``nests`` its loops in the dimensions of the vectoriser."""
     despecialise.put_in_order(job)
     macros.inline(job)
     known_branches.fold(job)
@@ -283,9 +284,13 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     types.to_strings(job)
     symbolic_sizes.rename(job)
     branches_values.choose(job)
-    loops.normalise(job)
+    loops.normalise(job, nests=nests)
     refuse_unreadable(job)
     branches.refuse_leaks(job)
+
+
+def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
+    _plainly(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
     atomics_wide.to_elements(job)
@@ -313,17 +318,7 @@ def npuir_from_gpu(job: Job) -> None:
     """A GPU kernel for AscendNPU IR."""
     before: Counter[str] = unused.name_counts(job)
     jit.name_positional(job)
-    despecialise.put_in_order(job)
-    macros.inline(job)
-    known_branches.fold(job)
-    conditions.to_python(job)
-    hints.drop(job)
-    types.to_strings(job)
-    symbolic_sizes.rename(job)
-    branches_values.choose(job)
-    loops.normalise(job, nests=False)
-    refuse_unreadable(job)
-    branches.refuse_leaks(job)
+    _plainly(job, nests=False)
     tensors.stage(job)
     parts.convert_first(job)
     atomics_wide.to_elements(job)

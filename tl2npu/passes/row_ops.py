@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -127,21 +128,43 @@ def _one_broadcast(job: Job) -> bool:
     return False
 
 
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """A broadcast as an element-wise loop over its tile: ``element`` of the vector goes to the tile's ``at``."""
+
+    job: Job
+    tile: Buffer
+    vector: Buffer
+    head: str
+    at: str
+    element: str
+
+    @classmethod
+    def of(cls, job: Job, stmt: Op) -> _Spread:
+        """The loop for ``T.tile.broadcast`` with a vector of one value for each row."""
+        pair = _pair(stmt)
+        assert pair is not None
+        tile, vector = (operand.buffer for operand in pair)
+        i, j = _loop_names(job, stmt)
+        parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
+        rows, cols = (code(node) for node in tile.shape_nodes)
+        element = f"{vector.name}[{i}]" if len(vector.shape) == 1 else f"{vector.name}[{i}, 0]"
+        return cls(job, tile, vector, f"for {i}, {j} in {parallel}({rows}, {cols}):", f"{i}, {j}", element)
+
+    def write(self, edits: Edits, stmt: Op, text: str) -> None:
+        """Put the loop with one statement in the place of another one."""
+        line = self.job.file.index.parent(stmt.node)
+        assert isinstance(line, cst.SimpleStatementLine)
+        new = cst.parse_statement(f"{self.head}\n    {text}\n", self.job.module.config_for_parsing)
+        edits.replace_many(line, [new.with_changes(leading_lines=line.leading_lines)])
+
+
 def _spread(job: Job, stmt: Op) -> None:
     """Where not every reader can take the vector itself, an element-wise loop spreads it (facts 3, g3_bc)."""
-    pair = _pair(stmt)
-    assert pair is not None
-    tile, vector = (o.buffer for o in pair)
-    i, j = _loop_names(job, stmt)
-    parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
-    rows, cols = (code(node) for node in tile.shape_nodes)
-    element = i if len(vector.shape) == 1 else f"{i}, 0"
-    text = f"for {i}, {j} in {parallel}({rows}, {cols}):\n    {tile.name}[{i}, {j}] = {vector.name}[{element}]\n"
-    line = job.file.index.parent(stmt.node)
-    assert isinstance(line, cst.SimpleStatementLine)
-    new = cst.parse_statement(text, job.module.config_for_parsing)
+    spread = _Spread.of(job, stmt)
+    tile, vector = spread.tile, spread.vector
     edits = Edits(job.file.index)
-    edits.replace_many(line, [new.with_changes(leading_lines=line.leading_lines)])
+    spread.write(edits, stmt, f"{tile.name}[{spread.at}] = {spread.element}")
     job.change("TL233", stmt.node, f"`{vector.name}` is spread by a loop that threads=2 halves, unlike a broadcast")
     job.apply(edits)
 
@@ -245,26 +268,15 @@ def _holds(stmt: Stmt, inner: Stmt) -> bool:
 
 
 def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
-    pair = _pair(stmt)
-    assert pair is not None
-    tile, vector = (o.buffer for o in pair)
-    i, j = _loop_names(job, stmt)
-    parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
-    rows, cols = (code(node) for node in tile.shape_nodes)
-    element = i if len(vector.shape) == 1 else f"{i}, 0"
+    spread = _Spread.of(job, stmt)
+    tile, vector = spread.tile, spread.vector
     edits = Edits(job.file.index)
     for user in users:
         (_, dst), (_, left), (_, right) = user.operands
         other = left if right.buffer is tile else right
-        text = (
-            f"for {i}, {j} in {parallel}({rows}, {cols}):\n"
-            f"    {dst.buffer.name}[{i}, {j}] = "
-            f"{other.buffer.name}[{i}, {j}] {_INFIX[user.op.name]} {vector.name}[{element}]\n"
-        )
-        line = job.file.index.parent(user.node)
-        assert isinstance(line, cst.SimpleStatementLine)
-        new = cst.parse_statement(text, job.module.config_for_parsing)
-        edits.replace_many(line, [new.with_changes(leading_lines=line.leading_lines)])
+        infix = _INFIX[user.op.name]
+        text = f"{dst.buffer.name}[{spread.at}] = {other.buffer.name}[{spread.at}] {infix} {spread.element}"
+        spread.write(edits, user, text)
         job.change("TL233", user.node, f"`{vector.name}` is a row vector of an element-wise loop")
     edits.remove(stmt.node)
     job.change("TL233", stmt.node, f"`{tile.name}` is no longer needed: threads=2 would not halve this broadcast")

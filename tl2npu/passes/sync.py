@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.model import Branch, Inlined, Kernel, Let, Loop, Op, ScopeBlock, Stmt, Sync, children
+from tl2npu.kernel.model import Branch, Inlined, Kernel, Let, Loop, Op, Stmt, Sync, children
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in, names_in
@@ -62,11 +62,6 @@ def only_sync(stmt: Stmt) -> bool:
 def has_flags(kernel: Kernel) -> bool:
     """True if any barrier or flag is left."""
     return any(isinstance(stmt, Sync) for stmt in kernel.walk())
-
-
-def has_sync(kernel: Kernel) -> bool:
-    """True if the kernel synchronises by hand anywhere."""
-    return any(isinstance(stmt, (Sync, ScopeBlock)) for stmt in kernel.walk())
 
 
 def remove_sync(job: Job, names: Container[str] = _RULE) -> None:

@@ -14,7 +14,6 @@ from tl2npu.report.model import Entry
 from tl2npu.results import KernelResult
 
 Level = Literal["none", "low", "medium", "high"]
-LEVELS: tuple[Level, ...] = ("none", "low", "medium", "high")
 
 LINES_PER_MINUTE = 10  # of changed lines, to read them
 UNVERIFIED = 5  # to execute the kernel and to look at the numbers

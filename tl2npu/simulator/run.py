@@ -87,10 +87,7 @@ def exit_code(path: Path, args: Sequence[str], session: Session, pieces: Sequenc
     try:
         run_script(path, args, session, pieces=pieces)
     except SystemExit as stop:
-        if stop.code is None or isinstance(stop.code, int):
-            return stop.code or 0
-        print(stop.code, file=sys.stderr)
-        return 1
+        return code_of(stop)
     except ScriptError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -103,6 +100,14 @@ def exit_code(path: Path, args: Sequence[str], session: Session, pieces: Sequenc
         traceback.print_exception(type(error), error, trace)
         return 1
     return 0
+
+
+def code_of(stop: SystemExit) -> int:
+    """The exit code of ``sys.exit(...)``; anything but a number is printed first."""
+    if stop.code is None or isinstance(stop.code, int):
+        return stop.code or 0
+    print(stop.code, file=sys.stderr)
+    return 1
 
 
 def _from_script(trace: TracebackType | None, files: Collection[str]) -> TracebackType | None:

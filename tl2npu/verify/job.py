@@ -32,6 +32,7 @@ from tl2npu.simulator.ir.expr import Cast, Expr, Load, Var, walk
 from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.uses import values
+from tl2npu.simulator.run import code_of
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
@@ -308,10 +309,7 @@ def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> in
     try:
         execute(source, "__main__", settings.script_args)
     except SystemExit as stop:
-        if stop.code is None or isinstance(stop.code, int):
-            return stop.code or 0
-        print(stop.code, file=sys.stderr)
-        return 1
+        return code_of(stop)
     except SimulatorError as error:
         print(f"error: {error}", file=sys.stderr)
         _told(source, emit, error, side)

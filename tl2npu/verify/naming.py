@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from tl2npu.simulator.frontend.rewrite import launches
+
 
 @dataclass(frozen=True)
 class Place:
@@ -72,19 +74,4 @@ def _is_kernel(node: ast.FunctionDef) -> bool:
     decorators = [ast.unparse(d) for d in node.decorator_list]
     if any("prim_func" in d for d in decorators):
         return True
-    return any("jit" in d for d in decorators) and _launches(node.body)
-
-
-def _launches(body: list[ast.stmt]) -> bool:
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
-            continue
-        if isinstance(node, ast.With):
-            for item in node.items:
-                function = getattr(item.context_expr, "func", None)
-                if getattr(function, "attr", getattr(function, "id", "")) == "Kernel":
-                    return True
-        pending.extend(ast.iter_child_nodes(node))
-    return False
+    return any("jit" in d for d in decorators) and launches(node.body)

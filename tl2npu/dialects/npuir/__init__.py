@@ -33,6 +33,24 @@ SHORT: Mapping[str, str] = MappingProxyType(_short_names())
 """The short name of an operator under any of its names: ``npuir_add`` and ``vadd`` -> ``vadd``."""
 
 
+OLDER_FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "exp": "vexp",
+        "log": "vln",
+        "sqrt": "vsqrt",
+        "rsqrt": "vrsqrt",
+        "sigmoid": "vsigmoid",
+        "abs": "vabs",
+        "sin": "vsin",
+        "cos": "vcos",
+        "tanh": "vtanh",
+        "erf": "verf",
+    }
+)
+"""What are functions of numbers today were operators on buffers in the older spelling, ``T.exp(src, dst)``: their names
+today."""
+
+
 def lookup(canonical: str) -> Operator | None:
     """The operator of a canonical name such as ``tilelang.language.vadd``; None for any other name.
 

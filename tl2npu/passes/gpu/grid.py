@@ -49,7 +49,7 @@ def fold(job: Job, threads: int) -> None:
     if len(extents) > 1 and any(names):
         body = launch.node.body
         first = body.body[0]
-        edits.replace_many(first, [*parse(job, "\n".join(_unfold(texts, names, block)), launch.node), first])
+        edits.replace_many(first, [*parse(job, "\n".join(unfold(texts, names, block)), launch.node), first])
     grid = " * ".join(factor(text) for text in texts) if len(texts) > 1 else texts[0]
     suffix = f"threads={threads}, is_npu=True" if vector else "is_npu=True"
     call = cst.parse_expression(f"f({grid}, {suffix})")
@@ -126,8 +126,8 @@ def _is_bound(job: Job, name: cst.Name) -> bool:
     return _BINDS[type(parent)]
 
 
-def _unfold(texts: list[str], names: list[str], block: str) -> list[str]:
-    """``bx = cid % gx``, ``by = cid // gx % gy``, ``bz = cid // (gx * gy)``."""
+def unfold(texts: list[str], names: list[str], block: str) -> list[str]:
+    """``bx = cid % gx``, ``by = cid // gx % gy``, ``bz = cid // (gx * gy)``; nothing for axes without a name."""
     lines = []
     for number, name in enumerate(names):
         if not name:

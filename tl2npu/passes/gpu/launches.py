@@ -16,6 +16,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import is_prim_func
+from tl2npu.passes.assignments import needed
 from tl2npu.passes.gpu.choices import all_named, separate_choices
 from tl2npu.passes.gpu.eager import Eager, Lazy, is_launch
 from tl2npu.passes.gpu.launches_jit import inseparable, only_jit
@@ -97,7 +98,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     parts: list[Part] = []
     made: set[str] = set()
     for launch, suffix in zip(program.launches, _suffixes(program), strict=True):
-        lines = _needed(shared, launch)
+        lines = needed(shared, [launch])
         used = {name.value for line in (*lines, launch) for name in names_in(line)}
         own = [name for name in (*tensors, *temporaries) if name in used]
         fresh = [name for name in own if name not in made and (name in temporaries or name in outputs)]
@@ -196,17 +197,6 @@ def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpressi
         elif not isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString)):
             raise inseparable(line, "code around them touches tensors or is no plain assignment")
     return temporaries, shared
-
-
-def _needed(lines: list[cst.SimpleStatementLine], launch: cst.With) -> list[cst.SimpleStatementLine]:
-    """Those assignments that a launch uses, directly or through others."""
-    wanted = {name.value for name in names_in(launch)}
-    found: list[cst.SimpleStatementLine] = []
-    for line in reversed(lines):
-        if assigned_names(line) & wanted:
-            found.insert(0, line)
-            wanted |= {name.value for name in names_in(line)}
-    return found
 
 
 def _suffixes(program: Program) -> list[str]:

@@ -13,6 +13,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Let, Loop, Stmt, Store, walk
+from tl2npu.passes.assignments import needed
 from tl2npu.passes.gpu.macros_substitute import bound_names
 from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
@@ -126,7 +127,7 @@ def _distributed(job: Job, loop: Loop, axes: Axes) -> list[cst.For]:
 def _flush(job: Job, axes: Axes, lets: list[cst.CSTNode], run: list[cst.CSTNode]) -> list[cst.For]:
     if not run:
         return []
-    body = cst.IndentedBlock([*_needed(lets, run), *run])  # type: ignore[list-item]
+    body = cst.IndentedBlock([*needed(lets, run), *run])  # type: ignore[list-item]
     run.clear()
     return _nest(job, axes, body)
 
@@ -140,23 +141,12 @@ def _inner(job: Job, inner: Loop, axes: Axes, lets: list[cst.CSTNode]) -> list[c
     node = _node(inner)
     block = node.body
     assert isinstance(block, cst.IndentedBlock)
-    body = block.with_changes(body=[*_needed(lets, block.body), *block.body])
+    body = block.with_changes(body=[*needed(lets, block.body), *block.body])
     if inner.kind in _INDEPENDENT:
         merged = _nest(job, [*axes, *_axes(inner)], body)
         return [merged[0].with_changes(leading_lines=node.leading_lines)]
     parallel = _nest(job, axes, body)
     return [node.with_changes(body=cst.IndentedBlock(parallel))]
-
-
-def _needed(lets: Sequence[cst.CSTNode], body: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
-    """The assignments that some statements need, directly or through others."""
-    used = {name.value for statement in body for name in names_in(statement)}
-    found: list[cst.CSTNode] = []
-    for let in reversed(lets):
-        if bound_names(let) & used:
-            found.insert(0, let)
-            used |= {name.value for name in names_in(let)}
-    return found
 
 
 def _written(body: Sequence[Stmt]) -> set[str]:

@@ -12,7 +12,8 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Let, Loop, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.model import Let, Loop, Stmt, Store, walk_with_parents
+from tl2npu.passes.gpu.element_copies_tiles import last_allocation
 from tl2npu.passes.gpu.elementwise.functions import MATH, OF_NUMBERS, SYNONYMS
 from tl2npu.passes.gpu.loops import is_run_time
 from tl2npu.passes.gpu.macros_substitute import exchanged
@@ -88,15 +89,9 @@ def _write(job: Job, site: _Site, names: Names) -> None:
 
 def _allocate(job: Job, edits: Edits, top: Stmt, text: str) -> None:
     """Behind the last allocation above the statement, else first of all."""
-    last = None
-    for stmt in job.kernel.body:
-        if any(inner is top for inner in walk([stmt])):
-            break
-        if isinstance(stmt, Alloc):
-            last = stmt.node
+    last = last_allocation(job, top)
     if last is not None:
-        assert isinstance(last, cst.BaseSmallStatement)
-        edits.replace_many(last, [last, *parse(job, text, last)])
+        edits.replace_many(last.node, [last.node, *parse(job, text, last.node)])
         return
     assert job.kernel.launch is not None
     first = job.kernel.launch.node.body.body[0]

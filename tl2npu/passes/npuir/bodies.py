@@ -15,7 +15,7 @@ import libcst as cst
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk, walk_with_parents
+from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk
 from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
 from tl2npu.passes.gpu.macros_substitute import Unclear, substituted
@@ -23,7 +23,7 @@ from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.conditions import parts, simple
-from tl2npu.passes.npuir.vectorised import flat, is_vector, needs_vector
+from tl2npu.passes.npuir.vectorised import flat, is_vector, needs_vector, outer_loops
 from tl2npu.source.tree import names_in
 from tl2npu.source.tree import walk as nodes
 
@@ -40,14 +40,10 @@ def straighten(job: Job) -> None:
 
 def _nests(job: Job) -> Iterator[tuple[Loop, tuple[Range, ...]]]:
     """The outermost parallel loops that need vector operations, with the ranges of those nested in them."""
-    for stmt, parents in walk_with_parents(job.kernel.body):
-        if not isinstance(stmt, Loop) or stmt.kind != "parallel" or not isinstance(stmt.node, cst.For) or stmt.via:
-            continue
-        if any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
-            continue
-        stores = [inner for inner in walk(stmt.body) if isinstance(inner, Store)]
+    for loop in outer_loops(job):
+        stores = [inner for inner in walk(loop.body) if isinstance(inner, Store)]
         if any(needs_vector(job, inner.value.node) for inner in stores):
-            yield stmt, stmt.ranges
+            yield loop, loop.ranges
 
 
 def _write_names_out(job: Job, loop: Loop, _: tuple[Range, ...]) -> bool:

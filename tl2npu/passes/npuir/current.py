@@ -9,6 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Copy, Op, Opaque, Operand, Scalar, Stmt
@@ -16,20 +17,6 @@ from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
-
-OPERATORS = {
-    "exp": "vexp",
-    "log": "vln",
-    "sqrt": "vsqrt",
-    "rsqrt": "vrsqrt",
-    "sigmoid": "vsigmoid",
-    "abs": "vabs",
-    "sin": "vsin",
-    "cos": "vcos",
-    "tanh": "vtanh",
-    "erf": "verf",
-}
-"""Operators that today are functions of numbers, and their names today."""
 
 _LANGUAGE = "tilelang.language."
 
@@ -43,7 +30,7 @@ def bring_up_to_date(job: Job) -> None:
             job.change("TL434", stmt.node, f"the size is part of the regions: `{text}`")
         elif text is not None:
             job.change("TL435", stmt.node, f"`clear` is named: `{text}`")
-        if isinstance(stmt, Opaque) or (isinstance(stmt, Op) and stmt.op.name in OPERATORS):
+        if isinstance(stmt, Opaque) or (isinstance(stmt, Op) and stmt.op.name in OLDER_FUNCTIONS):
             text = _operator(job, stmt)
         if text is None:
             continue
@@ -97,13 +84,13 @@ def _operator(job: Job, stmt: Stmt) -> str | None:
     """``T.exp(C, D)`` on tiles; raises :class:`Blocked` for anything else that is not understood."""
     call = next(iter(calls_in(stmt.node)), None)
     name = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE) if call is not None else ""
-    if call is None or name not in OPERATORS or not _are_tiles(job, stmt, call):
+    if call is None or name not in OLDER_FUNCTIONS or not _are_tiles(job, stmt, call):
         if isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL436", stmt.node, f"{stmt.why}, and it touches tiles")
         return None
     args = ", ".join(code(arg.value) for arg in call.args)
-    job.change("TL435", stmt.node, f"`T.{name}` on tiles is `T.{OPERATORS[name]}`")
-    return f"T.{OPERATORS[name]}({args})"
+    job.change("TL435", stmt.node, f"`T.{name}` on tiles is `T.{OLDER_FUNCTIONS[name]}`")
+    return f"T.{OLDER_FUNCTIONS[name]}({args})"
 
 
 def _are_tiles(job: Job, stmt: Stmt, call: cst.Call) -> bool:

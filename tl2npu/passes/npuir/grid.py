@@ -6,6 +6,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
+from tl2npu.passes.gpu.grid import unfold
 from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -37,7 +38,8 @@ def launch(job: Job) -> None:
         grid, blocks = ", ".join(texts), list(found.names)
     else:
         grid, blocks = " * ".join(factor(text) for text in texts), [Names(job).fresh("cid", "block_id")]
-        lines = parse(job, "\n".join(_unfold(texts, names, blocks[0])), found.node) if any(names) else []
+        slowest_first = reversed(unfold(texts, names, blocks[0]))
+        lines = parse(job, "\n".join(slowest_first), found.node) if any(names) else []
         first = found.node.body.body[0]
         assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
         if lines:
@@ -58,18 +60,3 @@ def _said(axes: int, keep: bool) -> str:
 def _starts_with_space(first: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> bool:
     lines = list(first.leading_lines)
     return bool(lines) and lines[0].comment is None
-
-
-def _unfold(texts: list[str], names: list[str], block: str) -> list[str]:
-    """``by = cid // gx``, ``bx = cid % gx``: the slowest axis first."""
-    lines = []
-    for number, name in reversed(list(enumerate(names))):
-        if not name:
-            continue
-        below = [factor(text) for text in texts[:number]]
-        divisor = below[0] if len(below) == 1 else f"({' * '.join(below)})"
-        value = block if not below else f"{block} // {divisor}"
-        if number < len(texts) - 1:
-            value += f" % {factor(texts[number])}"
-        lines.append(f"{name} = {value}")
-    return lines

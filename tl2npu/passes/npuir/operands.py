@@ -10,26 +10,22 @@ import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.model import Let, Loop, Memory, Operand, Store, walk_with_parents
+from tl2npu.kernel.model import Let, Loop, Memory, Operand, Store
 from tl2npu.passes.gpu.element_copies_regions import Lets, Region, region, substitute
 from tl2npu.passes.gpu.element_copies_regions import extent_text as extent_of
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text, last_allocation
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, parse, shape_text
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import is_vector
+from tl2npu.passes.npuir.vectorised import is_vector, outer_loops
 
 
 def stage(job: Job) -> None:
     """Give every such operand a tile; loops with statements of other kinds run element by element and stay."""
     plan, names = Plan(job), Names(job)
-    for stmt, parents in walk_with_parents(job.kernel.body):
-        if not isinstance(stmt, Loop) or stmt.kind != "parallel" or not isinstance(stmt.node, cst.For) or stmt.via:
-            continue
-        if any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
-            continue
-        if all(isinstance(inner, (Store, Let)) for inner in stmt.body):
-            _Work(job, stmt, plan, names).carry_out()
+    for loop in outer_loops(job):
+        if all(isinstance(inner, (Store, Let)) for inner in loop.body):
+            _Work(job, loop, plan, names).carry_out()
     plan.apply()
 
 

@@ -14,7 +14,7 @@ import libcst as cst
 
 from tl2npu.dialects.npuir import OPERATORS
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Dim, Operand, Range, Store
+from tl2npu.kernel.model import Dim, Loop, Operand, Range, Store, walk_with_parents
 from tl2npu.kernel.npuir_loops import in_steps_of_one
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
@@ -46,6 +46,15 @@ def called(job: Job, node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
 def flat(node: cst.CSTNode) -> str:
     """The text of an expression on one line, without comments."""
     return " ".join(_COMMENT.sub("", code(node)).split())
+
+
+def outer_loops(job: Job) -> Iterator[Loop]:
+    """Every ``T.Parallel`` of the kernel's own text that stands in no other."""
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if not isinstance(stmt, Loop) or stmt.kind != "parallel" or not isinstance(stmt.node, cst.For) or stmt.via:
+            continue
+        if not any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
+            yield stmt
 
 
 def needs_vector(job: Job, node: cst.CSTNode) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, npuir_names, types
 from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir
@@ -302,7 +303,7 @@ class Shared:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         npuir = Builder.active() and Builder.current().npuir
-        if npuir and (self.__name__ not in npuir_names.OLDER or npuir_names.older(args)):
+        if npuir and (self.__name__ not in OLDER_FUNCTIONS or npuir_names.older(args)):
             return npuir_names.call(self.__name__, args, kwargs)
         return self.elsewhere(*args, **kwargs)
 
@@ -398,7 +399,7 @@ NAMES: dict[str, Any] = {
 }
 
 
-for _name in (*npuir_names.FORMS, *npuir_names.OLDER):
+for _name in (*npuir_names.FORMS, *OLDER_FUNCTIONS):
     if _name in NAMES:
         NAMES[_name] = Shared(_name, NAMES[_name])
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
@@ -422,20 +423,6 @@ REFUSED = {
 }
 """Operators without a meaning here, and why."""
 
-OLDER = {
-    "exp": "vexp",
-    "log": "vln",
-    "sqrt": "vsqrt",
-    "rsqrt": "vrsqrt",
-    "sigmoid": "vsigmoid",
-    "abs": "vabs",
-    "sin": "vsin",
-    "cos": "vcos",
-    "tanh": "vtanh",
-    "erf": "verf",
-}
-"""Functions of numbers that were operators on buffers in the older spelling: ``T.exp(src, dst)``."""
-
 SYNC = (
     "set_flag",
     "wait_flag",
@@ -479,8 +466,8 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpCall | l
     builder = Builder.current()
     site = builder.here()
     short = OTHER_NAMES.get(name, name)
-    if short in OLDER and older(args):
-        short = OLDER[short]
+    if short in OLDER_FUNCTIONS and older(args):
+        short = OLDER_FUNCTIONS[short]
     if short in REFUSED:
         raise UnsupportedOperator(f"T.{name}: {REFUSED[short]}", site)
     if short in SYNC:

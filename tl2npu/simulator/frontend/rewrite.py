@@ -9,7 +9,7 @@ import __future__
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tl2npu.simulator.errors import TraceError
@@ -91,6 +91,19 @@ def parsed(lines: list[str]) -> ast.stmt | None:
     around = ast.parse("if True:\n" + text).body[0]
     assert isinstance(around, ast.If)
     return ast.increment_lineno(around.body[0], -1)
+
+
+def launches(body: Iterable[ast.stmt]) -> bool:
+    """True if a ``with T.Kernel(...)`` stands in some code, outside of the functions in it."""
+    pending: list[ast.AST] = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.With) and any(_called(item.context_expr) == "Kernel" for item in node.items):
+            return True
+        pending.extend(ast.iter_child_nodes(node))
+    return False
 
 
 def is_npu(function: Any) -> bool:

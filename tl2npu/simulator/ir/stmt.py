@@ -136,7 +136,6 @@ class Launch:
     vid: Var | None
     body: list[Stmt]
     site: Site = NOWHERE
-    thread_vars: tuple[Var, ...] = ()
     npuir: bool = False
     """The npuir language (an Ascend launch with its own operators, grid and lowering)."""
 

@@ -13,7 +13,7 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.frontend import eager
 from tl2npu.simulator.frontend.builder import stated
 from tl2npu.simulator.frontend.prim_func import PrimFunc
-from tl2npu.simulator.frontend.rewrite import parsed
+from tl2npu.simulator.frontend.rewrite import launches, parsed
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import walk as statements
@@ -290,19 +290,7 @@ def has_launch(function: Callable[..., Any]) -> bool:
         node = parsed(inspect.getsourcelines(function)[0])
     except (OSError, TypeError, SyntaxError):
         return False
-    pending: list[Any] = list(node.body) if isinstance(node, ast.FunctionDef) else []
-    while pending:
-        node = pending.pop()
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
-            continue
-        if isinstance(node, ast.With):
-            for item in node.items:
-                call = item.context_expr
-                name = getattr(call, "func", None)
-                if isinstance(call, ast.Call) and getattr(name, "attr", getattr(name, "id", "")) == "Kernel":
-                    return True
-        pending.extend(ast.iter_child_nodes(node))
-    return False
+    return isinstance(node, ast.FunctionDef) and launches(node.body)
 
 
 def make_jit(session: Session) -> Callable[..., Any]:

@@ -23,8 +23,8 @@ from tl2npu.passes.gpu.elementwise.tree import (
     number,
     same,
     show,
-    sign_of,
 )
+from tl2npu.source.signs import sign_of
 
 LN_2 = math.log(2.0)
 _LOG2_E = 1.0 / LN_2

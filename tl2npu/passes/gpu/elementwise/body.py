@@ -17,8 +17,9 @@ from tl2npu.kernel.model import Alloc, Branch, Let, Loop, Memory, Opaque, Stmt, 
 from tl2npu.passes.gpu.elementwise.element_types import promoted
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.reading import Reading
-from tl2npu.passes.gpu.elementwise.tree import Expr, joined, sign_of
+from tl2npu.passes.gpu.elementwise.tree import Expr, joined
 from tl2npu.passes.gpu.elementwise.truths import as_numbers, as_truth
+from tl2npu.source.signs import sign_of
 from tl2npu.source.tree import names_in
 
 

@@ -12,9 +12,10 @@ from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import element_types, functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, show, sign_of, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, show, with_args
 from tl2npu.passes.gpu.macros_substitute import substituted
 from tl2npu.passes.job import Job
+from tl2npu.source.signs import sign_of
 from tl2npu.source.tree import names_in
 
 _COMPARES: dict[type[cst.BaseCompOp], str] = {

@@ -14,6 +14,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Operand
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.source.signs import sign_of
 
 Kind = Literal["load", "number", "index", "binary", "negative", "call", "cast", "select", "compare", "logic", "unknown"]
 
@@ -80,25 +81,6 @@ class Expr:
 
 _LEVELS: dict[str, int] = {"+": 10, "-": 10, "*": 20, "/": 20, "//": 20, "%": 20, "&": 7, "|": 5, "<<": 8, ">>": 8}
 _COMPARE, _NOT, _AND, _OR, _CONDITIONAL, _NEGATIVE, _ATOM = 4, 3, 2, 1, 0, 30, 40
-_NODE_SIGNS: dict[type[cst.BaseBinaryOp], str] = {
-    cst.Add: "+",
-    cst.Subtract: "-",
-    cst.Multiply: "*",
-    cst.Divide: "/",
-    cst.FloorDivide: "//",
-    cst.Modulo: "%",
-    cst.BitAnd: "&",
-    cst.BitOr: "|",
-    cst.BitXor: "^",
-    cst.LeftShift: "<<",
-    cst.RightShift: ">>",
-    cst.Power: "**",
-}
-
-
-def sign_of(operator: cst.BaseBinaryOp) -> str:
-    """The text of a binary operator, ``?`` for matrix multiplication."""
-    return _NODE_SIGNS.get(type(operator), "?")
 
 
 _BEGINS_WITH_NUMBER = re.compile(r"[-+~(\s]*[\d.]")

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from tl2npu.kernel.model import Alloc, Kernel, Stmt, walk
+from tl2npu.kernel.model import Kernel, Stmt, walk
+from tl2npu.passes.gpu.element_copies_tiles import last_allocation
 from tl2npu.passes.gpu.elementwise.algebra import FOLDED
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Temporaries
@@ -45,15 +46,9 @@ class Writer:
         if not texts:
             return
         new = parse(self.job, "\n".join(texts) + "\n", first.node)
-        last = None
-        for stmt in kernel.body:
-            if any(inner is first.loops[0] for inner in walk([stmt])):
-                break
-            if isinstance(stmt, Alloc):
-                last = stmt.node
+        last = last_allocation(self.job, first.loops[0])
         if last is not None:
-            assert isinstance(last, cst.BaseSmallStatement)
-            self.edits.replace_many(last, [last, *new])
+            self.edits.replace_many(last.node, [last.node, *new])
             return
         assert kernel.launch is not None
         block = kernel.launch.node.body

@@ -54,17 +54,18 @@ def _need_same_amount(stmt: Copy, src: Operand, dst: Operand) -> None:
     """Both sides have the same extents, apart from axes of 1."""
     for start, other in ((src, dst), (dst, src)):
         if _start(start) and start.dims is not None:
-            if len(_amount(other)) > len(start.dims):
+            if len(moved_extents(other)) > len(start.dims):
                 text = f"`{code(start.node)}` has not as many axes as `{code(other.node)}`"
                 raise Blocked("TL430", stmt.node, text)
             return
-    given, wanted = _amount(src), _amount(dst)
+    given, wanted = moved_extents(src), moved_extents(dst)
     if given != wanted:
         text = f"`{code(src.node)}` and `{code(dst.node)}` are not known to be of one size"
         raise Blocked("TL430", stmt.node, text)
 
 
-def _amount(operand: Operand) -> list[Sym]:
+def moved_extents(operand: Operand) -> list[Sym]:
+    """The extents of a buffer or a part of it without axes of 1; nothing of an element."""
     if operand.dims is None:
         extents: list[Sym | None] = list(operand.buffer.shape)
     else:

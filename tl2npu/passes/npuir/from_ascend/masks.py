@@ -15,10 +15,10 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.liveness import Liveness
 from tl2npu.kernel.model import Alloc, Buffer, Kernel, Loop, Op, Operand, Scalar, Stmt
-from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.from_ascend.copies import moved_extents
 
 _SIGNS = {"EQ": "==", "NE": "!=", "GT": ">", "GE": ">=", "LT": "<", "LE": "<="}
 _MODES = ("VSEL_TENSOR_TENSOR_MODE", "VSEL_TENSOR_SCALAR_MODE")
@@ -135,7 +135,7 @@ def _choice(job: Job, compare: Op, select: Op, rows: Loop | None, variables: tup
         if name != "dst" and operand.buffer is dst.buffer and code(operand.node) != code(dst.node):
             text = f"the choice changes `{dst.buffer.name}`, which is compared, in another place"
             raise Blocked("TL428", select.node, text)
-    extents = _extents(dst)
+    extents = moved_extents(dst)
     row, column = variables
     if rows is not None:
         row = rows.ranges[0].name
@@ -165,7 +165,7 @@ def _element(stmt: Op, arg: Operand | Scalar, dst: Operand, rows: Loop | None, i
     if dims is not None and all(dim.is_point for dim in dims):
         return code(arg.node)
     column = index[-1]
-    if _extents(arg) != _extents(dst):
+    if moved_extents(arg) != moved_extents(dst):
         text = f"`{code(arg.node)}` and `{code(dst.node)}` are not known to have the same shape"
         raise Blocked("TL430", stmt.node, text)
     if dims is None:
@@ -177,12 +177,3 @@ def _element(stmt: Op, arg: Operand | Scalar, dst: Operand, rows: Loop | None, i
     if arg.is_whole:
         return f"{buffer.name}[{', '.join(index)}]"
     raise Blocked("TL430", stmt.node, f"`{code(arg.node)}` is a part of a tile")
-
-
-def _extents(operand: Operand) -> list[Sym]:
-    """The extents without axes of 1."""
-    if operand.dims is None:
-        extents: list[Sym | None] = list(operand.buffer.shape)
-    else:
-        extents = [dim.extent for dim in operand.dims]
-    return [extent for extent in extents if extent is not None and extent.constant != 1]
