@@ -86,6 +86,25 @@ def test_what_a_function_of_the_file_asks(tmp_path: Path, helper: str, call: str
 
 
 @pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("build()(a, 16)", "migrated"),
+        ("build().compile(M=64, N=32, block=16)(a)", "migrated"),
+        ("build().compile(**options)(a)", "migrated"),
+        ("build().get_tir(M=64, N=32, block=16)", "refused"),
+        ("build().out_idx", "refused"),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_what_is_asked_of_a_kernel_that_a_function_returns(
+    tmp_path: Path, use: str, expected: str, named: bool
+) -> None:
+    host = "\ndef build():\n    return double\n\n\ndef use(a, options):\n"
+    host += f"    made = build()\n    return {use.replace('build()', 'made')}\n" if named else f"    return {use}\n"
+    assert outcome(tmp_path, "", host)[0] == expected
+
+
+@pytest.mark.parametrize(
     ("user", "expected"),
     [
         ("from .kernels import double\n\n\ndef use(a):\n    return double(a, 16)\n", "migrated"),

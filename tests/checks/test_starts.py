@@ -54,6 +54,7 @@ def found(*parts: str, **settings: object) -> list[str]:
         "for i in T.serial(128):\n    T.copy(A[cid * 128 + i, 0], w)",
         "for i in T.serial(128):\n    if cid * 128 + i < M:\n        T.copy(X[cid * 128 + i, 3, :], w)",
         "for i in T.serial(T.min(128, M - cid * 128)):\n    T.copy(X[cid * 128 + i, 3, :], w)",
+        "for n in T.serial(9):\n    T.copy(X[(cid + n) // 9, 3, :], w)",
     ],
 )
 def test_inside(load: str) -> None:

@@ -33,6 +33,8 @@ def asked_by(path: str, text: str, name: str) -> Iterator[Asked]:
     """
     file, tree, symbols = Path(path).absolute(), ast.parse(text), Symbols()
     symbols.reads(file, text)
+    for maker in _makers(tree, name):
+        yield from _asked_of_made(file.name, tree, maker)
     for call in ast.walk(tree):
         if isinstance(call, ast.Call):
             for place in _places(call, name):
@@ -53,6 +55,26 @@ def asked_in(path: Path, names: Collection[str]) -> Iterator[Asked]:
     yield from _asked(path.name, tree, names)
     for name in names:
         yield from asked_by(str(path), text, name)
+
+
+def _makers(tree: ast.Module, name: str) -> set[str]:
+    """The functions that return the kernel."""
+    return {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and any(isinstance(part, ast.Return) and part.value and ast.unparse(part.value) == name for part in node.body)
+    }
+
+
+def _asked_of_made(who: str, tree: ast.Module, maker: str) -> Iterator[Asked]:
+    """What is asked of ``maker(...)``, by itself or under a name."""
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == maker]
+    kernels = {ast.unparse(call) for call in made}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(node.value is call for call in made):
+            kernels |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    yield from _asked(who, tree, kernels)
 
 
 def _places(call: ast.Call, name: str) -> Iterator[int | str]:

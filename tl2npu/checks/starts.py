@@ -10,7 +10,7 @@ two axes longer than 1 only (330-364). UB takes none for none, but ``copy_gm_to_
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from tl2npu.checks.samples import Sampler
@@ -92,14 +92,14 @@ class Starts:
         """
         place = self.sampler.place(move.placed)
         clamped = _clamped(move)
-        turns = {str(item.var) for item in move.placed.ranges}
+        turns = {item.var for item in move.placed.ranges}
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
             low = place.bounds.expanded(dim.lo)
             goals = [(low, False)]
             if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
                 goals.append((size - 1 - low, True))
             for goal, behind in goals if not low.is_zero else ():
-                if axis not in clamped and not any(_is_load(atom) or str(atom) in turns for atom in low.atoms()):
+                if axis not in clamped and not any(_is_load(atom) for atom in low.atoms()) and not _adds(low, turns):
                     continue
                 key = (goal, low, tuple(place.bounds.ranges.items()), place.bounds.facts)
                 if key not in self._inside:
@@ -199,6 +199,11 @@ def _ends(bounds: Bounds) -> set[Atom]:
 def _single(sym: Sym) -> frozenset[str]:
     """The name that an expression is, if it is one."""
     return sym.variables() if len(sym.terms) == 1 and len(sym.terms[0][0]) == 1 else frozenset()
+
+
+def _adds(sym: Sym, summands: Container[Sym]) -> bool:
+    """True if one of these is a term of a sum."""
+    return any(Sym.of({monomial: 1}) in summands for monomial, _ in sym.terms)
 
 
 def _is_load(atom: Atom) -> bool:

@@ -391,7 +391,12 @@ def test_irregular_kernels_are_refused(form: tuple[str, str, str, str]) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["def use(a):\n    return f.tune(a)", "def use(a):\n    return f.compile(block=16)"],
+    [
+        "def use(a):\n    return f.tune(a)",
+        "def use(a):\n    return f.compile(block=16)",
+        "def use(a):\n    return f.compile(M=64, N=32, block=16, pass_configs={})(a)",
+        "def use(a, cfg):\n    return f.compile(**cfg, pass_configs={})(a)",
+    ],
 )
 def test_unclear_uses_are_refused(host: str) -> None:
     text = eager("A, block", TWICE, ROWS, "return C", host)

@@ -264,21 +264,24 @@ for i, j in T.Parallel(32, 16):
         ("bx * 32", "i < 20", True),
         ("bx * 32", "bx * 32 + i < 33", True),
         ("first", "i < 20", False),
+        ("first", "first + i < last", False),
+        ("bx * 32", "bx * 32 + i < last", False),
         ("8", "i < 9", True),
     ],
 )
 def test_conditions_on_rows_of_a_sequence_say_where_it_ends(start: str, guard: str, tested: bool) -> None:
-    params = 'G: T.Tensor((64, 16), "float32"), S: T.Tensor((2,), "int32"), O: T.Tensor((40, 3, 16), "float32")'
+    params = 'G: T.Tensor((64, 16), "float32"), S: T.Tensor((3,), "int32"), O: T.Tensor((40, 3, 16), "float32")'
     body = f"""g = T.alloc_shared((32, 16), "float32")
 T.copy(G[bx * 32, 0], g)
 first = S[bx]
+last = S[bx + 1]
 for i, j in T.Parallel(32, 16):
     if {guard}:
         O[{start} + i, 1, j] = g[i, j]
 """
     inputs = {
         "G": RNG.standard_normal((64, 16)).astype(np.float32),
-        "S": np.array([0, 20], np.int32),
+        "S": np.array([0, 20, 40], np.int32),
         "O": np.zeros((40, 3, 16), np.float32),
     }
     launch = "T.Kernel(2, threads=128) as bx" if start != "8" else "T.Kernel(1, threads=128) as bx"

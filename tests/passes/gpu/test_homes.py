@@ -189,6 +189,25 @@ def test_grid_of_two_axes(names: str) -> None:
     agree(gpu_file(params, text, launch=f"T.Kernel(2, 1, threads=64) as {names}"), {"A": A.astype(np.float32)})
 
 
+@pytest.mark.parametrize(
+    "bound",
+    [
+        "size, block = 96, 32",
+        "(size, (block, _)) = 96, (32, 1)",
+        "size = block = 32",
+        "size: int = 96\n        block = 32",
+    ],
+)
+def test_extents_that_the_prim_func_binds_get_no_name_in_the_factory(bound: str) -> None:
+    params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
+    body = 'x = T.alloc_shared((32, 32), "float32")\nT.copy(A[by * 32, bx * 32], x)\nT.copy(x, C[by * 32, bx * 32])\n'
+    launch = "T.Kernel(T.ceildiv(size, block), 2, threads=64) as (bx, by)"
+    text = gpu_file(params, body, launch=launch).replace(
+        "        with T.Kernel", f"        {bound}\n        with T.Kernel"
+    )
+    assert "bx = cid % T.ceildiv(size, block)" in agree(text, {"A": A.astype(np.float32)})
+
+
 def test_grid_order_is_x_fastest() -> None:
     params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
     text = (

@@ -183,6 +183,8 @@ class Callers:
                 if position >= len(params):
                     raise _Unclear("it has too many arguments")
                 name = params[position]
+            if name not in params and name not in plan.consts and name not in plan.consts.values():
+                raise _Unclear(f"the factory takes no `{name}`")
             if name in run_time:
                 given[name] = arg.value
                 found.moved.append(arg)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import libcst as cst
 
 from tl2npu.kernel.expressions import Env, Evaluator, code
 from tl2npu.kernel.model import Range
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies_regions import Lets, Region
 from tl2npu.source.tree import nodes_of
 
@@ -36,14 +37,13 @@ class Guard:
         """True if the condition says no more than that the elements of a region are inside of the tensor."""
         return all(_always(term, region.ranges) or _inside(term, region) for term in self.terms)
 
-    def starts(self, region: Region, number: int) -> Iterator[Sym]:
-        """Where that starts which the terms keep an axis of a region inside of: 0 for the tensor."""
-        index = region.axes[number].index
-        for term in self.terms:
-            if _before_end(term, region, number):
-                yield const(0)
-            elif term.index is not None and not (index - term.index).is_zero:
-                yield index - term.index
+    def says_end(self, region: Region, number: int, read: AbstractSet[str]) -> bool:
+        """True if a term keeps an axis of a region inside of the tensor, or of a sequence: its start or its end is one
+        of the names that the kernel has ``read``."""
+        return any(
+            _before_end(term, region, number) or _in_sequence(term, region.axes[number].index, read)
+            for term in self.terms
+        )
 
     def names(self, lets: Lets) -> set[str]:
         """Names that the condition reads, those of the loop body replaced by their values."""
@@ -102,6 +102,14 @@ def _before_end(term: Term, region: Region, number: int) -> bool:
     if term.index is None or term.bound is None:
         return False
     return term.index - term.bound == region.axes[number].index - region.buffer.shape[number]
+
+
+def _in_sequence(term: Term, index: Sym, read: AbstractSet[str]) -> bool:
+    if term.index is None or term.bound is None:
+        return False
+    start = index - term.index
+    names = {name.partition("@")[0] for name in (term.bound if start.is_zero else start).variables()}
+    return bool(names) and names <= read
 
 
 def written(node: cst.BaseExpression) -> str:

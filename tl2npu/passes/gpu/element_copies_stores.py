@@ -120,7 +120,8 @@ class LoopStores(LoopOperands):
         row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
         conditions = [written(self.lets.expand(item.node)) for item in guards]
         number = next(number for number, axis in enumerate(found.axes) if axis.range is row)
-        ended = self._end_is_said(found, number, guards)
+        read = {stmt.name for stmt in self.job.kernel.walk() if isinstance(stmt, Let)}
+        ended = any(item.says_end(found, number, read) for item in guards)
         if len(found.ranges) == 1:
             self._store_column(stmt, found, source, conditions, ended=ended)
             return
@@ -137,14 +138,6 @@ class LoopStores(LoopOperands):
         ]
         self._after("\n".join(lines))
         self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
-
-    def _end_is_said(self, found: Region, number: int, guards: Sequence[Guard]) -> bool:
-        """True if the conditions keep the rows inside: of the tensor, or of a sequence that begins where the kernel has
-        read that it does."""
-        read = {stmt.name for stmt in self.job.kernel.walk() if isinstance(stmt, Let)}
-        starts = [start for item in guards for start in item.starts(found, number)]
-        named = [{name.partition("@")[0] for name in start.variables()} for start in starts]
-        return any(start.is_zero or (names and names <= read) for start, names in zip(starts, named, strict=True))
 
     def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
         """The tile that is stored as it is, None if the value has to be computed."""

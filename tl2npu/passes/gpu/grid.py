@@ -7,6 +7,7 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.kernel.access import side_of
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Kernel, Launch, Side, children
@@ -14,10 +15,9 @@ from tl2npu.passes.gpu import constants
 from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import SubclassesOf, names_in
+from tl2npu.source.tree import names_in
 
 _AXES = ("x", "y", "z")
-_BINDS = SubclassesOf(cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr)
 
 
 def fold(job: Job, threads: int) -> None:
@@ -117,13 +117,8 @@ def _outside(job: Job, extent: cst.BaseExpression) -> bool:
         return False
     kernel = job.located.node
     own = {param.name.value for param in kernel.params.params}
-    own |= {name.value for name in names_in(kernel.body) if _is_bound(job, name)}
+    own |= assigned_names(kernel.body)
     return not any(name.value in own for name in names_in(extent))
-
-
-def _is_bound(job: Job, name: cst.Name) -> bool:
-    parent = job.file.index.parent(name)
-    return _BINDS[type(parent)]
 
 
 def unfold(texts: list[str], names: list[str], block: str) -> list[str]:
