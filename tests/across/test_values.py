@@ -42,6 +42,10 @@ class Data:
     block: int = {rows}
 
 
+DATA = Data()
+CONFIG = Config()
+
+
 class Mode(Enum):
     WIDE = N
 
@@ -62,6 +66,9 @@ WAYS = [
     ("from ops.config import Config", "Config.LIST[0]"),
     ("from ops.config import Special", "Special.BLOCK"),
     ("from ops.config import Data", "Data.block"),
+    ("from ops.config import DATA", "DATA.block"),
+    ("from . import config", "config.DATA.block"),
+    ("from ops.config import CONFIG as c", "c.BLOCK"),
     ("from ops.config import Mode", "Mode.WIDE.value"),
     ("from ops.config import Count", "Count.TILE"),
     ("from ops.config import Count", "Count.TILE.value"),

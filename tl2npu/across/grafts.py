@@ -111,7 +111,7 @@ class _Grafter:
         edits = Edits(index)
         for node, grafts in self.behind.values():
             line = index.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
-            if isinstance(line, (cst.SimpleStatementLine, cst.Try)) and grafts:
+            if isinstance(line, (cst.SimpleStatementLine, cst.Try, cst.ClassDef)) and grafts:
                 edits.replace_many(line, [line, *(graft.node for graft in grafts)])
         grafts = [graft for _, several in self.behind.values() for graft in several]
         foreign = {

@@ -12,7 +12,8 @@ from pathlib import Path
 import libcst as cst
 
 from tl2npu.across.functions import kind_of
-from tl2npu.across.symbols import Class, Constant, Definition, Function, Key, Submodule, Symbols, link_of
+from tl2npu.across.own import own_roots
+from tl2npu.across.symbols import Class, Constant, Definition, Function, Instance, Key, Submodule, Symbols, link_of
 from tl2npu.kernel.expressions import unparenthesised
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -69,13 +70,14 @@ class Imports:
         self._inner: list[tuple[str, str, str | None, cst.CSTNode]] = []
         self._stars: list[cst.CSTNode] = []
         self._leads_inside = False
+        self._own = own_roots(index)
         self._uses: dict[str, Use] = {}  # by name, the first
         for statement in index.statements:
             if isinstance(statement, (cst.Import, cst.ImportFrom)):
                 self._read(statement)
 
     def __bool__(self) -> bool:
-        return self._leads_inside or self._may_make_macros
+        return self._leads_inside or bool(self._own) or self._may_make_macros
 
     def _read(self, node: cst.Import | cst.ImportFrom) -> None:
         inside = self._index.enclosing(node, cst.FunctionDef, cst.ClassDef) is not None
@@ -174,7 +176,7 @@ class Imports:
 
     def attributes(self) -> list[Use]:
         """Every part of a module, a class or a constant of the repository that the file names."""
-        roots = {name for name in self._bound if name in self.used and self._has_parts(name)}
+        roots = {name for name in {*self._bound, *self._own} if name in self.used and self._has_parts(name)}
         if not roots or DOT in self._text:
             return []
         names = Names(self._index)
@@ -183,7 +185,8 @@ class Imports:
         while stack:
             node = stack.pop()
             use = self._use(node, roots) if isinstance(node, (cst.Attribute, cst.Subscript)) else None
-            if use is None or names.resolve(_root(use.node)) is None:
+            own = use is not None and use.root in self._own and names.is_of_module(use.root)
+            if use is None or not (own or names.resolve(_root(use.node)) is not None):
                 stack += children(node)
             else:
                 found.append(use)
@@ -194,7 +197,7 @@ class Imports:
         if isinstance(found, Submodule):  # the file may change it
             table = self.symbols.module(self._file)
             return table is not None and name not in table.changes.stored
-        return isinstance(found, Class) or (
+        return isinstance(found, (Class, Instance)) or (
             isinstance(found, Constant) and isinstance(found.value, (tuple, list, dict))
         )
 
@@ -205,8 +208,11 @@ class Imports:
             return None
         text = unparenthesised(node)
         links = _links(text)
-        if links is None or not isinstance(self.behind(root.value, links), (Constant, Function)):
+        found = self.behind(root.value, links) if links is not None else None
+        if links is None or not isinstance(found, (Constant, Function)):
             return None
+        if root.value in self._own and not (isinstance(found, Constant) and isinstance(found.value, (int, float, str))):
+            return None  # what is more than a number or a string stays in sight: it may be text to be changed
         known = next((use for use in self._uses.values() if use.text == text), None)
         if known is not None:
             return replace(known, node=node)
@@ -224,7 +230,8 @@ class Imports:
 
     def import_of(self, use: Use) -> Import | None:
         """The definition of ``module.name``, behind the import of the module."""
-        found, anchor = self.behind(use.root, use.links), self._anchor(self._bound[use.root])
+        anchor = self._own.get(use.root) or self._anchor(self._bound[use.root])
+        found = self.behind(use.root, use.links)
         return Import(use.name, found, anchor) if found is not None and anchor is not None else None
 
     def makers(self, index: Index) -> Iterator[Made]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-from tl2npu.across import classes
+from tl2npu.across import classes, instances
 from tl2npu.across.changes import Changes
 from tl2npu.across.modules import locate, may_be_inside
 from tl2npu.across.values import Dotted, NoValue, Value, element, evaluate
@@ -93,6 +93,18 @@ class Class:
     node: ast.ClassDef
 
 
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What a call of a class, or of ``SimpleNamespace``, made. ``attributes``: those that its making gave it.
+
+    ``fixed``: whoever gets it cannot change it.
+    """
+
+    attributes: Mapping[str, Value]
+    scope: Class | None = None
+    fixed: bool = False
+
+
 @dataclass(frozen=True)
 class Member:
     """A member of an enumeration that is no number or string itself, but its ``value`` is."""
@@ -112,7 +124,7 @@ class Key:
     value: int | str
 
 
-Definition = Function | Constant | External | Submodule | Class | Member
+Definition = Function | Constant | External | Submodule | Class | Instance | Member
 
 
 @dataclass(eq=False)
@@ -176,23 +188,22 @@ class Symbols:
             return self.attribute(whole, link)
         if isinstance(whole, Class):
             return self._of_class(whole, link)
+        if isinstance(whole, Instance):
+            if link in whole.attributes:
+                value = whole.attributes[link]
+                return Constant(value) if value is not ... else None
+            return self._of_class(whole.scope, link) if whole.scope is not None else None
         if isinstance(whole, (Member, ValueMember)):
             return Constant(whole.value) if link == "value" else None
         return External(f"{whole.dotted}.{link}") if isinstance(whole, External) else None
 
     def _of_class(self, found: Class, name: str) -> Definition | None:
         """An attribute that the body of a class gives a value, or that of a base in the repository."""
-        bases = [self.valued(found.module, base) for base in found.node.bases]
-        outside = [
-            base.dotted if isinstance(base, External) else ast.unparse(node)
-            for base, node in zip(bases, found.node.bases, strict=True)
-            if not isinstance(base, Class)
-        ]
-        decorators = [n.func if isinstance(n, ast.Call) else n for n in found.node.decorator_list]
-        marks = [d.dotted if isinstance(d := self.valued(found.module, node), External) else "" for node in decorators]
-        kind = classes.kind_of(found.node, outside, marks)
+        kind = self._kind(found)
         if kind is None:
             return None
+        bases = [self.valued(found.module, base) for base in found.node.bases]
+        outside = self._outside(found)
         value = classes.assigned(found.node, name)
         if value is None:
             inherited = [base for base in bases if isinstance(base, Class)]
@@ -212,6 +223,20 @@ class Symbols:
             return None if name.startswith("_") else Member(made.value)
         is_text = "str" in outside or "enum.StrEnum" in outside
         return ValueMember(made.value) if type(made.value) is (str if is_text else int) else None
+
+    def _outside(self, found: Class) -> list[str]:
+        """The bases of a class that are not in the repository."""
+        bases = [(self.valued(found.module, base), base) for base in found.node.bases]
+        return [
+            base.dotted if isinstance(base, External) else ast.unparse(node)
+            for base, node in bases
+            if not isinstance(base, Class)
+        ]
+
+    def _kind(self, found: Class) -> classes.Kind | None:
+        decorators = [n.func if isinstance(n, ast.Call) else n for n in found.node.decorator_list]
+        marks = [d.dotted if isinstance(d := self.valued(found.module, node), External) else "" for node in decorators]
+        return classes.kind_of(found.node, self._outside(found), marks)
 
     def module(self, path: Path) -> Module | None:
         """The table of a module; None if it cannot be read or parsed."""
@@ -245,10 +270,7 @@ class Symbols:
                 return None
             found = [item for item in found if item is not None and not isinstance(item, External)] or found
         first = found[0]
-        if isinstance(first, Constant) and isinstance(first.value, (list, dict)):
-            if name in table.changes.stored | table.changes.handed:
-                return None
-        elif isinstance(first, Class) and name in table.changes.stored:
+        if _may_have_changed(first, name, table.changes):
             return None
         return first if all(_same(first, other) for other in found[1:]) else None
 
@@ -269,11 +291,36 @@ class Symbols:
             return self.defined(table.path, node.id)
         if isinstance(node, ast.Attribute):
             return self.part(self.valued(table, node.value), node.attr)
+        if isinstance(node, ast.Call):
+            pairs = instances.of_dict(node) if "dict" not in table.bindings else None
+            return self._instance(table, node) if pairs is None else self.valued(table, pairs)
         return self.constant(node, lambda inner: self.valued(table, inner))
+
+    def _instance(self, table: Module, call: ast.Call) -> Instance | None:
+        """What a call makes, if it is one of a plain class."""
+        made = self.valued(table, call.func) if isinstance(call.func, (ast.Name, ast.Attribute)) else None
+        outside = self._known(lambda inner: self.valued(table, inner))
+        if isinstance(made, External) and made.dotted == "types.SimpleNamespace":
+            attributes = instances.named(call, outside)
+            return Instance(attributes) if attributes is not None else None
+        if not isinstance(made, Class) or self._kind(made) != "plain":
+            return None
+        inside = self._known(lambda inner: self.valued(made.module, inner))
+        given = instances.initial(made.node, call, outside, inside)
+        return Instance(given, made, instances.is_frozen(made.node)) if given is not None else None
 
     @staticmethod
     def constant(node: ast.expr, meaning: Callable[[ast.expr], Definition | None]) -> Constant | None:
         """The value of an expression, by the meaning of the names and attributes in it."""
+
+        try:
+            return Constant(evaluate(node, Symbols._known(meaning)))
+        except NoValue:
+            return None
+
+    @staticmethod
+    def _known(meaning: Callable[[ast.expr], Definition | None]) -> Callable[[ast.expr], Value]:
+        """The values of names and attributes, by their meaning. What it gives raises NoValue."""
 
         def known(inner: ast.expr) -> Value:
             found = meaning(inner)
@@ -283,10 +330,7 @@ class Symbols:
                 raise NoValue
             return found.value
 
-        try:
-            return Constant(evaluate(node, known))
-        except NoValue:
-            return None
+        return known
 
     def attributed(self, path: Path, tree: ast.Module, node: ast.expr) -> Definition | None:
         """What ``a.b.c`` means in a file, by any import of the file that binds ``a``."""
@@ -343,6 +387,15 @@ def link_of(node: ast.Attribute | ast.Subscript) -> str | Key | None:
     except (ValueError, TypeError):
         return None
     return Key(key) if type(key) in (int, str) else None
+
+
+def _may_have_changed(found: Definition | None, name: str, changes: Changes) -> bool:
+    """What a name is bound to may not be any more what it was then."""
+    if isinstance(found, Class):
+        return name in changes.stored
+    held = isinstance(found, Constant) and isinstance(found.value, (list, dict))
+    made = isinstance(found, Instance) and not found.fixed
+    return (held or made) and name in changes.stored | changes.handed
 
 
 def _same(one: Definition | None, other: Definition | None) -> bool:

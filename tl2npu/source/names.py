@@ -115,6 +115,10 @@ class Names:
             found.setdefault(node.name.value, []).append(node)
         return found
 
+    def is_of_module(self, name: str) -> bool:
+        """True for a name that means the same wherever it stands: no function, class or expression binds it."""
+        return name not in self._bound_inside and name not in self._bound_in_expressions
+
     @cached_property
     def _bound_in_expressions(self) -> frozenset[str]:
         """Parameters of lambdas and variables of comprehensions."""
