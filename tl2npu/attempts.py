@@ -13,9 +13,10 @@ from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Inlined
 from tl2npu.options import Options
 from tl2npu.passes import allocations_apart
-from tl2npu.passes.gpu import grid, unit_axes
+from tl2npu.passes.gpu import grid, macros, unit_axes
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines import Traits, ascend_from_npuir, developer_form, fallback_form, gpu_form, npuir_form
@@ -26,6 +27,9 @@ from tl2npu.suppress import Suppressions
 _AUTHORS_OWN = frozenset({"TL890", "TL891", "TL892", "TL893", "TL894", "TL896", "TL898", "TL899"})
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
+
+_OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
+"""Something stands in a macro: with the macro written out another reason is the true one."""
 
 _ROW_SPLIT = ("TL82", "TL83")
 """Limits of the row split of threads=2; threads=1 has none of them."""
@@ -64,6 +68,8 @@ def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Atte
     for form in _forms(kind, start.options):
         before = attempts[-1] if attempts and kind.is_rewritten else None
         attempts.append(_attempt(start, kind, form, suppressions, before))
+        if not kind.is_rewritten:
+            attempts[-1] = _with_macros_in_place(start, kind, suppressions, attempts[-1])
         if kind.is_rewritten and form == "developer":
             attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
         if attempts[-1].reached:
@@ -91,10 +97,19 @@ def _forms(kind: Traits, options: Options) -> list[str]:
     return ["developer", "fallback"]
 
 
-def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, before: Attempt | None = None) -> Attempt:
+def _attempt(
+    start: Job,
+    kind: Traits,
+    form: str,
+    suppressions: Suppressions,
+    before: Attempt | None = None,
+    *,
+    in_place: bool = False,
+) -> Attempt:
     """Build a form and check it. The original job stays as it is.
 
     ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
+    ``in_place``: macros are written out first; those of GPU kernels always are.
     """
     job = Job(
         start.original,
@@ -109,6 +124,8 @@ def _attempt(start: Job, kind: Traits, form: str, suppressions: Suppressions, be
         _kernel=start.kernel,
     )
     try:
+        if in_place:
+            macros.inline(job)
         if before is None:
             allocations_apart.take_apart(job)
         if form == "npuir":
@@ -177,6 +194,14 @@ def _end_with_tensors(job: Job, kind: Traits) -> None:
             job.note("TL439", one.copy.node, text, "warning")
             told |= one.sizes
     end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
+
+
+def _with_macros_in_place(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
+    """The attempt, or one with the macros written out, if the kernel has macros and they are in the way."""
+    if tried.reached or not any(isinstance(stmt, Inlined) for stmt in start.kernel.walk()):
+        return tried
+    again = _attempt(start, kind, tried.target, suppressions, in_place=True)
+    return again if again.reached or (tried.blocked and tried.blocked.code in _OF_MACROS) else tried
 
 
 def _with_unit_axes(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:

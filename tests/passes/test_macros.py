@@ -134,12 +134,65 @@ def test_a_macro_of_two_kernels() -> None:
     same_results(text, result.new_text)
 
 
-def test_a_hand_over_in_a_macro_is_not_fused() -> None:
-    macro = "@T.macro\ndef store(src, dst, block):\n    T.copy(src, dst[block, 0, 0])"
-    text = gemm_file(
-        GEMM_SCALE.replace("T.copy(c_l0, workspace_1[cid, 0, 0])", "store(c_l0, workspace_1, cid)"), factory=macro
+STORE_MACRO = "@T.macro\ndef store(src, dst, block):\n    T.copy(src, dst[block, 0, 0])"
+STORED = GEMM_SCALE.replace("T.copy(c_l0, workspace_1[cid, 0, 0])", "store(c_l0, workspace_1, cid)")
+
+
+def test_a_hand_over_in_a_macro_is_fused_in_place() -> None:
+    old = gemm_file(STORED, factory=STORE_MACRO)
+    new = developer(old)
+    same_results(old, new)
+    assert "store" not in new
+    assert {"TL117", "TL210", "TL211"} <= {change.code for change in migrated(old).changes}
+
+
+def test_macros_that_are_not_in_the_way_stay() -> None:
+    body, factory = CASES["a literal in the macro"]
+    assert "twice(a)" in developer(vector_file(body, factory=factory))
+
+
+def test_macros_of_one_name_in_two_factories() -> None:
+    """Each factory has a ``store`` of its own; neither is in the way of the other."""
+    text = gemm_file(STORED, factory=STORE_MACRO)
+    second = gemm_file(STORED, factory=STORE_MACRO).split("@tilelang.jit", 1)[1].replace("def factory", "def second", 1)
+    result = migrated(text + "\n\n@tilelang.jit" + second)
+    assert [kernel.target for kernel in result.kernels] == ["developer", "developer"]
+
+
+def test_a_scope_in_a_macro() -> None:
+    macro = (
+        "@T.macro\ndef work(a, o, cid, vid):\n    with T.Scope('V'):\n        T.tile.exp(a, a)\n        T.barrier_all()"
     )
-    assert only(migrated(text)).target != "developer"
+    old = vector_file(
+        LOAD + "T.barrier_all()\nwork(a, O, cid, vid)\n" + STORE, factory=macro, head="pass_configs = {}\n"
+    )
+    new = developer(old)
+    same_results(old, new)
+    assert "Scope" not in new
+
+
+def test_a_macro_in_a_loop_over_tiles() -> None:
+    """The loop is in the macro, and the hand-over in the loop."""
+    macro = "@T.macro\ndef rounds(a, a_l1, b, b_l1, c_l0, w, cid):\n    for k in T.serial(1):\n" + "".join(
+        f"        {line}\n"
+        for line in (
+            "T.copy(a[cid * 32, 0], a_l1)",
+            "T.copy(b, b_l1)",
+            "T.gemm_v0(a_l1, b_l1, c_l0, init=(k == 0))",
+            "T.copy(c_l0, w[cid, 0, 0])",
+        )
+    )
+    cube = GEMM_SCALE[GEMM_SCALE.index("T.copy(A[cid") : GEMM_SCALE.index("T.copy(workspace_1")]
+    body = GEMM_SCALE.replace(cube, "rounds(A, a_l1, B, b_l1, c_l0, workspace_1, cid)\n")
+    right_or_refused(gemm_file(body, factory=macro))
+
+
+def test_the_reason_is_not_the_macro() -> None:
+    """With the macro written out the kernel is still no split of rows, and that is what is said."""
+    macro = "@T.macro\ndef load(src, dst, row):\n    T.copy(src[row, 0], dst)"
+    body = 'a = T.alloc_ub((16, 64), "float32")\nload(A, a, cid * 32 + vid * 8)\n' + STORE
+    found = only(migrated(vector_file(body, factory=macro)))
+    assert "TL221" in found.reason or "TL220" in found.reason, found.reason
 
 
 def test_a_sync_macro_goes_with_its_calls() -> None:
