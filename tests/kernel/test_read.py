@@ -205,9 +205,17 @@ def test_a_harmless_unknown_statement_names_no_buffer() -> None:
     assert not kernel.problems
 
 
-def test_a_call_from_elsewhere_with_a_buffer_is_a_problem() -> None:
-    kernel = read(TILE + "helper(a)")
-    assert [code for _, code, _ in kernel.problems] == ["TL903"]
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("helper(a)", "`helper` cannot be read"),
+        ("T.tile.tanh(a, a)", "`T.tile.tanh` is no operator of the compiler"),
+        ("T.smooth(a)", "`T.smooth` is no operator of the compiler"),
+    ],
+)
+def test_a_call_from_elsewhere_with_a_buffer_is_a_problem(call: str, why: str) -> None:
+    kernel = read(TILE + call)
+    assert [(code, text) for _, code, text in kernel.problems] == [("TL903", f"{why} and is given buffers")]
 
 
 def test_a_wrong_signature_is_a_problem() -> None:

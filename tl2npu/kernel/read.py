@@ -293,8 +293,9 @@ class Reader:
         if helper is None or inner is None:
             touched = self.evaluator.buffers_in(call, env)
             if touched:
-                text = f"`{code(call.func)}` {'calls itself' if again else 'cannot be read'} and is given buffers"
-                self.problems.append((node, "TL903", text))
+                own = (self.evaluator.names.resolve(call.func) or "").startswith("tilelang.language.")
+                why = "calls itself" if again else "is no operator of the compiler" if own else "cannot be read"
+                self.problems.append((node, "TL903", f"`{code(call.func)}` {why} and is given buffers"))
             return [Opaque(node, f"a call of `{code(call.func)}`", touched, via=via)]
         self.inlining.append(helper.node)
         body = self.block(body_of(helper.node), inner, (*via, node))
