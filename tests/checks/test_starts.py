@@ -98,6 +98,8 @@ def test_rows_in_front_of_two_axes_in_some_calls() -> None:
     assert found(rows, GEMM, args="M=1024") == ["warning"]
     assert found(rows, GEMM, args="M", tail="factory(1024)\nfactory(1000)") == ["warning"]
     assert found(rows, GEMM, args="M", tail="factory(1000)") == ["error"]
+    blocks = "for i in T.serial(16):\n    T.copy(X[cid % M // 16 * 16 + i, 3, :], w)"
+    assert found(blocks, args="M", launch="T.Kernel(M * 2, is_npu=True) as (cid, _)") == ["warning"]
 
 
 def test_some_calls_only() -> None:

@@ -139,7 +139,9 @@ class Starts:
         atoms = list(self.sampler.place(move.placed).everything(doubt.goal))
         names = {atom.name for atom in atoms if isinstance(atom, Var) and is_size(atom.name)}
         tiles = {a for atom in atoms if isinstance(atom, (Div, Mod)) for a in _single(atom.den)}
-        sizes = move.outer.buffer.shape[doubt.axis].variables() - tiles
+        own = move.outer.buffer.shape[doubt.axis].variables()
+        sizes = own - tiles or own
+        tiles -= sizes
         for choice in _TILES:
             chosen = dict(zip(sorted(tiles), itertools.cycle(choice), strict=False))
             values = {name: chosen.get(name, known.get(name, _FEW)) for name in names}
