@@ -102,6 +102,15 @@ def test_rows_in_front_of_two_axes_in_some_calls() -> None:
     assert found(blocks, args="M", launch="T.Kernel(M * 2, is_npu=True) as (cid, _)") == ["warning"]
 
 
+def test_loops_whose_length_is_not_known_do_not_hide_the_others() -> None:
+    load = (
+        "for n in T.serial(N // 8):\n    for k in T.serial(T.ceildiv(M, 128)):\n        T.copy(A[k * 128 + {}, 0], a)"
+    )
+    assert found(load.format("(cid % 2) * 64"), GEMM, args="M, N") == ["warning"]
+    assert found(load.format("n * 64"), GEMM, args="M, N") == []
+    assert found(load.format("0"), GEMM, args="M, N") == []
+
+
 def test_some_calls_only() -> None:
     load = "for k in T.serial(T.ceildiv(cid * 128 + 128, 64)):\n    T.copy(A[k * 64, 0], b)"
     settings = {"args": "M", "launch": CUBE}

@@ -164,13 +164,13 @@ class Sampler:
         )
 
     def _shown(self, place: Place, values: Mapping[str, int], sizes: Sequence[str], sym: Sym) -> str:
-        texts = [f"{name.split('@')[0]}={values[name]}" for name in place.bounds.ranges]
+        texts = [f"{name.split('@')[0]}={values[name]}" for name in place.bounds.ranges if name in values]
         used = {atom.name for atom in place.everything(sym) if isinstance(atom, Var)}
         texts += [f"{name}={values[name]}" for name in sorted(sizes) if name in used]
         return f" ({', '.join(texts)})" if texts else ""
 
     def _iterations(self, place: Place, known: Mapping[str, int]) -> Iterator[dict[str, int]]:
-        """Some blocks, and of every loop the first and the last iterations."""
+        """Some blocks, and of every loop the first and the last iterations; loops of unknown length are left open."""
         order = list(place.bounds.ranges)
 
         def rest(position: int, values: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -180,6 +180,7 @@ class Sampler:
             name = order[position]
             low, high = (_number(side, values) for side in place.bounds.ranges[name])
             if low is None or high is None:
+                yield from rest(position + 1, values)
                 return
             several = _BLOCKS if position == 0 else 4
             for value in _some(low, high, several):

@@ -142,7 +142,8 @@ class Starts:
         own = move.outer.buffer.shape[doubt.axis].variables()
         sizes = own - tiles or own
         tiles -= sizes
-        for choice in _TILES:
+        usual = [known.get(name, _TILES[0][0]) for name in sorted(tiles)]  # of which other values may be made
+        for choice in (usual, *_TILES):
             chosen = dict(zip(sorted(tiles), itertools.cycle(choice), strict=False))
             values = {name: chosen.get(name, known.get(name, _FEW)) for name in names}
             right, *ragged = (
