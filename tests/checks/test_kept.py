@@ -8,7 +8,7 @@ from tests.checks.support import KEYS, PLAIN, SPLIT, errors, kernel
 
 PARAMS = (
     'A: T.Tensor((256, 64), "float16"), B: T.Tensor((64, 64), "float16"), O: T.Tensor((256, 64), "float32"), '
-    'workspace_keep: T.Tensor((8, 32, 64), "float32")'
+    'workspace_keep: T.Tensor((32, 32, 64), "float32")'
 )
 ALLOCS = """
 l = T.alloc_shared((32, 64), "float16")
