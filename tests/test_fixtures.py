@@ -9,6 +9,7 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
+import black
 import pytest
 
 from tests.fixture_case import DISPOSITIONS, STYLES, TARGETS, Case, load_all
@@ -158,7 +159,6 @@ def test_scripts_are_complete(case: Case) -> None:
 
 @every_case
 def test_black_files_are_fixed_points_of_black(case: Case) -> None:
-    black = pytest.importorskip("black")
     for text in case.scripts.values():
         assert (black.format_str(text, mode=black.Mode()) == text) == (case.style == "black")
 

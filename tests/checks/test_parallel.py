@@ -175,6 +175,7 @@ def test_copies(text: str, found: list[str]) -> None:
     ("text", "found"),
     [
         ("for k in T.serial(4):\n    for i in T.Parallel(32):\n        s[i] = s[i] + q[i]", ["TL888"]),
+        ("for k in T.serial(2):\n    for i in T.Parallel(32):\n        s[i] = s[i] + q[i]", ["TL888"]),
         ("for k in T.serial(1):\n    for i in T.Parallel(32):\n        s[i] = s[i] + q[i]", []),
         ("for k in T.serial(32):\n    for j in T.Parallel(64):\n        b[k, j] = a[k, j] + a[k, j]", []),
         ("for k in T.serial(4):\n    q[k] = 1.0\n    for i in T.Parallel(32):\n        s[i] = s[i] + q[i]", []),

@@ -17,7 +17,9 @@ from tests.checks.cube_vector import LANDING, STEP, STORE, TWO_WAY, check, loop
         ("for k in T.Pipelined(3, num_stages=1):", []),
         ("for k in T.Pipelined(3):", []),
         ("for k in T.Pipelined(1, 5, num_stages=2):", ["TL875"]),
+        ("for k in T.Pipelined(1, 5, num_stages=1):", []),
         ("for k in T.Pipelined(cid + 1, num_stages=2):", ["TL876"]),
+        ("for k in T.Pipelined(cid + 1, num_stages=1):", []),
         ("for k in T.Pipelined(n, num_stages=2):", []),
     ],
 )
@@ -63,3 +65,12 @@ def test_state_that_two_stages_start_from() -> None:
     state = STEP.replace("T.tile.exp(z, x)", "T.tile.add(z, x, y)")
     assert check(TWO_WAY, LANDING, loop(state, head), STORE) == ["TL877"]
     assert check(TWO_WAY, LANDING, loop(state), STORE) == []
+
+
+def test_what_no_step_changes_is_no_state() -> None:
+    """Two stages read ``w``, which was filled before the loop: every copy of it holds the same."""
+    head = "for k in T.Pipelined(4, num_stages=2):"
+    reads = STEP.replace("T.tile.exp(z, x)", "T.tile.add(z, x, w)") + "T.tile.add(y, y, w)\n"
+    tile = 'w = T.alloc_ub((32, 64), "float32")\nT.tile.fill(w, 1.0)\n'
+    assert check(TWO_WAY, LANDING, tile, loop(reads, head), STORE) == []
+    assert check(TWO_WAY, LANDING, tile, loop(reads + "T.tile.add(w, w, y)\n", head), STORE) == ["TL877"]

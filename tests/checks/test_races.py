@@ -13,9 +13,19 @@ def test_once_is_safe() -> None:
     assert check("T.tile.fill(y, 0.0)", ONE_WAY, STORE) == []
 
 
-@pytest.mark.parametrize("head", ["for k in T.serial(4):", "for k in T.Pipelined(4, num_stages=2):"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "for k in T.serial(4):",
+        "for k in T.serial(2):",
+        "for k in T.serial(n):",
+        "for k in T.serial(cid + 1):",
+        "for k in T.Pipelined(4, num_stages=2):",
+    ],
+)
 def test_cube_to_vector_in_a_loop(head: str) -> None:
-    assert check("T.tile.fill(y, 0.0)", loop(ONE_WAY, head), STORE) == ["TL848"]
+    """However long the loop is, it may have a second turn."""
+    assert check("T.tile.fill(y, 0.0)", loop(ONE_WAY, head), STORE, args="n") == ["TL848"]
 
 
 def test_a_loop_of_one_step() -> None:

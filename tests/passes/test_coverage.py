@@ -22,6 +22,7 @@ from tests.passes.support import (
     refused,
     vector_file,
 )
+from tl2npu.results import FileResult
 
 FLAGS = (
     'T.set_cross_flag("FIX", 0)',
@@ -106,6 +107,49 @@ def one_way(flags: str = "", after: str = "") -> str:
     return IMPORTS + kernel(head + programs, params=CV_PARAMS, jit="out_idx=[2], workspace_idx=[3]")
 
 
+def crossed(writes: int, reads: int, *, cube: str, vector: str, behind: str = "", before: str = "") -> str:
+    """A loop in which the cube writes one place and another one in which the vector cores read it, with these flags."""
+    head = GEMM_SCALE[: GEMM_SCALE.index("T.copy(A[cid")]
+    product = "T.copy(A[cid * 32, 0], a_l1)\nT.copy(B, b_l1)\nT.gemm_v0(a_l1, b_l1, c_l0, init=True)\n"
+    product += f"T.copy(c_l0, workspace_1[cid, 0, 0])\n{cube}"
+    total = f"{vector}\nT.copy(workspace_1[cid, vid * 16, 0], u)\nT.tile.add(v, v, u)"
+    one = f"for k in T.serial({writes}):\n{block(product, 4)}\n{behind}"
+    other = f"T.tile.fill(v, 0.0)\n{before}\nfor k in T.serial({reads}):\n{block(total, 4)}\n"
+    other += "T.copy(v, O[cid * 32 + vid * 16, 0])"
+    programs = f'with T.Scope("C"):\n{block(one, 4)}\nwith T.Scope("V"):\n{block(other, 4)}\n'
+    return IMPORTS + kernel(head + programs, params=CV_PARAMS, jit="out_idx=[2], workspace_idx=[3]")
+
+
+SET, WAIT = 'T.set_cross_flag("FIX", 0)', "T.wait_cross_flag(0)"
+SET_1, WAIT_1 = SET.replace("0", "1"), WAIT.replace("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (crossed(3, 2, cube=SET, vector=WAIT), "`workspace_1` is not written and read equally often"),
+        (crossed(2, 1, cube=SET, vector=WAIT), "`workspace_1` is not written and read equally often"),
+        (
+            crossed(2, 2, cube=SET, vector=WAIT, behind=SET_1, before=WAIT_1),
+            "the flags let this read see a later write of `workspace_1`",
+        ),
+        (crossed(2, 3, cube=SET, vector=WAIT), "the cross flags of the kernel never let both cores finish"),
+    ],
+)
+def test_flags_under_which_a_read_sees_another_write_than_its_own(text: str, why: str) -> None:
+    result = migrated(text)
+    assert only(result).disposition == "refused"
+    assert told(result) == [f"TL309 {why}"]
+
+
+def test_one_write_and_one_read_that_waits_for_it() -> None:
+    developer(crossed(1, 1, cube=SET, vector=WAIT))
+
+
+def told(result: FileResult) -> list[str]:
+    return [f"{d.code} {d.message}" for d in result.diagnostics]
+
+
 @pytest.mark.parametrize("pressed", [False, True])
 def test_a_one_way_loop_keeps_its_flags(pressed: bool) -> None:
     text = one_way("T.wait_cross_flag(1)\n", 'T.set_cross_flag("V", 1)\n') if pressed else one_way()
@@ -140,6 +184,7 @@ def test_flags_between_cores_of_one_kind(mode: str) -> None:
     )
     result = migrated(vector_file(body))
     assert only(result).target == "none"
+    assert told(result) == ["TL849 `O` passes data between cores of the same kind"]
 
 
 def test_no_flag_at_all_between_scopes() -> None:

@@ -60,30 +60,59 @@ def test_names_order_and_keywords() -> None:
     assert "core" not in new
 
 
+WRITE, READ = "T.copy(c_l0, workspace_1[cid, 0, 0])", "T.copy(workspace_1[cid, vid * 16, 0], u)"
+ELSEWHERE = "the tile of `workspace_1` that is read is not proved to be the tile that is written"
+ONE_SIDED = "writer and reader of the tile stand under different conditions"
+OFTEN = "writer and reader of the tile do not run equally often"
+
+
+def under(head: str, statement: str) -> str:
+    return f"{head}\n    {statement}"
+
+
 @pytest.mark.parametrize(
-    ("old_text", "new_text"),
+    ("replaced", "why"),
     [
-        ("workspace_1[cid, 0, 0])", "workspace_1[0, 0, 0])"),
-        ("workspace_1[cid, vid * 16, 0]", "workspace_1[cid, 16 - vid * 16, 0]"),
-        ("workspace_1[cid, vid * 16, 0]", "workspace_1[1 - cid, vid * 16, 0]"),
-        ("workspace_1[cid, vid * 16, 0]", "workspace_1[cid, vid * 16, 32]"),
-        ("T.copy(c_l0, workspace_1[cid, 0, 0])", "if cid == 0:\n    T.copy(c_l0, workspace_1[cid, 0, 0])"),
-        ("T.copy(c_l0, workspace_1[cid, 0, 0])", "for t in range(2):\n    T.copy(c_l0, workspace_1[cid, 0, 0])"),
-        ("T.copy(workspace_1[cid, vid * 16, 0], u)", "T.copy(workspace_1[cid, vid * 16, 0], u[0:8, :])"),
+        ({WRITE: "T.copy(c_l0, workspace_1[0, 0, 0])"}, f"TL841 {ELSEWHERE}"),
+        ({READ: READ.replace("vid * 16", "16 - vid * 16")}, "TL221 vid moves by -16 rows but the tile `u` has 16"),
+        ({READ: READ.replace("[cid", "[1 - cid")}, f"TL841 {ELSEWHERE}"),
+        ({READ: READ.replace(", 0]", ", 32]")}, f"TL841 {ELSEWHERE}"),
+        ({WRITE: under("if cid == 0:", WRITE)}, f"TL846 {ONE_SIDED}"),
+        ({READ: under("if cid == 0:", READ)}, f"TL846 {ONE_SIDED}"),
         (
-            "T.copy(workspace_1[cid, vid * 16, 0], u)",
-            "for i, j in T.Parallel(16, 64):\n    u[i, j] = workspace_1[cid, vid * 16 + i, j]",
+            {WRITE: under("if cid == 0:", WRITE), READ: under("if cid == 1:", READ)},
+            f"TL846 {ONE_SIDED}",
         ),
-        ("T.copy(workspace_1[cid, vid * 16, 0], u)", "T.copy(workspace_1[cid, vid * 16, 0], u, pad_value=1.0)"),
+        ({WRITE: under("for t in range(2):", WRITE)}, f"TL868 {OFTEN}"),
+        ({READ: under("for t in range(2):", READ)}, f"TL868 {OFTEN}"),
+        ({WRITE: under("for t in range(2):", WRITE), READ: under("for t in range(3):", READ)}, f"TL868 {OFTEN}"),
         (
-            "T.copy(workspace_1[cid, vid * 16, 0], u)",
-            "T.copy(workspace_1[cid, vid * 16, 0], u)\nT.copy(workspace_1[cid, vid * 16, 0], v)",
+            {READ: READ.replace(" u)", " u[0:8, :])")},
+            "TL220 vid selects a work item, not half of the rows of a tile",
         ),
+        (
+            {READ: under("for i, j in T.Parallel(16, 64):", "u[i, j] = workspace_1[cid, vid * 16 + i, j]")},
+            "TL842 `workspace_1` is exchanged other than by copies",
+        ),
+        ({READ: READ.replace(" u)", " u, pad_value=1.0)")}, "TL841 a copy of the round trip pads the tile"),
+        ({READ: READ + "\n" + READ.replace(" u)", " v)")}, "TL840 a tile of `workspace_1` has several readers"),
     ],
 )
-def test_near_misses(old_text: str, new_text: str) -> None:
-    assert old_text in GEMM_SCALE
-    refused(gemm_file(GEMM_SCALE.replace(old_text, new_text)))
+def test_near_misses(replaced: dict[str, str], why: str) -> None:
+    body = GEMM_SCALE
+    for old, new in replaced.items():
+        assert old in body
+        body = body.replace(old, new)
+    text = gemm_file(body)
+    refused(text)
+    assert why in [f"{d.code} {d.message}" for d in migrated(text).diagnostics]
+
+
+def test_loops_of_both_cores_that_run_equally_often_run_in_step() -> None:
+    old = gemm_file(
+        GEMM_SCALE.replace(WRITE, under("for t in range(2):", WRITE)).replace(READ, under("for s in range(2):", READ))
+    )
+    assert right_or_refused(old)
 
 
 def test_the_dtype_on_the_way_must_be_that_of_the_landing_buffer() -> None:

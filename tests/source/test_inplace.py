@@ -72,6 +72,7 @@ def test_the_old_name_of_a_renamed_file_is_not_a_file(repository: Path) -> None:
     git(repository, "commit", "-qm", "c")
     git(repository, "mv", "no_other.py", "z.py")
     InPlace().write(repository / "other.py", b"other\n", b"new\n")
+    assert (repository / "other.py").read_bytes() == b"new\n"
 
 
 def test_ignored_files_keep_their_original_beside(repository: Path) -> None:

@@ -21,6 +21,7 @@ from tl2npu.kernel.model import (
     Memory,
     Op,
     Operand,
+    Range,
     Scalar,
     Stmt,
     Store,
@@ -111,11 +112,10 @@ class Liveness:
                 step.writes.add(tile)
             if access.writes and not access.reads and not access.element and access.operand.is_whole:
                 step.fresh.add(tile)
-        step.fresh -= step.reads
         return step
 
     def _loop(self, loop: Loop, before: list[Step]) -> list[Step]:
-        swept = _swept(loop)
+        swept = self._swept(loop)
         if swept is not None:
             step = self._step(loop, before)
             step.reads, step.writes, step.fresh = swept
@@ -125,7 +125,7 @@ class Liveness:
         last = self._run(loop.body, [head])
         for step in last:
             step.after.append(head)
-        runs = all(self._bounds.is_not_negative(item.extent - 1) for item in loop.ranges) and bool(loop.ranges)
+        runs = bool(loop.ranges) and self._surely_run(loop.ranges)
         return last if runs and loop.kind != "while" and last != [head] else [head]
 
     def _begun(self, loop: Loop, before: list[Step]) -> list[Step]:
@@ -142,6 +142,50 @@ class Liveness:
         step = self._step(loop, before)
         step.fresh = begun
         return [step]
+
+    def _surely_run(self, ranges: Sequence[Range]) -> bool:
+        """A loop over these ranges has at least one turn."""
+        return all(self._bounds.is_not_negative(item.extent - 1) for item in ranges)
+
+    def _swept(self, loop: Loop) -> tuple[Tiles, Tiles, Tiles] | None:
+        """A loop over whole tiles, element by element or row by row, as one step."""
+        if loop.kind not in ("parallel", "serial", "unroll"):
+            return None
+        reads: Tiles = set()
+        writes: Tiles = set()
+        swept: dict[Buffer, list[Sym]] = {}
+        for stmt in loop.body:
+            if not isinstance(stmt, (Store, Op)):
+                return None
+            touched = [access for access in accesses(stmt) if access.operand.buffer.memory is not Memory.GM]
+            for access in touched:
+                if access.reads and swept.get(access.operand.buffer) != _place(access.operand):
+                    reads.add(access.operand.buffer)
+            for access in touched:
+                if access.writes:
+                    writes.add(access.operand.buffer)
+                    if not access.reads and self._covers(loop, access.operand):
+                        swept[access.operand.buffer] = _place(access.operand)
+        return reads, writes, set(swept)
+
+    def _covers(self, loop: Loop, operand: Operand) -> bool:
+        """One index after the other is a loop variable over the whole extent, or takes the whole extent at once.
+
+        The other loop variables must have a turn.
+        """
+        dims, shape = operand.dims, operand.buffer.shape
+        if dims is None:
+            return self._surely_run(loop.ranges)
+        if len(dims) != len(shape):
+            return False
+        sweeping: list[Range] = []
+        for dim, size in zip(dims, shape, strict=True):
+            whole = not dim.is_point and dim.lo.is_zero and dim.extent == size
+            over = [item for item in loop.ranges if dim.lo == item.var and item.start.is_zero and item.extent == size]
+            if not (whole or (over and dim.is_point)):
+                return False
+            sweeping += over
+        return self._surely_run([item for item in loop.ranges if item not in sweeping])
 
     def _spread(self) -> None:
         changed = True
@@ -169,40 +213,5 @@ def _starts_with(gemm: Op, loop: Loop) -> bool:
     return init.sym == opaque("Equal", item.var, item.start)
 
 
-def _swept(loop: Loop) -> tuple[Tiles, Tiles, Tiles] | None:
-    """A loop over whole tiles, element by element or row by row, as one step."""
-    if loop.kind not in ("parallel", "serial", "unroll"):
-        return None
-    reads: Tiles = set()
-    writes: Tiles = set()
-    swept: dict[Buffer, list[Sym]] = {}
-    for stmt in loop.body:
-        if not isinstance(stmt, (Store, Op)):
-            return None
-        touched = [access for access in accesses(stmt) if access.operand.buffer.memory is not Memory.GM]
-        for access in touched:
-            if access.reads and swept.get(access.operand.buffer) != _place(access.operand):
-                reads.add(access.operand.buffer)
-        for access in touched:
-            if access.writes:
-                writes.add(access.operand.buffer)
-                if not access.reads and _covers(loop, access.operand):
-                    swept[access.operand.buffer] = _place(access.operand)
-    return reads, writes, set(swept) - reads
-
-
 def _place(operand: Operand) -> list[Sym]:
     return [dim.lo for dim in operand.dims or ()]
-
-
-def _covers(loop: Loop, operand: Operand) -> bool:
-    """One index after the other is a loop variable over the whole extent, or takes the whole extent at once."""
-    dims, shape = operand.dims, operand.buffer.shape
-    if dims is None or len(dims) != len(shape):
-        return dims is None
-    for dim, size in zip(dims, shape, strict=True):
-        whole = not dim.is_point and dim.lo.is_zero and dim.extent == size
-        looped = any(dim.lo == item.var and item.start.is_zero and item.extent == size for item in loop.ranges)
-        if not (whole or (looped and dim.is_point)):
-            return False
-    return True

@@ -50,6 +50,7 @@ def test_gpu_reference_kernels(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_fixtures(name: str) -> None:
+    """The scripts as they are, with their own inputs; tests/test_fixtures.py runs their kernels without torch."""
     pytest.importorskip("torch")
     report = Report()
     run_script(FIXTURES / name, [], Session(watch=report.observer))
