@@ -28,11 +28,12 @@ from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.mma.products import is_manual
+from tl2npu.passes.no_launch import no_launch, refuse_unlaunched
 from tl2npu.passes.npuir import mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
-from tl2npu.passes.pipelines import NO_LAUNCH, Traits, refuse_unreadable, traits
+from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower, KernelResult, Promise, Severity
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
@@ -345,8 +346,7 @@ def _best_form(
         if line in leave:
             start.notes += leave[line]
             return _refused(start, line, kind.style, leave[line][0].message), start
-        if kind.style == "unknown":
-            raise Blocked("TL902", start.located.node, NO_LAUNCH)
+        refuse_unlaunched(start, kind.style)
         if kind.style in ("expert", "mixed"):
             _note_flags(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":
@@ -492,7 +492,7 @@ def _finding(code: str, line: int, message: str) -> Diagnostic:
 def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:
     job = Job(original, file, located.key, options)
     if job.kernel.launch is None:
-        return [diagnostic(original, "TL902", located.node, NO_LAUNCH, located.key[0])]
+        return [diagnostic(original, "TL902", located.node, no_launch(located.node, file.names), located.key[0])]
     return [
         diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity)
         for f in check_as_it_stands(Subject(job.kernel, file, located, options))

@@ -94,9 +94,6 @@ from tl2npu.source.tree import names_in
 
 Style = Literal["gpu", "npuir", "expert", "mixed", "workspace", "vid", "developer", "unknown"]
 
-NO_LAUNCH = "a prim_func without `with T.Kernel(...)`: plain TIR, of which no kernel can be made"
-"""Why a prim_func of the style ``unknown`` is refused."""
-
 
 @dataclass(frozen=True)
 class Traits:

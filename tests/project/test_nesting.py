@@ -1,0 +1,57 @@
+"""Chains of ``elif``: some hundreds are no matter, thousands are one clear error of the file."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import pytest
+
+from tl2npu.options import Options
+from tl2npu.project.one import process
+
+KERNEL = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def factory(mode=0):
+{factory}
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+        with T.Kernel(2, threads=128) as bx:
+            a = T.alloc_shared((32, 64), "float32")
+            T.copy(A[bx * 32, 0], a)
+            T.copy(a, B[bx * 32, 0])
+
+    return main
+
+
+def host(mode):
+{host}
+"""
+
+
+def chain(length: int) -> str:
+    lines = (f"{'el' if n else ''}if mode == {n}:\n    scale = {n}\n" for n in range(length))
+    return textwrap.indent("".join(lines), "    ")
+
+
+@pytest.mark.parametrize("place", ["factory", "host"])
+def test_hundreds_are_migrated(place: str) -> None:
+    before = sys.getrecursionlimit()
+    text = KERNEL.format(**{"factory": "", "host": "    pass\n", place: chain(320)})
+    result = process("migrate", text, "k.py", Options(), debug=False)
+    assert result.error is None
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated"]
+    assert (result.new_text or "").count("elif") == 319
+    assert sys.getrecursionlimit() == before
+
+
+@pytest.mark.parametrize("place", ["factory", "host"])
+def test_thousands_are_an_error_of_the_file(place: str) -> None:
+    text = KERNEL.format(**{"factory": "", "host": "    pass\n", place: chain(2500)})
+    result = process("migrate", text, "k.py", Options(), debug=False)
+    assert result.error is not None
+    assert result.error.startswith("nested too deeply")
+    assert result.new_text == text
