@@ -142,22 +142,20 @@ class Starts:
         own = move.outer.buffer.shape[doubt.axis].variables()
         sizes = own - tiles or own
         tiles -= sizes
-        usual = [known.get(name, _TILES[0][0]) for name in sorted(tiles)]  # of which other values may be made
-        for choice in (usual, *_TILES):
-            chosen = dict(zip(sorted(tiles), itertools.cycle(choice), strict=False))
-            values = {name: chosen.get(name, known.get(name, _FEW)) for name in names}
-            right, *ragged = (
-                self.sampler.find(
-                    move.placed,
-                    doubt.goal,
-                    {**known, **values, **dict.fromkeys(sizes, size)},
-                    {*known, *tiles, *sizes},
-                )
-                for size in (_EVEN, *_RAGGED)
-            )
-            wrong = [one for one in ragged if one is not None]
-            if wrong and right is None:
-                return wrong[0]
+        ordered = sorted(tiles)
+        usual = [known.get(name, _TILES[0][0]) for name in ordered]  # of which other values may be made
+        made = [list(itertools.islice(itertools.cycle(choice), len(ordered))) for choice in _TILES]
+        for chosen in (usual, *(other for number, other in enumerate(made) if other not in [usual, *made[:number]])):
+            values = {name: known.get(name, _FEW) for name in names} | dict(zip(ordered, chosen, strict=True))
+
+            def at(size: int, values: Mapping[str, int] = values) -> str | None:
+                sized = {**known, **values, **dict.fromkeys(sizes, size)}
+                return self.sampler.find(move.placed, doubt.goal, sized, {*known, *tiles, *sizes})
+
+            if at(_EVEN) is None:
+                wrong = next((one for size in _RAGGED if (one := at(size)) is not None), None)
+                if wrong is not None:
+                    return wrong
         return None
 
     def _why(self, move: Move, doubt: Doubt) -> str:
