@@ -68,7 +68,7 @@ def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Atte
     for form in _forms(kind, start.options):
         before = attempts[-1] if attempts and kind.is_rewritten else None
         attempts.append(_attempt(start, kind, form, suppressions, before))
-        if not kind.is_rewritten:
+        if not kind.is_rewritten or (kind.style, form) == ("npuir", "npuir"):
             attempts[-1] = _with_macros_in_place(start, kind, suppressions, attempts[-1])
         if kind.is_rewritten and form == "developer":
             attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
@@ -126,7 +126,7 @@ def _attempt(
     try:
         if in_place:
             macros.inline(job)
-        if before is None:
+        if before is None and form != "fallback":
             allocations_apart.take_apart(job)
         if form == "npuir":
             npuir_form(job, kind)

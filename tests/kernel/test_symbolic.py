@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from tl2npu.kernel.comparisons import at_most
 from tl2npu.kernel.rows import Parity
-from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, at_most, ceildiv, const, opaque, var
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, ceildiv, const, opaque, var
 
 NAMES = ("a", "b", "c")
 Values = Mapping[str, int]

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.bounds import EITHER, Bounds
+from tl2npu.kernel.comparisons import OPERATORS
 from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.model import Branch, Let, Range
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, const, opaque
 
 _BLOCKS = 24
-_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
-    "LessThan": operator.lt,
-    "LessThanEqual": operator.le,
-    "GreaterThan": operator.gt,
-    "GreaterThanEqual": operator.ge,
-    "Equal": operator.eq,
-    "NotEqual": operator.ne,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +231,8 @@ def _atom(atom: Atom, values: Mapping[str, int]) -> int | None:
         return None
     if atom.head in ("min", "max"):
         return (min if atom.head == "min" else max)(known)
-    if atom.head in _COMPARE and len(known) == 2:
-        return int(_COMPARE[atom.head](known[0], known[1]))
+    if atom.head in OPERATORS and len(known) == 2:
+        return int(OPERATORS[atom.head](known[0], known[1]))
     return None
 
 

@@ -8,6 +8,7 @@ from typing import cast
 
 import libcst as cst
 
+from tl2npu.kernel.comparisons import compared, negated
 from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
 from tl2npu.source.brackets import one_piece
@@ -236,7 +237,7 @@ class Evaluator:
                 return -inner
             if isinstance(node.operator, cst.Plus):
                 return inner
-            return opaque(type(node.operator).__name__, inner)
+            return negated(inner) if isinstance(node.operator, cst.Not) else opaque(type(node.operator).__name__, inner)
         if type(node) is cst.Attribute:
             return var(code(node).replace(" ", ""))
         if type(node) is cst.Subscript:
@@ -245,8 +246,7 @@ class Evaluator:
                 return opaque(f"load {operand.buffer.name}", *(dim.lo for dim in operand.dims))
         if type(node) is cst.Comparison and len(node.comparisons) == 1:
             target = node.comparisons[0]
-            head = type(target.operator).__name__
-            return opaque(head, self.sym(node.left, env), self.sym(target.comparator, env))
+            return compared(type(target.operator).__name__, self.sym(node.left, env), self.sym(target.comparator, env))
         return self._opaque(node, env)
 
     def _name(self, node: cst.Name, env: Env) -> Sym:

@@ -7,24 +7,16 @@ sizes could never give. What the flags come to for every such choice, they come 
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.kernel.bounds import is_size
+from tl2npu.kernel.comparisons import OPERATORS
 from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Monomial, Opaque, Sym, Var, const, opaque, var
 
-_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
-    "Equal": operator.eq,
-    "NotEqual": operator.ne,
-    "LessThan": operator.lt,
-    "LessThanEqual": operator.le,
-    "GreaterThan": operator.gt,
-    "GreaterThanEqual": operator.ge,
-}
 _BOOLEAN = {"And": "and", "Or": "or", "Not": "not"}
 _TURNS = "turns"
 _FEW = 3
@@ -59,8 +51,8 @@ def _atom(atom: Atom, numbers: Numbers) -> int:
         num, den = value(atom.num, numbers), value(atom.den, numbers)
         return num // den if isinstance(atom, Div) else num % den
     args = [value(arg, numbers) for arg in atom.args]
-    if atom.head in _COMPARE:
-        return int(_COMPARE[atom.head](args[0], args[1]))
+    if atom.head in OPERATORS:
+        return int(OPERATORS[atom.head](args[0], args[1]))
     return min(args) if atom.head == "min" else max(args)
 
 
@@ -158,7 +150,7 @@ class Terms:
             return self._sum(atom.num) // self._sum(atom.den)
         if isinstance(atom, Mod):
             return self._sum(atom.num) % self._sum(atom.den)
-        if atom.head not in ("min", "max", *_COMPARE):
+        if atom.head not in ("min", "max", *OPERATORS):
             raise Unknown
         return opaque(atom.head, *(self._sum(arg) for arg in atom.args))
 
@@ -202,7 +194,7 @@ class Terms:
 
     def _domain(self, name: str, slots: int, near: set[int]) -> set[int]:
         atom = self.free[name]
-        if isinstance(atom, Opaque) and atom.head in _COMPARE:
+        if isinstance(atom, Opaque) and atom.head in OPERATORS:
             return {0, 1}
         if isinstance(atom, Opaque) and atom.head == _TURNS:
             return {1, 2, 3}

@@ -406,19 +406,6 @@ def ceildiv(num: Sym, den: Sym) -> Sym:
     return (num + den - 1) // den
 
 
-def at_most(condition: Sym) -> tuple[Sym, Sym] | None:
-    """The two sides of a condition that says ``left <= right``, however it is spelled; None for any other."""
-    atom = condition.atom
-    if not isinstance(atom, Opaque) or len(atom.args) != 2:
-        return None
-    left, right = atom.args
-    if atom.head in ("GreaterThan", "GreaterThanEqual"):
-        left, right = right, left
-    elif atom.head not in ("LessThan", "LessThanEqual"):
-        return None
-    return (left, right - 1) if atom.head in ("LessThan", "GreaterThan") else (left, right)
-
-
 def _lift(value: Sym | int) -> Sym:
     return value if isinstance(value, Sym) else const(value)
 

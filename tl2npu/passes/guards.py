@@ -15,10 +15,11 @@ import libcst as cst
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.comparisons import OPERATORS
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.liveness import Liveness
 from tl2npu.kernel.model import Branch, Kernel, Stmt, walk
-from tl2npu.kernel.symbolic import Opaque, Sym, Var
+from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.render import Unrenderable, render
 from tl2npu.source.edits import Edits
@@ -26,22 +27,24 @@ from tl2npu.source.tree import child_fields, names_in
 
 
 def tested_core(stmt: Stmt, vid: str) -> int | None:
-    """0 or 1 if the statement is ``if vid == 0`` / ``if vid == 1`` (or ``0 == vid``), else None."""
+    """The vector core that an ``if`` lets through, 0 or 1: ``vid == 0``, ``1 > vid``, ``not vid``; else None."""
     if not isinstance(stmt, Branch) or not isinstance(stmt.node, cst.If):
         return None
-    terms = stmt.cond.sym.terms
-    atom = terms[0][0][0] if len(terms) == 1 and len(terms[0][0]) == 1 else None
-    if not isinstance(atom, Opaque) or atom.head != "Equal" or len(atom.args) != 2:
-        return None
-    left, right = atom.args
-    if _is_vid(right, vid):
-        left, right = right, left
-    value = right.constant
-    return value if _is_vid(left, vid) and value in (0, 1) else None
+    first, second = (_holds(stmt.cond.sym, vid, core) for core in (0, 1))
+    return None if first is None or second is None or first == second else int(second)
 
 
-def _is_vid(sym: Sym, vid: str) -> bool:
-    return sym.terms == (((Var(vid),), 1),)
+def _holds(condition: Sym, vid: str, core: int) -> bool | None:
+    """Whether a condition that asks for nothing but vid is true on a vector core."""
+    atom = condition.atom
+    if isinstance(atom, Opaque) and atom.head == "Not" and len(atom.args) == 1:
+        inner = _holds(atom.args[0], vid, core)
+        return None if inner is None else not inner
+    if isinstance(atom, Opaque) and atom.head in OPERATORS and len(atom.args) == 2:
+        left, right = (arg.substitute({vid: const(core)}).constant for arg in atom.args)
+        return None if left is None or right is None else OPERATORS[atom.head](left, right)
+    value = condition.substitute({vid: const(core)}).constant
+    return None if value is None else bool(value)
 
 
 def normalise(job: Job) -> None:

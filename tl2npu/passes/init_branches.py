@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import code, without_parentheses
 from tl2npu.kernel.model import Branch, Op, Operand, Scalar, Stmt
 from tl2npu.kernel.positions import output_positions
 from tl2npu.kernel.symbolic import Opaque
@@ -60,8 +60,7 @@ def _merged(stmt: Branch, first: Op, second: Op) -> cst.SimpleStatementLine | No
     fresh, kept = (first, second) if condition else (second, first)
     if _init(fresh) != 1 or _init(kept) != 0 or not _same(first, second):
         return None
-    test = stmt.node.test.with_changes(lpar=(), rpar=())
-    text = code(test) if condition else code(test).replace("!=", "==")
+    text = _equation(stmt.node.test, condition)
     args = [a for a in kept.call.args if a.keyword is None or a.keyword.value != "init"]
     if len([a for a in args if a.keyword is None]) > 4:
         return None
@@ -77,6 +76,14 @@ def _condition(stmt: Branch) -> bool | None:
     if not isinstance(atom, Opaque) or len(atom.args) != 2 or not atom.args[1].is_zero:
         return None
     return {"Equal": True, "NotEqual": False}.get(atom.head)
+
+
+def _equation(test: cst.BaseExpression, is_one: bool) -> str:
+    """The text of a condition as ``x == 0``: of itself, or of its opposite if it ``is_one`` not."""
+    test = without_parentheses(test)
+    if isinstance(test, cst.UnaryOperation):
+        return _equation(test.expression, not is_one)
+    return code(test) if is_one else code(test).replace("!=", "==")
 
 
 def _same(first: Op, second: Op) -> bool:

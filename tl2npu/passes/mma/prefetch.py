@@ -15,9 +15,10 @@ from functools import partial
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.comparisons import at_most
 from tl2npu.kernel.flow import Flow, reads_of, slots, writes_of
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Operand, Stmt, Sync
-from tl2npu.kernel.symbolic import Mod, Opaque, Sym, at_most
+from tl2npu.kernel.symbolic import Mod, Opaque, Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.passes.mma.texts import map_indices, moved

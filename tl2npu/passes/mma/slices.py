@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.comparisons import at_most
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flow import Flow
 from tl2npu.kernel.model import Branch, Dim, Let, Loop, Range, Scalar, Stmt
-from tl2npu.kernel.symbolic import Opaque, Sym, at_most, ceildiv, var
+from tl2npu.kernel.symbolic import Opaque, Sym, ceildiv, var
 from tl2npu.passes.mma.numbers import Numbers
 from tl2npu.passes.mma.staging import Product, Staged
 
@@ -240,9 +241,11 @@ class _Condition:
         gap = self.evaluator.sym(node.left, env) - self.evaluator.sym(target.comparator, env)
         if gap in (self.item.var, -self.item.var):
             return cst.Name("True")
-        outer = gap - self.item.var
-        name = next((name for name in sorted(outer.variables()) if self._is_zero_with(outer, name)), None)
-        return None if name is None else cst.parse_expression(f"{name.split('@')[0]} == 0")
+        for outer in (gap - self.item.var, -gap - self.item.var):
+            name = next((name for name in sorted(outer.variables()) if self._is_zero_with(outer, name)), None)
+            if name is not None:
+                return cst.parse_expression(f"{name.split('@')[0]} == 0")
+        return None
 
     def _is_zero_with(self, outer: Sym, name: str) -> bool:
         """``outer``, of which nothing but ``-kk`` could make the sum with ``kk`` zero, is zero where the name is."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.comparisons import at_most
 from tl2npu.kernel.flow import Flow, differ, reads_of, slots, writes_of
 from tl2npu.kernel.model import Branch, Buffer, Copy, Kernel, Loop, Memory, Op, Operand, Stmt
-from tl2npu.kernel.symbolic import Sym, at_most
+from tl2npu.kernel.symbolic import Sym
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ def _one(job: Job, edits: Edits, stmt: Copy | Op, size: Scalar, operands: Sequen
     argument = job.file.index.parent(size.node)
     assert isinstance(argument, cst.Arg)
     for operand, own in zip(operands, _shares(stmt, operands, sizes), strict=True):
-        text = _region(operand, own)
+        text = _region(stmt, operand, own)
         if isinstance(stmt, Copy) and _start_is_enough(operand, own, operands, sizes):
             continue
         if text != code(operand.node):
@@ -120,8 +120,8 @@ def _start_is_enough(operand: Operand, own: Size, operands: Sequence[Operand], s
     )
 
 
-def _region(operand: Operand, sizes: Size) -> str:
-    """The operand with slices; a tile that is meant as a whole stays a name."""
+def _region(stmt: Copy | Op, operand: Operand, sizes: Size) -> str:
+    """The operand with slices; a tile that is meant as a whole stays a name, and a slice of this size as it is."""
     shape = operand.buffer.shape
     if operand.dims is None:
         if _long(size for size, _ in sizes) == _long(shape):
@@ -130,8 +130,13 @@ def _region(operand: Operand, sizes: Size) -> str:
     else:
         starts = ["" if code(dim.node) == "0" else code(dim.node) for dim in operand.dims]
     parts = []
-    for start, (size, text), own in zip(starts, sizes, shape, strict=True):
-        if size == own and not start:
+    dims = operand.dims or (None,) * len(shape)
+    for dim, start, (size, text), own in zip(dims, starts, sizes, shape, strict=True):
+        if dim is not None and not dim.is_point:
+            if isinstance(stmt, Copy) or dim.extent != size:  # a copy takes one of them, says the language
+                raise Blocked("TL442", stmt.node, f"the slice `{start}` and the size `{text}` both say an extent")
+            parts.append(start)
+        elif size == own and not start:
             parts.append(":")
         elif size.constant == 1:
             parts.append(f"{start or 0} : {start} + 1" if start else "0:1")
