@@ -226,6 +226,15 @@ def test_one_pair_of_buffers_for_two_hand_overs_is_refused() -> None:
     refused(gemm_file(GEMM_SCALE + AGAIN.format(src="c_l0"), params=WS2, jit=JIT2), "TL840")
 
 
+def test_a_source_of_two_hand_overs_is_refused() -> None:
+    body = GEMM_SCALE.replace(
+        "T.copy(v, O", "T.copy(c_l0, workspace_2[cid, 0, 0])\nT.copy(workspace_2[cid, vid * 16, 0], w)\nT.copy(v, O"
+    )
+    text = gemm_file('w = T.alloc_ub((16, 64), "float32")\n' + body, params=WS2, jit=JIT2)
+    refused(text)
+    assert "`c_l0` is the source of two hand-overs" in [d.message for d in migrated(text).diagnostics]
+
+
 def test_three_hand_overs_to_one_buffer() -> None:
     body = (
         CV_ALLOCS

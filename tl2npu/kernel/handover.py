@@ -169,7 +169,7 @@ def is_private(place: Place, kernel: Kernel, grid: Sequence[Sym]) -> bool:
         if modulo is None:
             return True
         radix = radix * modulo
-    return radix == size and radix != const(1)
+    return radix == size
 
 
 def _digit(lo: Sym, extent: Sym, cid: str) -> tuple[Sym, Sym | None] | None:

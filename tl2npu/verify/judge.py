@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tl2npu.cells import Places
@@ -13,7 +13,7 @@ from tl2npu.codes import CODES
 from tl2npu.migrate import check_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, Verified
-from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, VerifyResult
+from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, Status, VerifyResult
 from tl2npu.verify import process
 from tl2npu.verify.job import Event, Job
 from tl2npu.verify.loading import Source
@@ -162,79 +162,108 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
     by_name = {place.name: place for place in kernels}
     for name, line in findings.launched.items():
         by_name.setdefault(name, Place(name, line, line, line))
-    diagnostics: list[Diagnostic] = []
-    failures: dict[str, str] = {}  # kernel -> why it failed or was not verified, the first reason
-    failed: set[str] = set()
-    general: list[str] = []
-    for event in findings.problems:
-        owners = _owners(event, by_name)
-        code, message = event["code"], event["message"]
-        line = by_name[owners[0]].line if owners else 1
-        found = _diagnostic(code, line, message, owners[0] if len(owners) == 1 else None)
-        diagnostics.append(found)
-        for name in owners:
-            failures.setdefault(name, message)
-            if code not in (UNVERIFIED, OVERDUE) and event["side"] != "old":
-                failed.add(name)
-        if not owners:
-            general.append(message)
-    for event in findings.hazards:
-        # The old kernel's own. The new one may be what repairs it, so it is told, and not held against the new one.
-        name, text = event["kernel"], f"the old kernel: {event['message']}"
-        line = by_name[name].line if name in by_name else 1
-        diagnostics.append(replace(_diagnostic(FAULTY, line, text, name), severity="warning"))
-    for comparison in findings.comparisons:
-        for code, message in comparison.problems:
-            name = comparison.kernel
-            failures.setdefault(name, message)
-            if code != UNVERIFIED:
-                failed.add(name)
-            diagnostics.append(_diagnostic(code, by_name[name].line, message, name))
-    for check in findings.scripts:
-        if check.exit_code not in (0, None):
-            found = _failed_script(check)
-            diagnostics.append(found)
-            general.append(found.message)
-    verdicts: list[KernelVerdict] = []
-    for place in by_name.values():
-        own = [c for c in findings.comparisons if c.kernel == place.name]
-        if place.name in failures:
-            status = "failed" if place.name in failed else "not verified"
-            verdicts.append(KernelVerdict(place.name, place.line, status, failures[place.name]))  # type: ignore[arg-type]
-        elif own:
-            verified = Verified(result.backend, len(own), max(c.max_error or 0.0 for c in own))
-            verdicts.append(KernelVerdict(place.name, place.line, "verified", "old and new agree", verified))
-        else:
-            why = f"it was never launched{': ' + general[0] if general else ''}"
-            if place.name in findings.launched:
-                why = f"it was never compared{': ' + general[0] if general else ''}"
-            verdicts.append(KernelVerdict(place.name, place.line, "not verified", why))
-            if place.name in to_prove:
-                diagnostics.append(
-                    _diagnostic(UNVERIFIED, place.line, f"{place.name} was not verified: {why}", place.name)
-                )
-    for comparison in findings.comparisons:
-        for name in comparison.dropped:
-            findings.notes.append(f"{comparison.kernel}: the new kernel has no {name}, which is not compared")
-        for name in comparison.relaid:
-            text = f"{name} has another layout in memory than before; it is compared element by element"
-            findings.notes.append(f"{comparison.kernel}: {text}")
-        for name in comparison.unrounded:
-            findings.notes.append(f"{comparison.kernel}: {name} {_UNROUNDED}")
-    proved = {v.name for v in verdicts if v.status == "verified"}
+    faults = _Faults(by_name)
+    faults.of_problems(findings.problems)
+    faults.of_the_old(findings.hazards)
+    faults.of_comparisons(findings.comparisons)
+    faults.of_scripts(findings.scripts)
+    verdicts = [faults.verdict(place, findings, result.backend) for place in by_name.values()]
+    for verdict in verdicts:
+        if verdict.name in to_prove and verdict.name not in faults.first and verdict.status == "not verified":
+            text = f"{verdict.name} was not verified: {verdict.reason}"
+            faults.diagnostics.append(_diagnostic(UNVERIFIED, verdict.line, text, verdict.name))
+    proved = {verdict.name for verdict in verdicts if verdict.status == "verified"}
     complete = (
         bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
     )
-    ok = complete and not findings.broken and not any(d.severity == "error" for d in diagnostics)
+    ok = complete and not findings.broken and not any(d.severity == "error" for d in faults.diagnostics)
     return replace(
         result,
         ok=ok,
         kernels=tuple(verdicts),
         comparisons=tuple(findings.comparisons),
         scripts=tuple(findings.scripts),
-        diagnostics=tuple(dict.fromkeys(sorted(diagnostics, key=lambda d: (d.line, d.code)))),
-        notes=tuple(dict.fromkeys(findings.notes)),
+        diagnostics=tuple(dict.fromkeys(sorted(faults.diagnostics, key=lambda d: (d.line, d.code)))),
+        notes=tuple(dict.fromkeys([*findings.notes, *_notes(findings.comparisons)])),
     )
+
+
+class _Faults:
+    """What speaks against kernels: ``first`` is the first reason of each, ``failed`` names those that are wrong.
+
+    ``general`` are reasons that belong to no kernel, as what ended a script.
+    """
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self.places = places
+        self.diagnostics: list[Diagnostic] = []
+        self.first: dict[str, str] = {}
+        self.failed: set[str] = set()
+        self.general: list[str] = []
+
+    def of_problems(self, events: Sequence[Event]) -> None:
+        """What did not run, or not to its end."""
+        for event in events:
+            owners = _owners(event, self.places)
+            code, message = event["code"], event["message"]
+            line = self.places[owners[0]].line if owners else 1
+            self.diagnostics.append(_diagnostic(code, line, message, owners[0] if len(owners) == 1 else None))
+            for name in owners:
+                self.first.setdefault(name, message)
+                if code not in (UNVERIFIED, OVERDUE) and event["side"] != "old":
+                    self.failed.add(name)
+            if not owners:
+                self.general.append(message)
+
+    def of_the_old(self, hazards: Sequence[Event]) -> None:
+        """The old kernel's own. The new one may be what repairs it, so it is told, and not held against the new one."""
+        for event in hazards:
+            name, text = event["kernel"], f"the old kernel: {event['message']}"
+            line = self.places[name].line if name in self.places else 1
+            self.diagnostics.append(replace(_diagnostic(FAULTY, line, text, name), severity="warning"))
+
+    def of_comparisons(self, comparisons: Sequence[Comparison]) -> None:
+        """What differs between old and new."""
+        for comparison in comparisons:
+            for code, message in comparison.problems:
+                name = comparison.kernel
+                self.first.setdefault(name, message)
+                if code != UNVERIFIED:
+                    self.failed.add(name)
+                self.diagnostics.append(_diagnostic(code, self.places[name].line, message, name))
+
+    def of_scripts(self, scripts: Sequence[ScriptCheck]) -> None:
+        """Scripts that did not end well."""
+        for check in scripts:
+            if check.exit_code not in (0, None):
+                found = _failed_script(check)
+                self.diagnostics.append(found)
+                self.general.append(found.message)
+
+    def verdict(self, place: Place, findings: Findings, backend: str) -> KernelVerdict:
+        """What is held of a kernel in the end."""
+        own = [comparison for comparison in findings.comparisons if comparison.kernel == place.name]
+        if place.name in self.first:
+            status: Status = "failed" if place.name in self.failed else "not verified"
+            return KernelVerdict(place.name, place.line, status, self.first[place.name])
+        if own:
+            verified = Verified(backend, len(own), max(c.max_error or 0.0 for c in own))
+            return KernelVerdict(place.name, place.line, "verified", "old and new agree", verified)
+        what = "compared" if place.name in findings.launched else "launched"
+        why = f"it was never {what}{': ' + self.general[0] if self.general else ''}"
+        return KernelVerdict(place.name, place.line, "not verified", why)
+
+
+def _notes(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """What was compared in another way than element for element, or not at all."""
+    for comparison in comparisons:
+        for name in comparison.dropped:
+            yield f"{comparison.kernel}: the new kernel has no {name}, which is not compared"
+        for name in comparison.relaid:
+            text = f"{name} has another layout in memory than before; it is compared element by element"
+            yield f"{comparison.kernel}: {text}"
+        for name in comparison.unrounded:
+            yield f"{comparison.kernel}: {name} {_UNROUNDED}"
 
 
 def _failed_script(check: ScriptCheck) -> Diagnostic:
@@ -250,7 +279,7 @@ def _failed_script(check: ScriptCheck) -> Diagnostic:
     return replace(found, help=help)
 
 
-def _owners(event: Event, kernels: dict[str, Place]) -> list[str]:
+def _owners(event: Event, kernels: Mapping[str, Place]) -> list[str]:
     """The kernels that a problem is about: the one that it names, those around its line, or those of its factory."""
     if event.get("kernel"):
         return [event["kernel"]] if event["kernel"] in kernels else []

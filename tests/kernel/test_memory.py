@@ -1,0 +1,35 @@
+"""Which memory ``alloc_shared`` means."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernel.support import read
+
+TILES = """
+x = T.alloc_shared((32, 64), "float16")
+y = T.alloc_shared((32, 64), "float16")
+"""
+
+
+@pytest.mark.parametrize(
+    ("uses", "memory"),
+    [
+        ("T.copy(A[0, 0], x)", "UB"),
+        ("T.copy(A[0, 0], x)\nT.copy(x, y)", "UB"),
+        ("T.tile.exp(x, x)", "UB"),
+        ("T.tile.fill(x, 0.0)\nfor i, j in T.Parallel(32, 64):\n    x[i, j] = x[i, j] * 2.0", "UB"),
+        ("for i, j in T.Parallel(32, 64):\n    x[i, j] = y[i, j] * 2.0", "L1"),
+        ('c = T.alloc_fragment((32, 32), "float32")\nT.copy(A[0, 0], x)\nT.gemm_v0(x, y, c, init=True)', "L1"),
+        (
+            'c = T.alloc_fragment((32, 32), "float32")\nT.tile.fill(x, 0.0)\nT.gemm_v0(x, y, c, transpose_B=True)',
+            "L1",
+        ),
+        ('a = T.alloc_L0A((32, 64), "float16")\nT.copy(A[0, 0], x)\nT.copy(x, a)', "L1"),
+        ('b = T.alloc_L0B((32, 64), "float16")\nT.copy(A[0, 0], x)\nT.copy(x, b)', "L1"),
+        ('c = T.alloc_L0C((32, 64), "float32")\nT.copy(c, x)', "UB"),
+    ],
+)
+def test_what_uses_a_tile_says_where_it_is(uses: str, memory: str) -> None:
+    kernel = read(TILES + uses)
+    assert kernel.buffers["x"].memory.value == memory
