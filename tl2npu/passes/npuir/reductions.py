@@ -11,7 +11,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
 from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.plan import Plan
@@ -61,27 +61,34 @@ def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
     lines: list[cst.BaseStatement] = []
     func = call.func
     if stmt.op.name in _ABSOLUTE:
-        if src.buffer.statement is None or (src.dims is not None and not src.is_whole):
+        if not _is_own_tile(src):
             raise Blocked("TL415", stmt.node, "absolute values of a part of a tile")
-        tile = names.fresh(f"{src.buffer.name}_abs")
-        near = src.buffer.statement
-        text = f"{tile} = T.alloc_shared({shape_text(src.buffer)}, {dtype_text(src.buffer)})\n"
-        plan.after(near, parse(job, text, near))
+        tile = _beside(job, plan, names.fresh(f"{src.buffer.name}_abs"), src.buffer, src.buffer)
         lines += parse(job, f"T.vabs({src.buffer.name}, {tile})\n", stmt.node)
         args[0] = args[0].with_changes(value=cst.Name(tile))
         func = expression(job, f"T.{_ABSOLUTE[stmt.op.name]}", call.func)
         job.change("TL419", stmt.node, f"the absolute values of `{src.buffer.name}` get a tile of their own")
     dst = stmt.args.get("out")
     if isinstance(dst, Operand) and element_type(job, src.buffer) != element_type(job, dst.buffer):
-        if lines or src.buffer.statement is None or (src.dims is not None and not src.is_whole):
+        if lines or not _is_own_tile(src):
             raise Blocked("TL415", stmt.node, "a reduction from one type to another, of more than a whole tile")
-        tile = names.fresh(f"{src.buffer.name}_cast")
-        near = src.buffer.statement
-        text = f"{tile} = T.alloc_shared({shape_text(src.buffer)}, {dtype_text(dst.buffer)})\n"
-        plan.after(near, parse(job, text, near))
+        tile = _beside(job, plan, names.fresh(f"{src.buffer.name}_cast"), src.buffer, dst.buffer)
         lines += parse(job, f"T.copy({src.buffer.name}, {tile})\n", stmt.node)
         args[0] = args[0].with_changes(value=cst.Name(tile))
         job.change("TL419", stmt.node, f"`{src.buffer.name}` is converted before: a reduction has one type")
     if lines or func is not call.func or any(new is not old for new, old in zip(args, call.args, strict=True)):
         new = call.with_changes(func=func, args=args)
         plan.replace(stmt.node, [*lines, cst.SimpleStatementLine([cst.Expr(new)])])  # type: ignore[list-item]
+
+
+def _is_own_tile(operand: Operand) -> bool:
+    """The whole of a tile that has an allocation of its own."""
+    return operand.buffer.statement is not None and (operand.dims is None or operand.is_whole)
+
+
+def _beside(job: Job, plan: Plan, name: str, tile: Buffer, typed: Buffer) -> str:
+    """A new tile of the size of one and the type of another, allocated behind the first; its name."""
+    assert tile.statement is not None
+    text = f"{name} = T.alloc_shared({shape_text(tile)}, {dtype_text(typed)})\n"
+    plan.after(tile.statement, parse(job, text, tile.statement))
+    return name
