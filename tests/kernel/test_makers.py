@@ -148,3 +148,30 @@ def test_a_dict_below_is_of_no_use_to_a_decorator() -> None:
     text = new_text(maker("one") + late + below)
     assert "@tilelang.jit(out_idx=[1], pass_configs=developer_pass_configs)\n" in text
     assert text.index("developer_pass_configs = {") < text.index("@tilelang.jit")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "made = tilelang.compile(main, out_idx=[1])",
+        "def build():\n    return tilelang.compile(main, out_idx=[1])",
+        "program = main\n\n\ndef build():\n    return tilelang.compile(func=main, out_idx=[1])",
+        "class Op:\n    def __init__(self):\n        self.made = tilelang.cached(main, [1])",
+    ],
+)
+def test_a_prim_func_without_a_factory(end: str) -> None:
+    result = migrate_text(f"{HEAD}{FUNC}\n\n{end}\n", "k.py", Options())
+    (kernel,) = result.kernels
+    assert (kernel.name, kernel.disposition) == ("main", "migrated")
+    new = result.new_text or ""
+    assert "pass_configs=pass_configs)" in new.splitlines()[-1]
+    (located,) = FileKernels(Index.parse(new)).located
+    assert [sorted(found.kwargs) for found in located.compilations] == [["out_idx", "pass_configs"]]
+
+
+@pytest.mark.parametrize(
+    "end", ["made = tilelang.compile(other, out_idx=[1])", "made = tilelang.jit(main, out_idx=[1])", "show(main)"]
+)
+def test_a_prim_func_that_nothing_compiles(end: str) -> None:
+    result = migrate_text(f"{HEAD}{FUNC}\n\n{end}\n", "k.py", Options())
+    assert [d.code for d in result.diagnostics if d.severity == "error"] == ["TL816"]

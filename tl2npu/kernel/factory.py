@@ -41,13 +41,22 @@ class Factory:
 
 @dataclass(eq=False)
 class Located:
-    """A prim_func with its surroundings; ``key`` finds it again after edits."""
+    """A prim_func with its surroundings; ``key`` finds it again after edits.
+
+    ``own``: how it is compiled, where no factory is around it.
+    """
 
     key: tuple[str, int]
     node: cst.FunctionDef
     factory: Factory | None
     env: Env
     evaluator: Evaluator
+    own: list[Compilation] = field(default_factory=list)
+
+    @property
+    def compilations(self) -> list[Compilation]:
+        """How the kernel is compiled in this file."""
+        return self.own if self.factory is None else self.factory.compilations
 
     def read(self) -> Kernel:
         """Read the kernel model."""
@@ -56,9 +65,7 @@ class Located:
     @property
     def targets(self) -> tuple[object, ...]:
         """What the kernel is compiled for, where the file says it with a constant."""
-        if self.factory is None:
-            return ()
-        given = [found.kwargs["target"] for found in self.factory.compilations if "target" in found.kwargs]
+        given = [found.kwargs["target"] for found in self.compilations if "target" in found.kwargs]
         return tuple(self.evaluator.static(node, self.env) for node in given)
 
 
@@ -164,20 +171,22 @@ class FileKernels:
             return
         makers = Makers(self.index, self.located)
         for found, target in waiting:
-            factory = makers.factory(target)
-            _add(factory, found)
-            if factory is not None and found.unnamed:
-                found.name_rest(self._language_of(factory))
+            owner = makers.factory(target)
+            if isinstance(owner, Located) and found.compiler == "jit":
+                continue  # it takes functions only
+            _add(owner, found)
+            if owner is not None and found.unnamed:
+                found.name_rest(self._language_of(owner))
         for function, found in decorated:
             _add(makers.given(function), found)
         order = {id(statement): place for place, statement in enumerate(self.index.module.body)}
-        for factory in {id(item.factory): item.factory for item in self.located if item.factory}.values():
-            if len(factory.compilations) > 1:  # in text order: what the first needs stands above all others
-                factory.compilations.sort(key=lambda found: order.get(id(self._top_statement(found.node)), 0))
+        for several in {id(item.compilations): item.compilations for item in self.located}.values():
+            if len(several) > 1:  # in text order: what the first needs stands above all others
+                several.sort(key=lambda found: order.get(id(self._top_statement(found.node)), 0))
 
-    def _language_of(self, factory: Factory) -> str:
-        """The language of the kernels of a factory."""
-        made = next(item for item in self.located if item.factory is factory)
+    def _language_of(self, owner: Factory | Located) -> str:
+        """The language of the kernels of a factory, or of a prim_func without one."""
+        made = next(item for item in self.located if item is owner or (item.factory is owner and item.factory))
         return dialect_of(made.node, self.names, made.targets)
 
     def _top_statement(self, node: cst.CSTNode) -> cst.CSTNode:
@@ -210,6 +219,6 @@ class FileKernels:
                     yield statement, found
 
 
-def _add(owner: Factory | None, found: Compilation) -> None:
+def _add(owner: Factory | Located | None, found: Compilation) -> None:
     if owner is not None and all(found.node is not known.node for known in owner.compilations):
         owner.compilations.append(found)

@@ -6,7 +6,7 @@ Names are looked up as Python does, from the inside out: every factory of a file
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -14,6 +14,9 @@ from tl2npu.source.index import Index
 
 if TYPE_CHECKING:
     from tl2npu.kernel.factory import Factory, Located
+
+    Owner: TypeAlias = Factory | Located
+    """What is compiled: a factory, or a prim_func without one."""
 
 
 def called(node: cst.BaseExpression | None) -> cst.Name | None:
@@ -24,24 +27,24 @@ def called(node: cst.BaseExpression | None) -> cst.Name | None:
 
 
 class Makers:
-    """Functions and variables of a file that are, give, or hold the kernel of one factory."""
+    """Functions and variables of a file that are, give, or hold the kernel of one factory, or one without a factory."""
 
     def __init__(self, index: Index, located: Iterable[Located]) -> None:
         self._index = index
-        self._bound: dict[tuple[int, str], Factory] = {}
-        self._gives: dict[int, Factory] = {}
+        self._bound: dict[tuple[int, str], Owner] = {}
+        self._gives: dict[int, Owner] = {}
         self._holders = [item.factory.node for item in located if item.factory is not None]
         for item in located:
             if item.factory is not None:
                 self._bind(item.factory.node, item.factory.node.name.value, item.factory)
-                self._bind(item.node, item.node.name.value, item.factory)
+            self._bind(item.node, item.node.name.value, item.factory or item)
         self._bind_givers()
         self._bind_made()
-        self._anywhere: dict[str, set[Factory]] = {}
+        self._anywhere: dict[str, set[Owner]] = {}
         for (_, name), factory in self._bound.items():
             self._anywhere.setdefault(name, set()).add(factory)
 
-    def factory(self, node: cst.BaseExpression | None) -> Factory | None:
+    def factory(self, node: cst.BaseExpression | None) -> Owner | None:
         """The factory behind what is compiled; a name that is bound elsewhere only, such as a parameter, must be the
         only one of its kind."""
         name = called(node)
@@ -51,14 +54,14 @@ class Makers:
         others = self._anywhere.get(name.value, set())
         return found if found is not None or len(others) != 1 else next(iter(others))
 
-    def given(self, function: cst.FunctionDef) -> Factory | None:
+    def given(self, function: cst.FunctionDef) -> Owner | None:
         """The factory whose kernel the function returns."""
         return self._gives.get(id(function))
 
-    def _bind(self, node: cst.CSTNode, name: str, factory: Factory) -> None:
+    def _bind(self, node: cst.CSTNode, name: str, factory: Owner) -> None:
         self._bound[id(self._index.enclosing(node, cst.FunctionDef)), name] = factory
 
-    def _seen_from(self, name: cst.Name) -> Factory | None:
+    def _seen_from(self, name: cst.Name) -> Owner | None:
         scope = self._index.enclosing(name, cst.FunctionDef)
         while (id(scope), name.value) not in self._bound and scope is not None:
             scope = self._index.enclosing(scope, cst.FunctionDef)

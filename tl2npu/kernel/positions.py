@@ -48,7 +48,7 @@ def indices(file: FileKernels, located: Located, compilation: Compilation, key: 
 
 def compilations(located: Located) -> list[Compilation]:
     """How the kernel is compiled in this file."""
-    return located.factory.compilations if located.factory else []
+    return located.compilations
 
 
 def output_positions(file: FileKernels, located: Located) -> set[int]:
