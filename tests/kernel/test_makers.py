@@ -169,6 +169,27 @@ def test_a_prim_func_without_a_factory(end: str) -> None:
     assert [sorted(found.kwargs) for found in located.compilations] == [["out_idx", "pass_configs"]]
 
 
+PRODUCT = """\
+@T.prim_func
+def main(A: T.Tensor((64, 64), "float32"), C: T.Tensor((64, 64), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        a = T.alloc_shared((64, 64), "float32")
+        c = T.alloc_fragment((64, 64), "float32")
+        T.copy(A, a)
+        T.gemm(a, a, c, clear_accum=True)
+        for i, j in T.Parallel(64, 64):
+            c[i, j] = T.exp(c[i, j])
+        T.copy(c, C)
+"""
+
+
+def test_outputs_of_a_prim_func_without_a_factory() -> None:
+    """Beside a hand-over they are counted from the front."""
+    text = f"{HEAD}{PRODUCT}\n\nmade = tilelang.compile(main, [-1])\n"
+    new = migrate_text(text, "k.py", Options()).new_text or ""
+    assert new.splitlines()[-1] == "made = tilelang.compile(main, out_idx=[1], pass_configs=pass_configs)"
+
+
 @pytest.mark.parametrize(
     "end", ["made = tilelang.compile(other, out_idx=[1])", "made = tilelang.jit(main, out_idx=[1])", "show(main)"]
 )

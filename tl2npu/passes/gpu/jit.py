@@ -108,7 +108,7 @@ def _hands_over(kernel: Kernel) -> bool:
 def _count_from_the_front(job: Job) -> None:
     count = parameter_count(job.located)
     factory = job.located.factory
-    counts = {parameter_count(item) for item in job.file.located if factory and item.factory is factory}
+    counts = {parameter_count(item) for item in job.file.located if factory and item.factory is factory} or {count}
     edits = Edits(job.file.index)
     for found in compilations(job.located):
         outputs = indices(job.file, job.located, found, "out_idx")
