@@ -27,13 +27,12 @@ from tl2npu.passes.gpu import host, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
-from tl2npu.passes.mma.products import is_manual
 from tl2npu.passes.no_launch import no_launch, refuse_unlaunched
 from tl2npu.passes.npuir import mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
-from tl2npu.passes.pipelines import Traits, refuse_unreadable, traits
+from tl2npu.passes.pipelines import Traits, left_alone, refuse_unreadable, traits
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower, KernelResult, Promise, Severity
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
@@ -359,8 +358,7 @@ def _best_form(
             unsupported.refuse(start)
         elif kind.style != "npuir":
             refuse_unreadable(start)
-            if start.options.keep_expert and is_manual(start.kernel):
-                why = "a hand-written mma pipeline is kept (--keep-expert)"
+            if (why := left_alone(start)) is not None:
                 return _result(start, line, kind, "unchanged", "none", why), start
     except Blocked as blocked:
         start.note(blocked.code, blocked.node, blocked.message, "error")

@@ -11,7 +11,7 @@ from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.configs import ALL, COMBINE, CV_SYNC, SINGLE_CORE, read_configs
 from tl2npu.kernel.handover import traffic
-from tl2npu.kernel.model import Copy, Kernel, Op, Opaque, ScopeBlock, Side, Sync, children
+from tl2npu.kernel.model import Alloc, Copy, Kernel, Let, Op, Opaque, ScopeBlock, Side, Sync, children
 from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.rows import Rows
 from tl2npu.passes import (
@@ -169,6 +169,16 @@ def refuse_unreadable(job: Job) -> None:
                 raise Blocked("TL311", stmt.node, f"T.{stmt.op.name} is outside what the automatic passes know")
         elif isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL902", stmt.node, f"{stmt.why}, and it touches buffers")
+
+
+def left_alone(job: Job) -> str | None:
+    """Why a kernel that could be read stays as it is, None if it need not."""
+    if job.options.keep_expert and mma_products.is_manual(job.kernel):
+        return "a hand-written mma pipeline is kept (--keep-expert)"
+    does = (stmt for stmt in job.kernel.walk() if not children(stmt) and not isinstance(stmt, (Alloc, Let, Sync)))
+    if all(isinstance(stmt, Opaque) and not stmt.buffers for stmt in does):
+        return "nothing in it runs on a core yet"
+    return None
 
 
 def _without_sync(job: Job, on_chip: bool) -> None:
