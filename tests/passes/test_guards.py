@@ -104,8 +104,17 @@ a = T.alloc_ub((32, 64), "float32")
 @pytest.mark.parametrize(
     "guard",
     [
-        *("if vid == 0:", "if vid == 1:", "if 0 == vid:", "if (vid == 0):", "if vid < 1:", "if 1 > vid:", "if not vid:"),
-        *("if vid:", "if vid != 0:", "if not vid != 1:", "if vid * 2 == 2:"),
+        "if vid == 0:",
+        "if vid == 1:",
+        "if 0 == vid:",
+        "if (vid == 0):",
+        "if vid < 1:",
+        "if 1 > vid:",
+        "if not vid:",
+        "if vid:",
+        "if vid != 0:",
+        "if not vid != 1:",
+        "if vid * 2 == 2:",
     ],
 )
 def test_one_core_alone(guard: str) -> None:
