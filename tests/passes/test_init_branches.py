@@ -26,7 +26,9 @@ def text(branch: str, loop: str = "for k in T.serial(3):") -> str:
 SHAPES = {
     "mirrored": "if 0 == k:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)\nelse:\n    T.gemm_v0(a_l1, b_l1, c_l0)",
     "not": "if not k == 0:\n    T.gemm_v0(a_l1, b_l1, c_l0)\nelse:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)",
-    "not unequal": "if not (k != 0):\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)\nelse:\n    T.gemm_v0(a_l1, b_l1, c_l0)",
+    "not unequal": (
+        "if not (k != 0):\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)\nelse:\n    T.gemm_v0(a_l1, b_l1, c_l0)"
+    ),
     "first, then": "if k == 0:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)\nelse:\n    T.gemm_v0(a_l1, b_l1, c_l0)",
     "explicit False": (
         "if k == 0:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)\nelse:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=False)"
