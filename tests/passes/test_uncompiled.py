@@ -50,6 +50,16 @@ def test_the_jit_of_old_tuners(imports: str, jit: str, to: str) -> None:
             "@functools.lru_cache(None)",
             "no `tilelang.jit` or `tilelang.compile` of the file takes",
         ),
+        (
+            "import pytest\n",
+            "@pytest.mark.parametrize('n', [1])",
+            "no `tilelang.jit` or `tilelang.compile` of the file",
+        ),
+        (
+            "import functools\n",
+            "@functools.partial(tilelang.jit, out_idx=[1])",
+            "`@functools.partial` above the factory is",
+        ),
         ("", "@staticmethod", "no `tilelang.jit` or `tilelang.compile` of the file takes"),
     ],
 )

@@ -38,5 +38,7 @@ def _decorators(job: Job) -> Iterator[tuple[str, str]]:
             node = decorator.decorator
             func = node.func if isinstance(node, cst.Call) else node
             shown = code(func)
-            if shown not in ("staticmethod", "classmethod", "property") and not shown.endswith("cache"):
-                yield shown, job.file.names.resolve(func) or ""
+            meaning = job.file.names.resolve(func) or ""
+            is_other = meaning or shown in ("staticmethod", "classmethod", "property")  # a mark for tests, a cache
+            if not is_other or any(word in code(node) + meaning for word in ("jit", "compile")):
+                yield shown, meaning
