@@ -17,7 +17,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Role
 from tl2npu.kernel.bindings import assigned_names, is_arithmetic
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Changed, Env, Evaluator, code
+from tl2npu.kernel.expressions import Changed, Env, Evaluator, code, without_parentheses
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -303,6 +303,8 @@ class Rewriter:
                 return node.left
             if isinstance(node.operator, cst.RightShift) and two == 1:
                 return node.left
+            if isinstance(node.operator, cst.Multiply) and self.evaluator.sym(node.left, env).constant == 1:
+                return self._double(without_parentheses(node.right), env)
         if (
             isinstance(node, cst.Call)
             and len(node.args) == 2
