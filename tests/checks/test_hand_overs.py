@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.cube_vector import PRODUCT, STORE, check, loop, warned
+from tests.checks.cube_vector import LANDING, PRODUCT, STEP, STORE, TWO_WAY, check, loop, warned
 from tests.checks.support import ONE, PLAIN, SPLIT
 
 
@@ -173,3 +173,20 @@ def test_the_number_of_flags() -> None:
     for arms in ((body(12), "pass"), ("pass", body(12))):  # the arm that has them may be the one that is there
         text = loop(arms[0], "if causal:") + "\n" + loop(arms[1], "else:")
         assert check(PRODUCT, text, args="causal") == ["TL869"]
+
+
+def test_a_landing_buffer_that_is_read_in_front_of_the_copy() -> None:
+    """The compiler loads the tile there, once, and never where the copy stands."""
+    straight = (PRODUCT, "T.copy(c, x)", "T.tile.add(y, x, x)", STORE)
+    assert check("T.tile.fill(x, 1.0)", *straight) == []
+    assert check("T.tile.fill(x, 1.0)\nT.tile.exp(x, x)", *straight) == ["TL845"]
+    assert check("T.tile.fill(x, 1.0)\nT.copy(x, y)", *straight) == ["TL845"]
+
+
+def test_what_a_turn_puts_into_the_landing_buffer_before_it_is_read() -> None:
+    """In a loop the first reader may stand in front of the copy, but then it reads the tile and nothing else."""
+    vector_first = "T.tile.exp(z, x)\n" + STEP.replace("T.tile.exp(z, x)\n", "")
+    assert "TL845" not in check(TWO_WAY, LANDING, loop(vector_first), STORE)
+    assert check(TWO_WAY, LANDING, loop("T.tile.fill(x, 0.0)\n" + vector_first), STORE) == ["TL845"]
+    assert check(TWO_WAY, LANDING, loop("T.tile.fill(x, 0.0)\nT.tile.exp(x, x)\n" + STEP), STORE) == ["TL845"]
+    assert check(TWO_WAY, LANDING, loop(STEP), STORE) == []

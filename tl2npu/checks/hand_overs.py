@@ -139,12 +139,19 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
             text = f"this statement {how} `{dst.name}` before the compiler has put the tile there"
             yield Finding(rule, touch.placed.stmt.node, text)
             return
-        if touch.writes and reader is not None and item.placed.order < touch.placed.order:
+        late = item.placed.order < touch.placed.order or (
+            reader is not None and reader.placed.order < item.placed.order
+        )
+        if touch.writes and reader is not None and late:
             text = f"`{dst.name}` is overwritten here, but the tile is only put there before its first reader"
             yield Finding("TL845", touch.placed.stmt.node, text)
             return
     if reader is None:
         yield Finding("TL845", item.copy.node, f"nothing reads the tile handed over to `{dst.name}`")
+        return
+    if reader.placed.order < item.placed.order and not item.placed.loops:
+        text = f"`{dst.name}` is read here, in front of the copy that hands it over: the compiler puts the tile there"
+        yield Finding("TL845", reader.placed.stmt.node, text)
         return
     yield from _check_place(subject, item, reader)
     arm = next(

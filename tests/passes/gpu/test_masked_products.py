@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file, migrated
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused
 
 _PARAMS = 'Q: T.Tensor((S, 32), "float16"), K: T.Tensor((S, 32), "float16"), R: T.Tensor((S,), "float32")'
 
@@ -102,6 +102,20 @@ def test_a_choice_and_names_inside_of_the_loop(causal: bool) -> None:
 def test_other_masks_are_added_to(mask: str) -> None:
     new = agree(_text(mask), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)
     assert "s[i, j] += s_part[i, j]" in new
+
+
+def test_a_name_of_the_mask_that_changes_before_the_product() -> None:
+    """The mask means what the name was: behind the product it would be another one."""
+    limited = _mask(CAUSAL.replace("n * 32 + j", "first + j"))
+    mask = f"        first = n * 32\n{limited}\n        first = first + 5"
+    new = agree(_text(mask), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)
+    assert "s[i, j] += s_part[i, j]" in new
+
+
+def test_a_product_that_begins_anew_has_no_mask() -> None:
+    """What was stored before it is gone; the compiler would put the product where the mask is made."""
+    text = _text(_mask(CAUSAL)).replace("transpose_B=True)", "transpose_B=True, clear_accum=True)")
+    assert [code for code, _ in refused(text)] == ["TL845"]
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the product", "behind it"])
