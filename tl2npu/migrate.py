@@ -273,10 +273,15 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Map
         else:
             done.refused_eager[kept.line] = outcome, notes
     around = Surroundings(FileKernels(original if lazy.module is original.module else Index.of(lazy.module)))
-    for factory in factories(around.file):
+    holders = factories(around.file)
+    waiting = len(around.file.located)
+    for number in range(len(holders)):
+        holders = around.current(holders)
+        factory = holders[number]
         view = around.focus(factory)
         current = view.file
         for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
+            waiting -= 1
             job = Job(original, current, key, file.options, view.elsewhere, users=file.users)
             source = lazy.origin(job.located.factory.node) if job.located.factory is not None else None
             if source is not None:
@@ -297,6 +302,8 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Map
             done.promises += job.promises if outcome.rewritten else []
         if current is not view.file:
             view.restore(current)
+    if waiting:
+        raise RuntimeError("a kernel of the file got no verdict")
     done.changes += [
         Change(code, line_of(original, node) or kept.line, message, kept.name, CODES[code].safety)
         for kept, code, node, message in lazy.changes

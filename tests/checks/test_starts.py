@@ -55,6 +55,10 @@ def found(*parts: str, **settings: object) -> list[str]:
         "for i in T.serial(128):\n    if cid * 128 + i < M:\n        T.copy(X[cid * 128 + i, 3, :], w)",
         "for i in T.serial(T.min(128, M - cid * 128)):\n    T.copy(X[cid * 128 + i, 3, :], w)",
         "for n in T.serial(9):\n    T.copy(X[(cid + n) // 9, 3, :], w)",
+        "T.copy(X[cid * 128, 3, :], w)",
+        "T.copy(X[cid + 7, 3, :], w)",
+        "T.copy(X[T.min(cid * 128 + 127, M - 1), 3, :], w)",
+        "if cid * 128 + 127 < M:\n    T.copy(X[cid * 128 + 127, 3, :], w)",
     ],
 )
 def test_inside(load: str) -> None:
@@ -77,6 +81,8 @@ def test_inside(load: str) -> None:
         ("for i in T.serial(128):\n    T.copy(X[cid * 128 + i, 3, :], w)", "error"),
         ("for i in T.serial(128):\n    T.copy(w, X[cid * 128 + i, 3, 0])", "error"),
         ("for i in T.serial(128):\n    T.copy(X[cid * 128 + i, 3:4, :], w)", "error"),
+        ("T.copy(X[cid * 128 + 127, 3, :], w)", "error"),
+        ("T.copy(w, X[(cid + 1) * 128 - 1, 3, 0])", "error"),
         ("for i in T.serial(128):\n    if i < 127:\n        T.copy(X[cid * 128 + i, 3, :], w)", "error"),
     ],
 )

@@ -88,7 +88,8 @@ class Starts:
         """Every index of a move that is not proved to lie inside.
 
         An index that only chooses a head, a sequence, a batch is right for a right kernel: doubtful is what is loaded
-        from a tensor and added to, and the row of a loop over the rows of a tile, which may be the last one.
+        from a tensor and added to, the row of a loop over the rows of a tile, which may be the last one, and a row at a
+        fixed distance from the first of a tile.
         """
         place = self.sampler.place(move.placed)
         clamped = _clamped(move)
@@ -99,7 +100,10 @@ class Starts:
             if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
                 goals.append((size - 1 - low, True))
             for goal, behind in goals if not low.is_zero else ():
-                if axis not in clamped and not any(_is_load(atom) for atom in low.atoms()) and not _adds(low, turns):
+                doubtful = (
+                    any(_is_load(atom) for atom in low.atoms()) or _adds(low, turns) or _is_set_off(low, place.bounds)
+                )
+                if axis not in clamped and not doubtful:
                     continue
                 key = (goal, low, tuple(place.bounds.ranges.items()), place.bounds.facts)
                 if key not in self._inside:
@@ -205,6 +209,16 @@ def _single(sym: Sym) -> frozenset[str]:
 def _adds(sym: Sym, summands: Container[Sym]) -> bool:
     """True if one of these is a term of a sum."""
     return any(Sym.of({monomial: 1}) in summands for monomial, _ in sym.terms)
+
+
+def _is_doubtful(low: Sym, turns: Container[Sym], bounds: Bounds) -> bool:
+    return any(_is_load(atom) for atom in low.atoms()) or _adds(low, turns) or _is_set_off(low, bounds)
+
+
+def _is_set_off(sym: Sym, bounds: Bounds) -> bool:
+    """True for what a block or a loop counts, plus something: the last row of a tile, ``i * rows + rows - 1``."""
+    moves = [not Sym.of({monomial: 1}).variables().isdisjoint(bounds.ranges) for monomial, _ in sym.terms]
+    return any(moves) and any(step > 0 for (_, step), moving in zip(sym.terms, moves, strict=True) if not moving)
 
 
 def _is_load(atom: Atom) -> bool:

@@ -30,6 +30,16 @@ class Surroundings:
     def __post_init__(self) -> None:
         self.module = self.file.index.module
 
+    def current(self, holders: Sequence[cst.CSTNode]) -> Sequence[cst.CSTNode]:
+        """The statements that hold kernels, as they are now: work on one of them may have changed another."""
+        here = {id(statement) for statement in self.module.body}
+        if all(id(holder) in here for holder in holders):
+            return holders
+        now = factories(FileKernels(Index.of(self.module)))
+        if len(now) != len(holders):
+            raise RuntimeError("work on one kernel has made another, or lost one")
+        return now
+
     def names(self, statement: cst.CSTNode) -> Counter[str]:
         """How often a statement mentions each name (counted once per statement)."""
         known = self._names.get(id(statement))
