@@ -22,7 +22,7 @@ from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.options import Options
-from tl2npu.passes.focus import Surroundings, factories
+from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.gpu import host, tensor_layouts, unsupported
 from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
@@ -273,14 +273,11 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Map
         else:
             done.refused_eager[kept.line] = outcome, notes
     around = Surroundings(FileKernels(original if lazy.module is original.module else Index.of(lazy.module)))
-    holders = factories(around.file)
     waiting = len(around.file.located)
-    for number in range(len(holders)):
-        holders = around.current(holders)
-        factory = holders[number]
-        view = around.focus(factory)
+    for holder in around.holders():
+        view = around.focus(holder)
         current = view.file
-        for key in [item.key for item in current.located if _inside(current.index, item.node, factory)]:
+        for key in view.kernels_in(holder):
             waiting -= 1
             job = Job(original, current, key, file.options, view.elsewhere, users=file.users)
             source = lazy.origin(job.located.factory.node) if job.located.factory is not None else None
@@ -337,10 +334,6 @@ def _refused_eager(
     codes = tuple(sorted({note.code for note in notes}))
     why = notes[0].message if notes else ""
     return KernelResult(kept.name, kept.line, "gpu", "none", "refused", why, codes), notes
-
-
-def _inside(index: Index, node: cst.CSTNode, factory: cst.CSTNode) -> bool:
-    return node is factory or any(above is factory for above in index.ancestors(node))
 
 
 def _best_form(

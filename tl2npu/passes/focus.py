@@ -7,7 +7,7 @@ one at hand. What the rest of the file must not lose is remembered as a count of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -30,15 +30,17 @@ class Surroundings:
     def __post_init__(self) -> None:
         self.module = self.file.index.module
 
-    def current(self, holders: Sequence[cst.CSTNode]) -> Sequence[cst.CSTNode]:
-        """The statements that hold kernels, as they are now: work on one of them may have changed another."""
-        here = {id(statement) for statement in self.module.body}
-        if all(id(holder) in here for holder in holders):
-            return holders
-        now = factories(FileKernels(Index.of(self.module)))
-        if len(now) != len(holders):
-            raise RuntimeError("work on one kernel has made another, or lost one")
-        return now
+    def holders(self) -> Iterator[cst.CSTNode]:
+        """The statements that hold kernels, each as it is when its turn comes: work on one may change another."""
+        found = factories(self.file)
+        for number in range(len(found)):
+            here = {id(statement) for statement in self.module.body}
+            if id(found[number]) not in here:
+                now = factories(FileKernels(Index.of(self.module)))
+                if len(now) != len(found):
+                    raise RuntimeError("work on one kernel has made another, or lost one")
+                found = now
+            yield found[number]
 
     def names(self, statement: cst.CSTNode) -> Counter[str]:
         """How often a statement mentions each name (counted once per statement)."""
@@ -100,6 +102,11 @@ class Focus:
     file: FileKernels
     aside: dict[str, cst.FunctionDef]
     elsewhere: Counter[str]
+
+    def kernels_in(self, holder: cst.CSTNode) -> list[tuple[str, int]]:
+        """The keys of the kernels in a statement of the module."""
+        index = self.file.index
+        return [k.key for k in self.file.located if any(part is holder for part in (k.node, *index.ancestors(k.node)))]
 
     def restore(self, file: FileKernels) -> None:
         """Put what was set aside back around the statements of ``file``."""
