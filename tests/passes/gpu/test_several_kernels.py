@@ -58,3 +58,12 @@ def test_another_kernel_changes_with_this_one() -> None:
     text = HEAD + "def both():\n" + inner.replace('"float32"', "dtype") + "    return good(), bad()\n"
     result = migrate_text(text, "k.py", Options())
     assert [kernel.name for kernel in result.kernels] == ["good.main", "bad.main"]
+
+
+def test_a_factory_that_calls_another() -> None:
+    """What the other one makes is refused, and its text stays as it is, types included."""
+    good = factory("good").replace("():\n", "(other):\n    if other:\n        return bad()\n\n")
+    bad = factory("bad", "tx = T.get_thread_binding(0)").replace('"float32"', "T.float32")
+    result = migrate_text(HEAD + good + bad, "k.py", Options())
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated", "refused"]
+    assert bad.strip() in (result.new_text or "")

@@ -42,9 +42,11 @@ def top_statement(job: Job) -> cst.CSTNode:
 def nodes(job: Job) -> Iterator[cst.CSTNode]:
     """Every node of :func:`parts` without what makes other prim_funcs, then of the arguments of its callers."""
     others = list(_of_others(job))
+    aside = {id(other) for other in others}
     own = parts(job)
     for part in own:
-        yield from walk(part, {id(other) for other in others})
+        if id(part) not in aside:  # the factory may call another
+            yield from walk(part, aside)
     if job.located.factory is not None:
         for other in others:
             yield from _arguments(other, job.located.factory.node.name.value)
