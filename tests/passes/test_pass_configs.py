@@ -169,6 +169,16 @@ def test_each_compilation_gets_its_own_keys(name: str, second: str) -> None:
 SYNC_OFF = f"pass_configs[tilelang.PassConfigKey.{KEYS[1]}] = False"
 
 
+def test_a_name_that_is_always_a_dict_needs_no_stand_in() -> None:
+    head = "if DEBUG:\n    configs = {}\nelse:\n    configs = {'tl.ascend_auto_sync': True}\n"
+    new = developer(gemm_file(jit=HEAD + ", pass_configs=configs", head=head))
+    assert "**configs," in new
+    assert compiled(new) == [ALL]
+    new = developer(gemm_file(jit=HEAD + ", pass_configs=configs", head=head.replace("configs = {}", "configs = None")))
+    assert "**(configs or {})," in new
+    assert compiled(new) == [ALL]
+
+
 def unknown_after(block: str) -> bool:
     """Whether a block of the module leaves open which keys a kernel below it is compiled with."""
     kernels = FileKernels(Index.parse(gemm_file(jit=JIT, head=CONFIGS + block)))

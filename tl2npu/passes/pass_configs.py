@@ -18,11 +18,12 @@ from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.configs import ALL, PLANNING, Configs, key_of, read_configs
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.positions import compilations
+from tl2npu.passes.assignments import bound
 from tl2npu.passes.job import Job
 from tl2npu.passes.signature import refuse_shared_arguments
 from tl2npu.passes.uncompiled import why_uncompiled
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, nodes_of
 
 _LONG_LINE = 96
 _UNPACKED_AS_IT_IS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Dict)
@@ -102,7 +103,7 @@ def _with_more(job: Job, found: Compilation, configs: Configs, missing: list[str
     like = literal if literal is not None and _is_of_another_file(job, literal) else None
     whole = code(old) if isinstance(old, _UNPACKED_AS_IT_IS) or old.lpar else f"({code(old)})"
     choice = isinstance(old, (cst.IfExp, cst.BooleanOperation))
-    own = isinstance(old, cst.Name) and job.file.names.resolve(old) is None
+    own = isinstance(old, cst.Name) and job.file.names.resolve(old) is None and not _is_always_dict(job, old.value)
     items = [f"**({whole} or {{}})" if configs.unknown and (choice or own) else f"**{whole}"]
     items += [f"{spelled(job, key, like)}: True" for key in missing]
     text = f"{{{', '.join(items)}}}"
@@ -110,6 +111,15 @@ def _with_more(job: Job, found: Compilation, configs: Configs, missing: list[str
         indent = _indent(found.call, old)
         text = "".join(["{\n", *(f"{indent}    {item},\n" for item in items), indent, "}"])
     return cst.parse_expression(text)
+
+
+def _is_always_dict(job: Job, name: str) -> bool:
+    """True if all that the file binds a name to, wherever it does, is written as a dict; a parameter is not."""
+    values = [
+        value for node in nodes_of(job.module, cst.Assign, cst.AnnAssign) for own, value in bound(node) if own == name
+    ]
+    params = (param.name.value for param in nodes_of(job.module, cst.Param))
+    return bool(values) and name not in params and all(isinstance(value, cst.Dict) for value in values)
 
 
 def _indent(call: cst.Call | None, value: cst.BaseExpression) -> str:
@@ -194,15 +204,15 @@ def _with_comment(
 
 def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) -> None:
     """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it."""
-    bound = {n.value for n in names_in(job.module)} | set(job.elsewhere)
+    taken = {n.value for n in names_in(job.module)} | set(job.elsewhere)
     name = "pass_configs"
     place = next(number for number, other in enumerate(compilations(job.located)) if other.node is found.node)
-    if name in bound and _suits(job, found, name, missing):
+    if name in taken and _suits(job, found, name, missing):
         _pass_argument(job, name, place)
         return
-    if name in bound:
+    if name in taken:
         count = 2
-        while f"developer_pass_configs{count if count > 2 else ''}" in bound:
+        while f"developer_pass_configs{count if count > 2 else ''}" in taken:
             count += 1
         name = f"developer_pass_configs{count if count > 2 else ''}"
     top = _top_statement(job, found)
