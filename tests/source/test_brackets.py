@@ -9,6 +9,7 @@ import pytest
 
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
+from tl2npu.source.tree import walk
 
 BROKEN = "f(\n    a\n    + b\n)\n"
 CALL = "f(\n    a\n    (b)\n)\n"
@@ -43,6 +44,37 @@ def test_a_broken_value_in_a_new_loop_gets_brackets() -> None:
     edits = Edits(index)
     edits.replace(index.module.body[0], new_loop)
     ast.parse(edits.apply(index.module).code)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "if {}:\n    pass\n",
+        "while {}:\n    pass\n",
+        "for i in {}:\n    pass\n",
+        "assert {}\n",
+        "with {} as c:\n    pass\n",
+        "if a:\n    pass\nelse:\n    x = {}\n",
+        "if a:\n    pass\nelif {}:\n    pass\n",
+        "x: int = {}\n",
+        "x += {}\n",
+    ],
+)
+def test_every_place_that_ends_with_the_line(statement: str) -> None:
+    """The value comes into a new statement, and into one that stands there."""
+    expected = ast.dump(ast.parse(statement.format("(a + b)")))
+    index = Index.parse(statement.format("here"))
+    here = next(node for node in walk(index.module) if isinstance(node, cst.Name) and node.value == "here")
+    edits = Edits(index)
+    edits.replace(here, argument(Index.parse(BROKEN)))
+    assert ast.dump(ast.parse(edits.apply(index.module).code)) == expected
+    new = cst.parse_statement(statement.format("here"))
+    (here,) = (node for node in walk(new) if isinstance(node, cst.Name) and node.value == "here")
+    moved = new.deep_replace(here, argument(Index.parse(BROKEN)))  # type: ignore[arg-type]
+    index = Index.parse("x = 1\n")
+    edits = Edits(index)
+    edits.replace(index.module.body[0], cst.ensure_type(moved, cst.BaseStatement))
+    assert ast.dump(ast.parse(edits.apply(index.module).code)) == expected
 
 
 def test_what_needs_no_brackets_gets_none() -> None:

@@ -23,11 +23,9 @@ from tl2npu.kernel.read import read_kernel
 from tl2npu.kernel.style import dialect_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import SubclassesOf, calls_in, children, remembered, walk
+from tl2npu.source.tree import HOLDS_LINES, calls_in, children, remembered, walk
 
 PRIM_FUNC = "tilelang.language.prim_func"
-
-_MAY_DEFINE = SubclassesOf(cst.BaseCompoundStatement, cst.BaseSuite, cst.Else, cst.Finally, cst.ExceptHandler)
 
 
 @dataclass(eq=False)
@@ -85,7 +83,7 @@ def functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
     for child in children(node):
         if type(child) is cst.FunctionDef:
             yield child
-        elif _MAY_DEFINE[type(child)]:
+        elif HOLDS_LINES[type(child)]:
             yield from functions(child)
 
 

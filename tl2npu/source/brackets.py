@@ -45,9 +45,10 @@ def held_together(node: cst.CSTNode, known: Index, above: cst.CSTNode | None = N
         body = [held_together(inner, known) for inner in node.body]
         return node if all(map(operator.is_, body, node.body)) else node.with_changes(body=body)
     node = held(node)
-    if isinstance(node, cst.BaseCompoundStatement):
-        block = held_together(node.body, known)
-        return node if block is node.body else node.with_changes(body=block)
+    if isinstance(node, (cst.BaseCompoundStatement, cst.Else)):
+        blocks = {field: getattr(node, field, None) for field in ("body", "orelse")}
+        new = {field: held_together(block, known) for field, block in blocks.items() if block is not None}
+        return node if all(new[field] is blocks[field] for field in new) else node.with_changes(**new)
     if type(above) in _HELD and isinstance(node, cst.BaseExpression) and _is_broken(node):
         return _bracketed(node)
     return node
@@ -55,6 +56,9 @@ def held_together(node: cst.CSTNode, known: Index, above: cst.CSTNode | None = N
 
 def held(node: Node) -> Node:
     """A statement whose value goes over several lines has brackets around it."""
+    if isinstance(node, cst.With) and not isinstance(node.lpar, cst.LeftParen):
+        items = [held(item) for item in node.items]
+        return node if all(map(operator.is_, items, node.items)) else node.with_changes(items=items)
     field = _HELD.get(type(node))
     value = getattr(node, field) if field is not None else None
     if field is None or value is None or not _is_broken(value):

@@ -15,24 +15,14 @@ import libcst as cst
 from tl2npu.source.lines import line_beside
 from tl2npu.source.spans import Position, line_in_statement, span_in_statement
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import IS_NODE, SubclassesOf, child_fields, children, subclasses_of
+from tl2npu.source.tree import HOLDS_LINES, IS_NODE, SubclassesOf, child_fields, children, subclasses_of
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
-_HOLDS_STATEMENTS = SubclassesOf(
-    cst.Module,
-    cst.SimpleStatementLine,
-    cst.BaseCompoundStatement,
-    cst.BaseSuite,
-    cst.Else,
-    cst.Finally,
-    cst.ExceptHandler,
-    cst.ExceptStarHandler,
-    cst.MatchCase,
-)
+_HOLDS_STATEMENTS = SubclassesOf(cst.Module, cst.SimpleStatementLine, *HOLDS_LINES.bases)
 _MAY_HOLD = SubclassesOf(*_HOLDS_STATEMENTS.bases, cst.BaseSmallStatement)
 _BINDS = SubclassesOf(cst.Lambda, cst.BaseComp)
 

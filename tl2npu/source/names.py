@@ -11,7 +11,7 @@ from typing import cast
 import libcst as cst
 
 from tl2npu.source.index import Index
-from tl2npu.source.tree import SubclassesOf, children, nodes_of, remembered
+from tl2npu.source.tree import HOLDS_LINES, SubclassesOf, children, nodes_of, remembered
 
 # One thing, several import paths (tilelang/__init__.py and tilelang/language/__init__.py re-export them).
 _REEXPORTS = {
@@ -38,17 +38,7 @@ def canonical(dotted: str) -> str:
 _IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _IS_COMPREHENSION = SubclassesOf(cst.BaseComp)
 _BINDING_EXPRESSIONS: tuple[type[cst.Lambda | cst.CompFor], ...] = (cst.Lambda, cst.CompFor)
-_HOLDS_STATEMENTS = SubclassesOf(
-    cst.SimpleStatementLine,
-    cst.BaseCompoundStatement,
-    cst.BaseSuite,
-    cst.Else,
-    cst.Finally,
-    cst.ExceptHandler,
-    cst.ExceptStarHandler,
-    cst.MatchCase,
-    cst.BaseSmallStatement,
-)
+_HOLDS_STATEMENTS = SubclassesOf(cst.SimpleStatementLine, cst.BaseSmallStatement, *HOLDS_LINES.bases)
 
 
 @dataclass(frozen=True, eq=False)

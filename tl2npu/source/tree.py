@@ -77,7 +77,7 @@ def subclasses_of(bases: tuple[type, ...]) -> SubclassesOf:
 IS_NODE = SubclassesOf(cst.CSTNode)
 _IN_LINES = SubclassesOf(cst.SimpleStatementLine, cst.BaseSmallStatement)
 _STATEMENTS = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
-_HOLDS_LINES = SubclassesOf(
+HOLDS_LINES = SubclassesOf(
     cst.BaseCompoundStatement,
     cst.BaseSuite,
     cst.Else,
@@ -166,7 +166,7 @@ class _Gathered(Generic[NodeT]):
         if kind is cst.Module:  # not remembered: there is a new one after every edit
             own = [cast("NodeT", node)] if self._wanted[kind] else []
             return [*own, *(found for statement in children(node) for found in self(statement))]
-        if not _HOLDS_LINES[kind] and not _IN_LINES[kind]:
+        if not HOLDS_LINES[kind] and not _IN_LINES[kind]:
             return self._of_part(node)
         known = self.results.get(id(node))
         if known is not None:

@@ -67,3 +67,15 @@ def test_a_factory_that_calls_another() -> None:
     result = migrate_text(HEAD + good + bad, "k.py", Options())
     assert [kernel.disposition for kernel in result.kernels] == ["migrated", "refused"]
     assert bad.strip() in (result.new_text or "")
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["match 1:\n    case 1:\n        ", "for _ in range(1):\n        ", "while True:\n        "]
+    + [f"try:\n    pass\n{handler}:\n        " for handler in ("except ValueError", "else", "finally")],
+)
+def test_a_kernel_in_a_block_of_the_module(around: str) -> None:
+    inner = factory("one").strip().replace("\n", "\n        ") + "\n"
+    around = around.replace("else:", "except ValueError:\n    pass\nelse:")
+    result = migrate_text(HEAD + around + inner, "k.py", Options())
+    assert [(kernel.name, kernel.disposition) for kernel in result.kernels] == [("one.main", "migrated")]
