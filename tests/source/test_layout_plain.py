@@ -125,7 +125,7 @@ def parses(text: str) -> bool:
     inside = "".join(f"    {line}\n" for line in text.split("\n"))
     try:
         compile(f"def g():\n  for _ in a:\n{inside}" + "        pass\n" * text.endswith(":\n"), "", "exec")
-    except SyntaxError:
+    except (SyntaxError, ValueError):  # the latter for `f"{a:{b=}}"`, a mistake of CPython 3.12.3
         return False
     return True
 
