@@ -30,11 +30,10 @@ def spelling(function: Spelling) -> Spelling:
     return function
 
 
-def respelled(name: str, text: str) -> str | None:
-    """A file in another spelling, laid out by black; None where the spelling has nothing to change."""
+def respelled(name: str, text: str) -> str:
+    """A file in another spelling, which must find something to change in it, laid out by black."""
     tree = ast.parse(text)
-    if not SPELLINGS[name](tree):
-        return None
+    assert SPELLINGS[name](tree)
     return black.format_str(ast.unparse(ast.fix_missing_locations(tree)), mode=black.Mode(line_length=_width(name)))
 
 

@@ -100,10 +100,7 @@ class Starts:
             if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
                 goals.append((size - 1 - low, True))
             for goal, behind in goals if not low.is_zero else ():
-                doubtful = (
-                    any(_is_load(atom) for atom in low.atoms()) or _adds(low, turns) or _is_set_off(low, place.bounds)
-                )
-                if axis not in clamped and not doubtful:
+                if axis not in clamped and not _is_doubtful(low, turns, place.bounds):
                     continue
                 key = (goal, low, tuple(place.bounds.ranges.items()), place.bounds.facts)
                 if key not in self._inside:
