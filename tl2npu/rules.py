@@ -35,6 +35,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "workspace-vid": "TL2",
         "expert": "TL3",
         "npuir": "TL4",
+        "instructions": "TL7",
         "output": "TL8",
         "tool": "TL9",
     }
@@ -46,6 +47,7 @@ _TITLES = {
     "workspace-vid": "Workspaces and vid",
     "expert": "Expert mode",
     "npuir": "AscendNPU IR",
+    "instructions": "Instructions: element types, alignment, arguments",
     "output": "Limits of the compiler, checks of the output",
     "tool": "The tool itself",
 }

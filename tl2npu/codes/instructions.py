@@ -1,0 +1,9 @@
+"""TL7xx: what single instructions of the NPU ask for: element types, alignment, arguments."""
+
+from __future__ import annotations
+
+from tl2npu.results import Safety, Severity
+
+# fmt: off
+ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = ()
+# fmt: on
