@@ -28,19 +28,20 @@ from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
-
-_ROUNDS = 100
 
 
 def to_tile(job: Job) -> None:
     """Element loops and tiles of atomic additions."""
-    for _ in range(_ROUNDS):
+
+    def step() -> bool:
         found = _loop(job)
-        if found is None:
-            break
-        if not LoopWork(job, *found).carry_out():
+        if found is not None and not LoopWork(job, *found).carry_out():
             raise Blocked("TL173", found[0].node, "these elements are added in a way that no tile can stand for")
+        return found is not None
+
+    until_settled(job, step)
     for stmt in job.kernel.walk():
         if _is_gpu_atomic(stmt):
             assert isinstance(stmt, Op)

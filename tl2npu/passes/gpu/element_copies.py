@@ -11,23 +11,22 @@ from tl2npu.passes.gpu.element_copies_columns import split_columns
 from tl2npu.passes.gpu.element_copies_loops import LoopWork
 from tl2npu.passes.gpu.element_copies_vectors import by_element
 from tl2npu.passes.job import Job
-
-_ROUNDS = 400
+from tl2npu.passes.rounds import until_settled
 
 
 def to_copies(job: Job) -> None:
     """``T.Parallel`` loops between global memory and tiles; global operands inside arithmetic are loaded first."""
     split_columns(job)
     plain_copies(job)
-    for _ in range(_ROUNDS):
+
+    def step() -> bool:
         found = _next(job)
-        if found is None:
-            return
-        loop, parents = found
-        if not LoopWork(job, loop, parents).carry_out():
+        if found is not None and not LoopWork(job, *found).carry_out():
             text = "this loop touches global memory in a way that no copy can stand for"
-            raise Blocked("TL170", loop.node, text)
-    raise Blocked("TL170", job.located.node, "the element accesses of global memory do not come to an end")
+            raise Blocked("TL170", found[0].node, text)
+        return found is not None
+
+    until_settled(job, step)
 
 
 def convert_stores(job: Job) -> None:

@@ -16,8 +16,7 @@ from tl2npu.passes.gpu.closing import Closing, Transfer, open_loop
 from tl2npu.passes.gpu.layout import Layout, lay_out
 from tl2npu.passes.gpu.persistent import grid_at_run_time
 from tl2npu.passes.job import Job
-
-_ROUNDS = 8
+from tl2npu.passes.rounds import until_settled
 
 
 def assign(job: Job) -> None:
@@ -38,38 +37,48 @@ def _settle(job: Job) -> Layout:
     """Repeat the layout until every loop that hands tiles over does so in both directions (measured: g9_*)."""
     closing = Closing()
     around = _task_loop(job)
-    for _ in range(_ROUNDS):
-        layout = lay_out(job, closing)
-        forced = {chain.buffer.name for chain in layout.chains if chain.added and not layout.homes[chain.buffer].ub}
-        if forced:
-            closing.routed |= forced
-            continue
-        transfers = [Transfer(item.buffer, item.anchor, layout.places, False, around) for item in layout.to_l1]
-        transfers += [
-            Transfer(chain.buffer, chain.anchor, layout.places, True, around)
-            for chain in layout.chains
-            if layout.homes[chain.buffer].ub
-        ]
-        transfers += [
-            Transfer(copy.src.buffer, copy, layout.places, True, around)
-            for buffer, use in layout.uses.items()
-            if layout.homes[buffer].l0c and not layout.homes[buffer].ub
-            for copy in use.copied_out
-        ]
-        transfers += [
-            Transfer(buffer, copy, layout.places, False, around)
-            for buffer, use in layout.uses.items()
-            if layout.homes[buffer].l1 and not layout.homes[buffer].ub
-            for copy in use.copied_in
-        ]
-        loop = open_loop(transfers)
-        if loop is None:
-            return layout
-        if not closing.close(loop, layout.chains, layout.uses):
-            direction = "from the cube to the vector cores" if loop.to_vector else "from the vector cores to the cube"
-            text = f"this loop hands tiles over {direction} only, which the compiler does not order"
-            raise Blocked("TL135", loop.loop.node, text)
-    raise Blocked("TL135", job.located.node, "no order of the hand-overs between the cores was found")
+    layouts: list[Layout] = []
+
+    def step() -> bool:
+        layouts[:] = [lay_out(job, closing)]
+        return _repaired(layouts[0], closing, around)
+
+    until_settled(job, step, lambda: (len(closing.routed), len(closing.inside), len(closing.stay)))
+    return layouts[0]
+
+
+def _repaired(layout: Layout, closing: Closing, around: tuple[Loop, ...]) -> bool:
+    """Decide on one more repair, which the next layout has to follow; False if none is needed."""
+    forced = {chain.buffer.name for chain in layout.chains if chain.added and not layout.homes[chain.buffer].ub}
+    if forced:
+        closing.routed |= forced
+        return True
+    transfers = [Transfer(item.buffer, item.anchor, layout.places, False, around) for item in layout.to_l1]
+    transfers += [
+        Transfer(chain.buffer, chain.anchor, layout.places, True, around)
+        for chain in layout.chains
+        if layout.homes[chain.buffer].ub
+    ]
+    transfers += [
+        Transfer(copy.src.buffer, copy, layout.places, True, around)
+        for buffer, use in layout.uses.items()
+        if layout.homes[buffer].l0c and not layout.homes[buffer].ub
+        for copy in use.copied_out
+    ]
+    transfers += [
+        Transfer(buffer, copy, layout.places, False, around)
+        for buffer, use in layout.uses.items()
+        if layout.homes[buffer].l1 and not layout.homes[buffer].ub
+        for copy in use.copied_in
+    ]
+    loop = open_loop(transfers)
+    if loop is None:
+        return False
+    if not closing.close(loop, layout.chains, layout.uses):
+        direction = "from the cube to the vector cores" if loop.to_vector else "from the vector cores to the cube"
+        text = f"this loop hands tiles over {direction} only, which the compiler does not order"
+        raise Blocked("TL135", loop.loop.node, text)
+    return True
 
 
 def _task_loop(job: Job) -> tuple[Loop, ...]:

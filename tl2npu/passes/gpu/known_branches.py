@@ -16,20 +16,22 @@ from tl2npu.kernel.facts import facts
 from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.passes.gpu.macros_substitute import closed, exchanged
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
-
-_ROUNDS = 200
 
 
 def fold(job: Job) -> None:
     """Keep the arm that runs, of branches and of conditional expressions."""
     known = facts(job.file.index, job.located.node)
-    for _ in range(_ROUNDS):
+
+    def step() -> bool:
         edits = Edits(job.file.index)
-        if not any(_fold(job, stmt, known, edits) for stmt in job.kernel.walk() if not stmt.via):
-            return
+        found = any(_fold(job, stmt, known, edits) for stmt in job.kernel.walk() if not stmt.via)
         job.apply(edits)
+        return found
+
+    until_settled(job, step)
 
 
 def _fold(job: Job, stmt: Stmt, known: Mapping[str, bool], edits: Edits) -> bool:

@@ -20,13 +20,13 @@ from tl2npu.passes.gpu.loops_nests import untangle
 from tl2npu.passes.gpu.statements import Names, expression
 from tl2npu.passes.gpu.types_names import STRINGS
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
 _LANGUAGE = "tilelang.language."
 _CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
 _DROPPED = {"unroll": frozenset({"explicit", "unroll_factor"})}
-_ROUNDS = 40
 _JUMPS: tuple[type[cst.CSTNode], ...] = (cst.While, cst.Break)
 
 
@@ -107,15 +107,19 @@ def _plain_assignments(job: Job) -> None:
 
 def _conditional_values(job: Job) -> None:
     """``a if c else b`` with a condition that only the device knows."""
-    for _ in range(_ROUNDS):
+
+    def step() -> bool:
         found = next(_run_time_choices(job), None)
         if found is None:
-            return
+            return False
         edits = Edits(job.file.index)
         parts = ", ".join(code(part) for part in (found.test, found.body, found.orelse))
         edits.replace(found, expression(job, f"T.if_then_else({parts})", found))
         job.change("TL119", found, "`T.if_then_else` for a choice at run time")
         job.apply(edits)
+        return True
+
+    until_settled(job, step)
 
 
 def _run_time_choices(job: Job) -> Iterator[cst.IfExp]:
@@ -146,11 +150,14 @@ def is_run_time(job: Job, test: cst.BaseExpression, env: Env) -> bool:
 
 def _steps(job: Job) -> None:
     """``for k in range(a, b, c)`` counts from 0, and ``k`` is worked out from the count."""
-    for _ in range(_ROUNDS):
+
+    def step() -> bool:
         loop = next((s for s in job.kernel.walk() if isinstance(s, Loop) and not s.via and _has_step(s)), None)
-        if loop is None:
-            return
-        _count_from_zero(job, loop)
+        if loop is not None:
+            _count_from_zero(job, loop)
+        return loop is not None
+
+    until_settled(job, step)
 
 
 def _has_step(loop: Loop) -> bool:

@@ -6,6 +6,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
@@ -17,16 +18,18 @@ _OPPOSITE: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
     cst.GreaterThan: cst.LessThanEqual,
     cst.LessThanEqual: cst.GreaterThan,
 }
-_ROUNDS = 40
 
 
 def drop_continues(job: Job) -> None:
     """Put what a ``continue`` skips under the opposite condition; raises :class:`Blocked` for other forms."""
-    for _ in range(_ROUNDS):
+
+    def step() -> bool:
         found = next(iter(nodes_of(job.located.node.body, cst.Continue)), None)
-        if found is None:
-            return
-        _drop(job, found)
+        if found is not None:
+            _drop(job, found)
+        return found is not None
+
+    until_settled(job, step)
 
 
 def _drop(job: Job, node: cst.Continue) -> None:

@@ -7,6 +7,7 @@ all iterations, and a serial loop inside may stand outside.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import libcst as cst
 
@@ -17,37 +18,38 @@ from tl2npu.passes.assignments import needed
 from tl2npu.passes.gpu.macros_substitute import bound_names
 from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
-_ROUNDS = 60
 _INDEPENDENT = ("parallel", "vectorized")
 _MOST_AXES = 2
 
 
 def untangle(job: Job) -> None:
     """No loop inside a parallel loop, no parallel loop of more than two axes, no ``T.vectorized``."""
-    left: set[int] = set()
-    for _ in range(_ROUNDS):
-        loop = next((s for s in job.kernel.walk() if isinstance(s, Loop) and not s.via and _is_bad(job, s, left)), None)
-        if loop is None:
-            return
-        new = _rewritten(job, loop)
-        if new is None:
-            left.add(job.line(loop.node))
-            continue
-        edits = Edits(job.file.index)
-        assert isinstance(loop.node, cst.For)
-        first = new[0].with_changes(leading_lines=loop.node.leading_lines)
-        edits.replace_many(loop.node, [first, *new[1:]])
-        nested = any(isinstance(inner, Loop) for inner in walk(loop.body))
-        text = "one parallel loop for each statement, serial loops outside" if nested else "a parallel loop of two axes"
-        job.change("TL121" if nested else "TL119", loop.node, text)
-        job.apply(edits)
+    until_settled(job, partial(_untangle_one, job))
 
 
-def _is_bad(job: Job, loop: Loop, left: set[int]) -> bool:
-    if loop.kind not in _INDEPENDENT or job.line(loop.node) in left:
+def _untangle_one(job: Job) -> bool:
+    loop = next((s for s in job.kernel.walk() if isinstance(s, Loop) and not s.via and _is_bad(s)), None)
+    if loop is None:
+        return False
+    edits = Edits(job.file.index)
+    new = _rewritten(job, loop)
+    assert isinstance(loop.node, cst.For)
+    first = new[0].with_changes(leading_lines=loop.node.leading_lines)
+    edits.replace_many(loop.node, [first, *new[1:]])
+    nested = any(isinstance(inner, Loop) for inner in walk(loop.body))
+    text = "one parallel loop for each statement, serial loops outside" if nested else "a parallel loop of two axes"
+    job.change("TL121" if nested else "TL119", loop.node, text)
+    job.apply(edits)
+    return True
+
+
+def _is_bad(loop: Loop) -> bool:
+    """A body that keeps something of its own for each iteration stays as it is."""
+    if loop.kind not in _INDEPENDENT or any(isinstance(stmt, Alloc) for stmt in walk(loop.body)):
         return False
     return (
         loop.kind == "vectorized"
@@ -56,10 +58,8 @@ def _is_bad(job: Job, loop: Loop, left: set[int]) -> bool:
     )
 
 
-def _rewritten(job: Job, loop: Loop) -> list[cst.For] | None:
-    """The loops that do the same; None where the body keeps something of its own for each iteration."""
-    if any(isinstance(stmt, Alloc) for stmt in walk(loop.body)):
-        return None
+def _rewritten(job: Job, loop: Loop) -> list[cst.For]:
+    """The loops that do the same."""
     axes = _axes(loop)
     if any(isinstance(inner, Loop) for inner in walk(loop.body)):
         return _distributed(job, loop, axes)

@@ -20,10 +20,10 @@ from tl2npu.passes.gpu.hints_leftovers import drop_leftovers
 from tl2npu.passes.gpu.macros_body import Body, Inliner, Site
 from tl2npu.passes.gpu.macros_substitute import closed, exchanged
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in, nodes_of
 
-_ROUNDS = 12
 _LANGUAGE = "tilelang.language"
 _WORK: tuple[type[cst.CSTNode], ...] = (cst.Expr, cst.For, cst.While, cst.With)
 
@@ -31,13 +31,13 @@ _WORK: tuple[type[cst.CSTNode], ...] = (cst.Expr, cst.For, cst.While, cst.With)
 def inline(job: Job) -> None:
     """Inline every ``@T.macro`` that the kernel calls."""
     called: list[cst.CSTNode] = []
-    for _ in range(_ROUNDS):
+
+    def step() -> bool:
         found = inline_sites(job)
-        if not found:
-            break
-        called += found
-    else:
-        raise Blocked("TL118", called[0], f"`{code(called[0])}` calls itself")
+        called.extend(found)
+        return bool(found)
+
+    until_settled(job, step)
     if called:
         drop_leftovers(job, called, "TL117")
 

@@ -6,6 +6,7 @@ Before such a prim_func can be split, its launches must stand in it.
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 
 import libcst as cst
 
@@ -17,9 +18,8 @@ from tl2npu.kernel.style import launches_in
 from tl2npu.options import Options
 from tl2npu.passes.gpu.macros import inline_sites
 from tl2npu.passes.job import Job, line_of
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.index import Index
-
-_ROUNDS = 4
 
 
 def with_launches_in_place(original: Index, module: cst.Module, leave: Container[int]) -> cst.Module:
@@ -36,13 +36,15 @@ def with_launches_in_place(original: Index, module: cst.Module, leave: Container
             continue
         job = Job(original, file, key, Options())
         try:
-            for _ in range(_ROUNDS):
-                if not inline_sites(job, launching=True):
-                    break
+            until_settled(job, partial(_inlined, job))
         except Blocked:
             continue
         file = job.file
     return file.index.module
+
+
+def _inlined(job: Job) -> bool:
+    return bool(inline_sites(job, launching=True))
 
 
 def _is_macro(node: cst.FunctionDef) -> bool:

@@ -19,13 +19,13 @@ from tl2npu.passes.gpu.loops import is_run_time
 from tl2npu.passes.gpu.macros_substitute import exchanged
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk as nodes
 
 _LANGUAGE = "tilelang.language."
 _BLOCK = 8
 """Elements of the tile: 32 bytes of float32, the least that an instruction takes."""
-_ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +38,7 @@ class _Site:
 def to_tiles(job: Job) -> None:
     """Write every such function of a value that only the device knows as a function of a tile."""
     names = Names(job)
-    for _ in range(_ROUNDS):
-        site = _first(job)
-        if site is None:
-            return
-        _write(job, site, names)
+    until_settled(job, lambda: (site := _first(job)) is not None and _write(job, site, names))
 
 
 def _first(job: Job) -> _Site | None:
@@ -63,7 +59,7 @@ def _is_function(job: Job, call: cst.Call) -> bool:
     return resolved.startswith(_LANGUAGE) and SYNONYMS.get(name, name) in MATH - OF_NUMBERS
 
 
-def _write(job: Job, site: _Site, names: Names) -> None:
+def _write(job: Job, site: _Site, names: Names) -> bool:
     stmt, call = site.stmt, site.call
     line = job.file.index.parent(stmt.node)
     if len(call.args) != 1 or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
@@ -85,6 +81,7 @@ def _write(job: Job, site: _Site, names: Names) -> None:
     job.change("TL152", call, f"`{code(call.func)}` of single values is taken of a small tile")
     _allocate(job, edits, site.top, f'{tile} = T.alloc_shared([{_BLOCK}], "float32")\n')
     job.apply(edits)
+    return True
 
 
 def _allocate(job: Job, edits: Edits, top: Stmt, text: str) -> None:

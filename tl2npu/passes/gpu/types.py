@@ -7,6 +7,7 @@ A call ``T.float32(x)`` is a conversion in both languages and stays where the fu
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import libcst as cst
 
@@ -18,11 +19,10 @@ from tl2npu.passes.gpu.types_reach import nodes
 from tl2npu.passes.gpu.types_rewrite import rewrite
 from tl2npu.passes.gpu.unsupported_types import hidden_types
 from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 
 _FOREIGN = re.compile(r"\.(float8_\w+|float4_\w+|float6_\w+|tfloat32|int4)\b|tilelang\.language\.fp8\b")
-_ROUNDS = 8
-"""How deep types may stand inside each other."""
 
 
 def to_strings(job: Job) -> None:
@@ -31,9 +31,7 @@ def to_strings(job: Job) -> None:
     _refuse_open_types(job)
     for node, message in hidden_types(job):
         job.note("TL191", node, message, "warning")
-    for _ in range(_ROUNDS):
-        if not _rewrite_once(job):
-            return
+    until_settled(job, partial(_rewrite_once, job))
 
 
 def _rewrite_once(job: Job) -> bool:

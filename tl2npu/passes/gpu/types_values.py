@@ -43,14 +43,14 @@ class TypeValues:
     def hidden(self, node: cst.BaseExpression, function: cst.FunctionDef | None) -> str:
         """The call that picks the type and that is not seen through; empty if there is none."""
         scope = Scope(function, {})
-        for _ in range(_DEPTH):
-            if isinstance(node, cst.Call):
-                return code(node) if None in self._of(node, scope, 0) else ""
+        seen: list[cst.BaseExpression] = []
+        while not isinstance(node, cst.Call):
             found = list(self._bound(node.value, scope)) if isinstance(node, cst.Name) else []
-            if len(found) != 1:
+            if len(found) != 1 or any(node is other for other in seen):
                 return ""
+            seen.append(node)
             node, scope = found[0]
-        return ""
+        return code(node) if None in self._of(node, scope, 0) else ""
 
     def _of(self, node: cst.BaseExpression, scope: Scope, depth: int) -> Iterator[str | None]:
         if depth > _DEPTH:

@@ -7,7 +7,7 @@ its own before the loop. Nothing is done to loops without a function that only v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import libcst as cst
@@ -24,18 +24,19 @@ from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.conditions import parts, simple
 from tl2npu.passes.npuir.vectorised import flat, is_vector, needs_vector, outer_loops
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.tree import names_in
 from tl2npu.source.tree import walk as nodes
-
-_ROUNDS = 400
 
 
 def straighten(job: Job) -> None:
     """Bring one loop after the other nearer to that form until nothing is left to do."""
     for step in (_write_names_out, _branch_outside, _split_conditions, _name_invariants):
-        for _ in range(_ROUNDS):
-            if not any(step(job, loop, ranges) for loop, ranges in list(_nests(job))):
-                break
+        until_settled(job, partial(_somewhere, job, step))
+
+
+def _somewhere(job: Job, step: Callable[[Job, Loop, tuple[Range, ...]], bool]) -> bool:
+    return any(step(job, loop, ranges) for loop, ranges in list(_nests(job)))
 
 
 def _nests(job: Job) -> Iterator[tuple[Loop, tuple[Range, ...]]]:
