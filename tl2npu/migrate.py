@@ -449,17 +449,14 @@ def check_text(text: str, path: str, options: Options) -> FileResult:
     kernels: list[KernelResult] = []
     diagnostics: list[Diagnostic] = []
     for located in file.located:
-        found = [
-            item
-            for item in _check_kernel(original, file, located, options)
-            if not suppressions.covers(item.line, item.code)
-        ]
+        every, style = _check_kernel(original, file, located, options)
+        found = [item for item in every if not suppressions.covers(item.line, item.code)]
         diagnostics += found
         codes = tuple(sorted({d.code for d in found}))
         line = original.position(located.node).line
         errors = sum(d.severity == "error" for d in found)
         reason = f"{errors} errors" if errors else "no errors"
-        kernels.append(KernelResult(located.key[0], line, "checked", "none", "unchanged", reason, codes))
+        kernels.append(KernelResult(located.key[0], line, style, "none", "unchanged", reason, codes))
     for kept in find_eager(original):
         why = "an eager kernel, and Ascend takes only prim_funcs (`tl2npu migrate` tells what can become of it)"
         found = [diagnostic(original, "TL103", kept.node, why, kept.name)]
@@ -487,11 +484,16 @@ def _finding(code: str, line: int, message: str) -> Diagnostic:
     return Diagnostic(code, rule.name, rule.severity, line, message, rule.remedy, safety=rule.safety)
 
 
-def _check_kernel(original: Index, file: FileKernels, located: Located, options: Options) -> list[Diagnostic]:
+def _check_kernel(
+    original: Index, file: FileKernels, located: Located, options: Options
+) -> tuple[list[Diagnostic], str]:
+    """Findings, and whether it was checked as a kernel in ``expert`` mode."""
     job = Job(original, file, located.key, options)
     if job.kernel.launch is None:
-        return [diagnostic(original, "TL902", located.node, no_launch(located.node, file.names), located.key[0])]
-    return [
-        diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity)
-        for f in check_as_it_stands(Subject(job.kernel, file, located, options))
+        text = no_launch(located.node, file.names)
+        return [diagnostic(original, "TL902", located.node, text, located.key[0])], "checked"
+    subject = Subject(job.kernel, file, located, options)
+    found = [
+        diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity) for f in check_as_it_stands(subject)
     ]
+    return found, "expert" if subject.is_expert else "checked"

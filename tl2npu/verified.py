@@ -56,6 +56,7 @@ class Comparison:
     tensors of the old kernel, but for its workspaces, that the new one does not have. ``relaid``: tensors that lie in
     memory in another order than the old kernel keeps them in; ``laid`` those that both keep in one layout.
     ``unrounded``: outputs that agree with the old kernel without the roundings that it does on the way to a wider type.
+    ``by``: the kernels of the new file that were run.
     """
 
     kernel: str
@@ -67,6 +68,7 @@ class Comparison:
     relaid: tuple[str, ...] = ()
     laid: tuple[str, ...] = ()
     unrounded: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ GIVEN = {
     "rtol": None,
     "atol": None,
     "script_args": None,
+    "check": True,
 }
 
 

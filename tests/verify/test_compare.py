@@ -6,7 +6,7 @@ import pytest
 
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.stmt import Kernel, Launch, Op
-from tl2npu.verify.compare import difference, largest, operator_class, tolerance
+from tl2npu.verify.compare import difference, largest, operator_class, tolerances
 
 
 def kernel(*operators: str, extent: int = 64) -> Kernel:
@@ -33,9 +33,11 @@ def test_operator_class(operators: tuple[str, ...], extent: int, expected: str) 
 
 def test_tolerances() -> None:
     plain, attention, reduction = kernel("copy"), kernel("gemm_v0", "gemm_v0"), kernel("reduce_max")
-    assert [tolerance(plain, d) for d in ("float16", "float32", "bfloat16", "int32")] == [1e-3, 1e-5, 1e-2, 0.0]
-    assert [tolerance(attention, d) for d in ("float16", "float32", "bfloat16", "int8")] == [5e-3, 1e-4, 1e-2, 0.0]
-    assert [tolerance(reduction, d) for d in ("float16", "float32")] == [1e-3, 1e-4]
+    floats = ("float16", "float32", "bfloat16")
+    assert [tolerances(plain)[d] for d in floats] == [1e-3, 1e-5, 1e-2]
+    assert [tolerances(attention)[d] for d in floats] == [5e-3, 1e-4, 1e-2]
+    assert [tolerances(reduction)[d] for d in floats] == [1e-3, 1e-4, 1e-2]
+    assert not {"int8", "int32", "bool"} & tolerances(attention).keys()
 
 
 @pytest.mark.parametrize(("memory", "result"), [("ub", 5e-3), ("global", 1e-4)])
@@ -43,8 +45,8 @@ def test_results_have_the_digits_of_what_was_rounded_on_the_chip(memory: str, re
     wide, narrow = (Buffer("w", (16, 16), "float32", "ub"), Buffer("n", (16, 16), "float16", memory))
     attention = kernel("gemm_v0", "gemm_v0")
     attention.launches[0].body.append(Op("copy", {"src": wide[:, :], "dst": narrow[:, :]}))
-    assert tolerance(attention, "float32") == result
-    assert tolerance(attention, "int32") == 0.0
+    assert tolerances(attention)["float32"] == result
+    assert "int32" not in tolerances(attention)
 
 
 def test_within_and_beyond_the_tolerance() -> None:

@@ -71,6 +71,7 @@ def test_a_kernel_that_needs_its_pass_configs_has_no_hazards() -> None:
         "cid * 32 + vid * 16, 0], x)", "cid * 32 + vid * 16, 0], x)\n            T.barrier_all()"
     )
     old = old.replace("x, x, factor)", "x, x, factor)\n            T.barrier_all()")
+    old += end.format("verbose=True")
     new = HEAD + PLAIN
     found = by_calls(old, new + end.format("pass_configs=pass_configs"))
     assert (codes(found), found.ok) == ([], True)

@@ -22,7 +22,8 @@ def old(given: str = "", returned: str = "", scratch: str = "", scalars: str = "
     names = tuple(given + returned + scratch)
     arrays = {n: np.zeros((8 if n in "WV" else 4, 4), np.float32) for n in names}
     return Recording(
-        0, "k", 0, "k()", "k", {}, names, frozenset(returned + scratch), frozenset(scratch), arrays, arrays,
+        0, "k", 0, "k()", "k", {}, names, frozenset(returned + scratch), frozenset(scratch),
+        tuple(given), tuple(returned), {}, arrays, arrays,
         dict.fromkeys(scalars, 1), {}, {}, {},
     )  # fmt: skip
 

@@ -42,7 +42,7 @@ CALL = Call("factory", {})
 def test_a_product_kept_in_float32_is_right_and_said(dtype: str) -> None:
     text, said = new(dtype)
     assert said == [f"`a[i, j] * b[i, j]` is computed in float32: a GPU rounds it to {dtype} before it goes on"]
-    result = by_calls(old(dtype), text, CALL)
+    result = by_calls(old(dtype), text, CALL, check=None)
     assert result.ok
     assert result.comparisons[0].unrounded == ("Y",)
     assert 1e-3 < (result.comparisons[0].max_error or 0) < 1
@@ -50,7 +50,9 @@ def test_a_product_kept_in_float32_is_right_and_said(dtype: str) -> None:
 
 
 def test_the_rounded_result_is_right_too() -> None:
-    result = by_calls(old("bfloat16"), old("bfloat16").replace("acc[i, j] = a", "acc[i, j] = 1.0 * a"), CALL)
+    result = by_calls(
+        old("bfloat16"), old("bfloat16").replace("acc[i, j] = a", "acc[i, j] = 1.0 * a"), CALL, check=None
+    )
     assert result.ok
     assert result.comparisons[0].unrounded == ()
 
@@ -59,6 +61,6 @@ def test_the_rounded_result_is_right_too() -> None:
     "wrong", ["T.cast(a[i, j], 'float32') * b[i, j] * 1.001", "T.cast(a[i, j], 'float32') * b[i, 0]"]
 )
 def test_what_agrees_with_neither_is_wrong(wrong: str) -> None:
-    result = by_calls(old("bfloat16"), old("bfloat16").replace("a[i, j] * b[i, j]", wrong), CALL)
+    result = by_calls(old("bfloat16"), old("bfloat16").replace("a[i, j] * b[i, j]", wrong), CALL, check=None)
     assert not result.ok
     assert [d.code for d in result.diagnostics] == ["TL907"]

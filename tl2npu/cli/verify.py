@@ -42,6 +42,7 @@ from tl2npu.cli.output import say, wants_color
     show_default=True,
     help="Compare numbers within tolerances, or elements of a ring bit for bit.",
 )
+@click.option("--check/--no-check", default=True, help="Errors of `tl2npu check` fail new kernels.  [default: yes]")
 @DEVICE
 @STYLE
 @REPORT

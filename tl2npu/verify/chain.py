@@ -12,10 +12,11 @@ from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.lowering.lower import developer
 from tl2npu.verified import Comparison
 from tl2npu.verify import layouts
-from tl2npu.verify.compare import difference, largest, tolerance
+from tl2npu.verify.compare import difference, largest
 from tl2npu.verify.layouts import Arrays
+from tl2npu.verify.naming import name_of
 from tl2npu.verify.recording import Recording
-from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, given_twice, said
+from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, given_twice, order_of_arguments, said
 
 Chain = Callable[..., Any]
 
@@ -52,16 +53,17 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
     if any(layouts.of(kernel) for kernel in run.kernels):
         problems.append((UNVERIFIED, "several new kernels with layouts of global tensors cannot be compared with one"))
     relaid = tuple(name for name, places in recording.places.items() if not layouts.same(places, None))
-    shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded)
+    shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded), tuple(run.names)
     return Comparison(recording.kernel, recording.call, *shown)
 
 
 class _Run:
-    """A chain with what it is run on. ``kernels`` are those that it has launched."""
+    """A chain with what it is run on. ``kernels`` are those that it has launched, ``names`` what they are called."""
 
     def __init__(self, judge: Judge, recording: Recording, chain: Chain) -> None:
         self.judge, self.recording, self.chain = judge, recording, chain
         self.kernels: list[Any] = []
+        self.names: dict[str, None] = {}
 
     @property
     def is_developer(self) -> bool:
@@ -78,6 +80,7 @@ class _Run:
         if unknown:
             problems.append((UNVERIFIED, f"the new kernel takes {unknown[0]}, which the old one does not have"))
             return None
+        problems += order_of_arguments(recording, [name for name in names if name in recording.given])
         self.judge.actual.clear()
         before, session.recorder = session.recorder, self._note
         try:
@@ -94,7 +97,7 @@ class _Run:
         finally:
             session.recorder = before
         problems += [(FAULTY, f"the new kernel: {fault.message}") for fault in self.judge.actual.errors]
-        outputs = [n for n in recording.order if n in recording.made and n not in recording.scratch]
+        outputs = recording.returned
         results = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
         if len(results) != len(outputs):
             problems.append((CHANGED, f"the new kernels give {len(results)} tensors, the old one {len(outputs)}"))
@@ -104,6 +107,7 @@ class _Run:
 
     def _note(self, compiled: Any, _: Arrays, __: dict[str, Any], run: Callable[[], None]) -> None:
         self.kernels.append(compiled.kernel)
+        self.names[name_of(compiled)] = None
         run()
 
     def readings(self, actual: Arrays) -> list[tuple[str, str]]:
@@ -132,5 +136,5 @@ class _Run:
             return difference(left, right, 0.0, 0.0)
         if settings.arithmetic == "structure":
             return None
-        usual = max(tolerance(kernel, left.dtype.name) for kernel in self.kernels)
+        usual = self.recording.tolerances.get(left.dtype.name, 0.0)
         return difference(left, right, usual if settings.rtol is None else settings.rtol, settings.atol)

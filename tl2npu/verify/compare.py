@@ -3,7 +3,8 @@
 The relative tolerances are those of the Ascend operator tests: float16 1e-3, float32 1e-5, bfloat16 1e-2, integers 0;
 for attention and large products float16 5e-3, for these and for normalisations float32 1e-4. A result has no more
 digits than what it is computed from: where a kernel rounds a wider float to a narrower one on the chip (the scores of
-attention before the second product), the tolerance of the narrower one holds for its wider results, too. The absolute
+attention before the second product), the tolerance of the narrower one holds for its wider results, too. All of this
+is read from the old kernel: a migration must not round where the author did not. The absolute
 tolerance is the relative one times the root mean square of the old result: what is small compared with its neighbours
 is not held to more digits than they have.
 """
@@ -54,11 +55,15 @@ class Difference:
     largest: float
 
 
-def tolerance(kernel: Any, dtype: str) -> float:
-    """The relative tolerance for results of an element type of a kernel."""
+def tolerances(kernel: Any) -> dict[str, float]:
+    """The relative tolerances for results of a kernel by element type; 0 for what is missing.
+
+    Those of the old kernel count: what only the new one rounds is a difference.
+    """
     wider = {"attention": ATTENTION, "reduction": REDUCTION, "": {}}[operator_class(kernel)]
-    types = {dtype, *rounded(kernel)} if dtypes.is_float(dtype) else {dtype}
-    return max(wider.get(name, RELATIVE.get(name, 0.0)) for name in types)
+    own = {name: wider.get(name, usual) for name, usual in RELATIVE.items()}
+    least = max((own[name] for name in rounded(kernel) if name in own), default=0.0)
+    return {name: max(usual, least) for name, usual in own.items()}
 
 
 def rounded(kernel: Any) -> set[str]:

@@ -8,14 +8,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tl2npu.cells import Places
 from tl2npu.codes import CODES
-from tl2npu.migrate import check_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, Verified
 from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, Status, VerifyResult
 from tl2npu.verify import process
 from tl2npu.verify.job import Event, Job
+from tl2npu.verify.limits import Limits, limits_of, reasons
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, places
 from tl2npu.verify.process import Ended
@@ -99,9 +98,14 @@ def verify(
             again = Job("replay", new, settings, folder, tuple(findings.done))
             findings.take(runner(again), settings.timeout, new.shown)
     findings.comparisons = _with_torn_layouts(findings.comparisons)
-    if any(code == READINGS for c in findings.comparisons for code, _ in c.problems):
-        findings.comparisons = [_with_limits(c, new) for c in findings.comparisons]
-    return _judged(result, findings, kernels, _to_prove(kernels, old.text, new.text, changed))
+    findings.comparisons = [_with_limits(c, new, settings) for c in findings.comparisons]
+    by_name = {place.name: place for place in kernels}
+    for name, line in findings.launched.items():
+        by_name.setdefault(name, Place(name, line, line, line))
+    limits = Limits()
+    if settings.check is not None:
+        limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
+    return _judged(result, findings, by_name, limits, _to_prove(kernels, old.text, new.text, changed))
 
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
@@ -127,19 +131,12 @@ def _with_torn_layouts(comparisons: list[Comparison]) -> list[Comparison]:
 _TORN = "{} lies in memory in another order than the old kernel keeps it in, while a layout is kept by {}"
 
 
-def _with_limits(comparison: Comparison, new: Source) -> Comparison:
+def _with_limits(comparison: Comparison, new: Source, settings: Settings) -> Comparison:
     """A difference of the readings, with its likely reason: the limits of the compiler that are not kept."""
-    unsilenced = new.text.replace("tl2npu: ignore", "tl2npu: silenced")  # a silenced check may be the one that knows
-    found = [
-        f"{d.code} line {d.line}: {d.message}"
-        for d in check_text(unsilenced, new.path, Options()).diagnostics
-        if d.severity == "error" and d.kernel == comparison.kernel
-    ]
-    if new.book is not None:
-        found = [Places(new.book, new.path).told(text, None) for text in found]
-    if not found:
+    if not any(code == READINGS for code, _ in comparison.problems):
         return comparison
-    said = f"; limits that the kernel does not keep: {'; '.join(found)}"
+    found = reasons(comparison, new, settings.check or Options(device=settings.device))
+    said = f"; limits that the kernel does not keep: {found}" if found else ""
     problems = tuple((code, text + said if code == READINGS else text) for code, text in comparison.problems)
     return replace(comparison, problems=problems)
 
@@ -158,15 +155,15 @@ def _functions(text: str) -> dict[str, str]:
     return {node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, kinds)}
 
 
-def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_prove: set[str]) -> VerifyResult:
-    by_name = {place.name: place for place in kernels}
-    for name, line in findings.launched.items():
-        by_name.setdefault(name, Place(name, line, line, line))
+def _judged(
+    result: VerifyResult, findings: Findings, by_name: Mapping[str, Place], limits: Limits, to_prove: set[str]
+) -> VerifyResult:
     faults = _Faults(by_name)
     faults.of_problems(findings.problems)
     faults.of_the_old(findings.hazards)
     faults.of_comparisons(findings.comparisons)
     faults.of_scripts(findings.scripts)
+    faults.of_limits(limits.broken)
     verdicts = [faults.verdict(place, findings, result.backend) for place in by_name.values()]
     for verdict in verdicts:
         if verdict.name in to_prove and verdict.name not in faults.first and verdict.status == "not verified":
@@ -184,7 +181,7 @@ def _judged(result: VerifyResult, findings: Findings, kernels: list[Place], to_p
         comparisons=tuple(findings.comparisons),
         scripts=tuple(findings.scripts),
         diagnostics=tuple(dict.fromkeys(sorted(faults.diagnostics, key=lambda d: (d.line, d.code)))),
-        notes=tuple(dict.fromkeys([*findings.notes, *_notes(findings.comparisons)])),
+        notes=tuple(dict.fromkeys([*findings.notes, *_notes(findings.comparisons), *limits.notes])),
     )
 
 
@@ -239,6 +236,16 @@ class _Faults:
                 found = _failed_script(check)
                 self.diagnostics.append(found)
                 self.general.append(found.message)
+
+    def of_limits(self, broken: Sequence[Diagnostic]) -> None:
+        """Errors of ``check`` in the new kernels."""
+        for item in broken:
+            self.diagnostics.append(item)
+            if item.kernel is not None:
+                self.first.setdefault(item.kernel, f"{item.code} {item.message}")
+                self.failed.add(item.kernel)
+            else:
+                self.general.append(f"{item.code} {item.message}")
 
     def verdict(self, place: Place, findings: Findings, backend: str) -> KernelVerdict:
         """What is held of a kernel in the end."""
@@ -300,6 +307,7 @@ def _comparison(event: Event) -> Comparison:
         tuple(event["relaid"]),
         tuple(event["laid"]),
         tuple(event["unrounded"]),
+        tuple(event["by"]),
     )
 
 

@@ -34,7 +34,7 @@ def migrate_verified(
     left after something was taken back is verified again. Executes the code of the file. ``book``: the notebook that
     the text is the code of.
     """
-    settings = settings or Settings(device=options.device, timeout=options.verify_timeout)
+    settings = settings or Settings(device=options.device, timeout=options.verify_timeout, check=options)
     leave: dict[int, list[Diagnostic]] = {}
     unused: list[Diagnostic] | None = None
     while True:

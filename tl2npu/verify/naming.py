@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,25 +50,33 @@ def call_of(compiled: Any) -> str:
 def places(text: str) -> list[Place]:
     """The kernels of a file: prim_funcs, and functions that launch by themselves under ``tilelang.jit``."""
     found: list[Place] = []
-
-    def visit(node: ast.AST, around: tuple[ast.FunctionDef | ast.ClassDef, ...]) -> None:
-        if isinstance(node, ast.FunctionDef) and _is_kernel(node):
-            outer = around[0] if around else node
-            found.append(
-                Place(
-                    ".".join([*(f.name for f in around), node.name]),
-                    node.lineno,
-                    min([outer.lineno, *(d.lineno for d in outer.decorator_list)]),
-                    outer.end_lineno or outer.lineno,
-                )
-            )
-            return
-        inside = (*around, node) if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else around
-        for child in ast.iter_child_nodes(node):
-            visit(child, inside)
-
-    visit(ast.parse(text), ())
+    for around in _kernels(ast.parse(text), ()):
+        outer = around[0]
+        first = min([outer.lineno, *(d.lineno for d in outer.decorator_list)])
+        found.append(Place(_qualified(around), around[-1].lineno, first, outer.end_lineno or outer.lineno))
     return found
+
+
+def texts(text: str) -> dict[str, str]:
+    """The kernels of a file, without comments and layout."""
+    return {_qualified(around): ast.dump(around[-1]) for around in _kernels(ast.parse(text), ())}
+
+
+_Scopes = tuple[ast.FunctionDef | ast.ClassDef, ...]
+
+
+def _kernels(node: ast.AST, around: _Scopes) -> Iterator[_Scopes]:
+    """Each kernel with the functions and classes around it, the outermost first."""
+    for child in ast.iter_child_nodes(node):
+        inside = (*around, child) if isinstance(child, (ast.FunctionDef, ast.ClassDef)) else around
+        if isinstance(child, ast.FunctionDef) and _is_kernel(child):
+            yield inside
+        else:
+            yield from _kernels(child, inside)
+
+
+def _qualified(around: _Scopes) -> str:
+    return ".".join(scope.name for scope in around)
 
 
 def _is_kernel(node: ast.FunctionDef) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.verify import layouts
+from tl2npu.verify.compare import tolerances
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.naming import call_of, name_of
 from tl2npu.verify.sessions import Writers
@@ -28,7 +29,9 @@ class Recording:
     """One launch of one kernel. ``inputs`` are all tensors before it, by parameter name, those that the call made too
     (they hold poison); ``outputs`` the same tensors after it.
 
-    ``made``: names of the tensors that the call made, ``scratch`` those of them that it did not return. ``shared``: a
+    ``made``: names of the tensors that the call made, ``scratch`` those of them that it did not return. ``given`` are
+    the parameters that the caller passes and ``returned`` the tensors that the call returns, both in order.
+    ``tolerances``: element type -> relative tolerance for results of this kernel. ``shared``: a
     parameter -> an earlier one that was given the very same memory. ``places``: where the elements of a tensor lie that
     the kernel keeps in a layout of its own; ``inputs`` and ``outputs`` hold it as the kernel indexes it. ``arguments``
     is None where they cannot be kept for another process. ``turn`` counts the launches of this kernel from 0.
@@ -44,6 +47,9 @@ class Recording:
     order: tuple[str, ...]
     made: frozenset[str]
     scratch: frozenset[str]
+    given: tuple[str, ...]
+    returned: tuple[str, ...]
+    tolerances: dict[str, float]
     inputs: Arrays
     outputs: Arrays
     scalars: dict[str, Any]
@@ -54,6 +60,25 @@ class Recording:
     """The outputs once more, without the roundings that the kernel does on the way to a wider type; if it has some."""
     undefined: Arrays = field(default_factory=dict)
     """Where the kernel left undefined data in an output; outputs without are missing."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a compiled kernel is called, by names of its parameters: what the caller gives and what the call returns, in
+    order, and the ``scratch`` tensors that the call makes and does not return."""
+
+    given: tuple[str, ...]
+    returned: tuple[str, ...]
+    scratch: frozenset[str]
+
+    @classmethod
+    def of(cls, compiled: Any) -> Signature:
+        """The signature of a kernel with its ``out_idx`` and ``workspace_idx``."""
+        names = [param.name for param in compiled.kernel.params]
+        made = {*compiled.out_idx, *compiled.workspace_idx}
+        returned = [*(names[n] for n in compiled.out_idx), *(buffer.name for buffer in compiled.kernel.outputs)]
+        given = tuple(name for number, name in enumerate(names) if number not in made)
+        return cls(given, tuple(returned), frozenset(names[n] for n in compiled.workspace_idx))
 
 
 class Recorder:
@@ -100,11 +125,7 @@ class Recorder:
             unrounded(others)
         name = name_of(compiled)
         turn = self.turns[name] = self.turns.get(name, -1) + 1
-        params = [p.name for p in compiled.kernel.params]
-        made = frozenset(
-            [params[n] for n in (*compiled.out_idx, *compiled.workspace_idx)]
-            + [b.name for b in compiled.kernel.outputs]
-        )
+        call = Signature.of(compiled)
         recording = Recording(
             self.count,
             name,
@@ -113,8 +134,11 @@ class Recorder:
             compiled.factory,
             compiled.arguments if _can_be_kept(compiled.arguments) else None,
             tuple(arrays),
-            made,
-            frozenset(params[n] for n in compiled.workspace_idx),
+            call.scratch | {*call.returned},
+            call.scratch,
+            call.given,
+            call.returned,
+            tolerances(compiled.kernel),
             layouts.by_index(compiled.kernel, inputs),
             layouts.by_index(compiled.kernel, outputs),
             dict(scalars),

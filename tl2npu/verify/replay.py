@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +10,19 @@ import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.hazards.hazard import UNINITIALISED
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.lowering.lower import developer
 from tl2npu.simulator.standin.jit import JITKernel
 from tl2npu.verified import Comparison, Fault
 from tl2npu.verify import layouts
-from tl2npu.verify.compare import Difference, difference, largest, tolerance
+from tl2npu.verify.compare import Difference, difference, largest
 from tl2npu.verify.launching import CannotBuild, allocate, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.matching import Match, Unmatched, match
-from tl2npu.verify.recording import Recording
+from tl2npu.verify.naming import name_of
+from tl2npu.verify.recording import Recording, Signature
 from tl2npu.verify.sessions import Observed, Writers
 from tl2npu.verify.settings import Settings
 
@@ -52,10 +54,11 @@ class Judge:
         relaid: list[str] = []
         laid: list[str] = []
         unrounded: list[str] = []
+        differs = False
 
         def result() -> Comparison:
             found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid), tuple(unrounded)
-            return Comparison(recording.kernel, recording.call, *found)
+            return Comparison(recording.kernel, recording.call, *found, (name_of(compiled),))
 
         try:
             matched = match(recording, compiled)
@@ -68,6 +71,7 @@ class Judge:
         dropped = tuple(name for name in matched.gone if name not in recording.scratch)
         lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
         problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
+        problems += _call(recording, compiled, matched, done is not None)
         outcome = done or self._run(self.actual, recording, compiled, matched)
         problems += outcome.problems
         if outcome.arrays is None:
@@ -95,12 +99,13 @@ class Judge:
             if old in recording.made or not _same_bits(recording.inputs[old], left):
                 compared.append(old)  # tensors that were only read are compared as well, but are no outputs
             worst = max(worst or 0.0, largest(left, right))
-            found = self._difference(compiled, buffers[name], left, right)
+            found = self._difference(recording, buffers[name], left, right)
             wide = recording.unrounded.get(old)
-            if found is not None and wide is not None and not self._difference(compiled, buffers[name], wide, right):
+            if found is not None and wide is not None and not self._difference(recording, buffers[name], wide, right):
                 found = None
                 unrounded.append(old)
-            if found is not None and not any(code == CHANGED for code, _ in problems):
+            if found is not None and not differs:
+                differs = True
                 wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
                 problems.append((CHANGED, said(old, found, ("old", "new"), wrote)))
         problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
@@ -119,7 +124,7 @@ class Judge:
         for param in (*compiled.kernel.params, *compiled.kernel.outputs):
             if not isinstance(param, Buffer) or param.name in scratch:
                 continue
-            found = self._difference(compiled, param, outcome.arrays[param.name], actual[param.name])
+            found = self._difference(recording, param, outcome.arrays[param.name], actual[param.name])
             if found is not None:
                 wrote = _wrote(outcome.writers(param.name), found), ""
                 sides = "as its author means it", "as the compiler reads it"
@@ -150,14 +155,14 @@ class Judge:
         return Outcome(layouts.by_index(compiled.kernel, named(compiled, arrays)), hazards, observed.writers)
 
     def _difference(
-        self, compiled: JITKernel, buffer: Buffer, left: np.ndarray, right: np.ndarray
+        self, recording: Recording, buffer: Buffer, left: np.ndarray, right: np.ndarray
     ) -> Difference | None:
         if self.settings.arithmetic == "algebraic":
             return difference(left, right, 0.0, 0.0)
         if self.settings.arithmetic == "structure":
             return None
         rtol = self.settings.rtol
-        usual = tolerance(compiled.kernel, buffer.dtype)
+        usual = recording.tolerances.get(buffer.dtype, 0.0)
         return difference(left, right, usual if rtol is None else rtol, self.settings.atol)
 
 
@@ -187,6 +192,48 @@ def inherited(fault: Fault, recording: Recording, compiled: JITKernel, observed:
         return False
     before, now = recording.undefined.get(old), observed.undefined(name)
     return before is not None and now is not None and before.shape == now.shape and not (now & ~before).any()
+
+
+def _call(recording: Recording, compiled: JITKernel, matched: Match, same_values: bool) -> Iterator[tuple[str, str]]:
+    """What a caller of the old kernel gets or has to give that is different with the new one.
+
+    ``same_values``: the new script gave each parameter the values that it had before, so its call has followed.
+    """
+    call = Signature.of(compiled)
+    names = {**matched.tensors, **matched.scalars}
+    returned = tuple(names.get(name, name) for name in call.returned)
+    if returned != recording.returned and {*recording.returned} <= {*matched.tensors.values()}:
+        yield (
+            CHANGED,
+            f"a call returns {_listed(recording.returned)} in the old kernel, {_listed(returned)} in the new one",
+        )
+    given = [names.get(name, name) for name in call.given]
+    if not same_values:
+        yield from order_of_arguments(recording, given)
+    buffers = {p.name: p for p in compiled.kernel.params if isinstance(p, Buffer)}
+    for name in call.given:
+        old = matched.tensors.get(name)
+        if old is None:
+            continue
+        kinds = {recording.inputs[old].dtype.name, np.dtype(dtypes.numpy_dtype(buffers[name].dtype)).name}
+        if len(kinds) > 1 and kinds not in _SAME_BYTES:
+            text = f"the caller gives {recording.inputs[old].dtype.name}, the new kernel declares {buffers[name].dtype}"
+            yield CHANGED, f"{old}: {text}"
+
+
+_SAME_BYTES = ({"bool", "int8"}, {"bool", "uint8"})
+
+
+def order_of_arguments(recording: Recording, given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A call by position has to mean the same parameters; those that the new kernel has lost are left out."""
+    before = [name for name in recording.given if name in given]
+    now = [name for name in given if name in recording.given]
+    if before != now:
+        yield CHANGED, f"a call takes {_listed(before)} in the old kernel, {_listed(now)} in the new one"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"({', '.join(names)})" if names else "nothing"
 
 
 def given_twice(recording: Recording) -> str:

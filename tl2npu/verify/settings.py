@@ -48,7 +48,8 @@ class Settings:
 
     ``reading``: what the compiler makes of a Developer-mode kernel, or what its author means (``verify`` runs both).
     ``timeout`` in seconds, see ``TIME_BUDGET``. ``rtol``, ``atol``: in place of the ones by element type; ``atol`` is
-    absolute. ``seed`` draws the inputs of ``calls``.
+    absolute. ``seed`` draws the inputs of ``calls``. ``check``: the options of ``tl2npu check`` on the new kernels,
+    None to leave it out.
     """
 
     arithmetic: Arithmetic = "precise"
@@ -62,6 +63,7 @@ class Settings:
     atol: float | None = None
     shrink: bool = False
     calls: tuple[Call, ...] = ()
+    check: Options | None = field(default_factory=Options)
     script_args: tuple[str, ...] = ()
 
 
@@ -96,6 +98,7 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
         rtol=given["rtol"],
         atol=given["atol"],
         shrink=given["shrink"],
+        check=options if given["check"] else None,
         calls=tuple(replace(c, inputs={**c.inputs, **inputs}, symbols={**c.symbols, **symbols}) for c in calls),
         script_args=tuple(shlex.split(given["script_args"] or "")),
     )

@@ -1,0 +1,91 @@
+"""What ``tl2npu check`` finds in the new kernels.
+
+Results on the simulator prove nothing about a kernel that the compiler does not take, or takes for something else: each
+error of ``check`` is a failure of the kernel that it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tl2npu.cells import Places
+from tl2npu.migrate import check_text
+from tl2npu.options import Options
+from tl2npu.results import Diagnostic
+from tl2npu.verified import Comparison
+from tl2npu.verify.loading import Source
+from tl2npu.verify.naming import Place, texts
+
+_EXPERT_FORM = "TL814"
+_KERNEL = ("", "_kernel", "_factory")  # what is behind the name of an eager kernel where a factory takes its place
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``broken`` are the findings that fail kernels, each on the line of the old kernel and under its name;
+    ``notes`` what was found and does not count, with the reason."""
+
+    broken: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def limits_of(
+    old: Source, new: Source, options: Options, places: Mapping[str, Place], comparisons: Sequence[Comparison]
+) -> Limits:
+    """Check the new file and tell each error by the old kernel that it belongs to; None in ``kernel`` if to none.
+
+    Does not count: what the author has silenced, what the same text had before, and the flags and scopes of a kernel
+    that is in Expert mode in both files.
+    """
+    found = check_text(new.text, new.path, options)
+    expert = {kernel.name for kernel in found.kernels if kernel.source == "expert"}
+    errors = [item for item in found.diagnostics if item.severity == "error"]
+    silenced = [item for item in _unsilenced(new, options) if item not in errors] if "tl2npu:" in new.text else []
+    if not errors and not silenced:
+        return Limits()
+    now = texts(new.text)
+    same = {name for name, text in texts(old.text).items() if now.get(name) == text}
+    before = [item for item in check_text(old.text, old.path, options).diagnostics if item.severity == "error"]
+    known = {(item.kernel, item.code, item.message) for item in before}
+    in_expert_form = {item.kernel for item in before if item.code == _EXPERT_FORM}
+    broken: list[Diagnostic] = []
+    notes: list[str] = []
+    for item in errors:
+        text = f"{new.shown} {_told(item, new)}"
+        owner = _owner(item.kernel or "", places, comparisons)
+        if item.kernel in same and (item.kernel, item.code, item.message) in known:
+            notes.append(f"{item.kernel}: {text} (its text is that of the old kernel)")
+        elif item.kernel in expert and owner in in_expert_form and item.code == _EXPERT_FORM:
+            notes.append(f"{item.kernel} is in Expert mode, to which few checks apply")
+        else:
+            line = places[owner].line if owner is not None else 1
+            broken.append(replace(item, line=line, column=1, end_line=None, message=text, kernel=owner))
+    notes += [f"{item.kernel}: {item.code} is silenced: {new.shown} {_told(item, new)}" for item in silenced]
+    return Limits(tuple(broken), tuple(notes))
+
+
+def reasons(comparison: Comparison, new: Source, options: Options) -> str:
+    """The limits that the new kernels of a comparison break, silenced ones too: a silenced one may be the reason."""
+    found = [item for item in _unsilenced(new, options) if item.kernel in comparison.by]
+    return "; ".join(f"{item.code} {_told(item, new)}" for item in found)
+
+
+def _unsilenced(new: Source, options: Options) -> list[Diagnostic]:
+    text = new.text.replace("tl2npu: ignore", "tl2npu: silenced")
+    return [item for item in check_text(text, new.path, options).diagnostics if item.severity == "error"]
+
+
+def _told(item: Diagnostic, new: Source) -> str:
+    text = f"line {item.line}: {item.message}"
+    return text if new.book is None else Places(new.book, new.path).told(text, None)
+
+
+def _owner(name: str, places: Mapping[str, Place], comparisons: Sequence[Comparison]) -> str | None:
+    """The old kernel in whose place a new one stands: as it was compared, or by its name and that of its factory."""
+    if name in places:
+        return name
+    compared = [comparison.kernel for comparison in comparisons if name in comparison.by]
+    factory = name.split(".")[0]
+    alike = [place for place in places for end in _KERNEL if f"{place.split('.')[0].rstrip('_')}{end}" == factory]
+    return next(iter([*compared, *alike]), None)
