@@ -67,8 +67,8 @@ def findings(text: str, options: Options | None = None) -> list[Finding]:
     file = FileKernels(Index.parse(text))
     (located,) = file.located
     kernel = located.read()
-    # a name that no catalogue has is a problem of reading (TL903) before it is one of the compiler
-    assert not {code for _, code, _ in kernel.problems} - {"TL903"}
+    # a name that no catalogue has, or a call that fits no signature, is a problem of reading first
+    assert not {code for _, code, _ in kernel.problems} - {"TL902", "TL903"}
     infer_memory(kernel)
     return check_kernel(Subject(kernel, file, located, options or Options()))
 

@@ -24,6 +24,7 @@ from tl2npu.checks import (
     row_ops,
     rows,
     self_check,
+    signatures,
     starts,
     unbound_names,
 )
@@ -54,6 +55,7 @@ CHECKS: tuple[Check, ...] = (
     fitting.check,
     starts.check,
     unbound_names.check,
+    signatures.check,
 )
 """Every family; the order does not matter."""
 
@@ -70,7 +72,7 @@ def check_kernel(subject: Subject) -> list[Finding]:
     if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
         return _findings(subject, npuir.CHECKS)
     if subject.is_expert:
-        return list(self_check.check_leftover_sync(subject))
+        return _findings(subject, (self_check.check_leftover_sync, signatures.check))
     return _findings(subject, CHECKS)
 
 

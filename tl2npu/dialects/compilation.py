@@ -46,3 +46,20 @@ def order(compiler: Compiler, dialect: str) -> tuple[str, ...]:
     if compiler == "tuner":
         return _TUNER
     return CERTAIN[:1] if compiler == "jit" else _ORDER[compiler, dialect]
+
+
+_ELSE = ("execution_backend", "verbose", "pass_configs", "debug_root_path")
+_JIT: dict[str, frozenset[str]] = {
+    "ascend": frozenset((*"out_idx workspace_idx target target_host platform".split(), *_ELSE)),
+    "npuir": frozenset(("out_idx", "target", "target_host", *_ELSE)),
+}
+
+
+def arguments(compiler: Compiler, dialect: str) -> frozenset[str]:
+    """The arguments that ``tilelang.jit`` or ``tilelang.compile`` takes by name; empty where that is not known.
+
+    Sources: ``tilelang/jit/__init__.py`` of tile-ai/tilelang-ascend, branches ascendc_pto and npuir.
+    """
+    if compiler == "jit":
+        return _JIT.get(dialect, frozenset())
+    return frozenset(_ORDER[compiler, dialect]) if compiler == "compile" else frozenset()

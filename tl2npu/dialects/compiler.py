@@ -43,6 +43,10 @@ class Compiler:
         """Whether the limit of a rule (``TL836``) is known to hold in this version."""
         return code in self.limits
 
+    def lacks(self, name: str) -> str:
+        """The parameter of an operator that came in a later version; empty if this one has them all."""
+        return "kL0Size" if name == "gemm_v0" and not self.slice_argument else ""
+
     def adapts_to_vid(self, name: str) -> bool:
         """Whether the operator ``tile.add``, ``copy``, ... works on half tiles under ``threads=2``."""
         return name in self.vid_aware_ops or name in self.vid_aware_regions

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.checks.signatures import mismatch
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import npuir
-from tl2npu.dialects.catalogue import Kind, Operator
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op
 from tl2npu.source.tree import calls_in
@@ -21,22 +22,14 @@ def check(subject: Subject) -> Iterator[Finding]:
     for root in (subject.kernel.launch.node, *inlined):
         for node in calls_in(root):
             op = npuir.lookup(subject.file.names.resolve(node.func) or "")
-            if op is None or op.kind is Kind.SCALAR or any(arg.star for arg in node.args):
+            if op is None or op.kind is Kind.SCALAR:
                 continue
-            message = _mismatch(op, node)
+            message = mismatch(op, node)
             if message:
                 yield Finding("TL461", node, message)
     for placed in subject.statements:
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.REDUCE:
             yield from _positional_clear(placed.stmt)
-
-
-def _mismatch(op: Operator, call: cst.Call) -> str:
-    try:
-        op.bind([(arg.keyword.value if arg.keyword is not None else None, arg.value) for arg in call.args])
-    except TypeError as error:
-        return f"T.{error}"
-    return ""
 
 
 def _positional_clear(stmt: Op) -> Iterator[Finding]:
