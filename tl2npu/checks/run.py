@@ -9,6 +9,7 @@ import libcst as cst
 from tl2npu.checks import (
     copies,
     cores,
+    element_types,
     fitting,
     gather,
     gemm,
@@ -46,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     parallel.check,
     gather.check,
     copies.check,
+    element_types.check,
     kept.check,
     pipelines.check,
     host.check,

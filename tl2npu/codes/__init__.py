@@ -115,6 +115,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "convert through float32 or float16"),
     ("TL155", "tile-across-an-axis", "info", "safe",
      "give the tile the axes of length 1 that stand between its rows and its columns in the tensor"),
+    ("TL156", "converting-copy", "info", "safe",
+     "convert in steps that the vector core has: cut off floats first, drop upper bits of integers by shifts"),
     ("TL159", "table-on-chip", "info", "safe",
      "read a table of conditions or indices from global memory, where both cores see it"),
     ("TL160", "gpu-fill", "info", "safe", "fill a vector tile with `T.tile.fill(tile, value)`"),

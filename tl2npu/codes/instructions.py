@@ -6,6 +6,10 @@ from tl2npu.results import Safety, Severity
 
 # fmt: off
 ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
+    ("TL710", "element-type-without-instruction", "error", "display-only",
+     "compute in a type that the instruction has, and convert before and behind"),
+    ("TL711", "cast-without-instruction", "error", "display-only",
+     "convert in steps that exist, each with a rounding mode that the pair of types has"),
     ("TL730", "call-without-signature", "error", "display-only",
      "give the arguments that docs/dialect-ascend.md lists"),
 )

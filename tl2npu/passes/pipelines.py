@@ -43,6 +43,7 @@ from tl2npu.passes.gpu import (
     branches,
     branches_values,
     conditions,
+    converting_copies,
     despecialise,
     element_copies,
     elementwise,
@@ -306,6 +307,7 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     masked_products.apply(job)
     homes.assign(job)
     element_copies.convert_stores(job)
+    converting_copies.rewrite(job)
     fills.rewrite(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)

@@ -119,7 +119,7 @@ REWRITTEN = [
     ("o[i, j] = T.sigmoid(x[i, j])", ["T.tile.sigmoid(o, x)"]),
     ("o[i, j] = T.tanh(x[i, j] * 0.5)", ["T.tile.sigmoid(o, x)", "o[i, j] = o[i, j] * 2.0 - 1.0"]),
     ("o[i, j] = T.pow(x[i, j], 2)", ["o[i, j] = x[i, j] * x[i, j]"]),
-    ("o[i, j] = T.floor(x[i, j])", [f'T.tile.cast(o_tmp, x, "CAST_FLOOR", {M} * {N})', "T.copy(o_tmp, o)"]),
+    ("o[i, j] = T.floor(x[i, j])", [f'T.tile.cast(o, x, "CAST_FLOOR", {M} * {N})']),
     ("o[i, j] = x[i, j]", ["T.copy(x, o)"]),
     ("o[i, j] = 3", ["T.tile.fill(o, 3.0)"]),
     ("o[i, j] = T.__exp(x[i, j])", ["o[i, j] = T.exp(x[i, j])"]),

@@ -8,11 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.errors import SimulatorError
 
 HALVES = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.25, -2.75]
 WHOLE = {
-    "CAST_NONE": [-2, -2, 0, 0, 2, 2, 2, -3],
     "CAST_RINT": [-2, -2, 0, 0, 2, 2, 2, -3],
     "CAST_FLOOR": [-3, -2, -1, 0, 1, 2, 2, -3],
     "CAST_CEIL": [-2, -1, 0, 1, 2, 3, 3, -2],
@@ -29,7 +28,7 @@ def test_float_to_integer(call: Any, mode: str, target: Any) -> None:
     np.testing.assert_array_equal(dst, WHOLE[mode])
 
 
-@pytest.mark.parametrize("mode", [m for m in WHOLE if m != "CAST_NONE"])
+@pytest.mark.parametrize("mode", WHOLE)
 def test_a_float_that_stays_one_becomes_whole(call: Any, mode: str) -> None:
     dst = np.zeros(8, np.float32)
     call("tile.cast", dst=dst, src=np.array(HALVES, np.float32), mode=mode, count=8)
@@ -101,7 +100,33 @@ def test_int32_to_float16_is_scaled_by_a_register(call: Any) -> None:
 
 
 def test_odd_is_for_floats(call: Any) -> None:
-    with pytest.raises(UnsupportedOperator, match="CAST_ODD"):
+    with pytest.raises(SimulatorError, match="CAST_ODD"):
         call("tile.cast", dst=np.zeros(1, np.int32), src=np.zeros(1, np.float32), mode="CAST_ODD", count=1)
     with pytest.raises(SimulatorError, match="CAST_UP"):
         call("tile.cast", dst=np.zeros(1, np.int32), src=np.zeros(1, np.float32), mode="CAST_UP", count=1)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "mode"),
+    [
+        (np.float32, np.int8, "CAST_TRUNC"),  # by way of float16 only
+        (np.float32, np.int32, "CAST_NONE"),
+        (np.uint8, np.float16, "CAST_RINT"),
+        (np.int64, np.int32, "CAST_RINT"),
+        (np.int32, np.int8, "CAST_NONE"),
+        (ml_dtypes.bfloat16, np.float16, "CAST_RINT"),
+    ],
+)
+def test_pairs_and_modes_that_the_instruction_lacks(call: Any, source: Any, target: Any, mode: str) -> None:
+    """AscendC's table of ``Cast`` for A2 and A3."""
+    with pytest.raises(SimulatorError, match="instruction"):
+        call("tile.cast", dst=np.zeros(1, target), src=np.zeros(1, source), mode=mode, count=1)
+
+
+def test_a_copy_asks_for_a_mode_itself(call: Any) -> None:
+    """common.h, copy_ub_to_ub: CAST_RINT for most pairs, which uint8 to float16 does not have."""
+    dst = np.zeros(3, np.int32)
+    call("copy", src=np.array([1.5, 2.5, -0.7], np.float32), dst=dst)
+    np.testing.assert_array_equal(dst, [2, 2, -1])
+    with pytest.raises(SimulatorError, match="CAST_RINT: the instruction has CAST_NONE"):
+        call("copy", src=np.zeros(3, np.uint8), dst=np.zeros(3, np.float16))

@@ -7,7 +7,7 @@ from typing import Any
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Op, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
-from tl2npu.simulator.lowering import memories, npuir, vid
+from tl2npu.simulator.lowering import element_types, memories, npuir, vid
 from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import divide
 from tl2npu.simulator.lowering.cross_sync import synchronise
@@ -46,6 +46,7 @@ def _gpu(kernel: Kernel, launch: Launch, symbols: list[Var], meets: bool) -> Pro
 def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets: bool) -> Program:
     configs = Configs(kernel.configs)
     shared = memories.infer(launch.body)
+    element_types.check(launch.body)
     split: Var | None = None
     gathered: set[int] = set()
     body: list[Stmt]

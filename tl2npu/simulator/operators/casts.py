@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.dialects import element_types
+from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.operators.registry import semantics
 from tl2npu.simulator.operators.tiles import span
 
@@ -25,10 +26,18 @@ DEQ_SCALE = "deq_scale"
 """The name of the register among a core's registers."""
 
 
-def converted(A: Any, values: Any, source: str, target: str, mode: str, registers: dict[str, Any]) -> Any:
-    """Values as another element type. Raises UnsupportedOperator for what the instruction has no form for."""
-    if mode == "odd" and not (source.startswith("float") and target.startswith(("float", "bfloat"))):
-        raise UnsupportedOperator(f"a cast of {source} to {target} with CAST_ODD")
+def converted(A: Any, values: Any, source: str, target: str, name: str, registers: dict[str, Any]) -> Any:
+    """Values as another element type, rounded as ``CAST_RINT`` and the like say.
+
+    Raises SimulatorError for what the instruction has no form for.
+    """
+    modes = element_types.CASTS.get((source, target))
+    if modes is None:
+        raise SimulatorError(f"no instruction converts {source} to {target}")
+    if name not in modes:
+        has = " or ".join(sorted(modes))
+        raise SimulatorError(f"a conversion of {source} to {target} with {name}: the instruction has {has}")
+    mode = _MODES[name]
     if source == "int32" and target == "float16":
         if DEQ_SCALE not in registers:
             raise SimulatorError("a cast of int32 to float16 multiplies by what T.set_deq_scale set; nothing was set")
@@ -43,7 +52,7 @@ def cast(A: Any, dst: Any, src: Any, mode: str, count: Any) -> None:
     if mode not in _MODES:
         raise SimulatorError(f"T.tile.cast: no rounding mode {mode!r}; there are {', '.join(_MODES)}")
     values, target = span("cast", src, count, "r"), span("cast", dst, count, "w")
-    target[...] = converted(A, values, src.dtype, dst.dtype, _MODES[mode], dst.access.registers)
+    target[...] = converted(A, values, src.dtype, dst.dtype, mode, dst.access.registers)
 
 
 @semantics("set_deq_scale", registers=True)

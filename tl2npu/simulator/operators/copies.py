@@ -3,7 +3,7 @@
 Extents come from the side that has them; a start index takes the other side's, aligned to the trailing axes
 (tilelang/language/copy.py:npu_copy_v2). The global side is clipped to the tensor; what a load clips away is filled with
 ``pad_value`` (default 0) on the chip. The element type is converted on the way where source and destination differ: on
-an NPU's chip by the vector cast (common.h:copy_ub_to_ub, CAST_RINT), which saturates integers.
+an NPU's chip by the vector cast (common.h:copy_ub_to_ub), which saturates integers and has some pairs of types only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.dialects import element_types
 from tl2npu.simulator.machine.access import Index
 from tl2npu.simulator.machine.operand import Operand
 from tl2npu.simulator.operators.casts import converted
@@ -48,8 +49,9 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
     if relu:
         values = A.maximum(values, A.number(0, src.dtype))
     if src.dtype != dst.dtype:
-        if not clip_below and src.memory != "global" and dst.memory != "global":
-            values = converted(A, values, src.dtype, dst.dtype, "rint", dst.access.registers)
+        if not clip_below and src.memory == dst.memory == "ub":
+            mode = element_types.copy_mode(src.dtype, dst.dtype)
+            values = converted(A, values, src.dtype, dst.dtype, mode, dst.access.registers)
         else:
             values = A.cast(values, dst.dtype)
     target[...] = values if values.shape == target.shape else values.reshape(target.shape)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tl2npu.dialects.element_types import NONE, SYNONYMS, TRUNC, copies
 
 _FLOATS = {"bfloat16": 1, "float16": 2, "float32": 3, "float64": 4}
-_SYNONYMS = {"float": "float32", "half": "float16", "int": "int32", "bf16": "bfloat16", "double": "float64"}
-_DIRECT: dict[str, tuple[str, ...]] = {
-    "float32": ("float16", "bfloat16", "int32", "int16", "int64"),
-    "float16": ("float32", "int32", "int16", "int8", "uint8"),
-    "bfloat16": ("float32", "int32"),
-    "int32": ("float32", "int16", "int64"),  # to float16 it multiplies by what set_deq_scale was given
-    "int16": ("float16", "float32"),
-    "int8": ("float16",),
-    "uint8": ("float16",),
-    "int64": ("int32", "float32"),
-}
-"""Conversions that the vector instruction ``Cast`` has (AscendC, Atlas A2)."""
 
 
 def plain(dtype: str) -> str:
     """One name for each type."""
-    return _SYNONYMS.get(dtype, dtype)
+    return SYNONYMS.get(dtype, dtype)
 
 
 def perhaps_bfloat16(name: str) -> str:
@@ -89,19 +80,104 @@ def computed(value: str, target: str) -> str:
     return "float32" if found.startswith("bfloat16") else found
 
 
-def conversions(source: str, target: str) -> list[str] | None:
-    """The types through which a conversion goes, the target last; None if there is no way."""
+@dataclass(frozen=True)
+class Step:
+    """One statement of a conversion: into a tile of ``dtype``. ``text`` has ``{dst}``, ``{src}`` and the count ``{n}``."""
+
+    dtype: str
+    text: str = "T.copy({src}, {dst})"
+
+
+def _cast(dtype: str, mode: str) -> Step:
+    return Step(dtype, f'T.tile.cast({{dst}}, {{src}}, "{mode}", {{n}})')
+
+
+_WRAPPED = {
+    "int8": "T.tile.bitwise_lshift({dst}, {src}, 24)\nT.tile.bitwise_rshift({dst}, {dst}, 24)",
+    "int16": "T.tile.bitwise_lshift({dst}, {src}, 16)\nT.tile.bitwise_rshift({dst}, {dst}, 16)",
+    "uint8": "T.tile.bitwise_rshift({dst}, {src}, 8)\nT.tile.bitwise_lshift({dst}, {dst}, 8)\n"
+    "T.tile.sub({dst}, {src}, {dst})",
+}
+"""What is left of an int32 in fewer bits, as an int32: a cast would saturate, a GPU drops the upper bits."""
+_TO_INT32: dict[str, tuple[str, ...]] = {
+    "int8": ("float16", "int32"),
+    "uint8": ("float16", "int32"),
+    "int16": ("float32", "int32"),
+    "int32": (),
+    "int64": ("int32",),
+}
+_TO_FLOAT32: dict[str, tuple[str, ...]] = {
+    "int8": ("float16", "float32"),
+    "uint8": ("float16", "float32"),
+    "float16": ("float32",),
+    "bfloat16": ("float32",),
+    "int16": ("float32",),
+    "int32": ("float32",),
+    "int64": ("float32",),
+    "float32": (),
+}
+_FROM_FLOAT32: dict[str, tuple[str, ...]] = {
+    "int8": ("float16", "int8"),
+    "uint8": ("float16", "uint8"),
+    **{name: (name,) for name in ("float16", "bfloat16", "int16", "int32", "int64")},
+    "float32": (),
+}
+_WHOLE_HALVES = ("int8", "uint8", "int16", "int32")
+
+
+def conversions(source: str, target: str, whole: bool = False) -> list[Step] | None:
+    """The statements that convert as a GPU does, the one into the target last; None if there is no way.
+
+    Floats are cut off, before anything that rounds; integers lose their upper bits. ``whole``: the floats are whole
+    numbers already. The types and modes are those that the instruction has (``dialects/element_types.py``).
+    """
     if not is_known(source) or not is_known(target):
-        return [target]
-    queue: deque[list[str]] = deque([[source]])
-    seen = {source}
-    while queue:
-        path = queue.popleft()
-        if path[-1] == target:
-            return path[1:]
-        for step in _DIRECT.get(path[-1], ()):
-            lossy = is_integer(step) and step != target
-            if step not in seen and not lossy:
-                seen.add(step)
-                queue.append([*path, step])
-    return None
+        return [Step(target)]
+    if source not in _TO_FLOAT32 or target not in _FROM_FLOAT32:
+        return None
+    if source == target:
+        return []
+    if is_integer(source) and is_integer(target):
+        return _between_integers(source, target)
+    if source == "float16" and target in _WHOLE_HALVES:
+        return [_moved(source, target) if whole else _cast(target, TRUNC)]
+    if (source, target) in (("int8", "float16"), ("uint8", "float16"), ("int16", "float16")):
+        return [_moved(source, target)]
+    steps = _chain(source, _TO_FLOAT32[source])
+    if not is_integer(target) or whole:
+        return steps + _chain("float32", _FROM_FLOAT32[target])
+    if len(_FROM_FLOAT32[target]) == 1:
+        return [*steps, _cast(target, TRUNC)]
+    return [*steps, _cast("float32", TRUNC), *_chain("float32", _FROM_FLOAT32[target])]
+
+
+def _between_integers(source: str, target: str) -> list[Step]:
+    steps = _chain(source, _TO_INT32[source])
+    if target == "int32":
+        return steps
+    if target == "int64":
+        return [*steps, _moved("int32", target)]
+    own, fits = _range(source), _range(target)
+    if own[0] < fits[0] or own[1] > fits[1]:
+        steps.append(Step("int32", _WRAPPED[target]))
+    rest = ("int16",) if target == "int16" else ("float32", "float16", target)
+    return steps + _chain("int32", rest)
+
+
+def _range(dtype: str) -> tuple[int, int]:
+    signed = not dtype.startswith("u")
+    size = 1 << (_bits(dtype) - signed)
+    return (-size if signed else 0), size - 1
+
+
+def _chain(source: str, path: Iterable[str]) -> list[Step]:
+    steps = []
+    for target in path:
+        steps.append(_moved(source, target))
+        source = target
+    return steps
+
+
+def _moved(source: str, target: str) -> Step:
+    """A conversion that loses nothing but low bits of floats: by a copy where ``T.copy`` asks for a mode that exists."""
+    return Step(target) if copies(source, target) else _cast(target, NONE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 MATH = frozenset(
     """
-    exp exp2 exp10 log log2 log10 log1p sqrt rsqrt abs sigmoid tanh erf sin cos tan floor ceil trunc round pow max min
+    exp exp2 exp10 log log2 log10 log1p sqrt rsqrt abs sigmoid tanh erf sin cos tan floor ceil trunc round round_away pow max min
     clamp silu sinh cosh
     """.split()
 )
@@ -60,5 +60,13 @@ VECTOR = frozenset({"exp", "log", "sqrt", "rsqrt", "abs"})
 TILE = {"sigmoid": "sigmoid", "silu": "silu", "sin": "sin", "cos": "cos"}
 """Functions that are an operator on whole tiles only; source and destination must not overlap."""
 
-ROUNDING = {"floor": "CAST_FLOOR", "ceil": "CAST_CEIL", "trunc": "CAST_TRUNC", "round": "CAST_RINT"}
-"""Functions that are a cast to an integer and back."""
+ROUNDING = {
+    "floor": "CAST_FLOOR",
+    "ceil": "CAST_CEIL",
+    "trunc": "CAST_TRUNC",
+    "round": "CAST_RINT",
+    "round_away": "CAST_ROUND",
+}
+"""Functions that are a cast of float32 to float32."""
+AWAY = "ties-away-from-zero"
+"""The second argument of ``T.round`` that makes it ``round_away``."""

@@ -21,10 +21,10 @@ def vector(temporaries: Temporaries, extent: str, dtype: str, wish: str = "index
         name = temporaries.tile((extent,), dtype, f"{wish}_int", keep=True)
         temporaries.prelude.append(f"T.tile.createvecindex({name}, 0)")
     else:
-        path = element_types.conversions("int32", dtype) or [dtype]
-        before = vector(temporaries, extent, "int32" if len(path) < 2 else path[-2], wish)
+        path = element_types.conversions("int32", dtype) or [element_types.Step(dtype)]
+        before = vector(temporaries, extent, "int32" if len(path) < 2 else path[-2].dtype, wish)
         name = temporaries.tile((extent,), dtype, wish, keep=True)
-        temporaries.prelude.append(f"T.copy({before}, {name})")
+        temporaries.prelude.append(path[-1].text.format(dst=name, src=before, n=extent))
     temporaries.shared[key] = name
     return name
 

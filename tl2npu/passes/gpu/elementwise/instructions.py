@@ -12,6 +12,7 @@ from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.one_type import OneType
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, cast, number, show, with_args
+from tl2npu.passes.gpu.elementwise.wholes import is_whole
 from tl2npu.passes.gpu.elementwise.work import factor_text, is_flat, is_source, place_of_tile
 
 _NOTHING: frozenset[str] = frozenset()
@@ -128,25 +129,22 @@ class Instructions(OneType):
             tile = self.tile_place(self.take(arg.dtype or "float32", place.name), arg.dtype or "float32")
             self.materialise(arg, tile, rest)
             source = tile.load
-        path = element_types.conversions(source.dtype, place.dtype)
+        path = element_types.conversions(source.dtype, place.dtype, is_whole(arg))
         if path is None:
             text = f"no instruction converts {source.dtype} to {place.dtype}"
             raise Blocked("TL154", self.stmt.node, text)
-        region = self.region(source)
-        before = source.dtype
+        region, before, own = self.region(source), source.dtype, source is not arg
         for step in path:
             last = step is path[-1]
-            target = place.region if last else self.take(step, place.name)
-            if (
-                element_types.is_known(before)
-                and not element_types.is_integer(before)
-                and element_types.is_integer(step)
-            ):
-                count = " * ".join(factor_text(extent) for extent in self.nest.extents)
-                self.line(f'T.tile.cast({target}, {region}, "CAST_TRUNC", {count})')
-            else:
-                self.copy(region, target)
-            region, before = target, step
+            in_place = own and step.dtype == before and step.text.count("{src}") == 1
+            target = place.region if last else region if in_place else self.take(step.dtype, place.name)
+            for line in step.text.format(dst=target, src=region, n=self.count()).splitlines():
+                self.line(line)
+            region, before, own = target, step.dtype, True
+
+    def count(self) -> str:
+        """How many elements the loop has."""
+        return " * ".join(factor_text(extent) for extent in self.nest.extents)
 
     def function(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
         """A function of elements."""
@@ -211,16 +209,19 @@ class Instructions(OneType):
         self.line(f"T.tile.{operator}({place.name}, {source})")
 
     def rounding(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
-        """floor and the like: to an integer and back."""
+        """floor and the like: a cast of float32 to float32, which takes every number, infinities and NaN."""
         if not place.whole:
             self.through_tile(value, place, rest)
             return
         self.note("TL152")
-        source = self.tile_operand(value.args[0], place, rest)
-        whole = self.take("int32", place.name)
-        count = " * ".join(factor_text(extent) for extent in self.nest.extents)
-        self.line(f'T.tile.cast({whole}, {source}, "{functions.ROUNDING[value.name]}", {count})')
-        self.copy(whole, place.name)
+        wide = self.tile_place(self.take("float32", place.name), "float32") if place.dtype != "float32" else place
+        source = self.tile_operand(value.args[0], None if wide is not place else place, rest)
+        if wide is not place:
+            self.copy(source, wide.name)
+            source = wide.name
+        self.line(f'T.tile.cast({wide.name}, {source}, "{functions.ROUNDING[value.name]}", {self.count()})')
+        if wide is not place:
+            self.copy(wide.name, place.name)
 
     def power(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
         """``x ** y``: both operands are tiles."""

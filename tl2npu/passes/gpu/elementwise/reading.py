@@ -287,6 +287,8 @@ class Reading:
             return self._cast(node, values[1], values[0], env)
         if element_types.is_known(element_types.plain(short)) and len(values) == 1:
             return self._cast_to(node, values[0], element_types.plain(short), f'"{short}"', env)
+        if short == "round":
+            short, values = _rounding(node, values)
         args = [self.expression(value, env) for value in values]
         return self._function(node, short, args, env)
 
@@ -336,6 +338,15 @@ class Reading:
         if arg.is_number:
             return self._leaf(node, env)
         return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)
+
+
+def _rounding(node: cst.Call, values: list[cst.BaseExpression]) -> tuple[str, list[cst.BaseExpression]]:
+    """``T.round``, whose second argument says where halves go; another one leaves nothing that is known."""
+    named = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "rounding_mode"]
+    modes = [code(mode).strip("\"'") for mode in (*values[1:2], *named)]
+    if not modes or modes[0] in ("ties-to-even", "None"):
+        return "round", values[:1]
+    return ("round_away", values[:1]) if modes[0] == functions.AWAY else (f"round to {modes[0]}", values[:1])
 
 
 def _says(node: cst.BaseExpression, name: str) -> bool:

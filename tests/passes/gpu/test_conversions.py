@@ -1,0 +1,139 @@
+"""Conversions between element types and roundings, as NumPy makes them, over ties, limits, infinities and NaN."""
+
+from __future__ import annotations
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import gpu_file, migrated
+from tests.passes.simulated import run
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
+
+SHAPE = (64, 64)
+KINDS = {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
+INTEGERS = ("int8", "uint8", "int16", "int32")
+FLOATS = ("float32", "float16", "bfloat16")
+TRICKY = [0.0, -0.0, 40.99, -40.99, 126.999, 127.5, 127.999, 128, -128.5, -129, 255.5, 256, 300, 0.5, 1.5, 2.5, -0.5]
+TRICKY += [-1.5, -2.5, 0.49999997, -0.49999997, 2048.5, 8388607.5, 2.0**23, 2.0**24 + 2, 2.0**31, -(2.0**31), 3e9, 1e30]
+TRICKY += [-1e30, 65504, 65519.0, 32767.6, -32768.9, 1 - 2.0**-24]
+
+
+def kind(name: str) -> np.dtype:
+    return KINDS.get(name) or np.dtype(name)
+
+
+def floats(name: str) -> np.ndarray:
+    """Powers of two, ties, limits of types and numbers between them."""
+    powers = 2.0 ** np.arange(-30, 40)
+    found = np.concatenate([powers, -powers, TRICKY])
+    more = np.random.default_rng(5).uniform(-140, 270, SHAPE[0] * SHAPE[1] - found.size)
+    return np.concatenate([found, more]).astype(np.float32).astype(kind(name)).reshape(SHAPE)
+
+
+def integers(name: str) -> np.ndarray:
+    limits = np.iinfo(name)
+    ends = np.concatenate([np.arange(limits.min, limits.min + 80), np.arange(limits.max - 80, limits.max + 1)])
+    more = np.random.default_rng(5).integers(limits.min, limits.max, SHAPE[0] * SHAPE[1] - ends.size, endpoint=True)
+    return np.concatenate([ends, more]).astype(name).reshape(SHAPE)
+
+
+def expected(x: np.ndarray, target: str) -> np.ndarray:
+    """What C makes of it; where C says nothing, what an NPU documents: saturation."""
+    if target in FLOATS or x.dtype.name in INTEGERS:
+        return x.astype(np.float32).astype(kind(target)) if target == "bfloat16" else x.astype(kind(target))
+    limits = np.iinfo(target)
+    wide = np.trunc(x.astype(np.float64))
+    return np.clip(wide, limits.min, limits.max).astype(target)
+
+
+def file(statement: str, source: str, target: str) -> str:
+    params = f'X: T.Tensor({SHAPE}, "{source}"), Y: T.Tensor({SHAPE}, "{target}")'
+    body = f'x = T.alloc_fragment({SHAPE}, "{source}")\ny = T.alloc_fragment({SHAPE}, "{target}")\nT.copy(X, x)\n'
+    return gpu_file(params, f"{body}{statement}\nT.copy(y, Y)", launch="T.Kernel(1, threads=128) as bx")
+
+
+def agrees(text: str, x: np.ndarray, wanted: np.ndarray) -> str:
+    new = migrated(text)
+    for reading in (IDEAL, ACTUAL):
+        found = run(new, {"X": x}, reading=reading)["Y"]
+        np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(np.float64), f"{reading}\n{new}")
+    return new
+
+
+LOOP = f"for i, j in T.Parallel{SHAPE}:\n    y[i, j] = "
+PAIRS = [
+    (source, target)
+    for source, target in itertools.permutations((*INTEGERS, *FLOATS), 2)
+    if {source, target} != {"float16", "bfloat16"}
+]
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_every_pair(source: str, target: str) -> None:
+    x = integers(source) if source in INTEGERS else floats(source)
+    if source == "int32" and target == "float16":
+        x = x % 60000  # a GPU gives an infinity beyond, as NumPy does; here the step through float32 is looked at
+    agrees(file(f'{LOOP}T.cast(x[i, j], "{target}")', source, target), x, expected(x, target))
+
+
+SPELLED = [
+    f"{LOOP}x[i, j]",
+    f'{LOOP}x[i, j].astype("int8")',
+    f'{LOOP}T.Cast("int8", x[i, j])',
+    f"{LOOP}T.cast(x[i, j], y.dtype)",
+    f"{LOOP}T.int8(x[i, j])",
+    "T.copy(x, y)",
+    "T.copy(x[0:32, :], y[0:32, :])\nT.copy(x[32:64, :], y[32:64, :])",
+]
+
+
+@pytest.mark.parametrize("statement", SPELLED)
+def test_however_it_is_said(statement: str) -> None:
+    x = floats("float32")
+    agrees(file(statement, "float32", "int8"), x, expected(x, "int8"))
+
+
+@pytest.mark.parametrize(("first", "second"), [("X, y", "y, Y"), ("X, x", "x, Y")])
+def test_copies_that_convert_on_their_way_to_or_from_a_tensor(first: str, second: str) -> None:
+    params = f'X: T.Tensor({SHAPE}, "float32"), Y: T.Tensor({SHAPE}, "int8")'
+    tiles = f'x = T.alloc_fragment({SHAPE}, "float32")\ny = T.alloc_fragment({SHAPE}, "int8")\n'
+    x = floats("float32")
+    text = gpu_file(params, f"{tiles}T.copy({first})\nT.copy({second})", launch="T.Kernel(1, threads=128) as bx")
+    agrees(text, x, expected(x, "int8"))
+
+
+ROUNDED = {
+    "T.floor(x[i, j])": np.floor,
+    "T.ceil(x[i, j])": np.ceil,
+    "T.trunc(x[i, j])": np.trunc,
+    "T.round(x[i, j])": np.rint,
+    "T.nearbyint(x[i, j])": np.rint,
+    'T.round(x[i, j], rounding_mode="ties-away-from-zero")': lambda x: np.trunc(x) + np.sign(x) * (abs(x % 1) == 0.5),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("function", [name for name in ROUNDED if "away" not in name])
+def test_roundings_of_every_float(function: str, dtype: str) -> None:
+    x = floats(dtype)
+    x[3, :4] = [np.inf, -np.inf, np.nan, 3e38 if dtype == "float32" else 65504]
+    agrees(file(LOOP + function, dtype, dtype), x, ROUNDED[function](x.astype(np.float32)).astype(dtype))
+
+
+def test_halves_away_from_zero() -> None:
+    x = np.resize(np.array([0.5, 1.5, -0.5, -2.5, 2.4999998, 2.0**23 + 1, np.inf, 0.49999997], np.float32), SHAPE)
+    wanted = np.resize(np.array([1, 2, -1, -3, 2, 2.0**23 + 1, np.inf, 0], np.float32), SHAPE)
+    agrees(file(f'{LOOP}T.round(x[i, j], "ties-away-from-zero")', "float32", "float32"), x, wanted)
+
+
+def test_a_rounded_value_needs_no_truncation() -> None:
+    x = floats("float32")
+    new = agrees(
+        file(f'{LOOP}T.cast(T.clamp(T.round(x[i, j]), -127.0, 127.0), "int8")', "float32", "int8"),
+        x,
+        np.clip(np.rint(x), -127, 127),
+    )
+    assert "CAST_TRUNC" not in new
