@@ -7,7 +7,7 @@ import pytest
 from tl2npu.dialects import ascend
 from tl2npu.dialects.element_types import CASTS, OPERATORS, SIGNS, copies, copy_mode, known, takes
 
-# "Add.md", "Abs.md", "And.md", "ShiftLeft.md", "Relu.md", "Duplicate.md", "Broadcast.md", "CompareScalar.md" for A2 and A3.
+# "Add.md", "Abs.md", "And.md", "ShiftLeft.md", "Relu.md", "Duplicate.md", "Broadcast.md" for A2 and A3.
 SAMPLES = [
     ("tile.add", "int8", False),
     ("tile.add", "int16", True),

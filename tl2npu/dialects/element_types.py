@@ -1,9 +1,9 @@
 """Element types that the vector instructions of A2 and A3 have: per operator, and per conversion.
 
 Sources: the ``static_assert``s of AscendC (CANN asc-devkit, ``impl/basic_api/dav_c220/kernel_operator_vec_*_impl.h``,
-``impl/adv_api/detail/reduce``) and its tables of supported types (``Cast.md``, ``Duplicate.md``, ``Broadcast.md``); what
-``T.copy`` asks of ``Cast`` is in tilelang-ascend, ``src/tl_templates/ascend/common.h:copy_ub_to_ub``. The vector core of
-A5 has more types: nothing here says anything about it.
+``impl/adv_api/detail/reduce``) and its tables of supported types (``Cast.md``, ``Duplicate.md``, ``Broadcast.md``).
+What ``T.copy`` asks of ``Cast`` is in tilelang-ascend, ``src/tl_templates/ascend/common.h:copy_ub_to_ub``. The vector
+core of A5 has more types: nothing here says anything about it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ROWS: tuple[tuple[str, str, frozenset[str]], ...] = (
 OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
     {
         **{f"tile.{name}": (operand, types) for names, operand, types in _ROWS for name in names.split()},
-        **{name: ("buffer", _FLOATS) for name in ("reduce_max", "reduce_min", "reduce_sum")},
+        **dict.fromkeys(("reduce_max", "reduce_min", "reduce_sum"), ("buffer", _FLOATS)),
     }
 )
 """Operator -> the operand that decides, and the element types that it may have.
@@ -74,10 +74,21 @@ def takes(name: str, dtype: str, mode: str = "") -> bool:
 
 SIGNS: Mapping[str, str] = MappingProxyType(
     {
-        **{"+": "tile.add", "-": "tile.sub", "*": "tile.mul", "/": "tile.div", "max": "tile.max", "min": "tile.min"},
-        **{"exp": "tile.exp", "log": "tile.ln", "sqrt": "tile.sqrt", "rsqrt": "tile.rsqrt", "abs": "tile.abs"},
-        **{"&": "tile.bitwise_and", "|": "tile.bitwise_or"},
-        **{"<<": "tile.bitwise_lshift", ">>": "tile.bitwise_rshift"},
+        "+": "tile.add",
+        "-": "tile.sub",
+        "*": "tile.mul",
+        "/": "tile.div",
+        "max": "tile.max",
+        "min": "tile.min",
+        "exp": "tile.exp",
+        "log": "tile.ln",
+        "sqrt": "tile.sqrt",
+        "rsqrt": "tile.rsqrt",
+        "abs": "tile.abs",
+        "&": "tile.bitwise_and",
+        "|": "tile.bitwise_or",
+        "<<": "tile.bitwise_lshift",
+        ">>": "tile.bitwise_rshift",
     }
 )
 """What the vectoriser of ``T.Parallel`` makes of signs and functions (``ascend_lower_parallel_to_vector.cc``)."""

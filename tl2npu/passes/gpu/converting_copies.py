@@ -1,7 +1,7 @@
 """TL156: copies between tiles that convert as no ``T.copy`` of an NPU does become element-wise loops.
 
-``T.copy`` of a GPU converts as C does: floats are cut off, integers lose their upper bits. That of an NPU is one ``Cast``
-that rounds and saturates, and that many pairs of types do not have.
+``T.copy`` of a GPU converts as C does: floats are cut off, integers lose their upper bits. That of an NPU is one
+``Cast`` that rounds and saturates, and that many pairs of types do not have.
 """
 
 from __future__ import annotations

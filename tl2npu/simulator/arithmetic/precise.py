@@ -17,6 +17,13 @@ Array = Any
 """A NumPy array or scalar."""
 
 
+def away_from_zero(x: Any) -> Any:
+    """To the nearest whole number, halves away from zero; adding a half first would round the sum."""
+    whole = np.trunc(x)
+    with np.errstate(invalid="ignore"):  # of an infinity
+        return np.where(abs(x - whole) >= 0.5, whole + np.copysign(1, x), whole).astype(np.asarray(x).dtype)
+
+
 def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
     """A float32 function for narrower floats: computed in fp32, rounded once."""
 
@@ -80,7 +87,7 @@ class Precise:
     floor = staticmethod(_wide(np.floor))
     ceil = staticmethod(_wide(np.ceil))
     trunc = staticmethod(_wide(np.trunc))
-    round = staticmethod(_wide(lambda x: _away(np.asarray(x))))
+    round = staticmethod(_wide(away_from_zero))
     nearbyint = staticmethod(_wide(np.rint))
     isnan = staticmethod(np.isnan)
     isinf = staticmethod(np.isinf)
@@ -347,13 +354,6 @@ def _saturated(whole: Any, kind: np.dtype) -> Any:
 
 
 @functools.cache
-def _away(x: Any) -> Any:
-    """To the nearest whole number, halves away from zero; adding a half first would round the sum."""
-    whole = np.trunc(x)
-    with np.errstate(invalid="ignore"):  # of an infinity
-        return np.where(abs(x - whole) >= 0.5, whole + np.copysign(1, x), whole).astype(np.asarray(x).dtype)
-
-
 def _name(kind: np.dtype) -> str:
     return kind.name
 
@@ -363,7 +363,7 @@ _ROUND: dict[str, Callable[[Any], Any]] = {
     "rint": np.rint,
     "floor": np.floor,
     "ceil": np.ceil,
-    "round": lambda x: _away(x),
+    "round": away_from_zero,
 }
 """Float to whole number; ``odd`` is not among them: the vector cast has it for floats only."""
 

@@ -82,7 +82,7 @@ def computed(value: str, target: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """One statement of a conversion: into a tile of ``dtype``. ``text`` has ``{dst}``, ``{src}`` and the count ``{n}``."""
+    """Statements of a conversion into a tile of ``dtype``; ``text`` has ``{dst}``, ``{src}`` and the count ``{n}``."""
 
     dtype: str
     text: str = "T.copy({src}, {dst})"
@@ -179,5 +179,5 @@ def _chain(source: str, path: Iterable[str]) -> list[Step]:
 
 
 def _moved(source: str, target: str) -> Step:
-    """A conversion that loses nothing but low bits of floats: by a copy where ``T.copy`` asks for a mode that exists."""
+    """A conversion that loses at most low bits of floats: a copy where ``T.copy`` asks for a mode that exists."""
     return Step(target) if copies(source, target) else _cast(target, NONE)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 MATH = frozenset(
     """
-    exp exp2 exp10 log log2 log10 log1p sqrt rsqrt abs sigmoid tanh erf sin cos tan floor ceil trunc round round_away pow max min
-    clamp silu sinh cosh
+    exp exp2 exp10 log log2 log10 log1p sqrt rsqrt abs sigmoid tanh erf sin cos tan floor ceil trunc round
+    round_away pow max min clamp silu sinh cosh
     """.split()
 )
 """Functions whose value is computed element by element."""

@@ -1,4 +1,4 @@
-"""Values that are whole numbers for certain: what a cast to an integer cannot change, and exponents of powers of two."""
+"""Values that are whole numbers for certain: casts to integers keep them, and powers of two of them are exact."""
 
 from __future__ import annotations
 
