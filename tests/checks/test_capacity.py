@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.support import KEYS, ONE, SPLIT, errors, kernel
-from tl2npu.checks.capacity import Interval, plan
 
 UNPLANNED = KEYS[:3]
 CUBE = "T.Kernel(8, is_npu=True) as (cid, _)"
@@ -117,17 +116,3 @@ def test_operands_of_a_product(m: int, k: int, pto: bool, found: list[str]) -> N
     """
     jit = "out_idx=[1], target='pto'" if pto else "out_idx=[1]"
     assert errors(body, params=CUBE_PARAMS, launch=CUBE, jit=jit) == found
-
-
-def test_the_planner_takes_new_memory_first_and_then_reuses() -> None:
-    def intervals(*spans: tuple[int, int, int]) -> list[Interval]:
-        return [Interval(str(i), *span) for i, span in enumerate(spans)]
-
-    assert plan(intervals((0, 1, 64), (2, 3, 64)), 128) == 128
-    assert plan(intervals((0, 1, 64), (2, 3, 64), (4, 5, 64)), 128) == 128
-    assert plan(intervals((0, 5, 64), (2, 5, 64), (4, 5, 64)), 128) == 192
-    # two free blocks of 32 with a living one between them do not make a block of 64
-    assert plan(intervals((0, 1, 32), (0, 9, 32), (0, 1, 32), (2, 3, 64)), 96) > 96
-    assert plan(intervals((0, 1, 32), (0, 1, 32), (0, 9, 32), (2, 3, 64)), 96) == 96
-    # the last block grows into what is left at the end
-    assert plan(intervals((0, 9, 32), (0, 1, 32), (2, 3, 64)), 96) == 96

@@ -1,51 +1,46 @@
-"""What a kernel needs of the on-chip memories.
+"""What a kernel needs of the on-chip memories, and whether the compiler finds a place for it.
 
-The compiler gives no error text: with memory planning it crashes, without it the addresses run over. So the planner is
-repeated here (``src/transform/ascend_memory_planning.cc``: intervals from first to last use, new memory first, then
-reuse), and the operand slots of ``gemm_v0`` are computed. What the compiler adds itself (temporaries of reductions and
-of long expressions) is not counted. Evidence: facts 4 (g8_l0a, l0a2) and 8.
+The compiler seldom says what is wrong: with memory planning it rejects the kernel in the name of some tile or crashes,
+without it the addresses run over. So its planner is repeated: what it sees of a kernel (``plan_program``), from where
+to where it takes a tile to be alive and where it puts it (``dialects.lifetimes``, ``dialects.placement``); and the
+operand slots of ``gemm_v0`` are computed. Evidence: facts 4 (g8_l0a, l0a2), 8 and 10.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from tl2npu.checks.channels import is_on_chip
 from tl2npu.checks.gemm import depth_of
-from tl2npu.checks.split import split_of
-from tl2npu.checks.subject import Placed, Subject
+from tl2npu.checks.plan_program import Arm, Builder, Program
+from tl2npu.checks.subject import Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses
+from tl2npu.dialects.lifetimes import Tile, lifetimes
+from tl2npu.dialects.placement import Fit, Interval, Placement, place
 from tl2npu.kernel.callers import Caller, Values
+from tl2npu.kernel.concrete import Unknown, evaluate
 from tl2npu.kernel.configs import PLANNING
-from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar
+from tl2npu.kernel.expressions import Closure, code
+from tl2npu.kernel.model import Branch, Buffer, Loop, Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.source.tree import names_in
 
-_ALIGN = 32
 _K_STEP = 128
 _CONDITIONS = 4
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Where a buffer of ``size`` bytes is alive, in statement numbers, both ends included."""
-
-    name: str
-    start: int
-    end: int
-    size: int
+_PLANNED = (Memory.L1, Memory.UB, Memory.L0C)
 
 
 @dataclass(frozen=True)
 class Overflow:
-    """A memory that holds ``limit`` bytes where ``need`` are wanted, ``size`` of them by one buffer."""
+    """A memory of ``limit`` bytes in which not everything has a place, or might not have.
+
+    ``need``: bytes that are wanted at the same time; ``buffer`` a tile that finds no place, or the largest, of ``size``
+    bytes. ``fit`` is never ``CERTAIN``.
+    """
 
     memory: str
     limit: int
@@ -53,11 +48,29 @@ class Overflow:
     buffer: str
     size: int
     node: cst.CSTNode
+    fit: Fit = Fit.NEVER
 
     def __str__(self) -> str:
+        if self.fit is Fit.DOUBTFUL:
+            text = f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need} and perhaps more for gaps"
+            return f"may not fit: {text} between tiles (`{self.buffer}`: {self.size})"
+        if self.need <= self.limit:
+            text = f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need}"
+            return f"{text} and the gaps between tiles: no place for `{self.buffer}` ({self.size})"
         if self.need == self.size:
             return f"{self.memory} holds {self.limit} bytes, `{self.buffer}` needs {self.need}"
         return f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need} (`{self.buffer}`: {self.size})"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A program with the lifetimes of its tiles."""
+
+    program: Program
+    lives: Mapping[Tile, tuple[int, int]]
+
+
+_Sizes = tuple[int | None, ...]
 
 
 class Needs:
@@ -66,12 +79,13 @@ class Needs:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.capacity = DEVICES.get(subject.options.device, DEFAULT_DEVICE).capacity
-        self._spans = [_spans(subject, without) for without in _choices(subject)]
         by_hand = any(isinstance(p.stmt, Op) and p.stmt.op.name == "annotate_address" for p in subject.statements)
         # buffers that share addresses on purpose need less than the sum of them
-        self._memories = () if by_hand else (Memory.L1, Memory.UB, Memory.L0C)
-        self._halved = split_of(subject).halved if subject.is_split else set()
-        self._planned: dict[tuple[Memory, tuple[int | None, ...]], tuple[int, Interval | None]] = {}
+        self._memories = () if by_hand else _PLANNED
+        self._choices = list(_choices(subject))
+        self._loops = [placed.stmt for placed in subject.statements if isinstance(placed.stmt, Loop)]
+        self._plans: dict[tuple[object, ...], _Plan] = {}
+        self._placed: dict[tuple[object, ...], tuple[Placement, Interval | None]] = {}
         self._of_callers: dict[int, tuple[Caller, list[Overflow]]] = {}
 
     def of(self, caller: Caller) -> list[Overflow]:
@@ -81,57 +95,96 @@ class Needs:
         return self._of_callers[id(caller)][1]
 
     def overflows(self, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
-        """Every memory that these sizes and types overflow."""
+        """Every memory that these sizes and types overflow, or might overflow."""
         launch = self.subject.kernel.launch
         assert launch is not None
+        plans = [self._plan(known, without) for tests, without in self._choices if self._may_hold(tests, known, words)]
         for memory in self._memories:
             limit = self.capacity.of(memory.value.lower())
             if limit is None:
                 continue
-            need, biggest = self._most(memory, limit, self._sizes(memory, known, words))
-            if need > limit:
-                assert biggest is not None
-                yield Overflow(memory.value, limit, need, biggest.name, biggest.size, launch.call)
+            found = [self._place(plan, memory, limit, known, words) for plan in plans]
+            bad = [pair for pair in found if pair[0].fit is not Fit.CERTAIN]
+            if bad:
+                never = all(placement.fit is Fit.NEVER for placement, _ in found)
+                placement, tile = max(bad, key=lambda pair: (pair[0].fit is Fit.NEVER, pair[0].peak))
+                assert tile is not None
+                fit = Fit.NEVER if never else Fit.DOUBTFUL
+                yield Overflow(memory.value, limit, placement.peak, tile.name, tile.size, launch.call, fit)
         for placed in self.subject.statements:
             if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
                 yield from self._operands(placed.stmt, known, words)
 
-    def _sizes(self, memory: Memory, known: Values, words: Mapping[str, str]) -> tuple[int | None, ...]:
-        """The bytes of every buffer in a memory; None where they are not known."""
-        halved = self._halved if memory is Memory.UB else set()
-        found: list[int | None] = []
-        for buffer in self.subject.allocated(memory):
-            size = _item_size(buffer, words)
-            extents = [extent.evaluate(known) for extent in buffer.shape] if size is not None else []
-            sizes = [extent for extent in extents if extent is not None]
-            if size is None or len(sizes) != len(extents) or not sizes:
-                found.append(None)
+    def _may_hold(self, tests: _Tests, known: Values, words: Mapping[str, str]) -> bool:
+        """False if a condition that Python decides is known to have another outcome."""
+        for branch, outcome in tests:
+            if not isinstance(branch.node, cst.If) or branch.env is None:
                 continue
-            if buffer in halved:
-                sizes[0] = max(1, sizes[0] // 2)
-            found.append(-(-math.prod(sizes) * size // _ALIGN) * _ALIGN)
-        return tuple(found)
+            names = names_in(branch.node.test)
+            if any(isinstance(branch.env.lookup(name.value), Closure) for name in names):
+                continue  # a parameter of a macro
+            try:
+                value = evaluate(branch.node.test, {**known, **words}, self.subject.file.names)
+            except Unknown:
+                continue
+            if bool(value) is not outcome:
+                return False
+        return True
 
-    def _most(self, memory: Memory, limit: int, sizes: tuple[int | None, ...]) -> tuple[int, Interval | None]:
-        """The most that is needed for any outcome of the conditions, with the biggest buffer of that.
+    def _plan(self, known: Values, without: frozenset[Arm]) -> _Plan:
+        """The program for one outcome of the conditions; the same for sizes that give loops the same form."""
+        forms = tuple(
+            (
+                *(item.extent.evaluate(known) in (1, 2, None) and item.extent.evaluate(known) for item in loop.ranges),
+                loop.num_stages.evaluate(known) if loop.num_stages is not None else 0,
+                loop.kind in ("pipelined", "unroll") and tuple(item.extent.evaluate(known) for item in loop.ranges),
+            )
+            for loop in self._loops
+        )
+        key = (without, forms)
+        if key not in self._plans:
+            program = Builder(self.subject, without, known).build()
+            self._plans[key] = _Plan(program, lifetimes(program.steps))
+        return self._plans[key]
 
-        Callers that differ in other things than these sizes, as many of an autotuner's do, need the same.
-        """
-        key = memory, sizes
-        if key not in self._planned:
-            planned = self.subject.is_on(PLANNING) is not False
-            buffers = list(self.subject.allocated(memory))
-            choices = [
-                [
-                    Interval(buffer.name, *spans[buffer], size)
-                    for buffer, size in zip(buffers, sizes, strict=True)
-                    if size is not None and buffer in spans
-                ]
-                for spans in self._spans
+    def _place(
+        self, plan: _Plan, memory: Memory, limit: int, known: Values, words: Mapping[str, str]
+    ) -> tuple[Placement, Interval | None]:
+        """What becomes of the tiles of a memory, with the tile that finds no place, or the largest one."""
+        numbers = [n for n, tile in enumerate(plan.program.tiles) if tile.memory is memory and n in plan.lives]
+        sizes: _Sizes = tuple(plan.program.tiles[n].bytes(known, words) for n in numbers)
+        key = id(plan), memory, sizes
+        if key not in self._placed:
+            tiles = [
+                Interval(plan.program.tiles[n].name, *plan.lives[n], size)
+                for n, size in zip(numbers, sizes, strict=True)
+                if size is not None
             ]
-            need, found = max(((_need(c, limit, planned), c) for c in choices), key=lambda pair: pair[0])
-            self._planned[key] = need, max(found, key=lambda interval: interval.size, default=None)
-        return self._planned[key]
+            merged = {plan.program.tiles[n].name for n in numbers if n in plan.program.merged}
+            unsure = plan.program.unsure or bool(merged)
+            found, tile = self._verdict(tiles, limit, None in sizes, unsure)
+            if merged and found.fit is Fit.NEVER:
+                fewer = [interval for interval in tiles if interval.name not in merged]
+                without, _ = self._verdict(fewer, limit, None in sizes, unsure)
+                found = found if without.fit is Fit.NEVER else replace(found, fit=Fit.DOUBTFUL)
+            self._placed[key] = found, tile
+        return self._placed[key]
+
+    def _verdict(
+        self, tiles: list[Interval], limit: int, incomplete: bool, unsure: bool
+    ) -> tuple[Placement, Interval | None]:
+        largest = max(tiles, key=lambda tile: tile.size, default=None)
+        total = sum(tile.size for tile in tiles)
+        if self.subject.is_on(PLANNING) is False:
+            return Placement(Fit.NEVER if total > limit else Fit.CERTAIN, total), largest
+        found = place(tiles, limit)
+        if found.peak > limit:
+            return Placement(Fit.NEVER, found.peak), largest
+        if incomplete:
+            return Placement(Fit.CERTAIN, found.peak), largest  # nothing is said of sizes that are not known
+        if unsure and total > limit:
+            return Placement(Fit.DOUBTFUL, found.peak), largest
+        return found, found.failed or largest
 
     def _operands(self, stmt: Op, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
         """L0A and L0B: the whole operand, or two slots of 128 (``kL0Size``) in K where K is longer."""
@@ -166,11 +219,11 @@ def _item_size(buffer: Buffer, words: Mapping[str, str]) -> int | None:
     return ITEM_SIZE.get(words.get(buffer.dtype, buffer.dtype))
 
 
-_Arm = tuple[Branch, bool]
+_Tests = tuple[tuple[Branch, bool], ...]
 
 
-def _choices(subject: Subject) -> list[frozenset[_Arm]]:
-    """The arms that are not there, for each outcome of the conditions that Python decides."""
+def _choices(subject: Subject) -> Iterator[tuple[_Tests, frozenset[Arm]]]:
+    """The outcomes of the conditions that Python decides, each with the arms that are not there."""
     tests: dict[str, list[Branch]] = {}
     for placed in subject.statements:
         stmt = placed.stmt
@@ -179,81 +232,10 @@ def _choices(subject: Subject) -> list[frozenset[_Arm]]:
         if subject.late.python_decides(stmt):
             tests.setdefault(code(stmt.node.test), []).append(stmt)
     if len(tests) > _CONDITIONS:
-        return [frozenset()]
-    outcomes = itertools.product((True, False), repeat=len(tests))
-    return [
-        frozenset((branch, not holds) for holds, same in zip(outcome, tests.values(), strict=True) for branch in same)
-        for outcome in outcomes
-    ]
-
-
-def _spans(subject: Subject, without: frozenset[_Arm] = frozenset()) -> dict[Buffer, tuple[int, int]]:
-    """First and last use; a last use in a loop that the first use is not in lasts until the end of that loop.
-
-    ``without``: arms of conditions that are not there.
-    """
-    first: dict[Buffer, Placed] = {}
-    last: dict[Buffer, Placed] = {}
-    ends: dict[Loop, int] = {}
-    for placed in subject.statements:
-        for loop in placed.loops:
-            ends[loop] = placed.order
-        stmt = placed.stmt
-        if isinstance(stmt, Alloc) or not without.isdisjoint(placed.conditions):
-            continue
-        for access in accesses(stmt):
-            if isinstance(stmt, Copy) and is_on_chip(stmt) and access.operand is stmt.dst:
-                continue  # the tile is stored to a workspace here; it arrives before its first reader
-            first.setdefault(access.operand.buffer, placed)
-            last[access.operand.buffer] = placed
-    result: dict[Buffer, tuple[int, int]] = {}
-    for buffer, begin in first.items():
-        end = last[buffer]
-        outside = next((loop for loop in end.loops if loop not in begin.loops), None)
-        result[buffer] = (begin.order, ends[outside] if outside is not None else end.order)
-    return result
-
-
-def _need(intervals: Sequence[Interval], limit: int, planned: bool) -> int:
-    """Bytes that the intervals take; with planning at most ``limit`` if the planner finds a place for all of them."""
-    if not planned:
-        return sum(interval.size for interval in intervals)
-    return plan(intervals, limit)
-
-
-def plan(intervals: Sequence[Interval], limit: int) -> int:
-    """The highest address that the planner would reach; above ``limit`` if it finds no place for an interval."""
-    top = 0
-    free: list[tuple[int, int]] = []
-    alive: list[tuple[Interval, int]] = []
-    for interval in sorted(intervals, key=lambda item: item.start):
-        for old, offset in [pair for pair in alive if pair[0].end < interval.start]:
-            alive.remove((old, offset))
-            free.append((offset, old.size))
-        free = _merged(free)
-        if top + interval.size <= limit:
-            alive.append((interval, top))
-            top += interval.size
-            continue
-        block = next((item for item in free if item[1] >= interval.size), None)
-        if block is None:
-            if not free or sum(free[-1]) != top or limit - free[-1][0] < interval.size:
-                return max(limit + 1, sum(item.size for item, _ in alive) + interval.size)
-            block = (free[-1][0], limit - free[-1][0])  # the last block grows into what is left at the end
-            free[-1] = block
-            top = limit
-        free.remove(block)
-        if block[1] > interval.size:
-            free.append((block[0] + interval.size, block[1] - interval.size))
-        alive.append((interval, block[0]))
-    return top
-
-
-def _merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    result: list[tuple[int, int]] = []
-    for offset, size in sorted(blocks):
-        if result and sum(result[-1]) >= offset:
-            result[-1] = (result[-1][0], max(sum(result[-1]), offset + size) - result[-1][0])
-        else:
-            result.append((offset, size))
-    return result
+        tests = dict(itertools.islice(tests.items(), _CONDITIONS))
+    for outcome in itertools.product((True, False), repeat=len(tests)):
+        pairs = list(zip(outcome, tests.values(), strict=True))
+        yield (
+            tuple((same[0], holds) for holds, same in pairs),
+            frozenset((branch, not holds) for holds, same in pairs for branch in same),
+        )

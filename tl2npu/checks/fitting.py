@@ -1,7 +1,8 @@
 """TL801: do the tiles fit, for every known way to call the factory; and which tiles would.
 
-The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a call whose tiles do not
-fit is a warning that names the largest tiles that do, and an error only where no argument would help.
+The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a migrated kernel with a
+call whose tiles do not fit gets a warning that names the largest tiles that do for certain, and an error only where no
+argument would help. In a kernel that is judged as it stands, a call that the compiler will reject is an error.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import libcst as cst
+
 from tl2npu.checks.capacity import Needs, Overflow
 from tl2npu.checks.repair import repair
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.placement import Fit
 from tl2npu.kernel.callers import Caller, Values
 from tl2npu.kernel.model import Memory
 
@@ -29,6 +33,11 @@ class Excess:
     overflow: Overflow
     fit: Values | None
 
+    @property
+    def is_certain(self) -> bool:
+        """True if the compiler rejects it for certain."""
+        return self.overflow.fit is Fit.NEVER
+
 
 def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each caller, or each memory, that asks for too much."""
@@ -40,13 +49,13 @@ def check(subject: Subject) -> Iterator[Finding]:
             found.append((caller, overflows))
     if not found:
         return
-    excesses = [Excess(caller, list_[0], None) for caller, list_ in found]
+    excesses = [Excess(caller, _worst(list_), None) for caller, list_ in found]
     first = {id(e.caller.node): e for e in reversed(excesses)}
     excesses = [
         Excess(e.caller, e.overflow, largest(subject, needs, e.caller)) if first[id(e.caller.node)] is e else e
         for e in excesses
     ]
-    if len(found) == len(subject.callers) and all(e.fit is None for e in excesses):
+    if len(found) == len(subject.callers) and all(e.fit is None and e.is_certain for e in excesses):
         for overflow in {(o.memory, id(o.node)): o for _, list_ in reversed(found) for o in reversed(list_)}.values():
             yield Finding("TL801", overflow.node, str(overflow))
         return
@@ -65,9 +74,15 @@ def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Find
     if fit is not None:
         text += f"; {_listed(fit, tiles)} is the largest that fits"
     if len(same) > 1:
-        text = f"{len(excesses)} of {len(same)} configurations do not fit: {text}"
+        some = "" if all(e.is_certain for e in excesses) else " or may not fit"
+        text = f"{len(excesses)} of {len(same)} configurations do not fit{some}: {text}"
+    rejected = isinstance(caller.node, cst.Call) and len(excesses) == len(same) and all(e.is_certain for e in excesses)
     edits = repair(subject, needs, same, fit, tiles) if fit is not None else ()
-    return Finding("TL801", caller.node, text, "warning", edits)
+    return Finding("TL801", caller.node, text, "warning", edits, "error" if rejected else None)
+
+
+def _worst(overflows: Sequence[Overflow]) -> Overflow:
+    return next((overflow for overflow in overflows if overflow.fit is Fit.NEVER), overflows[0])
 
 
 def _listed(values: Values, names: Sequence[str]) -> str:

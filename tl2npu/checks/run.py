@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -86,7 +87,8 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
-        return check_kernel(subject)
+        found = check_kernel(subject)
+        return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "a GPU kernel: `is_npu=True` is missing (`tl2npu migrate` tells what can become of it)"
     return [Finding("TL815", launch.call, text)]
 

@@ -48,6 +48,7 @@ _VALUES = 16
 class Finding:
     """One thing that is wrong; ``severity`` None means the severity of the code.
 
+    ``as_it_stands``: the severity in a kernel that is judged as somebody wrote it, where it differs.
     ``repair``: expressions with the text that should stand in their place, an unsafe edit; None removes an element.
     """
 
@@ -56,6 +57,7 @@ class Finding:
     message: str
     severity: Severity | None = None
     repair: tuple[tuple[cst.CSTNode, str | None], ...] = ()
+    as_it_stands: Severity | None = None
 
 
 @dataclass(frozen=True, eq=False)

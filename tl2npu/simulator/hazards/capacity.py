@@ -1,11 +1,11 @@
 """Do the buffers of an Ascend kernel fit into the on-chip memories?
 
 With the compiler's memory planning a buffer takes room from its first to its last use, so the peak of what is alive
-counts (what the planner's placement loses to fragments is not seen); without it the sum; with addresses given by hand
-(``T.annotate_address``) the highest end. ``gemm_v0`` takes L0A and L0B itself: one slot of the whole operand, or two of
-128 (``kL0Size``) in K where K is longer (``tl_templates/ascend/common.h:590``). The planner's limits are a little below
-what the hardware has; where it does not run, a kernel between the two gets a note. Temporaries that the compiler adds,
-and the versions of a buffer in a software pipeline, are not counted. Sizes: ``tl2npu.devices``.
+counts; without it the sum; with addresses given by hand (``T.annotate_address``) the highest end. Tiles that the
+compiler adds, and what the planner loses to gaps, are the business of TL801. ``gemm_v0`` takes L0A and L0B itself:
+one slot of the whole operand, or two of 128 (``kL0Size``) in K where K is longer
+(``tl_templates/ascend/common.h:590``). The planner's limits are a little below what the hardware has; where it does
+not run, a kernel between the two gets a note. Sizes: ``tl2npu.devices``.
 """
 
 from __future__ import annotations
