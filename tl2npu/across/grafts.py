@@ -20,9 +20,10 @@ from tl2npu.across.makers import arguments
 from tl2npu.across.modules import display
 from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
 from tl2npu.across.values import Value
+from tl2npu.source.bound import canonical
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Foreign, Index
-from tl2npu.source.names import Names, canonical
+from tl2npu.source.names import Names
 from tl2npu.source.tree import walk
 
 _LIMIT = 200

@@ -14,6 +14,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factory import FileKernels
+from tl2npu.source.bound import global_names
 from tl2npu.source.index import Index
 from tl2npu.source.tree import names_in
 
@@ -72,13 +73,29 @@ class Surroundings:
     def _needed(self, mine: cst.CSTNode) -> set[str]:
         """Names of the functions that a statement calls, directly or through others."""
         functions = {s.name.value: s for s in self.module.body if isinstance(s, cst.FunctionDef)}
+        givers = self._givers()
         open_ends: list[cst.CSTNode] = [mine]
         found: set[str] = set()
         while open_ends:
             for name in self.names(open_ends.pop()):
-                if name in functions and name not in found:
-                    found.add(name)
-                    open_ends.append(functions[name])
+                for one in (name, *givers.get(name, ())):
+                    if one in functions and one not in found:
+                        found.add(one)
+                        open_ends.append(functions[one])
+        return found
+
+    def _givers(self) -> dict[str, list[str]]:
+        """The functions that may import what a name of the module stands for: ``T = load()``, or by ``global T``."""
+        found: dict[str, list[str]] = {}
+        for statement in self.module.body:
+            if isinstance(statement, cst.FunctionDef):
+                for name in global_names(statement):
+                    found.setdefault(name, []).append(statement.name.value)
+            elif isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
+                        for name in assigned_names(statement):
+                            found.setdefault(name, []).extend(self.names(statement))
         return found
 
     def _users(self, mine: cst.CSTNode) -> set[str]:

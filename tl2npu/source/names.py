@@ -3,86 +3,52 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
 
 import libcst as cst
 
+from tl2npu.source.bound import (
+    IS_STATEMENT,
+    MAY_NAME,
+    REEXPORTS,
+    UNKNOWN,
+    Binding,
+    bound_in,
+    canonical,
+    has_members,
+    is_tilelang,
+    only_imports,
+    params_of,
+    targets_of,
+)
 from tl2npu.source.index import Index
-from tl2npu.source.tree import HOLDS_LINES, SubclassesOf, children, nodes_of, remembered
+from tl2npu.source.named_by_call import attribute_of, element_of, imported_by, key_of_globals, members_of, returned_by
+from tl2npu.source.tree import SubclassesOf, nodes_of
 
-# One thing, several import paths (tilelang/__init__.py and tilelang/language/__init__.py re-export them).
-_REEXPORTS = {
-    "tilelang.jit.jit": "tilelang.jit",
-    "tilelang.jit.compile": "tilelang.compile",
-    "tilelang.jit.JITKernel": "tilelang.JITKernel",
-    "tilelang.jit.kernel.JITKernel": "tilelang.JITKernel",
-    "tilelang.cache.cached": "tilelang.cached",
-    "tilelang.jit.cached": "tilelang.cached",
-    "tilelang.transform.PassConfigKey": "tilelang.PassConfigKey",
-    "tilelang.transform.pass_config.PassConfigKey": "tilelang.PassConfigKey",
-    "tilelang.language.ascend_tile": "tilelang.language.tile",
-    "tilelang.language.kernel.Kernel": "tilelang.language.Kernel",
-}
 # A star import replaces these builtins by operators; the others keep their Python meaning.
 _NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print", "round"}
 
 
-def canonical(dotted: str) -> str:
-    """The one name of a thing that can be imported from several places."""
-    return _REEXPORTS.get(dotted, dotted)
-
-
-_IS_STATEMENT = SubclassesOf(cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _IS_COMPREHENSION = SubclassesOf(cst.BaseComp)
 _BINDING_EXPRESSIONS: tuple[type[cst.Lambda | cst.CompFor], ...] = (cst.Lambda, cst.CompFor)
-_HOLDS_STATEMENTS = SubclassesOf(cst.SimpleStatementLine, cst.BaseSmallStatement, *HOLDS_LINES.bases)
-
-
-@dataclass(frozen=True, eq=False)
-class _Binding:
-    """One thing that a name is bound to: a dotted name, the expression of an alias, or neither (unknown).
-
-    ``weak`` marks fall-backs (``except ImportError: T = None``), which count only where nothing else binds the name.
-    """
-
-    dotted: str | None = None
-    alias: cst.BaseExpression | None = None
-    weak: bool = False
-
-
-_UNKNOWN = _Binding()
-
-
-@dataclass(frozen=True, eq=False)
-class _Bound:
-    """What a statement, with all in it but the bodies of functions and classes, does to the names of its scope.
-
-    ``stars``: modules that it imports with ``*``; ``inner``: the functions and classes in it.
-    """
-
-    bindings: Sequence[tuple[str, _Binding]] = ()
-    stars: tuple[str, ...] = ()
-    inner: Sequence[cst.FunctionDef | cst.ClassDef] = ()
-
-
-_NOTHING = _Bound()
+_MODULES = frozenset({"tilelang", "tilelang.language"})
 
 
 @dataclass(eq=False)
 class _Scope:
     outer: _Scope | None
     is_class: bool = False
-    bindings: dict[str, list[_Binding]] = field(default_factory=dict)
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
 
-    def bind(self, name: str, binding: _Binding) -> None:
+    def bind(self, name: str, binding: Binding) -> None:
         self.bindings.setdefault(name, []).append(binding)
 
 
 class Names:
-    """The names of one file. Assignment expressions are not followed; control flow within a scope is not either."""
+    """The names of one file. Control flow within a scope is not followed, except that where the branches of an ``if``
+    disagree, the one that means TileLang counts: kernels are written for it."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -94,6 +60,7 @@ class Names:
         self._everywhere: dict[str, str | None] = {}  # names that mean the same wherever they stand
         self.star: tuple[str, ...] = ()  # modules that were imported with *
         self._telling: set[str] = set()  # names that something may be known of, in some scope
+        self._classes: list[cst.ClassDef] = []  # those that have a member of which something may be known
         self._collect(index.module, self._module)
         self._bound_inside = frozenset[str]().union(*(scope.bindings for scope in self._inner.values()))
 
@@ -115,9 +82,9 @@ class Names:
         found: set[str] = set()
         for node in nodes_of(self._index.module, *_BINDING_EXPRESSIONS):
             if isinstance(node, cst.Lambda):
-                found.update(param.name.value for param in _params(node.params))
+                found.update(param.name.value for param in params_of(node.params))
             else:
-                found.update(_targets(node.target))
+                found.update(targets_of(node.target))
         return frozenset(found)
 
     def resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None = None) -> str | None:
@@ -139,9 +106,14 @@ class Names:
         while type(node) is cst.Attribute:
             attributes.append(node.attr.value)
             node = node.value
-        if type(node) is not cst.Name or not self._may_tell(node.value):
+        if type(node) is not cst.Name:
+            dotted = self._of_expression(node, at) if MAY_NAME[type(node)] else None
+        elif self._classes and attributes and (found := self._member(node, attributes[-1], at)) is not None:
+            attributes.pop()
+            dotted = found
+        elif not self._may_tell(node.value):
             return None
-        if node.value in self._everywhere:
+        elif node.value in self._everywhere:
             dotted = self._everywhere[node.value]
         else:
             dotted = self._lookup(node.value, node if node in self._index else at)
@@ -149,7 +121,7 @@ class Names:
             return dotted
         for attribute in reversed(attributes):
             dotted = f"{dotted}.{attribute}"
-            dotted = _REEXPORTS.get(dotted, dotted)
+            dotted = REEXPORTS.get(dotted, dotted)
         return dotted
 
     def spell(self, canonical: str, at: cst.CSTNode | None = None) -> str | None:
@@ -169,6 +141,69 @@ class Names:
             if canonical.startswith(star + ".") and not bound and (best is None or len(star) > best[0] - 1):
                 best = len(canonical), canonical[len(star) + 1 :]
         return None if best is None else best[1]
+
+    # -- expressions that are no names ------------------------------------------------------------------------------
+
+    def _of_expression(self, node: cst.BaseExpression, at: cst.CSTNode | None) -> str | None:
+        """What ``importlib.import_module("a.b")``, ``getattr(a, "b")``, ``a if c else b`` and the like mean."""
+
+        def meaning(part: cst.BaseExpression) -> str | None:
+            return self.resolve(part, at)
+
+        found: str | None = None
+        if isinstance(node, cst.Call):
+            found = imported_by(node, meaning(node.func), meaning) or attribute_of(node, meaning)
+            if found is None and self._function(node.func, at) is not None:
+                found = _preferred(None if part is None else self.resolve(part) for part in self._elements(node, ()))
+                found = found if found is not None and is_tilelang(found) else None
+        elif isinstance(node, cst.Subscript):
+            key = key_of_globals(node)
+            found = self._lookup(key, None) if key is not None else attribute_of(node, meaning)
+        elif isinstance(node, cst.IfExp):
+            found = _preferred([meaning(node.body), meaning(node.orelse)])
+        elif isinstance(node, cst.BooleanOperation):
+            rest = [] if isinstance(node.operator, cst.And) else [node.left]
+            found = _preferred(meaning(part) for part in (*rest, node.right))
+        return canonical(found) if found is not None else None
+
+    def _elements(self, node: cst.BaseExpression, part: tuple[int, ...]) -> list[cst.BaseExpression | None]:
+        """The expressions that an element of another may be: of a tuple, or of one that a function returns."""
+        function = self._function(node.func, None) if isinstance(node, cst.Call) else None
+        if function is None:
+            return [element_of(node, part)]
+        if id(function) in self._resolving:
+            return []
+        return returned_by(function, part)
+
+    def _function(self, node: cst.BaseExpression, at: cst.CSTNode | None) -> cst.FunctionDef | None:
+        """The function of the file that an expression names, if nothing else binds the name."""
+        found = self._definition(node.value, node if node in self._index else at) if type(node) is cst.Name else None
+        return found if isinstance(found, cst.FunctionDef) else None
+
+    def _definition(self, name: str, at: cst.CSTNode | None) -> cst.FunctionDef | cst.ClassDef | None:
+        for scope in _outwards(self._scope(at) if at is not None else self._module):
+            if name in scope.bindings:
+                several = scope.bindings[name]
+                return several[0].definition if len(several) == 1 else None
+        return None
+
+    def _member(self, root: cst.Name, name: str, at: cst.CSTNode | None) -> str | None:
+        """The module of TileLang that ``self.name`` or ``Class.name`` stands for; None for anything else."""
+        place = root if root in self._index else at
+        owner: cst.CSTNode | None = self._definition(root.value, place)
+        if owner is None and place is not None:
+            method = self._index.enclosing(place, cst.FunctionDef)
+            while method is not None and all(param.name.value != root.value for param in params_of(method.params)):
+                method = self._index.enclosing(method, cst.FunctionDef)
+            if method is not None and next(params_of(method.params)).name.value == root.value:
+                owner = self._index.enclosing(method, cst.ClassDef, cst.FunctionDef)
+        if not isinstance(owner, cst.ClassDef):
+            return None
+        given = {self.resolve(value) for value in members_of(owner).get(name, ())}
+        own = self._inner[id(owner)].bindings.get(name) if id(owner) in self._inner else None
+        given |= {self._meaning(own)} if own is not None and not all(item.weak for item in own) else set()
+        found = given.pop() if len(given) == 1 else None
+        return found if found in _MODULES else None
 
     # -- lookup -----------------------------------------------------------------------------------------------------
 
@@ -196,25 +231,33 @@ class Names:
 
     def _look_outwards(self, name: str, innermost: _Scope) -> str | None:
         for scope in _outwards(innermost):
-            if name in scope.bindings:
-                return self._meaning(scope.bindings[name])
+            several = scope.bindings.get(name)
+            if several is not None and not (scope.is_class and all(id(item) in self._resolving for item in several)):
+                return self._meaning(several)
         if self.star and name not in _NOT_FROM_STAR:
             return f"{self.star[-1]}.{name}"
         return None
 
-    def _meaning(self, bindings: list[_Binding]) -> str | None:
+    def _meaning(self, bindings: list[Binding]) -> str | None:
         if len(bindings) == 1:
             return self._dotted(bindings[0])
+        bindings = [item for item in bindings if id(item) not in self._resolving] or bindings  # `x, y = x, x.y`
         strong = [binding for binding in bindings if not binding.weak] or bindings
         found = {self._dotted(binding) for binding in strong}
         return found.pop() if len(found) == 1 else None
 
-    def _dotted(self, binding: _Binding) -> str | None:
+    def _dotted(self, binding: Binding) -> str | None:
+        if binding.branches:
+            return _preferred(self._meaning(list(several)) for several in binding.branches)
         if binding.alias is None or id(binding) in self._resolving:  # `x = x.y` would go round for ever
             return binding.dotted
         self._resolving.add(id(binding))
         try:
-            return self.resolve(binding.alias)
+            if binding.part:
+                several = self._elements(binding.alias, binding.part)
+                return _preferred(None if part is None else self.resolve(part) for part in several)
+            found = self.resolve(binding.alias)
+            return found if not binding.default or found in _MODULES else None
         finally:
             self._resolving.discard(id(binding))
 
@@ -230,15 +273,15 @@ class Names:
     def _bound_around(self, name: str, node: cst.CSTNode) -> bool:
         """True for parameters of lambdas and variables of comprehensions around a node."""
         for above in self._index.ancestors(node):
-            if _IS_STATEMENT[type(above)]:
+            if IS_STATEMENT[type(above)]:
                 return False
-            if type(above) is cst.Lambda and any(param.name.value == name for param in _params(above.params)):
+            if type(above) is cst.Lambda and any(param.name.value == name for param in params_of(above.params)):
                 return True
             if _IS_COMPREHENSION[type(above)]:
                 assert isinstance(above, cst.BaseComp)
                 comp: cst.CompFor | None = above.for_in
                 while comp is not None:
-                    if name in _targets(comp.target):
+                    if name in targets_of(comp.target):
                         return True
                     comp = comp.inner_for_in
         return False
@@ -247,20 +290,40 @@ class Names:
 
     def _collect(self, block: cst.Module | cst.BaseSuite, scope: _Scope, weak: bool = False) -> None:
         """Bind what the statements of a module, function or class bind. ``weak``: it stands in a fall-back."""
+        outside = frozenset[str]().union(*(bound_in(statement).outside for statement in block.body))
+        fresh: set[str] = set()  # bound by the imports just above: a further one replaces what they gave
         for statement in block.body:
-            bound = _bound_in(statement)
+            bound = bound_in(statement)
+            imports = only_imports(statement)
+            if not imports and type(statement) is not cst.Try:
+                fresh.clear()
             for name, binding in bound.bindings:
-                scope.bind(name, _weakened(binding) if weak else binding)
-                if binding.dotted is not None or binding.alias is not None:
+                target = self._module if name in outside else scope
+                if imports and name in fresh:
+                    target.bindings.pop(name, None)
+                fresh |= set() if name in target.bindings else {name}
+                target.bind(name, replace(binding, weak=True) if weak else binding)
+                if binding.tells:
                     self._telling.add(name)
             self.star += bound.stars
             for node in bound.inner:
                 inner = self._inner[id(node)] = _Scope(scope, type(node) is cst.ClassDef)
                 if type(node) is cst.FunctionDef:
-                    for param in _params(node.params):
-                        inner.bind(param.name.value, _UNKNOWN)
+                    for param in params_of(node.params):
+                        self._bind_parameter(inner, param)
+                elif type(node) is cst.ClassDef and has_members(node):
+                    self._classes.append(node)
                 handler = self._index.enclosing(node, cst.ExceptHandler)
                 self._collect(node.body, inner, weak=handler is not None)
+
+    def _bind_parameter(self, scope: _Scope, param: cst.Param) -> None:
+        """What a parameter is without an argument, if that may be a module."""
+        name, default = param.name.value, param.default
+        if default is not None and type(default) in (cst.Name, cst.Attribute) and not _is_constant(default):
+            scope.bind(name, Binding(alias=default, default=True))
+            self._telling.add(name)
+        else:
+            scope.bind(name, UNKNOWN)
 
 
 def _outwards(innermost: _Scope) -> Iterator[_Scope]:
@@ -276,109 +339,13 @@ def _is_body(above: cst.CSTNode, below: cst.CSTNode) -> bool:
     return (type(above) is cst.FunctionDef or type(above) is cst.ClassDef) and above.body is below
 
 
-def _params(params: cst.Parameters) -> Iterator[cst.Param]:
-    yield from params.posonly_params
-    yield from params.params
-    yield from params.kwonly_params
-    for star in (params.star_arg, params.star_kwarg):
-        if isinstance(star, cst.Param):
-            yield star
+def _preferred(several: Iterable[str | None]) -> str | None:
+    """The one thing that several may mean; where they disagree, the only one of TileLang."""
+    found = set(several)
+    if len(found) > 1:
+        found = {item for item in found if item is not None and is_tilelang(item)}
+    return found.pop() if len(found) == 1 else None
 
 
-@remembered
-def _bound_in(node: cst.CSTNode) -> _Bound:
-    kind = type(node)
-    if kind is cst.Expr:
-        return _NOTHING
-    bindings: list[tuple[str, _Binding]] = []
-    if type(node) is cst.FunctionDef or type(node) is cst.ClassDef:
-        return _Bound([(node.name.value, _UNKNOWN)], (), [node])
-    if type(node) is cst.Import or type(node) is cst.ImportFrom:
-        return _imported(node)
-    if type(node) is cst.Assign or type(node) is cst.AnnAssign or type(node) is cst.AugAssign:
-        return _Bound(list(_assigned(node)))
-    if _IS_STATEMENT[kind]:
-        bindings += [(name, _UNKNOWN) for name in _bound_by(cast("cst.BaseCompoundStatement", node))]
-    stars: tuple[str, ...] = ()
-    inner: list[cst.FunctionDef | cst.ClassDef] = []
-    for child in children(node):
-        if _HOLDS_STATEMENTS[type(child)]:
-            below = _bound_in(child)
-            bindings += below.bindings
-            stars += below.stars
-            inner += below.inner
-    if kind is cst.ExceptHandler:
-        bindings = [(name, _weakened(binding)) for name, binding in bindings]
-    return _Bound(bindings, stars, inner) if bindings or stars or inner else _NOTHING
-
-
-def _weakened(binding: _Binding) -> _Binding:
-    """An import as one that only counts where nothing else binds its name."""
-    return binding if binding.dotted is None else _Binding(binding.dotted, weak=True)
-
-
-def _imported(node: cst.Import | cst.ImportFrom) -> _Bound:
-    prefix = ""
-    if isinstance(node, cst.ImportFrom):
-        prefix = "." * len(node.relative) + (_dotted_text(node.module) if node.module else "")
-        if isinstance(node.names, cst.ImportStar):
-            return _Bound((), (prefix,))
-        prefix += "" if prefix.endswith(".") else "."
-    assert not isinstance(node.names, cst.ImportStar)
-    found: list[tuple[str, _Binding]] = []
-    for item in node.names:
-        dotted = prefix + _dotted_text(item.name)
-        if item.asname is not None:
-            assert isinstance(item.asname.name, cst.Name)
-            name = item.asname.name.value
-        else:
-            name = _dotted_text(item.name).split(".")[0]
-            dotted = prefix + name
-        found.append((name, _Binding(_REEXPORTS.get(dotted, dotted))))
-    return _Bound(found)
-
-
-def _assigned(node: cst.Assign | cst.AnnAssign | cst.AugAssign) -> Iterator[tuple[str, _Binding]]:
-    targets = [item.target for item in node.targets] if type(node) is cst.Assign else [node.target]  # type: ignore[union-attr]
-    value = None if type(node) is cst.AugAssign else node.value
-    for target in targets:
-        if type(target) is cst.Name:
-            nothing = type(value) is cst.Name and value.value == "None"
-            alias = value if (type(value) is cst.Name or type(value) is cst.Attribute) and not nothing else None
-            yield target.value, _Binding(alias=alias, weak=nothing)
-        else:
-            yield from ((name, _UNKNOWN) for name in _targets(target))
-
-
-def _bound_by(node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> Iterator[str]:
-    """Names that a statement binds itself, other than imports, assignments and definitions."""
-    if isinstance(node, cst.For):
-        yield from _targets(node.target)
-    elif isinstance(node, cst.With):
-        for item in node.items:
-            if item.asname is not None:
-                yield from _targets(item.asname.name)
-    elif isinstance(node, (cst.Try, cst.TryStar)):
-        for handler in node.handlers:
-            if handler.name is not None:
-                yield from _targets(handler.name.name)
-    elif isinstance(node, cst.Match):
-        for case in node.cases:
-            found: tuple[cst.MatchAs | cst.MatchStar, ...]
-            found = (*nodes_of(case.pattern, cst.MatchAs), *nodes_of(case.pattern, cst.MatchStar))
-            yield from (part.name.value for part in found if part.name is not None)
-
-
-def _targets(node: cst.BaseExpression) -> Iterator[str]:
-    if type(node) is cst.Name:
-        yield node.value
-    elif type(node) is cst.Tuple or type(node) is cst.List:
-        for element in node.elements:
-            yield from _targets(element.value)
-
-
-def _dotted_text(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted_text(node.value)}.{node.attr.value}"
-    assert isinstance(node, cst.Name)
-    return node.value
+def _is_constant(node: cst.BaseExpression) -> bool:
+    return type(node) is cst.Name and node.value in ("None", "True", "False")
