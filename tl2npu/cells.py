@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tl2npu.codes import CODES
-from tl2npu.files import may_have_kernels, skip_reason
+from tl2npu.files import skip_reason, worth_a_look
 from tl2npu.results import Cell, Change, Diagnostic, FileResult
 from tl2npu.source.notebook import Notebook, NotebookSkipped
 from tl2npu.source.text import SourceError
@@ -27,7 +27,7 @@ def by_cells(json_text: str, path: str, work: Callable[[str], FileResult], alway
     except SourceError as error:
         return FileResult(path, json_text, json_text, str(error))
     cells = tuple(Cell(cell.number, cell.text) for cell in book.cells)
-    if not book.python or not (always or may_have_kernels(book.code.encode())):
+    if not book.python or not (always or worth_a_look(book.code.encode(), book.code)):
         return FileResult(path, json_text, json_text, diagnostics=_unread(book), cells=cells)
     result = work(book.code)
     places = Places(book, path)

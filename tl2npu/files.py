@@ -13,12 +13,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tl2npu.source.text import is_python
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _HEAD = 2048
 _GENERATED = re.compile(rb"^[ \t]*#.*@generated\b", re.MULTILINE)
 _SKIP_FILE = re.compile(rb"^[ \t]*#[ \t]*tl2npu:[ \t]*skip-file\b", re.MULTILINE)
+_LAUNCH = re.compile(rb"\bwith\s*\(?\s*(?:[\w.]+\.)?Kernel\(|\balloc_(?:shared|fragment|ub|L1|L0C)\b")
+_IMPORT = re.compile(rb"^\s*(?:import|from)\s+tilelang\b", re.MULTILINE)
 VENDORED = (
     "3rdparty",
     "3rd_party",
@@ -102,8 +106,21 @@ def skip_reason(data: bytes) -> str | None:
 
 
 def may_have_kernels(data: bytes) -> bool:
-    """False for files that certainly hold no kernel; costs microseconds where a parse costs milliseconds."""
-    return b"tilelang" in data and (b"prim_func" in data or b"Kernel(" in data)
+    """False for files that certainly hold no kernel; costs microseconds where a parse costs milliseconds.
+
+    A module of the repository may pass the language on, so that no file but that one says ``tilelang``.
+    """
+    if b"tilelang" in data:
+        return b"prim_func" in data or b"Kernel" in data
+    return b"Kernel(" in data and (b"prim_func" in data or _LAUNCH.search(data) is not None)
+
+
+def worth_a_look(data: bytes, text: str) -> bool:
+    """False for files with neither kernels nor an error: what imports TileLang has to be Python.
+
+    ``text``: the same, decoded.
+    """
+    return may_have_kernels(data) or (b"tilelang" in data and _IMPORT.search(data) is not None and not is_python(text))
 
 
 def _given(path: Path, rules: Rules) -> tuple[Found, str]:

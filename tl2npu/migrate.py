@@ -33,6 +33,7 @@ from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines import Traits, left_alone, refuse_unreadable, traits
+from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower, KernelResult, Promise, Severity
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
@@ -119,6 +120,11 @@ class _File:
         return Suppressions.of(self.text)
 
     @cached_property
+    def unseen(self) -> tuple[list[KernelResult], list[Diagnostic]]:
+        """What looks like a kernel in it and is not read."""
+        return unseen_kernels(self.original, self.suppressions)
+
+    @cached_property
     def users(self) -> Users:
         """Finds the other files that call its factories."""
         return Users(self.path, self.alone)
@@ -136,8 +142,10 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             break
         eager |= refused  # and once more, with their text and their calls as they were
         leave = {**leave, **torn}
-    kernels = sorted([*done.kernels, *(kernel for kernel, _ in eager.values())], key=lambda kernel: kernel.line)
-    diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes)]
+    kernels = [*done.kernels, *(kernel for kernel, _ in eager.values())]
+    diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
+    kernels += file.unseen[0]
+    kernels.sort(key=lambda kernel: kernel.line)
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += _unused(suppressions)
     new = file.text
@@ -463,6 +471,9 @@ def check_text(text: str, path: str, options: Options) -> FileResult:
         found = [item for item in found if not suppressions.covers(item.line, item.code)]
         diagnostics += found
         kernels.append(KernelResult(kept.name, kept.line, "checked", "none", "unchanged", "eager", ("TL103",)))
+    places, notes = unseen_kernels(original, suppressions, "checked")
+    kernels += [replace(place, disposition="unchanged") for place in places]
+    diagnostics += notes
     kernels.sort(key=lambda kernel: kernel.line)
     diagnostics += _unused(suppressions)
     return FileResult(

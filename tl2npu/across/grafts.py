@@ -20,7 +20,7 @@ from tl2npu.across.makers import arguments
 from tl2npu.across.modules import display
 from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
 from tl2npu.across.values import Value
-from tl2npu.source.bound import canonical
+from tl2npu.source.bound import canonical, is_tilelang
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Foreign, Index
 from tl2npu.source.names import Names
@@ -131,8 +131,9 @@ class _Grafter:
         elif isinstance(found, External):
             module, _, name = found.dotted.rpartition(".")
             known = self.names.resolve(cst.Name(item.name)) == canonical(found.dotted)
-            if module.split(".")[0] == "tilelang" and not known:
-                self._put(item.statement, item.name, f"from {module} import {name} as _\n", None)
+            if is_tilelang(found.dotted) and not known:
+                text = f"from {module} import {name} as _\n" if module else f"import {name} as _\n"
+                self._put(item.statement, item.name, text, None)
         elif isinstance(found, Function) and kind_of(found, self.symbols) in ("macro", "helper"):
             self.known[id(found.node)] = item.name
             if not self._function(item.statement, item.name, found, found.node, {}):

@@ -13,8 +13,20 @@ import libcst as cst
 
 from tl2npu.across.functions import kind_of
 from tl2npu.across.own import own_roots
-from tl2npu.across.symbols import Class, Constant, Definition, Function, Instance, Key, Submodule, Symbols, link_of
+from tl2npu.across.symbols import (
+    Class,
+    Constant,
+    Definition,
+    External,
+    Function,
+    Instance,
+    Key,
+    Submodule,
+    Symbols,
+    link_of,
+)
 from tl2npu.kernel.expressions import unparenthesised
+from tl2npu.source.bound import is_tilelang
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import children
@@ -163,7 +175,7 @@ class Imports:
         for name, dotted, attribute, statement in self._inner:
             found = self.symbols.imported(self._file, dotted, attribute) if name in self.used else None
             plain = self._index.enclosing(statement, cst.Try, cst.If) is None
-            if plain and isinstance(found, (Constant, Function)):
+            if plain and (isinstance(found, (Constant, Function)) or (found is not None and _is_language(found))):
                 yield Import(name, found, statement)
 
     def _anchor(self, statements: list[cst.CSTNode]) -> cst.CSTNode | None:
@@ -209,7 +221,9 @@ class Imports:
         text = unparenthesised(node)
         links = _links(text)
         found = self.behind(root.value, links) if links is not None else None
-        if links is None or not isinstance(found, (Constant, Function)):
+        if links and _is_language(found) and not _is_language(self.behind(root.value, links[:-1])):
+            pass  # `library.T`: what stands behind it is the language's
+        elif links is None or not isinstance(found, (Constant, Function)):
             return None
         if root.value in self._own and not (isinstance(found, Constant) and isinstance(found.value, (int, float, str))):
             return None  # what is more than a number or a string stays in sight: it may be text to be changed
@@ -298,6 +312,11 @@ class Imports:
             elif isinstance(node, ast.alias):
                 found.add(node.asname or node.name)
         return found
+
+
+def _is_language(found: Definition | None) -> bool:
+    """True for TileLang and everything in it."""
+    return isinstance(found, External) and is_tilelang(found.dotted)
 
 
 def _called(value: cst.BaseExpression) -> cst.BaseExpression:

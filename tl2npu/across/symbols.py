@@ -14,6 +14,7 @@ from tl2npu.across import classes, instances
 from tl2npu.across.changes import Changes
 from tl2npu.across.modules import locate, may_be_inside
 from tl2npu.across.values import Dotted, NoValue, Value, element, evaluate
+from tl2npu.source.bound import is_tilelang
 from tl2npu.source.text import SourceError, decode_source, read_bytes
 
 _MAX_BYTES = 1024 * 1024
@@ -45,7 +46,7 @@ class Module:
 class Binding:
     """A function, class, value of an assignment, or import: ``attribute`` of ``dotted``, or that module itself.
 
-    None of them: something that cannot be told. ``fallback``: in a ``try`` beside another import of the name.
+    None of them: something that cannot be told. ``fallback``: one of the ways of a ``try`` or ``if``.
     """
 
     function: ast.FunctionDef | None = None
@@ -268,6 +269,11 @@ class Symbols:
         if len(found) > 1:  # the ways of a `try` to import the same thing
             if not all(binding.fallback for binding in bindings):
                 return None
+            language = {item.dotted for item in found if isinstance(item, External) and is_tilelang(item.dotted)}
+            if len(language) == 1:  # the others stand in for it where it is not installed
+                return External(language.pop())
+            if any(binding.dotted is None for binding in bindings):
+                return None
             found = [item for item in found if item is not None and not isinstance(item, External)] or found
         first = found[0]
         if _may_have_changed(first, name, table.changes):
@@ -439,9 +445,9 @@ def digest_of(data: bytes) -> str:
 
 def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
     if isinstance(statement, ast.FunctionDef):
-        _bind(table, statement.name, Binding(function=statement))
+        _bind(table, statement.name, Binding(function=statement, fallback=fallback))
     elif isinstance(statement, ast.ClassDef):
-        _bind(table, statement.name, Binding(scope=statement))
+        _bind(table, statement.name, Binding(scope=statement, fallback=fallback))
     elif isinstance(statement, ast.Import):
         for alias in statement.names:
             dotted = alias.name if alias.asname else alias.name.split(".")[0]
@@ -457,21 +463,32 @@ def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None
     elif isinstance(statement, ast.Assign) and all(isinstance(target, ast.Name) for target in statement.targets):
         for target in statement.targets:
             assert isinstance(target, ast.Name)
-            _bind(table, target.id, Binding(value=statement.value))
+            _bind(table, target.id, Binding(value=statement.value, fallback=fallback))
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
         _bind(table, statement.target.id, Binding(value=statement.value))
+    elif isinstance(statement, ast.If):
+        for inner in (*statement.body, *statement.orelse):
+            imports = isinstance(inner, (ast.Import, ast.ImportFrom)) and inner.names[0].name != "*"
+            if imports or isinstance(inner, ast.If):
+                _collect(table, inner, fallback=True)
+            else:
+                _bind_unknown(table, inner, fallback=True)
     elif isinstance(statement, ast.Try):
         for inner in (*statement.body, *(item for handler in statement.handlers for item in handler.body)):
-            _collect(table, inner, fallback=isinstance(inner, (ast.Import, ast.ImportFrom)))
+            _collect(table, inner, fallback=True)
         for inner in (*statement.orelse, *statement.finalbody):
             _collect(table, inner)
     else:
-        for name in _bound(statement):
-            _bind(table, name, Binding())
+        _bind_unknown(table, statement, fallback)
 
 
 def _bind(table: Module, name: str, binding: Binding) -> None:
     table.bindings.setdefault(name, []).append(binding)
+
+
+def _bind_unknown(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
+    for name in _bound(statement):
+        _bind(table, name, Binding(fallback=fallback))
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:

@@ -447,6 +447,10 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the body of the macro in the kernel, or change the macro and all that use it by hand"),
     ("TL915", "caller-in-another-file", "error", "display-only",
      "give all files that call the kernel to one run, or change the kernel and its calls by hand"),
+    ("TL923", "untraced-language", "error", "display-only",
+     "import the language in this file: `import tilelang.language as T`"),
+    ("TL924", "kernel-in-string", "error", "display-only",
+     "write the kernel as code of a file of its own, and import it"),
 )
 # fmt: on
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tl2npu.across.modules import forget
 from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.config import ConfigError, load_options
-from tl2npu.files import may_have_kernels, skip_reason
+from tl2npu.files import skip_reason, worth_a_look
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.project.one import process
@@ -59,7 +59,7 @@ def look(text: str, path: str) -> View:
     """The view of a text that is, or would be, the file ``path``; its own pyproject.toml holds."""
     data = text.encode("utf-8", "surrogatepass")
     skipped = reason_to_skip(text) if is_notebook(path) else skip_reason(data)
-    if skipped is not None or not may_have_kernels(data):
+    if skipped is not None or not worth_a_look(data, text):
         return View()
     try:
         options = load_options(Path(path), {})

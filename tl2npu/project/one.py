@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from tl2npu.cells import by_cells, reason_to_skip
-from tl2npu.files import Found, may_have_kernels, skip_reason
+from tl2npu.files import Found, skip_reason, worth_a_look
 from tl2npu.options import Options
 from tl2npu.results import FileResult, Skipped
 from tl2npu.source.notebook import Notebook, is_notebook
@@ -178,7 +178,8 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
         return Outcome(found, FileResult(name, error=str(error)))
     if reason is not None:
         return Outcome(found, FileResult(name), source, Skipped(name, reason))
-    if not may_have_kernels(data):
+    cells = is_notebook(name) and b"tilelang" in data  # they are looked at one by one
+    if not cells and not worth_a_look(data, source.text):
         return Outcome(found, FileResult(name, source.text, source.text), source)
     reason = reason_to_skip(source.text) if is_notebook(name) else None
     if reason is not None:

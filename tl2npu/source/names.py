@@ -72,6 +72,14 @@ class Names:
             found.setdefault(node.name.value, []).append(node)
         return found
 
+    @property
+    def imported(self) -> Iterator[str]:
+        """Every module, or thing of one, that an import of the file names, with the dots of relative ones."""
+        for scope in (self._module, *self._inner.values()):
+            for several in scope.bindings.values():
+                yield from (item.dotted for item in several if item.dotted is not None)
+        yield from self.star
+
     def is_of_module(self, name: str) -> bool:
         """True for a name that means the same wherever it stands: no function, class or expression binds it."""
         return name not in self._bound_inside and name not in self._bound_in_expressions

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import io
 import tokenize
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,6 +51,17 @@ class SourceText:
     def with_text(self, text: str) -> SourceText:
         """The same file with another text."""
         return replace(self, text=text)
+
+
+def is_python(text: str) -> bool:
+    """True for a text that Python can parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def decode_source(data: bytes, max_bytes: int = MAX_BYTES) -> SourceText:

@@ -1,0 +1,30 @@
+"""TL923, TL924: what looks like a kernel and is not read gets a verdict, so that it does not pass for done."""
+
+from __future__ import annotations
+
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.unseen import unseen
+from tl2npu.passes.gpu.eager import find_eager
+from tl2npu.passes.job import diagnostic
+from tl2npu.results import Diagnostic, KernelResult, Severity
+from tl2npu.source.index import Index
+from tl2npu.suppress import Suppressions
+
+
+def unseen_kernels(
+    index: Index, suppressions: Suppressions, style: str = "unknown"
+) -> tuple[list[KernelResult], list[Diagnostic]]:
+    """The verdicts on what is not read, and the findings; what a comment silences is no kernel."""
+    file = FileKernels(index)
+    seen = {id(located.node) for located in file.located} | {id(eager.node) for eager in find_eager(index)}
+    kernels: list[KernelResult] = []
+    notes: list[Diagnostic] = []
+    for place in unseen(index, file.names, seen):
+        severity: Severity = "error" if place.sure else "warning"
+        note = diagnostic(index, place.code, place.node, place.message, place.name, severity)
+        if suppressions.covers(note.line, note.code):
+            continue
+        notes.append(note)
+        if place.sure:
+            kernels.append(KernelResult(place.name, note.line, style, "none", "refused", note.message, (note.code,)))
+    return kernels, notes
