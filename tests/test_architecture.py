@@ -30,8 +30,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "suppress": set(),
     "todo": set(),
     "attempts": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
-    "migrate": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress", "todo", "attempts"},
-    "files": set(),
+    "check": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
+    "migrate": DATA
+    | {"source", "kernel", "across", "passes", "check", "checks", "options", "suppress", "todo", "attempts"},
+    "files": {"source"},
     "simulator": {"devices", "dialects"},
     "verified": {"results"},
     "verify": DATA | {"source", "migrate", "cells", "options", "simulator", "verified"},

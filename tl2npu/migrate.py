@@ -15,19 +15,20 @@ from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
 from tl2npu.attempts import Attempt
+from tl2npu.check import check_text as check_text
+from tl2npu.check import finding, unparsable, unused_comments
 from tl2npu.checks import flags
-from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.factory import FileKernels
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.gpu import host, tensor_layouts, unsupported
-from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
+from tl2npu.passes.gpu.eager import Eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
-from tl2npu.passes.no_launch import no_launch, refuse_unlaunched
+from tl2npu.passes.no_launch import refuse_unlaunched
 from tl2npu.passes.npuir import mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
@@ -75,7 +76,7 @@ def unkept(promise: Promise, follower: Follower, why: str = "give both files to 
 
 def not_followed(line: int, message: str) -> Diagnostic:
     """What the other file is told."""
-    return replace(_finding("TL915", line, message), severity="warning")
+    return replace(finding("TL915", line, message), severity="warning")
 
 
 def _whole(
@@ -84,7 +85,7 @@ def _whole(
     try:
         native = Index.parse(text)
     except SourceError as error:
-        return _unparsable(text, path, error)
+        return unparsable(text, path, error)
     try:
         file = _File(text, path, options, native, grafted(native, path, text), alone)
         try:
@@ -147,7 +148,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     kernels += file.unseen[0]
     kernels.sort(key=lambda kernel: kernel.line)
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
-    diagnostics += _unused(suppressions)
+    diagnostics += unused_comments(suppressions)
     new = file.text
     if done.module is not original.module:
         module, unused = restored(file.across, done.module, file.path)
@@ -157,7 +158,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         module = tensor_layouts.without_unused(original, module)
         module, edited, left = host.of_file(original, module, kernels)
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
-        diagnostics += [_finding("TL125", line_of(original, node) or 1, text) for node, text in left]
+        diagnostics += [finding("TL125", line_of(original, node) or 1, text) for node, text in left]
         module, line = mode.of_file(module, kernels)
         if line is not None:
             done.changes.append(Change("TL403", kernels[0].line, f"`{mode.VARIABLE}` is set to Developer"))
@@ -192,7 +193,7 @@ def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]
     by_disposition[False] |= done.refused_eager.keys()
     found = tensor_layouts.torn(original, by_disposition[True], by_disposition[False])
     text = "the kernel that shares its tensor layout `{}` stays as it is"
-    return {line: [_finding("TL116", line, text.format(name))] for line, name in found.items() if line not in leave}
+    return {line: [finding("TL116", line, text.format(name))] for line, name in found.items() if line not in leave}
 
 
 def _half_retargeted(
@@ -212,7 +213,7 @@ def _half_retargeted(
         for kernel in group:
             if staying is not None and kernel.rewritten and kernel.line not in leave:
                 text = f"`{staying.name}` of the same factory stays as it is, and both have one target"
-                found[kernel.line] = [replace(_finding("TL401", kernel.line, text), severity="error")]
+                found[kernel.line] = [replace(finding("TL401", kernel.line, text), severity="error")]
     return found
 
 
@@ -444,67 +445,3 @@ def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target:
 def _refused(job: Job, line: int, style: str, why: str) -> KernelResult:
     codes = tuple(sorted({note.code for note in job.notes}))
     return KernelResult(job.kernel_name, line, style, "none", "refused", why, codes)
-
-
-def check_text(text: str, path: str, options: Options) -> FileResult:
-    """Check every kernel of a file against the rules of Developer mode; nothing is changed."""
-    try:
-        original = Index.parse(text)
-    except SourceError as error:
-        return _unparsable(text, path, error)
-    file = FileKernels(original)
-    suppressions = Suppressions.of(text)
-    kernels: list[KernelResult] = []
-    diagnostics: list[Diagnostic] = []
-    for located in file.located:
-        every, style = _check_kernel(original, file, located, options)
-        found = [item for item in every if not suppressions.covers(item.line, item.code)]
-        diagnostics += found
-        codes = tuple(sorted({d.code for d in found}))
-        line = original.position(located.node).line
-        errors = sum(d.severity == "error" for d in found)
-        reason = f"{errors} errors" if errors else "no errors"
-        kernels.append(KernelResult(located.key[0], line, style, "none", "unchanged", reason, codes))
-    for kept in find_eager(original):
-        why = "an eager kernel, and Ascend takes only prim_funcs (`tl2npu migrate` tells what can become of it)"
-        found = [diagnostic(original, "TL103", kept.node, why, kept.name)]
-        found = [item for item in found if not suppressions.covers(item.line, item.code)]
-        diagnostics += found
-        kernels.append(KernelResult(kept.name, kept.line, "checked", "none", "unchanged", "eager", ("TL103",)))
-    places, notes = unseen_kernels(original, suppressions, "checked")
-    kernels += [replace(place, disposition="unchanged") for place in places]
-    diagnostics += notes
-    kernels.sort(key=lambda kernel: kernel.line)
-    diagnostics += _unused(suppressions)
-    return FileResult(
-        path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))
-    )
-
-
-def _unparsable(text: str, path: str, error: SourceError) -> FileResult:
-    found = _finding("TL901", error.line or 1, str(error))
-    return FileResult(path, text, text, str(error), (), (found,))
-
-
-def _unused(suppressions: Suppressions) -> list[Diagnostic]:
-    return [_finding("TL904", line, f"nothing is reported as {code} here") for line, code in suppressions.unused()]
-
-
-def _finding(code: str, line: int, message: str) -> Diagnostic:
-    rule = CODES[code]
-    return Diagnostic(code, rule.name, rule.severity, line, message, rule.remedy, safety=rule.safety)
-
-
-def _check_kernel(
-    original: Index, file: FileKernels, located: Located, options: Options
-) -> tuple[list[Diagnostic], str]:
-    """Findings, and whether it was checked as a kernel in ``expert`` mode."""
-    job = Job(original, file, located.key, options)
-    if job.kernel.launch is None:
-        text = no_launch(located.node, file.names)
-        return [diagnostic(original, "TL902", located.node, text, located.key[0])], "checked"
-    subject = Subject(job.kernel, file, located, options)
-    found = [
-        diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity) for f in check_as_it_stands(subject)
-    ]
-    return found, "expert" if subject.is_expert else "checked"

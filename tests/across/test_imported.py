@@ -8,7 +8,8 @@ import pytest
 
 from tests.across.support import CALL, LIBRARY, SIZES, kernel, library, migrated, refused, repository, result_of
 from tests.passes.support import vector_file
-from tl2npu.across.symbols import Constant, Symbols, digest_of
+from tl2npu.across.symbols import Constant, Symbols
+from tl2npu.across.tables import digest_of
 
 BARE = "from ops.lib import ROWS, make_add, scaled"
 

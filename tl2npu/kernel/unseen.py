@@ -18,7 +18,7 @@ from tl2npu.source.tree import HOLDS_LINES, calls_in, children, nodes_of
 LAUNCHES = frozenset({"Kernel", "ClusterKernel", "CUDASourceCodeKernel"})
 _PRIM_FUNC = "prim_func"
 _IN_TIR = frozenset({"grid", "serial", "parallel", "unroll", "vectorized", "Buffer", "Tensor", "if_then_else"})
-_OPERATORS = (frozenset(ascend.OPERATORS) | frozenset(gpu.OPERATORS) | frozenset(npuir.OPERATORS)) - _IN_TIR
+_OPERATORS = (frozenset(ascend.OPERATORS) | frozenset(gpu.OPERATORS) | frozenset(npuir.OPERATORS)) - _IN_TIR - LAUNCHES
 _KERNEL_TEXT = re.compile(r"^[ \t]*@[\w.]*\bprim_func\b.*?\bKernel\(", re.MULTILINE | re.DOTALL)
 _RUNS_TEXT = frozenset({"exec", "eval", "compile"})
 
@@ -66,8 +66,9 @@ def _in_blocks(
             yield from _in_blocks(index, names, seen, child.body, (*around, child.name.value))
         elif HOLDS_LINES[type(child)]:
             launch = _launch(child) if type(child) is cst.With and not around else None
-            root = _untraced(launch.func, names) if launch is not None else None
-            if launch is not None and root is not None and _uses_tiles(child, root):
+            if launch is not None and (
+                _untraced(launch.func, names) is None or _uses_tiles(child, _before(launch.func))
+            ):
                 message = f"`with {code(launch.func)}(...)` stands in no function, so that it is no kernel to be read"
                 assert isinstance(child, cst.With)
                 yield Unseen(child, code(launch.func), "TL923", message)
@@ -117,8 +118,10 @@ def _launch(node: cst.CSTNode) -> cst.Call | None:
 
 def _untraced(node: cst.BaseExpression, names: Names) -> cst.BaseExpression | None:
     """What stands before the last name of ``X.Kernel``, or that name; None if it is known to be TileLang's."""
-    if is_tilelang(names.resolve(node) or ""):
-        return None
+    return None if is_tilelang(names.resolve(node) or "") else _before(node)
+
+
+def _before(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.value if isinstance(node, cst.Attribute) else node
 
 

@@ -1,0 +1,159 @@
+"""What each name of another module is bound to, read with ``ast``."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+
+from tl2npu.across.changes import Changes
+from tl2npu.source.text import SourceError, decode_source, read_bytes
+
+MAX_BYTES = 1024 * 1024
+"""Larger modules are not read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """One module: its text, and what each name of its top level is bound to, in order.
+
+    ``stars``: modules imported with ``*``. ``exports``: what ``__all__`` lists, where that is a literal.
+    """
+
+    path: Path
+    text: str
+    digest: str
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    exports: frozenset[str] | None = None
+    lines: tuple[str, ...] = ()
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What the module may change after it has bound it."""
+        return Changes.of(ast.parse(self.text))
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """A function, class, value of an assignment, or import: ``attribute`` of ``dotted``, or that module itself.
+
+    None of them: something that cannot be told. ``fallback``: one of the ways of a ``try`` or ``if``.
+    """
+
+    function: ast.FunctionDef | None = None
+    scope: ast.ClassDef | None = None
+    value: ast.expr | None = None
+    dotted: str | None = None
+    attribute: str | None = None
+    fallback: bool = False
+
+
+@lru_cache(maxsize=512)
+def module_at(path: Path, _modified: int, _size: int) -> Module | None:
+    """Remembered for as long as the file stays as it is."""
+    try:
+        data = read_bytes(path, MAX_BYTES)
+        return table_of(path, decode_source(data, MAX_BYTES).text, digest_of(data))
+    except SourceError:
+        return None
+
+
+def table_of(path: Path, text: str, digest: str) -> Module | None:
+    """The table of a text; None if it cannot be parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    table = Module(path, text, digest, exports=_exports(tree), lines=tuple(text.splitlines(keepends=True)))
+    for statement in tree.body:
+        _collect(table, statement)
+    if "global" in text:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):  # a function changes it
+                for name in node.names:
+                    table.bindings.setdefault(name, []).append(Binding())
+    return table
+
+
+def digest_of(data: bytes) -> str:
+    """The digest by which results remember the files that they rest on."""
+    return blake2b(data).hexdigest()
+
+
+def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
+    if isinstance(statement, ast.FunctionDef):
+        _bind(table, statement.name, Binding(function=statement, fallback=fallback))
+    elif isinstance(statement, ast.ClassDef):
+        _bind(table, statement.name, Binding(scope=statement, fallback=fallback))
+    elif isinstance(statement, ast.Import):
+        for alias in statement.names:
+            dotted = alias.name if alias.asname else alias.name.split(".")[0]
+            _bind(table, alias.asname or dotted, Binding(dotted=dotted, fallback=fallback))
+    elif isinstance(statement, ast.ImportFrom):
+        dotted = "." * statement.level + (statement.module or "")
+        for alias in statement.names:
+            if alias.name == "*":
+                table.stars.append(dotted)
+            else:
+                binding = Binding(dotted=dotted, attribute=alias.name, fallback=fallback)
+                _bind(table, alias.asname or alias.name, binding)
+    elif isinstance(statement, ast.Assign) and all(isinstance(target, ast.Name) for target in statement.targets):
+        for target in statement.targets:
+            assert isinstance(target, ast.Name)
+            _bind(table, target.id, Binding(value=statement.value, fallback=fallback))
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        _bind(table, statement.target.id, Binding(value=statement.value))
+    elif isinstance(statement, ast.If):
+        for inner in (*statement.body, *statement.orelse):
+            imports = isinstance(inner, (ast.Import, ast.ImportFrom)) and inner.names[0].name != "*"
+            if imports or isinstance(inner, ast.If):
+                _collect(table, inner, fallback=True)
+            else:
+                _bind_unknown(table, inner, fallback=True)
+    elif isinstance(statement, ast.Try):
+        for inner in (*statement.body, *(item for handler in statement.handlers for item in handler.body)):
+            _collect(table, inner, fallback=True)
+        for inner in (*statement.orelse, *statement.finalbody):
+            _collect(table, inner)
+    else:
+        _bind_unknown(table, statement, fallback)
+
+
+def _bind(table: Module, name: str, binding: Binding) -> None:
+    table.bindings.setdefault(name, []).append(binding)
+
+
+def _bind_unknown(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
+    for name in _bound(statement):
+        _bind(table, name, Binding(fallback=fallback))
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Every name that a statement may bind."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.split(".")[0]
+
+
+def _exports(tree: ast.Module) -> frozenset[str] | None:
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "__all__" for target in statement.targets
+        ):
+            try:
+                value = ast.literal_eval(statement.value)
+            except ValueError:
+                return None
+            return frozenset(item for item in value if isinstance(item, str))
+    return None

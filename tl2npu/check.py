@@ -1,0 +1,99 @@
+"""The check of one file: every kernel against the rules of Developer mode, and nothing is changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl2npu.across.grafts import grafted
+from tl2npu.across.restore import with_dots
+from tl2npu.checks.run import check_as_it_stands
+from tl2npu.checks.subject import Subject
+from tl2npu.codes import CODES
+from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.options import Options
+from tl2npu.passes.gpu.eager import find_eager
+from tl2npu.passes.job import Job, diagnostic
+from tl2npu.passes.no_launch import no_launch
+from tl2npu.passes.unseen_kernels import unseen_kernels
+from tl2npu.results import Diagnostic, FileResult, KernelResult
+from tl2npu.source.index import Index
+from tl2npu.source.text import SourceError
+from tl2npu.source.tree import forget
+from tl2npu.suppress import Suppressions
+
+
+def check_text(text: str, path: str, options: Options) -> FileResult:
+    """Check every kernel of a file against the rules of Developer mode; nothing is changed."""
+    try:
+        native = Index.parse(text)
+    except SourceError as error:
+        return unparsable(text, path, error)
+    try:
+        across = grafted(native, path, text)
+        result = _checked(text, path, options, across.index)
+        result = replace(result, depends=across.files, places=across.places)
+        return result if across.index is native else with_dots(result, across.texts)
+    finally:
+        forget()
+
+
+def _checked(text: str, path: str, options: Options, original: Index) -> FileResult:
+    file = FileKernels(original)
+    suppressions = Suppressions.of(text)
+    kernels: list[KernelResult] = []
+    diagnostics: list[Diagnostic] = []
+    for located in file.located:
+        every, style = _check_kernel(original, file, located, options)
+        found = [item for item in every if not suppressions.covers(item.line, item.code)]
+        diagnostics += found
+        codes = tuple(sorted({d.code for d in found}))
+        line = original.position(located.node).line
+        errors = sum(d.severity == "error" for d in found)
+        reason = f"{errors} errors" if errors else "no errors"
+        kernels.append(KernelResult(located.key[0], line, style, "none", "unchanged", reason, codes))
+    for kept in find_eager(original):
+        why = "an eager kernel, and Ascend takes only prim_funcs (`tl2npu migrate` tells what can become of it)"
+        found = [diagnostic(original, "TL103", kept.node, why, kept.name)]
+        found = [item for item in found if not suppressions.covers(item.line, item.code)]
+        diagnostics += found
+        kernels.append(KernelResult(kept.name, kept.line, "checked", "none", "unchanged", "eager", ("TL103",)))
+    places, notes = unseen_kernels(original, suppressions, "checked")
+    kernels += [replace(place, disposition="unchanged") for place in places]
+    diagnostics += notes
+    kernels.sort(key=lambda kernel: kernel.line)
+    diagnostics += unused_comments(suppressions)
+    return FileResult(
+        path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))
+    )
+
+
+def unparsable(text: str, path: str, error: SourceError) -> FileResult:
+    """The result for a file that cannot be parsed."""
+    found = finding("TL901", error.line or 1, str(error))
+    return FileResult(path, text, text, str(error), (), (found,))
+
+
+def unused_comments(suppressions: Suppressions) -> list[Diagnostic]:
+    """A finding for each comment that silences nothing."""
+    return [finding("TL904", line, f"nothing is reported as {code} here") for line, code in suppressions.unused()]
+
+
+def finding(code: str, line: int, message: str) -> Diagnostic:
+    """A diagnostic of a rule on a line of the input."""
+    rule = CODES[code]
+    return Diagnostic(code, rule.name, rule.severity, line, message, rule.remedy, safety=rule.safety)
+
+
+def _check_kernel(
+    original: Index, file: FileKernels, located: Located, options: Options
+) -> tuple[list[Diagnostic], str]:
+    """Findings, and whether it was checked as a kernel in ``expert`` mode."""
+    job = Job(original, file, located.key, options)
+    if job.kernel.launch is None:
+        text = no_launch(located.node, file.names)
+        return [diagnostic(original, "TL902", located.node, text, located.key[0])], "checked"
+    subject = Subject(job.kernel, file, located, options)
+    found = [
+        diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity) for f in check_as_it_stands(subject)
+    ]
+    return found, "expert" if subject.is_expert else "checked"
