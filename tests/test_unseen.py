@@ -91,6 +91,30 @@ class Op:
 
         return tilelang.compile(main, out_idx=[1])
 """
+LAZY = """
+import importlib
+_real = None
+
+
+class Lazy:
+    def __getattr__(self, name):
+        return Lazy()
+
+
+def load():
+    global _real, tilelang, T
+    if _real is None:
+        new_T = importlib.import_module("tilelang.language")
+        tilelang = importlib.import_module("tilelang")
+        T = new_T
+        _real = tilelang
+    return _real
+
+
+tilelang = Lazy()
+T = Lazy()
+"""
+READ["stand-in"] = LAZY + KERNEL
 READ["self"] = SELF
 READ["class level self"] = SELF.replace("    def __init__(self):\n        self.T =", "    T =")
 
@@ -243,6 +267,23 @@ def test_a_file_that_imports_tilelang_has_to_be_python(tmp_path: Path, command: 
     file.write_text("import tilelang\n\n\ndef f(:\n    pass\n")
     done = CliRunner().invoke(cli, [*command, str(file if given == "file" else tmp_path)])
     assert (done.exit_code, "k.py:4:1 error TL901" in done.output) == (2, True), done.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A:\n    def __init__(self):\n        self.T = self.T or tilelang.language\n",
+        "def T():\n    return T()\n",
+        "def f():\n    return g()\n\n\ndef g():\n    return f()\n\n\nT = f()\n",
+        "def f():\n    return (f()[0],)\n\n\n(T,) = f()\n",
+        "T = T or T\n",
+        "T = getattr(T, 'T')\n",
+        "class A:\n    T = T\n    U = T\n",
+    ],
+)
+def test_what_is_defined_by_itself_ends(text: str) -> None:
+    result = migrate_text(f"import tilelang\n{text}{KERNEL}".replace("T.K", "f().K"), "k.py", Options())
+    assert [(k.disposition, k.codes) for k in result.kernels] == [("refused", ("TL923",))]
 
 
 def test_the_codes_are_errors() -> None:

@@ -41,6 +41,7 @@ class Binding:
 
     ``part``: which elements of the alias, outermost first. ``branches``: what each branch of an ``if`` binds the name
     to. ``definition``: a function or class. ``default``: the alias is what a parameter is without an argument.
+    ``late``: a function binds it, by ``global``.
     ``weak`` marks fall-backs (``except ImportError: T = None``), which count only where nothing else binds the name.
     """
 
@@ -51,6 +52,7 @@ class Binding:
     branches: tuple[tuple[Binding, ...], ...] = ()
     definition: cst.FunctionDef | cst.ClassDef | None = None
     default: bool = False
+    late: bool = False
 
     @property
     def tells(self) -> bool:

@@ -162,7 +162,7 @@ class Names:
         if isinstance(node, cst.Call):
             found = imported_by(node, meaning(node.func), meaning) or attribute_of(node, meaning)
             if found is None and self._function(node.func, at) is not None:
-                found = _preferred(None if part is None else self.resolve(part) for part in self._elements(node, ()))
+                found = _preferred(map(self._once, self._elements(node, ())))
                 found = found if found is not None and is_tilelang(found) else None
         elif isinstance(node, cst.Subscript):
             key = key_of_globals(node)
@@ -177,11 +177,17 @@ class Names:
     def _elements(self, node: cst.BaseExpression, part: tuple[int, ...]) -> list[cst.BaseExpression | None]:
         """The expressions that an element of another may be: of a tuple, or of one that a function returns."""
         function = self._function(node.func, None) if isinstance(node, cst.Call) else None
-        if function is None:
-            return [element_of(node, part)]
-        if id(function) in self._resolving:
-            return []
-        return returned_by(function, part)
+        return [element_of(node, part)] if function is None else returned_by(function, part)
+
+    def _once(self, node: cst.BaseExpression | None) -> str | None:
+        """The meaning of an expression; None where it is just being looked for: ``self.x = self.x or y``."""
+        if node is None or id(node) in self._resolving:
+            return None
+        self._resolving.add(id(node))
+        try:
+            return self.resolve(node)
+        finally:
+            self._resolving.discard(id(node))
 
     def _function(self, node: cst.BaseExpression, at: cst.CSTNode | None) -> cst.FunctionDef | None:
         """The function of the file that an expression names, if nothing else binds the name."""
@@ -207,7 +213,7 @@ class Names:
                 owner = self._index.enclosing(method, cst.ClassDef, cst.FunctionDef)
         if not isinstance(owner, cst.ClassDef):
             return None
-        given = {self.resolve(value) for value in members_of(owner).get(name, ())}
+        given = {self._once(value) for value in members_of(owner).get(name, ())}
         own = self._inner[id(owner)].bindings.get(name) if id(owner) in self._inner else None
         given |= {self._meaning(own)} if own is not None and not all(item.weak for item in own) else set()
         found = given.pop() if len(given) == 1 else None
@@ -252,6 +258,8 @@ class Names:
         bindings = [item for item in bindings if id(item) not in self._resolving] or bindings  # `x, y = x, x.y`
         strong = [binding for binding in bindings if not binding.weak] or bindings
         found = {self._dotted(binding) for binding in strong}
+        if found == {None, *_MODULES & found} and len(found) > 1:  # a stand-in, until a function imports the real thing
+            found = {self._dotted(binding) for binding in strong if binding.late}
         return found.pop() if len(found) == 1 else None
 
     def _dotted(self, binding: Binding) -> str | None:
@@ -262,8 +270,7 @@ class Names:
         self._resolving.add(id(binding))
         try:
             if binding.part:
-                several = self._elements(binding.alias, binding.part)
-                return _preferred(None if part is None else self.resolve(part) for part in several)
+                return _preferred(map(self._once, self._elements(binding.alias, binding.part)))
             found = self.resolve(binding.alias)
             return found if not binding.default or found in _MODULES else None
         finally:
@@ -310,7 +317,7 @@ class Names:
                 if imports and name in fresh:
                     target.bindings.pop(name, None)
                 fresh |= set() if name in target.bindings else {name}
-                target.bind(name, replace(binding, weak=True) if weak else binding)
+                target.bind(name, replace(binding, weak=weak or binding.weak, late=name in outside))
                 if binding.tells:
                     self._telling.add(name)
             self.star += bound.stars
