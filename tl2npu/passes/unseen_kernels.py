@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tl2npu.kernel.factory import FileKernels
 from tl2npu.kernel.unseen import unseen
 from tl2npu.passes.gpu.eager import find_eager
 from tl2npu.passes.job import diagnostic
 from tl2npu.results import Diagnostic, KernelResult, Severity
 from tl2npu.source.index import Index
-from tl2npu.suppress import Suppressions
 
 
 def unseen_kernels(
-    index: Index, suppressions: Suppressions, style: str = "unknown"
+    index: Index, covers: Callable[[int, str], bool], style: str = "unknown"
 ) -> tuple[list[KernelResult], list[Diagnostic]]:
-    """The verdicts on what is not read, and the findings; what a comment silences is no kernel."""
+    """The verdicts on what is not read, and the findings.
+
+    ``covers``: whether a comment on a line silences a code; what is silenced is no kernel.
+    """
     file = FileKernels(index)
     seen = {id(located.node) for located in file.located} | {id(eager.node) for eager in find_eager(index)}
     kernels: list[KernelResult] = []
@@ -22,7 +26,7 @@ def unseen_kernels(
     for place in unseen(index, file.names, seen):
         severity: Severity = "error" if place.sure else "warning"
         note = diagnostic(index, place.code, place.node, place.message, place.name, severity)
-        if suppressions.covers(note.line, note.code):
+        if covers(note.line, note.code):
             continue
         notes.append(note)
         if place.sure:
