@@ -12,6 +12,7 @@ from tl2npu.checks import (
     cores,
     element_types,
     fitting,
+    front_end,
     gather,
     gemm,
     gpu_names,
@@ -59,6 +60,7 @@ CHECKS: tuple[Check, ...] = (
     starts.check,
     unbound_names.check,
     signatures.check,
+    front_end.check,
 )
 """Every family; the order does not matter."""
 
@@ -75,7 +77,7 @@ def check_kernel(subject: Subject) -> list[Finding]:
     if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
         return _findings(subject, npuir.CHECKS)
     if subject.is_expert:
-        return _findings(subject, (self_check.check_leftover_sync, signatures.check))
+        return _findings(subject, (self_check.check_leftover_sync, signatures.check, front_end.check))
     return _findings(subject, CHECKS)
 
 

@@ -12,5 +12,9 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "convert in steps that exist, each with a rounding mode that the pair of types has"),
     ("TL730", "call-without-signature", "error", "display-only",
      "give the arguments that docs/dialect-ascend.md lists"),
+    ("TL731", "lazy-expression", "info", "safe",
+     "write it so that every part can be evaluated: the parser of a kernel evaluates all of them"),
+    ("TL732", "python-that-is-not-parsed", "error", "display-only",
+     "work it out in the factory, in front of the prim_func"),
 )
 # fmt: on

@@ -48,6 +48,7 @@ from tl2npu.passes.gpu import (
     element_copies,
     elementwise,
     fills,
+    front_end,
     grid,
     hints,
     homes,
@@ -292,6 +293,7 @@ def _plainly(job: Job, nests: bool = True) -> None:
     types.to_strings(job)
     symbolic_sizes.rename(job)
     branches_values.choose(job)
+    front_end.make_strict(job)
     loops.normalise(job, nests=nests)
     refuse_unreadable(job)
     branches.refuse_leaks(job)

@@ -1,0 +1,62 @@
+"""TL731: what the parser of the NPU's compiler evaluates in another order than Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, migrated
+
+PARAMS = 'X: T.Tensor((128, 64), "float32"), Y: T.Tensor((128, 64), "float32")'
+BODY = """
+x = T.alloc_shared((64, 64), "float32")
+T.copy(X[bx * 64, 0], x)
+{}
+T.copy(x, Y[bx * 64, 0])
+"""
+DOUBLE = """
+    for i, j in T.Parallel(64, 64):
+        x[i, j] = x[i, j] * 2.0
+"""
+
+
+def text_of(body: str, args: str = "w=None") -> str:
+    return gpu_file(PARAMS, BODY.format(body), args=args)
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        (
+            "n = T.max(0, bx - w) if w is not None else 2\nfor _ in T.serial(n):" + DOUBLE,
+            "bx - w_or_1) if w is not None",
+        ),
+        ("n = 2 if w is None else bx + w\nfor _ in T.serial(n):" + DOUBLE, "2 if w is None else bx + w_or_1"),
+        ("n = T.max(0, bx - w) if w else 2\nfor _ in T.serial(n):" + DOUBLE, "bx - w_or_1) if w else 2"),
+        ("if w is None or bx < w:" + DOUBLE, "if w is None or bx < w_or_1:"),
+        ("if w is not None and bx + w > 1:" + DOUBLE, "if w is not None and bx + w_or_1 > 1:"),
+        ("if w:" + DOUBLE, "if bool(w):"),
+        ("if 0 <= bx < 1:" + DOUBLE, "if 0 <= bx and bx < 1:"),
+        ("if not (0 < bx <= 1):" + DOUBLE, "if not (0 < bx and bx <= 1):"),
+        ("if w is None and 0 <= bx < 1:" + DOUBLE, "if w is None and (0 <= bx and bx < 1):"),
+        ("assert 2 > 1\nif bx > 0:" + DOUBLE, 'assert 2 > 1, "2 > 1"'),
+    ],
+)
+def test_written_and_the_same(body: str, written: str) -> None:
+    text = text_of(body)
+    assert written in migrated(text)
+    data = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
+    agree(text, {"X": data})
+
+
+def test_arms_that_any_value_is_good_for_stay() -> None:
+    new = migrated(text_of("n = w if w is not None else 2\nfor _ in T.serial(n):" + DOUBLE))
+    assert "n = w if w is not None else 2" in new
+    assert "w_or_1" not in new
+
+
+def test_a_taken_name() -> None:
+    new = migrated(
+        text_of("n = bx + w if w is not None else w_or_1\nfor _ in T.serial(n):" + DOUBLE, "w=None, w_or_1=2")
+    )
+    assert "w_or_1_2 = 1 if w is None else w" in new

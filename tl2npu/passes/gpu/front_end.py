@@ -1,0 +1,80 @@
+"""TL731: expressions of Python in a form that the parser of a prim_func evaluates to the same.
+
+It evaluates both arms of a conditional expression and all operands of ``and`` and ``or``, so a size that may be None
+gets a number there; and ``0 <= i < n`` from left to right, so it becomes two comparisons.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.front_end import chains, guarded, optional, truths
+from tl2npu.passes.gpu.constants import define
+from tl2npu.passes.gpu.statements import Names
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import nodes_of
+
+
+def make_strict(job: Job) -> None:
+    """Rewrite what is evaluated in another order than in Python; what is left, TL732 refuses."""
+    _split_chains(job)
+    _fill_none(job)
+    _name_assertions(job)
+
+
+def _split_chains(job: Job) -> None:
+    edits = Edits(job.file.index)
+    inner = {id(part) for node in chains(job.located.node.body) for part in chains(node) if part is not node}
+    for node in chains(job.located.node.body):
+        if id(node) in inner:
+            continue
+        values = [node.left, *(target.comparator for target in node.comparisons)]
+        texts = [
+            f"{code(left)}{code(target.operator)}{code(target.comparator)}"
+            for left, target in zip(values, node.comparisons, strict=False)
+        ]
+        alone = isinstance(job.file.index.parent(node), (cst.If, cst.While, cst.Assign, cst.Arg)) or node.lpar
+        text = " and ".join(texts)
+        new = cst.parse_expression(text if alone and not node.lpar else f"({text})")
+        edits.replace(node, new)
+        job.change("TL731", node, f"`{code(node)}`: the parser compares the result of the first comparison")
+    job.apply(edits)
+
+
+def _fill_none(job: Job) -> None:
+    """``f(w) if w is not None else 0`` reads a name that is w, or 1 where w is None."""
+    own = assigned_names(job.located.node.body) | {param.name.value for param in nodes_of(job.located.node, cst.Param)}
+    names, fresh, done = Names(job), dict[str, str](), set[int]()
+    edits = Edits(job.file.index)
+    maybe = optional(job.file.index.ancestors(job.located.node))
+    for test in truths(job.located.node.body, maybe - own):
+        edits.replace(test, cst.parse_expression(f"bool({test.value})"))
+        job.change("TL731", test, f"`{test.value}` may be None, which is no condition for the parser")
+    for found in guarded(job.located.node.body, maybe):
+        if found.name in own:
+            continue
+        if found.name not in fresh:
+            fresh[found.name] = names.fresh(f"{found.name}_or_1")
+            job.change("TL731", found.whole, f"`{found.name}` may be None, and the parser evaluates all of it")
+        for use in found.uses:
+            if id(use) not in done:
+                done.add(id(use))
+                edits.replace(use, use.with_changes(value=fresh[found.name]))
+    job.apply(edits)
+    define(job, [f"{new} = 1 if {name} is None else {name}" for name, new in fresh.items()])
+
+
+def _name_assertions(job: Job) -> None:
+    """The parser wants a message with every ``assert``."""
+    edits = Edits(job.file.index)
+    for node in nodes_of(job.located.node.body, cst.Assert):
+        if node.msg is None:
+            said = cst.SimpleString('"' + code(node.test).replace('"', "'") + '"')
+            edits.replace(
+                node, node.with_changes(msg=said, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+            )
+            job.change("TL731", node, "the parser of a kernel needs a message")
+    job.apply(edits)
