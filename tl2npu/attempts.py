@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tl2npu.checks.evenness import unproved_evenness
+from tl2npu.checks.fitting import shortage
 from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
@@ -57,7 +58,7 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
         start.tight = True
         tight = _attempts(start, kind, suppressions)
         start.tight = False
-        if tight[-1].reached and _misfits(tight[-1]) < _misfits(attempts[-1]):
+        if tight[-1].reached and _shortage(tight[-1]) < _shortage(attempts[-1]):
             return tight
     return attempts
 
@@ -77,12 +78,19 @@ def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Atte
     return attempts
 
 
-def _misfits(tried: Attempt) -> int:
-    """How many calls of the factory ask for tiles that do not fit; all of them, if no size fits."""
+def _misfits(tried: Attempt) -> bool:
+    """Whether there is a call of the factory that asks for tiles that do not fit for certain."""
     if tried.blocked is not None:
-        return sys.maxsize if tried.blocked.code == "TL801" else 0
-    found = [note.message for note in tried.job.notes if note.code == "TL801"]
-    return sum(int(text.split()[0]) if " configurations do not fit" in text else 1 for text in found)
+        return tried.blocked.code == "TL801"
+    return any(note.code in ("TL720", "TL801") for note in tried.job.notes)
+
+
+def _shortage(tried: Attempt) -> tuple[int, int]:
+    """How many calls, and how many bytes are missing; all of them, if no size fits."""
+    if tried.blocked is not None:
+        return (sys.maxsize, 0) if tried.blocked.code == "TL801" else (0, 0)
+    job = tried.job
+    return shortage(Subject(job.kernel, job.file, job.located, job.options))
 
 
 def _forms(kind: Traits, options: Options) -> list[str]:

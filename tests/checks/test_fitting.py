@@ -156,3 +156,17 @@ def test_numbers_that_are_not_written_out_are_not_edited() -> None:
     (found,) = sizes(text("M, K, bm, bn, bk, dtype='float16'", "b = 256\nfactory(1024, 1024, b, b, 64)"))
     assert "is the largest that fits" in found.message
     assert found.repair == ()
+
+
+def test_sizes_that_nobody_gives() -> None:
+    """``rows`` x 512 float32: 64 rows are 128 KB, 128 rows are 256 KB of 192."""
+    body = 't = T.alloc_shared((rows, 512), "float32")\nT.copy(A[0, 0], t)\nT.tile.exp(t, t)\nT.copy(t, O[0, 0])'
+    params = 'A: T.Tensor((512, 512), "float32"), O: T.Tensor((512, 512), "float32")'
+    found = findings(source(body, params=params, launch=ONE, args="rows"))
+    assert [(finding.code, finding.message) for finding in found] == [
+        ("TL720", "no call in this file gives `rows`: with 128 each, UB does not hold all tiles; 64 each fits")
+    ]
+    for args, tail in (("rows=64", ""), ("rows", "factory(64)")):
+        assert findings(source(body, params=params, launch=ONE, args=args, tail=tail)) == []
+    narrow = body.replace("512), ", "128), ")
+    assert findings(source(narrow, params=params, launch=ONE, args="rows")) == []

@@ -115,6 +115,17 @@ class Needs:
             if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
                 yield from self._operands(placed.stmt, known, words)
 
+    def unknown(self, known: Values, words: Mapping[str, str]) -> tuple[str, ...]:
+        """The variables that the size of some tile waits for."""
+        found: dict[str, None] = {}
+        for tests, without in self._choices:
+            if self._may_hold(tests, known, words):
+                plan = self._plan(known, without)
+                for number, tile in enumerate(plan.program.tiles):
+                    if number in plan.lives and tile.memory in self._memories:
+                        found |= dict.fromkeys(sorted(tile.names - known.keys()))
+        return tuple(found)
+
     def _may_hold(self, tests: _Tests, known: Values, words: Mapping[str, str]) -> bool:
         """False if a condition that Python decides is known to have another outcome."""
         for branch, outcome in tests:

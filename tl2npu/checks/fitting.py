@@ -23,6 +23,7 @@ from tl2npu.kernel.model import Memory
 
 _SMALLEST = 16
 _PARAMETERS = 5
+_USUAL = (16, 32, 64, 128)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         if overflows:
             found.append((caller, overflows))
     if not found:
+        yield from _unproved(subject, needs)
         return
     excesses = [Excess(caller, _worst(list_), None) for caller, list_ in found]
     first = {id(e.caller.node): e for e in reversed(excesses)}
@@ -61,6 +63,47 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     for place in dict.fromkeys(id(e.caller.node) for e in excesses):
         yield _warning(subject, needs, [e for e in excesses if id(e.caller.node) == place])
+
+
+def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
+    """TL720: sizes that nobody in the file gives, and that are usual, might not fit."""
+    for caller in subject.callers:
+        names = needs.unknown(caller.values, caller.words)
+        if not names:
+            continue
+        bad: Overflow | None = None
+        for size in reversed(_USUAL):
+            trial = {**caller.values, **dict.fromkeys(names, size)}
+            overflows = list(needs.overflows(trial, caller.words))
+            if not overflows:
+                break
+            bad, too_large = _worst(overflows), size
+        else:
+            size = 0
+        if bad is not None:
+            assert subject.kernel.launch is not None
+            shown = ", ".join(f"`{name}`" for name in names[:_PARAMETERS])
+            held = "does not hold" if bad.fit is Fit.NEVER else "may not hold"
+            text = f"no call in this file gives {shown}: with {too_large} each, {bad.memory} {held} all tiles"
+            text += f"; {size} each fits" if size else ""
+            yield Finding("TL720", subject.kernel.launch.call, text)
+            return
+
+
+def shortage(subject: Subject) -> tuple[int, int]:
+    """How many calls ask for tiles that do not fit for certain, and the bytes that they want more than there are.
+
+    Where nobody gives the sizes, all of them are taken to be usual ones.
+    """
+    needs = Needs(subject)
+    found: list[Overflow] = []
+    for caller in subject.callers:
+        unknown = needs.unknown(caller.values, caller.words)
+        known = {**caller.values, **dict.fromkeys(unknown, _USUAL[-1])}
+        overflows = list(needs.overflows(known, caller.words)) if unknown else needs.of(caller)
+        if overflows:
+            found.append(_worst(overflows))
+    return len(found), sum(max(1, overflow.need - overflow.limit) for overflow in found)
 
 
 def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Finding:

@@ -53,6 +53,11 @@ class PlannedTile:
     halved: bool = False
     versions: int = 1
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables in its size."""
+        return frozenset(name for size in self.sizes for extent, _ in size.extents for name in extent.variables())
+
     def bytes(self, known: Mapping[str, int], words: Mapping[str, str]) -> int | None:
         """Bytes for given sizes and types, whole blocks of 32; None where they are not known."""
         found = [size.bytes(known, words) for size in self.sizes]

@@ -10,6 +10,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "compute in a type that the instruction has, and convert before and behind"),
     ("TL711", "cast-without-instruction", "error", "display-only",
      "convert in steps that exist, each with a rounding mode that the pair of types has"),
+    ("TL720", "unproved-capacity", "warning", "display-only",
+     "call the factory in the file, or give its parameters defaults, with sizes that fit"),
     ("TL730", "call-without-signature", "error", "display-only",
      "give the arguments that docs/dialect-ascend.md lists"),
     ("TL731", "lazy-expression", "info", "safe",

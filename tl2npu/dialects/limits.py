@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
     {
+        "TL720": "facts 10: three attention kernels rejected with sizes from another file",
         "TL801": "facts 8: g8_ub200, g8_l0c, g8_l1 crash the compiler, g8_l0a overflows unseen",
         "TL810": "R-NOTHREADS; facts 5: g5_th2_cidvid",
         "TL811": "facts 6: g6_mix_workspace_1, g6_unused, g6_stale",
