@@ -24,6 +24,7 @@ from tl2npu.kernel.model import Memory
 _SMALLEST = 16
 _PARAMETERS = 5
 _USUAL = (16, 32, 64, 128)
+_LONG, _OTHERS = 512, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,38 +72,38 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
         names = needs.unknown(caller.values, caller.words)
         if not names:
             continue
+        own = [name for name in names if name.isidentifier() and not subject.file.names.resolve(cst.Name(name))]
+        shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the sizes of tiles"
         bad: Overflow | None = None
-        for size in reversed(_USUAL):
-            trial = {**caller.values, **dict.fromkeys(names, size)}
-            overflows = list(needs.overflows(trial, caller.words))
-            if not overflows:
+        fits = 0
+        for size in _USUAL:
+            overflows = list(needs.overflows({**caller.values, **dict.fromkeys(names, size)}, caller.words))
+            if overflows:
+                bad, sizes = _worst(overflows), f"{size} each"
                 break
-            bad, too_large = _worst(overflows), size
-        else:
-            size = 0
+            fits = size
+        tensors = {str(extent) for buffer in subject.kernel.params for extent in buffer.shape}
+        for name in names if fits == _USUAL[-1] and len(names) > 1 else ():
+            if name not in tensors:
+                continue  # the author's choice
+            trial = {**caller.values, **dict.fromkeys(names, _OTHERS), name: _LONG}
+            overflows = list(needs.overflows(trial, caller.words))
+            if overflows:
+                bad, sizes = _worst(overflows), f"`{name}` = {_LONG} and {_OTHERS} for the rest"
+                break
         if bad is not None:
             assert subject.kernel.launch is not None
-            shown = ", ".join(f"`{name}`" for name in names[:_PARAMETERS])
             held = "does not hold" if bad.fit is Fit.NEVER else "may not hold"
-            text = f"no call in this file gives {shown}: with {too_large} each, {bad.memory} {held} all tiles"
-            text += f"; {size} each fits" if size else ""
+            text = f"no call in this file gives {shown}: with {sizes}, {bad.memory} {held} all tiles"
+            text += f"; {fits} each fits" if fits else ""
             yield Finding("TL720", subject.kernel.launch.call, text)
             return
 
 
 def shortage(subject: Subject) -> tuple[int, int]:
-    """How many calls ask for tiles that do not fit for certain, and the bytes that they want more than there are.
-
-    Where nobody gives the sizes, all of them are taken to be usual ones.
-    """
+    """How many calls ask for tiles that do not fit for certain, and the bytes that they want more than there are."""
     needs = Needs(subject)
-    found: list[Overflow] = []
-    for caller in subject.callers:
-        unknown = needs.unknown(caller.values, caller.words)
-        known = {**caller.values, **dict.fromkeys(unknown, _USUAL[-1])}
-        overflows = list(needs.overflows(known, caller.words)) if unknown else needs.of(caller)
-        if overflows:
-            found.append(_worst(overflows))
+    found = [_worst(overflows) for overflows in map(needs.of, subject.callers) if overflows]
     return len(found), sum(max(1, overflow.need - overflow.limit) for overflow in found)
 
 
