@@ -56,7 +56,8 @@ class Comparison:
     tensors of the old kernel, but for its workspaces, that the new one does not have. ``relaid``: tensors that lie in
     memory in another order than the old kernel keeps them in; ``laid`` those that both keep in one layout.
     ``unrounded``: outputs that agree with the old kernel without the roundings that it does on the way to a wider type.
-    ``by``: the kernels of the new file that were run.
+    ``by``: the kernels of the new file that were run. ``draw``: of which kind the inputs are, if the launch was
+    repeated with others than its own.
     """
 
     kernel: str
@@ -69,6 +70,7 @@ class Comparison:
     laid: tuple[str, ...] = ()
     unrounded: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
+    draw: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,10 @@ def test_old_and_migrated_agree() -> None:
     ]
     assert result.comparisons[0].outputs == ("Y",)
     assert result.comparisons[0].call == "scale(rows=64, factor=0.5)"
-    assert result.notes == ("inputs of scale.main (seed 0): X standard normal",)
+    assert result.notes == (
+        "inputs of scale.main (seed 0): X standard normal",
+        "scale.main: also on wide values, small whole numbers",
+    )
 
 
 MUTATIONS = {

@@ -65,6 +65,8 @@ def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
         target = launch.item.asname.name if launch.item.asname is not None else None
         if isinstance(target, cst.Tuple):
             yield Finding("TL815", call, "with `threads=` the launch gives a single name: `as (cid)`")
+    elif launch.is_npu and isinstance(launch.item.asname and launch.item.asname.name, cst.Name):
+        yield Finding("TL815", call, "without `threads=` the launch gives two names: `as (cid, _)`")
     if len(launch.grid) > 1:
         yield Finding("TL815", call, f"an NPU kernel has one grid axis, not {len(launch.grid)}")
 

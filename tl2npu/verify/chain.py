@@ -13,10 +13,11 @@ from tl2npu.simulator.lowering.lower import developer
 from tl2npu.verified import Comparison
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import difference, largest
+from tl2npu.verify.further import judged
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.naming import name_of
 from tl2npu.verify.recording import Recording
-from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, given_twice, order_of_arguments, said
+from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, given_twice, on, order_of_arguments, said
 
 Chain = Callable[..., Any]
 
@@ -42,18 +43,20 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
             continue
         compared.append(name)
         worst = max(worst or 0.0, largest(old, found))
+        if recording.draw:
+            found = judged(old, found)
         differs = run.difference(old, found)
         wide = recording.unrounded.get(name)
         if differs is not None and wide is not None and run.difference(wide, found) is None:
             unrounded.append(name)
         elif differs is not None:
-            problems.append((CHANGED, said(name, differs, ("old", "new"), ("", ""))))
+            problems.append((CHANGED, said(name, differs, ("old", "new"), ("", "")) + on(recording)))
     if actual is not None and run.is_developer:
         problems += run.readings(actual)
     if any(layouts.of(kernel) for kernel in run.kernels):
         problems.append((UNVERIFIED, "several new kernels with layouts of global tensors cannot be compared with one"))
     relaid = tuple(name for name, places in recording.places.items() if not layouts.same(places, None))
-    shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded), tuple(run.names)
+    shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded), tuple(run.names), recording.draw
     return Comparison(recording.kernel, recording.call, *shown)
 
 
@@ -80,7 +83,8 @@ class _Run:
         if unknown:
             problems.append((UNVERIFIED, f"the new kernel takes {unknown[0]}, which the old one does not have"))
             return None
-        problems += order_of_arguments(recording, [name for name in names if name in recording.given])
+        if not recording.draw:
+            problems += order_of_arguments(recording, [name for name in names if name in recording.given])
         self.judge.actual.clear()
         before, session.recorder = session.recorder, self._note
         try:

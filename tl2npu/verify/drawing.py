@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,10 +13,25 @@ from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents, symbols_of
+from tl2npu.verify.meanings import Meanings
 from tl2npu.verify.settings import UsageError
 
 SYMBOLIC_EXTENT = 256
 """What a symbolic extent is where nobody says: a multiple of the usual tiles."""
+PRIMES = {"wide values": (251, 241, 239, 233), "small whole numbers": (127, 113, 109, 107)}
+"""What they are in further draws: no multiple of any tile, and no two the same."""
+
+Kind = Literal["standard normal", "wide values", "small whole numbers"]
+FURTHER: tuple[Kind, ...] = ("wide values", "small whole numbers")
+"""What is drawn after the standard normal values."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which values are drawn. ``prime``: symbolic extents are primes."""
+
+    kind: Kind = "standard normal"
+    prime: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,13 +47,15 @@ class Drawn:
     said: tuple[str, ...]
 
 
-def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[str, int]) -> Drawn:
+def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[str, int], what: Draw = Draw()) -> Drawn:
     """Inputs for every parameter that the call does not make.
 
-    Floats are standard normal. Integers may be indices, so they are drawn from 0 up to the smallest extent of any
-    tensor of the kernel (but at most 127, which int8 holds): an index within every axis. Booleans are fair coins. A
-    parameter's values depend on ``seed`` and its name only. Raises UsageError for an expression that fails or does not
-    fit, or a name that no parameter has.
+    Floats are standard normal, or what :func:`numbers` gives. Integers may be indices, so they are drawn from 0 up to
+    the smallest extent of any tensor of the kernel (but at most 127, which int8 holds): an index within every axis. In
+    further draws some are -1 where the kernel asks for that, and those that are no places are any numbers of a byte.
+    Booleans are fair coins. A parameter's values depend on
+    ``seed``, its name and the kind of the draw only. Raises UsageError for an expression that fails or does not fit, or
+    a name that no parameter has.
     """
     params = compiled.kernel.params
     names = {p.name for p in params}
@@ -52,18 +69,20 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
     for symbol in symbols_of(params):
         if any(symbol is param for param in params):
             continue
-        values[symbol] = symbols.get(symbol.name, SYMBOLIC_EXTENT)
+        usual = PRIMES[what.kind][len(values) % 4] if what.prime else SYMBOLIC_EXTENT
+        values[symbol] = symbols.get(symbol.name, usual)
         said.append(f"{symbol.name} = {values[symbol]}")
     shapes = {p.name: _shape(p, values) for p in params if isinstance(p, Buffer)}
     bound = min((size for shape in shapes.values() for size in shape if size > 1), default=2)
     bound = min(bound, 128)
     tensors: dict[str, np.ndarray] = {}
     scalars: dict[str, Any] = {}
+    meanings = Meanings(compiled.kernel) if what.kind in FURTHER else None
     for param in params:
         name = param.name
         if name in made:
             continue
-        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        rng = generator(seed, name, what.kind)
         if isinstance(param, Var):
             if name in inputs:
                 scalars[name] = _evaluated(name, inputs[name], rng, None, param.dtype)
@@ -74,7 +93,10 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
             tensors[name] = _evaluated(name, inputs[name], rng, shapes[name], param.dtype)
             said.append(f"{name} = {inputs[name]}")
         else:
-            tensors[name], text = _tensor(param.dtype, shapes[name], rng, bound)
+            free = meanings is not None and name not in meanings.places
+            tensors[name], text = _tensor(param.dtype, shapes[name], rng, bound, what, free)
+            if meanings is not None and name in meanings.absent and param.dtype.startswith("int"):
+                tensors[name][rng.random(shapes[name]) < 0.25] = -1
             said.append(f"{name} {text}")
     return Drawn(tensors, scalars, values, tuple(said))
 
@@ -86,12 +108,36 @@ def _shape(param: Buffer, values: dict[Var, Any]) -> tuple[int, ...]:
     return shape
 
 
-def _tensor(dtype: str, shape: tuple[int, ...], rng: Any, bound: int) -> tuple[np.ndarray, str]:
+def generator(seed: int, name: str, kind: Kind) -> np.random.Generator:
+    """The random numbers of a parameter."""
+    further = [FURTHER.index(kind) + 1] if kind in FURTHER else []
+    return np.random.default_rng([seed, zlib.crc32(name.encode()), *further])
+
+
+def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind) -> np.ndarray:
+    """Floats: standard normal ones; whole numbers from -3 to 3; or a mixture of what is easily forgotten: large and
+    tiny numbers, powers of two, halves between whole numbers, zeros. All are such that their products stay finite."""
+    normal = rng.standard_normal(shape, np.float32)
+    if kind == "small whole numbers":
+        normal = np.clip(np.rint(normal * 1.5), -3, 3)
+    elif kind == "wide values":
+        most = 2 if dtypes.bits(dtype) <= 8 else 5 if dtype == "float16" else 8
+        powers = np.ldexp(np.copysign(1.0, normal), rng.integers(-most, most + 1, shape))
+        halves = rng.integers(-16, 16, shape) + 0.5
+        choices = [powers, normal * 32.0, normal * 32.0, halves, normal * 2.0**-10, np.zeros(shape)]
+        normal = np.choose(rng.integers(0, len(choices), shape), choices)
+    return np.asarray(normal, np.float32).astype(dtypes.numpy_dtype(dtype))
+
+
+def _tensor(dtype: str, shape: tuple[int, ...], rng: Any, bound: int, what: Draw, free: bool) -> tuple[np.ndarray, str]:
     kind = dtypes.numpy_dtype(dtype)
     if dtypes.is_float(dtype):
-        return rng.standard_normal(shape, np.float32).astype(kind), "standard normal"
+        return numbers(dtype, shape, rng, what.kind), what.kind
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(kind), "true or false"
+    if free and dtypes.bits(dtype) > 4:
+        low = 0 if dtype.startswith("uint") else -128
+        return rng.integers(low, low + 256, shape).astype(kind), f"integers {low} to {low + 255}"
     top = min(bound, 8) if dtypes.bits(dtype) == 4 else bound
     return rng.integers(0, top, shape).astype(kind), f"integers 0 to {top - 1}"
 

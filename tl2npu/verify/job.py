@@ -6,6 +6,7 @@ Everything that happens is told as an event, a dict that can be written as JSON:
 - ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
 - ``launched`` with ``kernel``, ``line``: the old kernel has run
 - ``comparison``: the fields of a ``Comparison``, and the ``number`` of the recorded launch
+- ``agrees`` with ``number``: nothing is to be said of a recorded launch
 - ``problem`` with ``code``, ``message``, and as far as known ``kernel``, ``factory``, ``line`` and the ``side``, old or
   new, that it is about; the kernel cannot be verified
 - ``hazard`` with ``message``, ``kernel``: the old kernel has one, and ran on
@@ -40,7 +41,8 @@ from tl2npu.verified import Comparison
 from tl2npu.verify import layouts
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.chain import compare_chain
-from tl2npu.verify.drawing import draw
+from tl2npu.verify.drawing import Kind, draw
+from tl2npu.verify.further import of_call, of_launch, tells_nothing
 from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
@@ -90,6 +92,7 @@ def _record(job: Job, emit: Emit) -> int:
 
     def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
+        copied = recordings.copies(arrays) if further_draws and not job.settings.calls else {}
         emit({"event": "start", "kernel": name})
         observed.clear()
         repeat = None if again is None else partial(_repeat, again.session, compiled, scalars=scalars)
@@ -106,8 +109,40 @@ def _record(job: Job, emit: Emit) -> int:
         emit({"event": "launched", "kernel": name, "line": job.source.line(file_of(compiled), line_of(compiled))})
         emit({"event": "stop"})
 
+        if job.settings.calls or compiled in repeated or not further_draws:
+            return
+        repeated.append(compiled)
+        of_launch(compiled, copied, scalars, job.settings.seed, partial(attempt, compiled))
+
+    def attempt(compiled: Any, what: Kind, arrays: Arrays, scalars: dict[str, Any]) -> str | None:
+        name, before = name_of(compiled), observed.session.recorder
+        emit({"event": "start", "kernel": name})
+        observed.clear()
+        observed.session.recorder = None
+        wide = None
+        if wider is not None and rounds_on_the_way(compiled.kernel):
+            wide = partial(_repeat_unrounded, wider.session, compiled, scalars=scalars)
+
+        def wanted(inputs: Arrays, outputs: Arrays) -> bool:
+            return not observed.errors and not tells_nothing(outputs, inputs)
+
+        try:
+            run_it = partial(_repeat, observed.session, compiled, arrays, scalars)
+            kept = recorder.record(compiled, arrays, scalars, run_it, None, wide, what, wanted)
+        except SimulatorError as error:
+            return str(error)
+        finally:
+            observed.session.recorder = before
+            emit({"event": "stop"})
+        if kept:
+            emit({"event": "launched", "kernel": name, "line": job.source.line(file_of(compiled), line_of(compiled))})
+            return None
+        return observed.errors[0].message if observed.errors else "no result is a number"
+
+    further_draws = job.settings.draws > 1 and job.settings.arithmetic == "precise"
+    repeated: list[Any] = []
     if job.settings.calls:
-        return _record_calls(job, observed, keep, emit)
+        return _record_calls(job, observed, keep, attempt if further_draws else None, emit)
     observed.session.recorder = keep
     with installed(observed.session):
         emit({"event": "begin"})
@@ -146,7 +181,13 @@ def _repeat(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, 
     session.execute(compiled, kernel, {numbers[name]: array for name, array in arrays.items()}, known)
 
 
-def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
+def _record_calls(
+    job: Job,
+    observed: Observed,
+    keep: Keep,
+    attempt: Callable[[Any, Kind, Arrays, dict[str, Any]], str | None] | None,
+    emit: Emit,
+) -> int:
     with installed(observed.session):
         emit({"event": "begin"})
         module = _load(job.source, job.settings, emit)
@@ -155,7 +196,12 @@ def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
         failed = False
         for call in job.settings.calls:
             try:
-                _call(module, call, job.settings, observed.session, keep, emit)
+                compiled = _call(module, call, job.settings, observed.session, keep, emit)
+                if attempt is not None:
+                    for text in of_call(
+                        compiled, call, job.settings.seed, observed.session, partial(attempt, compiled)
+                    ):
+                        emit({"event": "note", "text": f"{name_of(compiled)}: {text}"})
             except UsageError as error:
                 emit({"event": "usage", "message": str(error)})
                 return 2
@@ -171,7 +217,7 @@ def _record_calls(job: Job, observed: Observed, keep: Keep, emit: Emit) -> int:
     return int(failed)
 
 
-def _call(module: ModuleType, call: Call, settings: Settings, session: Session, keep: Keep, emit: Emit) -> None:
+def _call(module: ModuleType, call: Call, settings: Settings, session: Session, keep: Keep, emit: Emit) -> JITKernel:
     """Build the kernel of a call, draw its inputs and run it."""
 
     def trace(arguments: dict[str, Any]) -> Kernel:
@@ -195,6 +241,7 @@ def _call(module: ModuleType, call: Call, settings: Settings, session: Session, 
         session.execute(compiled, compiled.kernel, arrays, scalars)
 
     keep(compiled, named(compiled, arrays), drawn.scalars, go)
+    return compiled
 
 
 def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
@@ -224,15 +271,20 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
 def _replay(job: Job, emit: Emit) -> int:
     """Repeat recorded launches with the new file's kernels, found by factory name and arguments."""
     judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
+    failed: set[str] = set()
     with installed(judge.actual.session):
         emit({"event": "begin"})
         module = _load(job.source, job.settings, emit)
         for recording in recordings.load(Path(job.folder)) if module is not None else ():
             if recording.number in job.done:
                 continue
+            if recording.draw and recording.kernel in failed:
+                continue  # its own inputs have told already
             function = factory_of(module, recording.factory)
             eager = isinstance(function, Factory) and function.eager and not job.settings.calls
             if function is None or eager or recording.arguments is None:
+                if recording.draw:
+                    continue  # of its own launch this is said
                 text = f"{job.source.shown} has no factory {recording.factory!r} that could be called again"
                 if not job.settings.calls:
                     text += ", and as a script it does not launch this kernel as the old one does"
@@ -251,9 +303,12 @@ def _replay(job: Job, emit: Emit) -> int:
                 _problem(emit, FAULTY, text, recording.kernel, side="new")
             else:
                 if isinstance(new, JITKernel):
-                    _compared(emit, recording, judge.compare(recording, new))
+                    comparison = judge.compare(recording, new)
                 else:
-                    _compared(emit, recording, compare_chain(judge, recording, new))
+                    comparison = compare_chain(judge, recording, new)
+                if comparison.problems:
+                    failed.add(recording.kernel)
+                _compared(emit, recording, comparison)
             emit({"event": "stop"})
     return 0
 
@@ -263,14 +318,16 @@ def _script(job: Job, emit: Emit) -> int:
     same kernel, with the same arguments."""
     judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
     observed = _observe(job, arithmetic="precise")
-    waiting = {(r.kernel, r.turn, r.call): r.number for r in recordings.load(Path(job.folder))}
+    waiting: dict[tuple[str, int, str], list[int]] = {}
+    for r in recordings.load(Path(job.folder)):
+        waiting.setdefault((r.kernel, r.turn, r.call), []).append(r.number)
     turns: dict[str, int] = {}
 
     def repeat(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
         turn = turns[name] = turns.get(name, -1) + 1
-        number = waiting.pop((name, turn, call_of(compiled)), None)
-        recording = None if number is None else recordings.load_one(Path(job.folder), number)
+        numbers = waiting.pop((name, turn, call_of(compiled)), [])
+        recording = recordings.load_one(Path(job.folder), numbers[0]) if numbers else None
         emit({"event": "start", "kernel": name})
 
         same = (
@@ -287,10 +344,16 @@ def _script(job: Job, emit: Emit) -> int:
         for fault in observed.errors:
             if recording is None or not inherited(fault, recording, compiled, observed):
                 _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
+        wrong = recording is None
         if recording is not None:
             results = layouts.by_index(compiled.kernel, recordings.copies(arrays)) if same else None
             done = None if results is None else Outcome(results, writers=observed.writers)
-            _compared(emit, recording, judge.compare(recording, compiled, done))
+            comparison = judge.compare(recording, compiled, done)
+            wrong = bool(comparison.problems)
+            _compared(emit, recording, comparison)
+        for number in numbers[1:]:
+            repeated = recordings.load_one(Path(job.folder), number)
+            _compared(emit, repeated, None if wrong else judge.compare(repeated, compiled))
         emit({"event": "stop"})
 
     observed.session.recorder = repeat
@@ -299,8 +362,12 @@ def _script(job: Job, emit: Emit) -> int:
         return _as_script(job.source, job.settings, emit, "new")
 
 
-def _compared(emit: Emit, recording: Recording, comparison: Comparison) -> None:
-    emit({"event": "comparison", **asdict(comparison), "number": recording.number})
+def _compared(emit: Emit, recording: Recording, comparison: Comparison | None) -> None:
+    """Tell of a comparison; of one with further inputs only what is wrong, and of None that there is none to make."""
+    if comparison is None or (recording.draw and not comparison.problems):
+        emit({"event": "agrees", "number": recording.number})
+    else:
+        emit({"event": "comparison", **asdict(comparison), "number": recording.number})
 
 
 def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> int:

@@ -58,6 +58,8 @@ class Findings:
             elif kind == "comparison":
                 self.comparisons.append(_comparison(event))
                 self.done.append(event["number"])
+            elif kind == "agrees":
+                self.done.append(event["number"])
         self.broken = self.broken or ended.code is None
         if ended.overdue is not None:
             what = ended.overdue or f"the code of {who} around its kernels"
@@ -254,7 +256,8 @@ class _Faults:
             status: Status = "failed" if place.name in self.failed else "not verified"
             return KernelVerdict(place.name, place.line, status, self.first[place.name])
         if own:
-            verified = Verified(backend, len(own), max(c.max_error or 0.0 for c in own))
+            itself = [comparison for comparison in own if not comparison.draw]
+            verified = Verified(backend, len(itself), max((c.max_error or 0.0 for c in itself), default=0.0))
             return KernelVerdict(place.name, place.line, "verified", "old and new agree", verified)
         what = "compared" if place.name in findings.launched else "launched"
         why = f"it was never {what}{': ' + self.general[0] if self.general else ''}"
@@ -308,6 +311,7 @@ def _comparison(event: Event) -> Comparison:
         tuple(event["laid"]),
         tuple(event["unrounded"]),
         tuple(event["by"]),
+        event["draw"],
     )
 
 

@@ -58,6 +58,8 @@ class Recording:
     writers: dict[str, Writers]
     unrounded: Arrays = field(default_factory=dict)
     """The outputs once more, without the roundings that the kernel does on the way to a wider type; if it has some."""
+    draw: str = ""
+    """Of which kind the inputs are, if they are others than those of the call itself."""
     undefined: Arrays = field(default_factory=dict)
     """Where the kernel left undefined data in an output; outputs without are missing."""
 
@@ -108,15 +110,20 @@ class Recorder:
         run: Callable[[], None],
         repeat: Callable[[Arrays], None] | None = None,
         unrounded: Callable[[Arrays], None] | None = None,
-    ) -> None:
+        draw: str = "",
+        wanted: Callable[[Arrays, Arrays], bool] = lambda *_: True,
+    ) -> bool:
         """Run a launch and keep it. ``repeat`` runs it once more, on copies; then these results are kept.
 
-        ``unrounded`` does the same; then both results are kept.
+        ``unrounded`` does the same; then both results are kept. ``wanted`` is asked with inputs and outputs; the result
+        is its answer.
 
         Raises TooLarge where the limit is reached, and what the kernel raises.
         """
         inputs = copies(arrays)
         run()
+        if not wanted(inputs, arrays):
+            return False
         outputs = copies(arrays if repeat is None else inputs)
         if repeat is not None:
             repeat(outputs)
@@ -124,7 +131,8 @@ class Recorder:
         if unrounded is not None:
             unrounded(others)
         name = name_of(compiled)
-        turn = self.turns[name] = self.turns.get(name, -1) + 1
+        turn = self.turns.get(name, -1) + (not draw)
+        self.turns[name] = turn
         call = Signature.of(compiled)
         recording = Recording(
             self.count,
@@ -146,6 +154,7 @@ class Recorder:
             layouts.places(compiled.kernel, arrays),
             {n: found for n in arrays if (found := self.writers(n)) is not None},
             layouts.by_index(compiled.kernel, others),
+            draw,
             {n: np.array(mask) for n in arrays if (mask := self.undefined(n)) is not None},
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())
@@ -154,6 +163,7 @@ class Recorder:
         with (self.folder / f"{self.count:06}.launch").open("wb") as file:
             pickle.dump(recording, file, protocol=5)
         self.count += 1
+        return True
 
 
 def load(folder: Path) -> Iterator[Recording]:

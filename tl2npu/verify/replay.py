@@ -18,6 +18,7 @@ from tl2npu.simulator.standin.jit import JITKernel
 from tl2npu.verified import Comparison, Fault
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import Difference, difference, largest
+from tl2npu.verify.further import judged
 from tl2npu.verify.launching import CannotBuild, allocate, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.matching import Match, Unmatched, match
@@ -58,7 +59,7 @@ class Judge:
 
         def result() -> Comparison:
             found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid), tuple(unrounded)
-            return Comparison(recording.kernel, recording.call, *found, (name_of(compiled),))
+            return Comparison(recording.kernel, recording.call, *found, (name_of(compiled),), recording.draw)
 
         try:
             matched = match(recording, compiled)
@@ -71,7 +72,8 @@ class Judge:
         dropped = tuple(name for name in matched.gone if name not in recording.scratch)
         lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
         problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
-        problems += _call(recording, compiled, matched, done is not None)
+        if not recording.draw:  # which has the call of the launch that it repeats
+            problems += _call(recording, compiled, matched, done is not None)
         outcome = done or self._run(self.actual, recording, compiled, matched)
         problems += outcome.problems
         if outcome.arrays is None:
@@ -91,6 +93,8 @@ class Judge:
             undefined = recording.undefined.get(old)
             if undefined is not None and undefined.shape == left.shape == right.shape:
                 right = np.where(undefined, left, right)  # there is nothing to compare with
+            if recording.draw:
+                right = judged(left, right)
             if left.shape != right.shape or left.dtype != right.dtype:
                 problems.append(
                     (CHANGED, f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one")
@@ -107,7 +111,7 @@ class Judge:
             if found is not None and not differs:
                 differs = True
                 wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
-                problems.append((CHANGED, said(old, found, ("old", "new"), wrote)))
+                problems.append((CHANGED, said(old, found, ("old", "new"), wrote) + on(recording)))
         problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
         return result()
 
@@ -150,6 +154,8 @@ class Judge:
             return Outcome(None, [(UNVERIFIED, f"the new kernel cannot be run: {error}")])
         except SimulatorError as error:
             return Outcome(None, [(FAULTY, f"the new kernel: {error}")])
+        except Exception as error:  # an index that is divided by 0: what the machine does then is not known
+            return Outcome(None, [(FAULTY, f"the new kernel: {type(error).__name__}: {error}")])
         errors = [fault for fault in observed.errors if not inherited(fault, recording, compiled, observed)]
         hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in errors]
         return Outcome(layouts.by_index(compiled.kernel, named(compiled, arrays)), hazards, observed.writers)
@@ -234,6 +240,11 @@ def order_of_arguments(recording: Recording, given: Sequence[str]) -> Iterator[t
 
 def _listed(names: Sequence[str]) -> str:
     return f"({', '.join(names)})" if names else "nothing"
+
+
+def on(recording: Recording) -> str:
+    """On which inputs something was found, if not on those of the call itself."""
+    return f" (on {recording.draw})" if recording.draw else ""
 
 
 def given_twice(recording: Recording) -> str:

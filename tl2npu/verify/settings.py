@@ -48,8 +48,8 @@ class Settings:
 
     ``reading``: what the compiler makes of a Developer-mode kernel, or what its author means (``verify`` runs both).
     ``timeout`` in seconds, see ``TIME_BUDGET``. ``rtol``, ``atol``: in place of the ones by element type; ``atol`` is
-    absolute. ``seed`` draws the inputs of ``calls``. ``check``: the options of ``tl2npu check`` on the new kernels,
-    None to leave it out.
+    absolute. ``seed`` draws the inputs of ``calls``, with ``draws`` 1 the standard normal ones only.
+    ``check``: the options of ``tl2npu check`` on the new kernels, None to leave it out.
     """
 
     arithmetic: Arithmetic = "precise"
@@ -59,6 +59,7 @@ class Settings:
     backend: Backend = "sim"
     timeout: float = TIME_BUDGET
     seed: int = 0
+    draws: int = 3
     rtol: float | None = None
     atol: float | None = None
     shrink: bool = False

@@ -57,7 +57,7 @@ class KernelFrame:
                     f"T.Kernel gives {len(given)} name(s) here, but {len(self.names)} stand behind `as`", builder.here()
                 )
             return given
-        if builder.npuir and self.names and len(given) > 1:
+        if (builder.npuir or self.is_npu) and self.names and len(given) > 1:
             raise TraceError(
                 f"T.Kernel gives {len(given)} names here: write `as ({', '.join([*names, '_'][: len(given)])})`",
                 builder.here(),

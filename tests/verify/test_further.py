@@ -1,0 +1,193 @@
+"""Inputs that tell wrong kernels from right ones where standard normal values do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.verify.support import HEAD, by_calls, by_script, codes, source
+from tl2npu.simulator.standin.package import installed
+from tl2npu.simulator.standin.session import Session
+from tl2npu.verify.drawing import PRIMES, Draw, draw, numbers
+from tl2npu.verify.launching import build
+from tl2npu.verify.loading import execute
+from tl2npu.verify.meanings import Meanings
+from tl2npu.verify.settings import Call
+
+KERNEL = """
+
+@tilelang.jit(out_idx=[1], pass_configs=pass_configs)
+def f(rows=64, symbol=0):
+    rows = T.symbolic("M") if symbol else rows
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(GRID, threads=2, is_npu=True) as (cid):
+            x = T.alloc_shared((32, 64), "float32")
+            row = T.alloc_shared((32,), "float32")
+            wide = T.alloc_shared((32, 64), "float32")
+            T.copy(X[cid * 32, 0], x)
+            BODY
+            T.copy(x, Y[cid * 32, 0])
+
+    return main
+"""
+SOFTMAX = """
+            T.reduce_max(x, row, dim=1)
+            T.tile.broadcast(wide, row)
+            T.tile.sub(x, x, wide)
+            T.tile.exp(x, x)
+            T.reduce_sum(x, row, dim=1)
+            T.tile.broadcast(wide, row)
+            T.tile.div(x, x, wide)
+""".strip()
+
+
+def kernel(body: str, grid: str = "rows // 32") -> str:
+    return HEAD + KERNEL.replace("BODY", body).replace("GRID", grid)
+
+
+def test_a_minimum_in_place_of_the_maximum_of_a_softmax() -> None:
+    old = kernel(SOFTMAX).replace("threads=2", "threads=1")
+    new = old.replace("reduce_max", "reduce_min")
+    call = Call("f", {"rows": 64})
+    assert by_calls(old, old, call).ok
+    assert by_calls(old, new, call, draws=1).ok
+    result = by_calls(old, new, call)
+    assert codes(result) == ["TL907"]
+    assert "(on wide values)" in result.diagnostics[0].message
+
+
+TIES = {
+    "the order of a comparison": ("x[i, j] > 0.0", "x[i, j] >= 0.0"),
+    "another bound": ("x[i, j] < 2.0", "x[i, j] <= 2.0"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), TIES.values(), ids=TIES)
+def test_numbers_that_are_equal(before: str, after: str) -> None:
+    body = "for i, j in T.Parallel(32, 64):\n                if CONDITION:\n                    x[i, j] = 5.0"
+    old, new = (kernel(body.replace("CONDITION", text)) for text in (before, after))
+    call = Call("f", {"rows": 64})
+    assert by_calls(old, new, call, draws=1, check=None).ok
+    assert "TL907" in codes(by_calls(old, new, call, check=None))
+
+
+def test_a_tail_that_is_lost_with_a_symbolic_extent() -> None:
+    old, new = kernel("T.tile.add(x, x, 1.0)", "T.ceildiv(rows, 32)"), kernel("T.tile.add(x, x, 1.0)", "rows // 32")
+    call = Call("f", {"symbol": 1})
+    assert by_calls(old, new, call, draws=1, check=None).ok
+    result = by_calls(old, new, call, check=None)
+    assert not result.ok
+    right = by_calls(old, old, call, check=None)
+    assert right.ok
+    assert "f.main: also on wide values (M = 251), small whole numbers (M = 127)" in right.notes
+
+
+def test_an_old_kernel_that_takes_whole_tiles_only() -> None:
+    """Single elements are not clipped at the end of a tensor."""
+    body = "for i in T.serial(32):\n                x[i, 0] = X[cid * 32 + i, 0]"
+    old = kernel(body, "T.ceildiv(rows, 32)").replace("threads=2", "threads=1")
+    result = by_calls(old, old, Call("f", {"symbol": 1}), check=None)
+    assert result.ok
+    said = [note for note in result.notes if note.startswith("f.main: the old kernel does not take odd extents: ")]
+    assert len(said) == 1
+    assert "X[251, 0]" in said[0]
+    assert "f.main: also on wide values, small whole numbers" in result.notes
+
+
+def test_what_the_old_kernel_answers_with_no_number_is_not_judged() -> None:
+    """exp(100) is infinite in float32, whatever the other kernel makes of it; where it is finite, it counts."""
+    old = kernel("T.tile.mul(x, x, 4.0)\n            T.tile.exp(x, x)")
+    same = kernel("T.tile.mul(x, x, 4.0)\n            T.tile.exp(x, x)\n            T.tile.min(x, x, 3.0e38)")
+    call = Call("f", {"rows": 64})
+    assert by_calls(old, same, call).ok
+    assert not by_calls(old, same.replace("3.0e38", "1.0e30"), call).ok
+
+
+def test_a_script_is_repeated_with_other_floats() -> None:
+    main = "\n\nif __name__ == '__main__':\n    f(64)(np.zeros((64, 64), np.float32))\n"
+    old, new = kernel("T.tile.mul(x, x, 2.0)"), kernel("T.tile.mul(x, x, 3.0)")
+    assert by_script(old + main, new + main, draws=1).ok
+    result = by_script(old + main, new + main)
+    assert codes(result) == ["TL907"] * len(result.diagnostics)
+    assert [k.status for k in result.kernels] == ["failed"]
+    right = by_script(old + main, old.replace("mul(x, x, 2.0)", "add(x, x, x)") + main)
+    assert right.ok
+    assert [(k.verified.calls, k.verified.max_error) for k in right.kernels if k.verified] == [(1, 0.0)]
+
+
+INDEXED = """
+
+@tilelang.jit(out_idx=[3], pass_configs=pass_configs)
+def pick(n=64):
+    @T.prim_func
+    def main(
+        X: T.Tensor((n, 64), "float32"),
+        Index: T.Tensor((32,), "int32"),
+        Count: T.Tensor((32,), "int32"),
+        Y: T.Tensor((32, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=1, is_npu=True) as (cid):
+            x = T.alloc_shared((32, 64), "float32")
+            T.tile.fill(x, 0.0)
+            for i in T.serial(32):
+                row = Index[i]
+                if CONDITION:
+                    T.copy(X[row, 0], x[i, :])
+                if Count[i] > 7:
+                    T.tile.fill(x[i, :], 1.0)
+            T.copy(x, Y)
+
+    return main
+"""
+
+
+@pytest.mark.parametrize("condition", ["row >= 0", "row != -1", "row > -1", "Index[i] >= 0"])
+def test_an_index_that_is_none(condition: str) -> None:
+    old = HEAD + INDEXED.replace("CONDITION", condition)
+    call = Call("pick", {"n": 64})
+    assert by_calls(old, old, call, check=None).ok
+    new = HEAD + INDEXED.replace("CONDITION", "row < n")
+    assert by_calls(old, new, call, check=None, draws=1).ok
+    assert not by_calls(old, new, call, check=None).ok
+
+
+def compiled(text: str, factory: str) -> object:
+    session = Session()
+    with installed(session):
+        return build(execute(source(text), "kernel_of_meanings", ()), factory, {}, session)
+
+
+def test_what_integers_mean() -> None:
+    made = compiled(HEAD + INDEXED.replace("CONDITION", "row >= 0"), "pick")
+    found = Meanings(made.kernel)  # type: ignore[attr-defined]
+    assert (found.places, found.absent) == ({"Index"}, {"Index"})
+    drawn = draw(made, 0, {}, {}, Draw("wide values"))
+    index, count = drawn.tensors["Index"], drawn.tensors["Count"]
+    assert set(index[index < 0]) == {-1}
+    assert index.max() < 32
+    assert count.min() < 0
+    assert count.max() > 32
+    first = draw(made, 0, {}, {})
+    assert min(first.tensors["Index"].min(), first.tensors["Count"].min()) >= 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2"])
+def test_wide_values(dtype: str) -> None:
+    found = numbers(dtype, (64, 64), np.random.default_rng(0), "wide values").astype(np.float64)
+    assert np.isfinite(found).all()
+    size = np.abs(found[found != 0])
+    assert size.max() > 60
+    assert size.min() < 2.0**-8
+    mantissa, _ = np.frexp(size)
+    assert 0.1 < np.mean(mantissa == 0.5) < 0.5
+    assert (found == 0).any()
+    assert (found * 2 % 2 == 1).any()
+    whole = numbers(dtype, (64, 64), np.random.default_rng(0), "small whole numbers").astype(np.float64)
+    assert {*whole.ravel()} == {-3, -2, -1, 0, 1, 2, 3}
+
+
+def test_the_extents_are_primes() -> None:
+    for values in PRIMES.values():
+        assert all(n % d for n in values for d in range(2, n))
