@@ -451,6 +451,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "import the language in this file: `import tilelang.language as T`"),
     ("TL924", "kernel-in-string", "error", "display-only",
      "write the kernel as code of a file of its own, and import it"),
+    ("TL925", "overridden-pass-config", "warning", "display-only",
+     "compare the speed; `--pass-config-policy keep` leaves such kernels as they are"),
 )
 # fmt: on
 

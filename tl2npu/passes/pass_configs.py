@@ -2,12 +2,14 @@
 
 A kernel without Scope needs AUTO_CV_COMBINE whatever it computes: only that pass puts its statements behind
 ``ASCEND_IS_AIC`` or ``ASCEND_IS_AIV`` (``src/target/codegen_ascend.cc``, resource_scope). AUTO_CV_SYNC is for kernels
-in which the two cores exchange data. What the author switched off on purpose stays off, or stops the migration.
+in which the two cores exchange data. A pass that stands in for what was written by hand is switched on with it, and
+TL925 says so; MEMORY_PLANNING stays off where no address was written by hand.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -15,7 +17,7 @@ from tl2npu.dialects.pass_configs import STRING_OF
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.compilations import Compilation
-from tl2npu.kernel.configs import ALL, PLANNING, Configs, key_of, read_configs
+from tl2npu.kernel.configs import ALL, COMBINE, CV_SYNC, PLANNING, SYNC, Configs, key_of, read_configs
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.positions import compilations
 from tl2npu.passes.assignments import bound
@@ -26,42 +28,81 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, nodes_of
 
 _LONG_LINE = 96
+_ADDRESS = "TL308"
+_BY_HAND: Mapping[str, Sequence[tuple[frozenset[str], str]]] = {
+    COMBINE: [(frozenset({"TL302", "TL307"}), "`T.Scope` blocks")],
+    CV_SYNC: [(frozenset({"TL305"}), "cross-core flags"), (frozenset({"TL306"}), "grid barriers")],
+    SYNC: [(frozenset({"TL304"}), "flags"), (frozenset({"TL303", "TL306"}), "barriers")],
+    PLANNING: [(frozenset({_ADDRESS}), "addresses")],
+}
+"""What an author writes instead of a pass, by the codes of the edits that take it away."""
+_WITHOUT: Mapping[str, str] = {
+    COMBINE: "as nothing else sends each statement to its core",
+    CV_SYNC: "as nothing else orders the two cores",
+    SYNC: "as nothing else orders the units of a core",
+    PLANNING: "as nothing else places the tiles",
+}
 _UNPACKED_AS_IT_IS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Dict)
 """What needs no parentheses behind ``**``."""
 
 
 def require(job: Job, needed: tuple[str, ...]) -> None:
-    """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` at a deliberate False."""
+    """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` where one cannot be set."""
     if not compilations(job.located):
         raise Blocked("TL816", job.located.node, why_uncompiled(job, "pass_configs"))
-    for found in list(compilations(job.located)):
+    for place in range(len(compilations(job.located))):
+        found = compilations(job.located)[place]
         configs = read_configs(job.file, found, job.elsewhere)
-        policy = job.options.pass_config_policy
-        wanted = ALL if policy == "four" else needed
-        missing = [key for key in wanted if not configs.is_on(key)]
+        missing = _missing(job, found, configs, needed)
         if not missing:
             continue
+        file, edited = job.file, list(job.edited)
+        _write(job, found, configs, missing)
+        if _missing(job, compilations(job.located)[place], needed=needed):  # a later statement switches it off again
+            job.restore(file, edited)
+            _write(job, found, configs, missing, spelled_out=True)
         node = found.kwargs.get("pass_configs", found.node)
-        off = [key for key in missing if configs.values.get(key) is False and key != PLANNING]
-        if off and not configs.all_off:
-            raise Blocked("TL816", node, f"{off[0]} is switched off{_where(job, configs)}, and this form needs it")
-        if configs.all_off:
-            missing = [key for key in ALL if key in missing or key in configs.values]
-        else:
-            missing = [key for key in missing if configs.values.get(key) is not False]
-        if policy == "keep" and configs.values and missing:
-            raise Blocked("TL816", node, f"{missing[0]} is missing, and the policy is to keep pass_configs")
-        unread = [key for key in missing if key in configs.values and configs.values[key] is None]
-        if unread:
-            raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read{_where(job, configs)}")
-        if missing:
-            _write(job, found, configs, missing)
-            job.change("TL231", node, "pass_configs: " + ", ".join(missing) + " on")
-            require(job, needed)
-            return
+        job.change("TL231", node, "pass_configs: " + ", ".join(missing) + " on")
+        for key in missing if not configs.all_off else ():
+            if configs.values.get(key) is False:
+                text = f"`{key}` was False{_where(job, configs)}; wrote True, {_why(job, key)}"
+                job.note("TL925", node, text)
 
 
-def _write(job: Job, found: Compilation, configs: Configs, missing: list[str]) -> None:
+def _missing(job: Job, found: Compilation, configs: Configs | None = None, needed: tuple[str, ...] = ()) -> list[str]:
+    """The keys that a compilation has to set and does not. Raises :class:`Blocked` where the author's word stands."""
+    if configs is None:
+        configs = read_configs(job.file, found, job.elsewhere)
+    policy = job.options.pass_config_policy
+    missing = [key for key in (ALL if policy == "four" else needed) if not configs.is_on(key)]
+    node = found.kwargs.get("pass_configs", found.node)
+    if missing and configs.all_off:
+        missing = [key for key in ALL if key in missing or key in configs.values]
+    else:
+        addresses = any(code == _ADDRESS for code, _, _ in job.edited)
+        wanted = [key for key in needed if key != PLANNING or addresses]
+        missing = [key for key in missing if configs.values.get(key) is not False or key in wanted]
+    if policy == "keep" and configs.values and missing:
+        state = "switched off" if configs.values.get(missing[0]) is False else "missing"
+        where = _where(job, configs)
+        raise Blocked("TL816", node, f"{missing[0]} is {state}{where}, and the policy is to keep pass_configs")
+    unread = [key for key in missing if key in configs.values and configs.values[key] is None]
+    if unread:
+        raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read{_where(job, configs)}")
+    return missing
+
+
+def _why(job: Job, key: str) -> str:
+    """Why a pass is needed that the author did without."""
+    gone = {code for code, _, _ in job.edited}
+    for codes, what in _BY_HAND[key]:
+        if gone & codes:
+            return f"as the {what} written by hand are gone"
+    return _WITHOUT[key]
+
+
+def _write(job: Job, found: Compilation, configs: Configs, missing: list[str], spelled_out: bool = False) -> None:
+    """Set keys in a dict of the file, or with ``spelled_out`` in a new one around what is given."""
     refuse_shared_arguments(job, found)
     edits = Edits(job.file.index)
     node = found.kwargs.get("pass_configs")
@@ -69,12 +110,10 @@ def _write(job: Job, found: Compilation, configs: Configs, missing: list[str]) -
         _new_dict(job, edits, found, missing)
         return
     literal = configs.literal
-    if literal is not None and _is_of_another_file(job, literal):
+    if literal is None or spelled_out or _is_of_another_file(job, literal) or configs.shared or configs.unknown:
         edits.replace(node, _with_more(job, found, configs, missing))
-    elif literal is not None and not configs.shared and not configs.unknown:
-        edits.replace(literal, extended(job, literal, missing))
     else:
-        edits.replace(node, _with_more(job, found, configs, missing))
+        edits.replace(literal, extended(job, literal, missing))
     job.apply(edits)
 
 
