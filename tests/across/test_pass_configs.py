@@ -98,8 +98,6 @@ def test_what_is_missing_is_added_here(tmp_path: Path, imports: str, value: str,
 @pytest.mark.parametrize(
     ("imports", "value", "why"),
     [
-        ("from shared import OFF", "OFF", "AUTO_CV_COMBINE is switched off in `OFF`, which the file imports"),
-        ("import shared", "shared.OFF", "AUTO_CV_COMBINE is switched off in `shared.OFF`, which the file imports"),
         ("from shared import UNREAD", "UNREAD", "the value of TL_ASCEND_AUTO_CV_COMBINE cannot be read"),
     ],
 )
@@ -110,6 +108,14 @@ def test_what_was_decided_there_stands(tmp_path: Path, imports: str, value: str,
     assert f"k.py:{line}:" in done.output
     assert "TL816" in done.output
     assert why in done.output
+
+
+@pytest.mark.parametrize(("imports", "value"), [("from shared import OFF", "OFF"), ("import shared", "shared.OFF")])
+def test_what_another_file_switches_off_is_switched_on_here(tmp_path: Path, imports: str, value: str) -> None:
+    result = result_of(file(tmp_path, imports, value))
+    assert f'pass_configs={{**{value}, "tl.ascend_auto_cv_combine": True}}' in (result.new_text or "")
+    (note,) = [d for d in result.diagnostics if d.code == "TL925"]
+    assert f"`TL_ASCEND_AUTO_CV_COMBINE` was False in `{value}`, which the file imports; wrote True" in note.message
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,9 @@ def test_the_file_itself_changes_what_it_imports(tmp_path: Path) -> None:
     assert "TL_ASCEND_AUTO_SYNC: True" in new
     assert "COMBINE" not in new
     path.write_text(text.replace("@tilelang.jit", 'PART["tl.ascend_auto_cv_combine"] = False\n\n\n@tilelang.jit'))
-    assert "TL816" in [item.code for item in result_of(path).diagnostics]
+    result = result_of(path)
+    assert "TL925" in [item.code for item in result.diagnostics]
+    assert "TL_ASCEND_AUTO_CV_COMBINE: True" in (result.new_text or "").split("@tilelang.jit")[1].split("def factory")[0]
 
 
 def test_a_kernel_that_is_compiled_by_a_call(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from tests.passes.support import (
 from tests.simulator.kernels import load
 from tl2npu.kernel.configs import read_configs
 from tl2npu.kernel.factory import FileKernels
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
 from tl2npu.source.index import Index
 
 HEAD = "out_idx=[2], workspace_idx=[3]"
@@ -227,9 +229,57 @@ def test_a_parameter_of_the_name_is_not_the_modules_dict() -> None:
         assert new.count("TL_ASCEND_AUTO_CV_SYNC: True") == 2, "the argument may be anything"
 
 
-@pytest.mark.parametrize("off", KEYS[:3])
-def test_a_pass_that_is_switched_off_stops_the_migration(off: str) -> None:
-    refused(gemm_file(jit=JIT, head=dict_of({**ALL, off: False})), "TL816")
+def switched(off: tuple[str, ...]) -> dict[str, str]:
+    """Ways to switch some passes off beside others that are on."""
+    on = dict.fromkeys((key for key in KEYS if key not in off), True)
+    keys = ", ".join(f"tilelang.PassConfigKey.{key}: False" for key in off)
+    strings = ", ".join(f'"{STRINGS[KEYS.index(key)]}": False' for key in off)
+    later = "".join(f"pass_configs[tilelang.PassConfigKey.{key}] = False\n" for key in off)
+    inverse = ", ".join(f"**{{tilelang.PassConfigKey.{key}: False}}" for key in off)
+    return {
+        "one dict": dict_of({**on, **dict.fromkeys(off, False)}),
+        "strings": dict_of(on).replace("}\n", f"    {strings},\n}}\n"),
+        "set later": dict_of(ALL) + later,
+        "updated later": dict_of(ALL) + f"pass_configs.update({{{keys}}})\n",
+        "merged": dict_of(on, "base") + f"pass_configs = {{**base, {keys}}}\n",
+        "merged last": f"off = {{{keys}}}\n" + dict_of(ALL, "base") + "pass_configs = {**base, **off}\n",
+        "nested": dict_of(ALL).replace("}\n", f"    {inverse},\n}}\n"),
+        "union": dict_of(ALL, "base") + f"pass_configs = base | {{{keys}}}\n",
+        "given twice": dict_of({**dict.fromkeys(off, False), **on}) + later,
+    }
+
+
+OFF = [off for count in (1, 2, 3) for off in itertools.combinations(KEYS[:3], count)]
+
+
+@pytest.mark.parametrize("way", switched(KEYS[:1]))
+@pytest.mark.parametrize("off", OFF, ids="+".join)
+def test_a_pass_that_replaces_what_was_written_by_hand_is_switched_on(off: tuple[str, ...], way: str) -> None:
+    text = gemm_file(jit=JIT, head=switched(off)[way])
+    result = migrated(text)
+    assert compiled(developer(text)) == [ALL]
+    notes = [d for d in result.diagnostics if d.code == "TL925"]
+    assert sorted(note.message.split("`")[1] for note in notes) == sorted(off)
+    assert {(note.severity, "was False; wrote True, as" in note.message) for note in notes} == {("warning", True)}
+    assert migrated(result.new_text or "").new_text == result.new_text
+
+
+def test_the_policy_keep_leaves_the_authors_word() -> None:
+    text = gemm_file(jit=JIT, head=dict_of({**ALL, KEYS[2]: False}))
+    result = migrate_text(text, "k.py", Options(pass_config_policy="keep"))
+    assert [(k.disposition, k.codes) for k in result.kernels] == [("refused", ("TL816",))]
+    assert f"{KEYS[2]} is switched off, and the policy is to keep" in result.diagnostics[0].message
+
+
+def test_planning_is_switched_on_where_addresses_were_written_by_hand() -> None:
+    head = dict_of({**ALL, KEYS[3]: False})
+    text = gemm_file(jit=JIT, head=head)
+    place = text.index("            T.copy(A[")
+    by_hand = text[:place] + "            T.annotate_address({u: 0})\n" + text[place:]
+    assert compiled(developer(by_hand)) == [ALL]
+    (note,) = [d for d in migrated(by_hand).diagnostics if d.code == "TL925"]
+    assert "the addresses written by hand are gone" in note.message
+    assert compiled(developer(text)) == [{**ALL, KEYS[3]: False}]
 
 
 def test_memory_planning_may_stay_off() -> None:
@@ -251,7 +301,8 @@ def test_a_vector_kernel_needs_no_cross_core_sync() -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_kernel_that_stays_keeps_its_configs(first: bool) -> None:
+@pytest.mark.parametrize("given_keys", [{KEYS[2]: True}, {**ALL, KEYS[2]: False}], ids=["missing", "off"])
+def test_a_kernel_that_stays_keeps_its_configs(given_keys: dict[str, bool], first: bool) -> None:
     """A vector kernel that is refused shares the dict of one that is migrated: what it is given must not change."""
     stays = kernel(
         LOAD.replace("vid * 16", "vid * 8") + "T.barrier_all()\nT.sync_all()\nT.tile.atomic_add(A[0, 0], a)\n",
@@ -262,7 +313,7 @@ def test_a_kernel_that_stays_keeps_its_configs(first: bool) -> None:
     moves = kernel(GEMM_SCALE, params=CV_PARAMS, jit=JIT)
     text = (
         "import torch\nimport tilelang\nimport tilelang.language as T\n\n"
-        + dict_of({KEYS[2]: True})
+        + dict_of(given_keys)
         + (stays + moves if first else moves + stays)
     )
     result = migrated(text)
@@ -270,7 +321,7 @@ def test_a_kernel_that_stays_keeps_its_configs(first: bool) -> None:
     assert by_name["factory.main"] == "developer"
     assert by_name["stays.main"] == "none"
     given = compiled(result.new_text or "")
-    assert given[0 if first else 1] == {KEYS[2]: True}
+    assert given[0 if first else 1] == given_keys
     assert given[1 if first else 0] == ALL
 
 
