@@ -306,10 +306,15 @@ class _Select:
             return _Leaf(
                 indices.tile(self.lowering.temporaries, (extents[0], extents[1]), kind), sign, _bound(fixed), True
             )
-        self.lowering.materialise((columns or rows)[0][1], where, self.rest)
+        target = show(where.load)
+        if tight:  # an assignment would make the compiler keep the vector in a tile of its own, with a workspace
+            self.lowering.line(f"T.tile.fill({where.name}, 0.0)")
+            vector = indices.index_vector(self.lowering, (columns or rows)[0][1], "float32")
+            self.lowering.loop_statement(f"{target} = {target} + {show(vector)}", "rows")
+        else:
+            self.lowering.materialise((columns or rows)[0][1], where, self.rest)
         if kind in ("+", "-"):
             row = indices.index_vector(self.lowering, rows[0][1], "float32")
-            target = show(where.load)
             self.lowering.loop_statement(f"{target} = {target} {kind} {show(row)}", "rows")
         return _Leaf(where.name, sign, _bound(fixed), True)
 

@@ -1,0 +1,44 @@
+"""Kernels whose tiles fit only in the form that wants less memory (TL801)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.passes.gpu.support import agree, gpu_file, result_of
+
+PARAMS = 'S: T.Tensor((2 * block, 2 * block), "float32"), O: T.Tensor((2 * block, block), "float32")'
+BODY = """
+s = T.alloc_fragment((block, block), "float32")
+o = T.alloc_fragment((block, block), "float32")
+T.clear(o)
+for k in T.serial(2):
+    T.copy(S[bx * block, k * block], s)
+    for i, j in T.Parallel(block, block):
+        s[i, j] = T.if_then_else(bx * block + i >= k * block + j, s[i, j], 0.0)
+    for i, j in T.Parallel(block, block):
+        s[i, j] = T.if_then_else(k * block + j < 150, s[i, j], 0.0)
+    for i, j in T.Parallel(block, block):
+        o[i, j] += s[i, j]
+T.copy(o, O[bx * block, 0])
+"""
+"""Tiles of block x block float32: s, o and two of indices that are kept; or s, o and one that is made anew."""
+
+
+def text(block: int) -> str:
+    made = gpu_file(PARAMS, BODY, args="block", launch="T.Kernel(2, threads=128) as bx")
+    return f"{made}\n\nkernel = factory({block})\n"
+
+
+def test_an_index_tile_needs_no_second_tile_for_its_vector() -> None:
+    """With 112 x 112 a tile has 49 KB, and UB 191: three fit, four do not (the kept ones, or one for a broadcast)."""
+    inputs = {"S": np.random.default_rng(1).normal(size=(224, 224)).astype(np.float32)}
+    new = agree(text(112), inputs, args=(112,))
+    assert "T.tile.fill(index_tile, 0.0)" in new
+    assert "index_tile[i, j] = index_tile[i, j] + index[j]" in new
+    assert "index_tile[i, j] = index_tile[i, j] - index[i]" in new
+    assert not [note for note in result_of(text(112)).diagnostics if note.code == "TL801"]
+
+
+def test_index_tiles_are_kept_where_they_fit() -> None:
+    new = agree(text(64), {"S": np.ones((128, 128), np.float32)}, args=(64,))
+    assert "index_tile" not in new
