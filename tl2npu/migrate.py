@@ -17,7 +17,7 @@ from tl2npu.across.users import Users
 from tl2npu.attempts import Attempt
 from tl2npu.check import check_text as check_text
 from tl2npu.check import finding, unparsable, unused_comments
-from tl2npu.checks import flags
+from tl2npu.checks import doubled, flags
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
@@ -355,8 +355,8 @@ def _best_form(
             start.notes += leave[line]
             return _refused(start, line, kind.style, leave[line][0].message), start
         refuse_unlaunched(start, kind.style)
-        if kind.style in ("expert", "mixed"):
-            _note_flags(start, suppressions)
+        if not kind.is_rewritten and kind.style != "developer":
+            _note_own(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
         if kind.style == "npuir" and start.options.target == "ascendc":
@@ -400,9 +400,10 @@ def _best_form(
     ), job
 
 
-def _note_flags(start: Job, suppressions: Suppressions) -> None:
-    """What is wrong with the author's own flags, whatever becomes of them."""
-    for found in flags.check(Subject(start.kernel, start.file, start.located, start.options), start.line):
+def _note_own(start: Job, suppressions: Suppressions) -> None:
+    """What is wrong with the author's own kernel, whatever becomes of it."""
+    subject = Subject(start.kernel, start.file, start.located, start.options)
+    for found in (*flags.check(subject, start.line), *doubled.check(subject)):
         if not suppressions.covers(start.line(found.node), found.code):
             start.note(found.code, found.node, found.message, found.severity)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.support import LOAD, ONE, STORE, TILES, errors, kernel, warnings
+from tl2npu.options import Options
 
 PARAMS = 'A: T.Tensor((512, 512), "float16"), B: T.Tensor((512, 512), "float16"), C: T.Tensor((512, 512), "float32")'
 CUBE = "T.Kernel(8, is_npu=True) as (cid, _)"
@@ -48,6 +49,76 @@ def test_the_first_step_of_a_chain(statements: str, found: list[str]) -> None:
 
 
 GEMM = "T.gemm_v0(l, r, c, init=True)"
+DEEP_PARAMS = PARAMS.replace("512, 512", "1024, 1024")
+
+
+@pytest.mark.parametrize(
+    ("k", "dtype", "wrong", "refused"),
+    [
+        (72, "float16", False, False),  # one slice of any depth: #1341 says that it is right
+        (128, "float16", False, False),
+        (192, "float16", False, False),
+        (256, "float16", False, False),
+        (200, "float16", True, False),  # the case of #1341
+        (136, "bfloat16", True, False),
+        (264, "float16", True, False),
+        (264 + 16 * 8, "float16", True, False),
+        (144, "int8", False, True),  # the last 16 of one-byte types: static_assert of #1723
+        (160, "int8", False, False),
+        (152, "int8", True, False),
+    ],
+)
+def test_the_last_slice_of_k(k: int, dtype: str, wrong: bool, refused: bool) -> None:
+    acc = "int32" if dtype == "int8" else "float32"
+    params = DEEP_PARAMS.replace("float16", dtype).replace("float32", acc)
+    body = _body((GEMM,), 32, 32, k, acc).replace("float16", dtype)
+    june = errors(body, params=params, jit="out_idx=[2]", launch=CUBE)
+    assert ("TL858" in june) == wrong
+    new = Options(ascend_version="2026-09")
+    assert ("TL858" in errors(body, params=params, jit="out_idx=[2]", launch=CUBE, options=new)) == refused
+    assert "TL858" not in errors(body, params=params, jit=PTO, launch=CUBE)
+
+
+def test_the_last_slice_of_k_where_the_caller_gives_it() -> None:
+    body = kernel("l = T.alloc_shared((32, K), 'float16')\nr = T.alloc_shared((K, 32), 'float16')",
+                  "c = T.alloc_fragment((32, 32), 'float32')\nT.copy(A[0, 0], l)\nT.copy(B[0, 0], r)", GEMM,
+                  "T.copy(c, C[0, 0])")  # fmt: skip
+    for depth, found in ((200, ["TL858"]), (208, [])):
+        settings = {"params": DEEP_PARAMS, "jit": "out_idx=[2]", "launch": CUBE, "factory": f"K = {depth}"}
+        assert errors(body, **settings) == found
+
+
+def test_slices_of_k_that_are_given() -> None:
+    new = Options(ascend_version="2026-09")
+    body = _body(("T.gemm_v0(l, r, c, init=True, kL0Size=48)",), 32, 32, 80, "int32").replace("float16", "int8")
+    params = DEEP_PARAMS.replace("float16", "int8").replace("float32", "int32")
+    assert "TL858" not in errors(body, params=params, jit="out_idx=[2]", launch=CUBE, options=new)
+
+
+def test_the_slices_of_pto() -> None:
+    """#1387 takes the last slice of K from where it lies."""
+    body = _body((GEMM,), 32, 32, 192)
+    given = {"params": PARAMS, "jit": PTO, "launch": CUBE}
+    assert errors(body, **given) == ["TL899"]
+    assert errors(body, **given, options=Options(ascend_version="2026-09")) == []
+
+
+@pytest.mark.parametrize(("n", "flip"), [(256, False), (512, False), (256, True)])
+def test_many_columns_of_b(n: int, flip: bool) -> None:
+    """B of 128 x N float16 in two slots is 512 N bytes, L0B has 64 KB; #1312 takes parts of 128, #1313 not for pto."""
+    allocs = f"""
+    l = T.alloc_shared((16, 256), "float16")
+    r = T.alloc_shared({(n, 256) if flip else (256, n)}, "float16")
+    c = T.alloc_fragment((16, {n}), "float32")
+    T.copy(A[0, 0], l)
+    T.copy(B[0, 0], r)
+    T.gemm_v0(l, r, c, {"transpose_B=True, " if flip else ""}init=True)
+    T.copy(c, C[0, 0])
+    """
+    given = {"params": DEEP_PARAMS, "launch": CUBE}
+    assert errors(allocs, **given, jit="out_idx=[2]") == ["TL801"]
+    new = Options(ascend_version="2026-09")
+    assert errors(allocs, **given, jit="out_idx=[2]", options=new) == (["TL801"] if flip else [])
 
 
 @pytest.mark.parametrize("sizes", [{"m": 8}, {"n": 24}, {"k": 40}])

@@ -197,6 +197,12 @@ class Needs:
             return Placement(Fit.DOUBTFUL, found.peak), largest
         return found, found.failed or largest
 
+    def _takes_parts_of_columns(self, stmt: Op) -> bool:
+        """Newer templates of AscendC take as many columns of B as fit, unless B is transposed: #1312."""
+        flipped = stmt.args.get("transpose_B")
+        plain = flipped is None or (isinstance(flipped, Scalar) and flipped.sym.is_zero)
+        return plain and self.subject.compiler.tiles_columns and self.subject.target != "pto"
+
     def _operands(self, stmt: Op, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
         """L0A and L0B: the whole operand, or two slots of 128 (``kL0Size``) in K where K is longer."""
         depth = depth_of(stmt)
@@ -216,6 +222,8 @@ class Needs:
                 if self.subject.target == "pto":
                     continue
                 need = 2 * (total // deep) * step * size
+            if name == "B" and self._takes_parts_of_columns(stmt):
+                continue
             if need > limit:
                 yield Overflow(memory.upper(), limit, need, operand.buffer.name, need, stmt.node)
                 return

@@ -1,4 +1,4 @@
-"""TL857, TL894, TL898, TL899: memories of a product, the first step of a chain, tiles that are no whole fractals.
+"""TL857, TL858, TL894, TL898, TL899: memories and types of a product, the first of a chain, tiles of whole fractals.
 
 Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
@@ -34,6 +34,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_memories(stmt)
             yield from _check_sizes(subject, stmt)
             yield from _check_types(subject, stmt)
+            yield from _check_tail(subject, stmt)
     for buffer, chain in chains.items():
         yield from _check_chain(buffer, chain)
     yield from _check_rows(subject)
@@ -105,7 +106,8 @@ def _check_sizes(subject: Subject, stmt: Op) -> Iterator[Finding]:
     if isinstance(target, Operand) and target.buffer.dtype == "float16":
         yield Finding("TL899", stmt.node, f"`{target.buffer.name}`: target pto has no float16 accumulator")
     depth = depth_of(stmt)
-    for number in subject.numbers(depth) if depth is not None else ():
+    old = not subject.compiler.slice_argument  # #1387 takes the tail from where it lies
+    for number in subject.numbers(depth) if depth is not None and old else ():
         if number is not None and number > _K_STEP and number % _K_STEP:
             yield Finding("TL899", stmt.node, f"K is {number}: above {_K_STEP} it must be a multiple of {_K_STEP}")
             return
@@ -136,6 +138,29 @@ def _check_types(subject: Subject, stmt: Op) -> Iterator[Finding]:
             text = f"K is {deep}: above {_K_STEP} gemm_v0 takes wrong slices of {name}"
             yield Finding("TL857", stmt.node, text)
             return
+
+
+def _check_tail(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL858: the last slice of K is no whole fractal, and the product takes what lies behind it."""
+    left, depth = stmt.args.get("A"), depth_of(stmt)
+    if not isinstance(left, Operand) or depth is None or subject.target == "pto" or not subject.compiler.holds("TL858"):
+        return
+    for caller in subject.callers:
+        size = ITEM_SIZE.get(caller.words.get(left.buffer.dtype, left.buffer.dtype), 2)
+        deep = depth.evaluate(caller.values)
+        given = stmt.args.get("kL0Size")
+        step = (given.sym.evaluate(caller.values) if isinstance(given, Scalar) else None) or _K_STEP
+        if deep is None or deep <= step:
+            continue
+        tail = deep % step or step
+        if not subject.compiler.pads_depth and tail % FRACTAL:
+            text = f"K is {deep}: its last {tail} are no multiple of {FRACTAL}, and gemm_v0 adds what lies behind them"
+        elif subject.compiler.pads_depth and size == 1 and 0 < tail % _ROW_BYTES <= FRACTAL:
+            text = f"K is {deep}: gemm_v0 refuses one-byte types whose last {tail} are no multiple of {_ROW_BYTES}"
+        else:
+            continue
+        yield Finding("TL858", stmt.node, text)
+        return
 
 
 def _is_true(arg: object) -> bool:

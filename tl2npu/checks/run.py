@@ -10,6 +10,7 @@ import libcst as cst
 from tl2npu.checks import (
     copies,
     cores,
+    doubled,
     element_types,
     fitting,
     front_end,
@@ -89,7 +90,7 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
-        found = check_kernel(subject)
+        found = [*check_kernel(subject), *_findings(subject, (doubled.check,))]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "a GPU kernel: `is_npu=True` is missing (`tl2npu migrate` tells what can become of it)"
     return [Finding("TL815", launch.call, text)]

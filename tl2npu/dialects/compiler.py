@@ -23,8 +23,9 @@ class Compiler:
     another way: copies, reductions over the last axis of a literal shape. ``limits``: rule code -> evidence.
     ``default_pass_configs``: keys that are on without being given. ``cross_core_flags``: flag numbers for hand-overs
     (0 to 10 in the vendor's documentation; the compiler checks no bound). ``slice_argument``: the argument of
-    ``gemm_v0`` that says how much of K it stages at a time, empty where that is fixed. ``note``: what else is known
-    to differ.
+    ``gemm_v0`` that says how much of K it stages at a time, empty where that is fixed. ``pads_depth``: K of a product
+    is padded with zeros to whole fractals. ``tiles_columns``: AscendC's ``gemm_v0`` takes B in parts of N that fit L0B.
+    ``note``: what else is known to differ.
     """
 
     version: str
@@ -37,6 +38,8 @@ class Compiler:
     default_pass_configs: frozenset[str] = frozenset()
     cross_core_flags: int = 11
     slice_argument: str = ""
+    pads_depth: bool = False
+    tiles_columns: bool = False
     note: str = ""
 
     def holds(self, code: str) -> bool:
@@ -81,9 +84,13 @@ SEPTEMBER_2026 = Compiler(
     planning=PLANNING_2026_06,
     default_pass_configs=frozenset({"TL_ASCEND_AUTO_CV_COMBINE"}),
     slice_argument="kL0Size",
+    pads_depth=True,
+    tiles_columns=True,
     note="known from pull requests, issues and the repository's migration notes only, never run; T.Scope may stay, and "
     "a scalar store to global memory needs one; allocation scopes are named shared.l1 and shared.ub (#1332); memory "
-    "planning still ignores the sizes of A5 (#1369); gemm_v0 takes kL0Size (#1387)",
+    "planning still ignores the sizes of A5 (#1369); gemm_v0 takes kL0Size (#1387), pads K (#1723) and, for ascendc "
+    "only, takes B in parts of N (#1312, #1313); TL_ASCEND_TAIL_MASK computes on the valid part of a tile, off by "
+    "default (#1360)",
 )
 
 COMPILERS: Mapping[str, Compiler] = MappingProxyType(

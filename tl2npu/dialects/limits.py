@@ -57,6 +57,8 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL855": "R-L1PART: E81, #1155",
         "TL856": "R-NOTHREADS: read src/transform/ascend_workspace_reduction.cc",
         "TL857": "#1395: read src/tl_templates/ascend/common.h:627-631 (offsets of slices of K in steps of 16)",
+        "TL858": "#1341: 10.5 % of the elements wrong on a device at M=64, N=128, K=200",
+        "TL859": "R-NOTHREADS; #1662",
         "TL860": "R-ALLOCVAR: E12; facts 3: g3b_gmst, g1_i2",
         "TL861": "R-GMSTORE: E32; facts 3: g3b_gmst",
         "TL862": "R-NULLCALL: E13b, E13c, E13d; facts 2: gx_syncall",
@@ -96,6 +98,10 @@ _STILL_OPEN_2026_09 = {
     "TL821": "#1800, open on 2026-09-15: a row of a (1, N) buffer is halved",
     "TL832": "#1783 adapts cast, mul_add_dst and silu only",
     "TL848": "#1336, open",
+    "TL858": "#1723, merged 2026-09-02: one-byte types only, refused when compiled (static_assert)",
+    "TL859": "#1662, closed: mended in the kernels, by threads=2",
+    "TL875": "#1378, open: remainders and starts other than 0",
+    "TL876": "#1378, open: symbolic extents",
 }
 _CHANGED_2026_09 = {
     "TL853": "R-VERSION: differs in a later version, how is not known",

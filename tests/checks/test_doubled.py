@@ -1,0 +1,65 @@
+"""Updates that both vector cores carry out (#1662)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.support import kernel, source
+from tl2npu.migrate import check_text, migrate_text
+from tl2npu.options import Options
+
+TILE = 'a = T.alloc_ub((32, 64), "float32")'
+LOAD = "T.copy(A[cid * 32, 0], a)"
+ADD = "T.tile.add(a, a, 1.0)"
+BACK = "T.copy(a, A[cid * 32, 0])"
+BOTH = "T.Kernel(2, is_npu=True) as (cid, vid)"
+PARAMS = 'A: T.Tensor((64, 64), "float32"), O: T.Tensor((64, 64), "float32")'
+
+
+def found(*parts: str, launch: str = BOTH) -> list[str]:
+    text = source(kernel(*parts), params=PARAMS, launch=launch)
+    return [d.message for d in check_text(text, "k.py", Options()).diagnostics if d.code == "TL859"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (TILE, LOAD, ADD, BACK),
+        (TILE, f"for k in T.serial(2):\n    {LOAD}\n    {ADD}\n    {BACK}"),
+        (TILE, f'with T.Scope("V"):\n    {LOAD}\n    {ADD}\n    {BACK}'),
+        (TILE, "T.copy(A[cid * 32 : cid * 32 + 32, 0:64], a)", ADD, "T.copy(a, A[32 * cid, 0])"),
+        (TILE, LOAD, "T.copy(a, O[cid * 32, 0])", BACK),
+        (TILE, "T.copy(O[cid * 32, 0], a)", "T.tile.atomic_add(A[cid * 32, 0], a)"),
+    ],
+)
+def test_an_update_by_both_cores(parts: tuple[str, ...]) -> None:
+    (message,) = found(*parts)
+    assert "`A`" in message
+    assert "`vid` is used nowhere" in message
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (TILE, LOAD, ADD, "T.copy(a, O[cid * 32, 0])"),
+        (TILE, BACK, LOAD),
+        (TILE, LOAD, ADD, f"if vid == 0:\n    {BACK}"),
+        (TILE, "T.copy(A[cid * 32 + vid * 16, 0], a)", "T.copy(a, A[cid * 32 + vid * 16, 0])"),
+        (TILE, LOAD, "T.copy(a, A[(1 - cid) * 32, 0])"),
+    ],
+)
+def test_no_update_by_both_cores(parts: tuple[str, ...]) -> None:
+    assert found(*parts) == []
+
+
+@pytest.mark.parametrize(
+    "launch", ["T.Kernel(2, threads=2, is_npu=True) as (cid)", "T.Kernel(2, threads=1, is_npu=True) as (cid)"]
+)
+def test_threads_mend_it(launch: str) -> None:
+    assert found(TILE, LOAD, ADD, BACK, launch=launch) == []
+
+
+def test_the_old_kernel_is_told() -> None:
+    text = source(kernel(TILE, LOAD, "T.barrier_all()", ADD, "T.barrier_all()", BACK), params=PARAMS, launch=BOTH)
+    notes = [d for d in migrate_text(text, "k.py", Options()).diagnostics if d.code == "TL859"]
+    assert [(d.severity, text.split("\n")[d.line - 1].strip()) for d in notes] == [("warning", BACK)]

@@ -1,0 +1,48 @@
+"""TL859: both vector cores update the same place of a tensor, as nothing in the kernel tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Side
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.source.tree import names_in
+
+_Place = tuple[Sym, ...] | None
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about a kernel as its author wrote it: a launch without ``threads`` runs every vector core, whole."""
+    launch = subject.kernel.launch
+    if launch is None or launch.threads is not None or subject.kernel.dialect != "ascend":
+        return
+    vid = launch.names[1] if len(launch.names) > 1 else "_"
+    if any(name.value == vid for name in names_in(launch.node.body)) and vid != "_":
+        return
+    who = f"`{vid}` is used nowhere" if vid != "_" else "the launch names no second axis"
+    read: dict[Buffer, list[_Place]] = {}
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if side_of(stmt) is not Side.VECTOR:
+            continue
+        found = [item for item in accesses(stmt) if item.operand.buffer.memory is Memory.GM]
+        for item in found:
+            tensor, place = item.operand.buffer, _place(item.operand)
+            if item.writes and isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
+                yield Finding(
+                    "TL859", stmt.node, f"both vector cores add to `{tensor.name}`, as {who}: it counts twice"
+                )
+            elif item.writes and (item.reads or place in read.get(tensor, ())):
+                text = f"both vector cores read and then write the same part of `{tensor.name}`, as {who}: they race"
+                yield Finding("TL859", stmt.node, text)
+        for item in found:
+            if item.reads:
+                read.setdefault(item.operand.buffer, []).append(_place(item.operand))
+
+
+def _place(operand: Operand) -> _Place:
+    """Where a part of a tensor begins."""
+    return None if operand.dims is None else tuple(dim.lo for dim in operand.dims)
