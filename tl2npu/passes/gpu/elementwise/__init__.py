@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.model import Kernel, Op
-from tl2npu.passes.gpu.elementwise import scales, truths
+from tl2npu.passes.gpu.elementwise import scales, truths, wholes
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import items
 from tl2npu.passes.gpu.elementwise.lowering import Lowering
@@ -23,6 +23,7 @@ from tl2npu.passes.gpu.elementwise.writing import Writer
 from tl2npu.passes.job import Job
 
 _MESSAGES = {
+    "TL112": "powers of two and rounded logarithms to base two are exact",
     "TL140": "a function of an expression is two statements",
     "TL141": "row vectors and numbers stand on the right",
     "TL142": "base two becomes base e",
@@ -46,12 +47,15 @@ def rewrite(job: Job) -> None:
         return
     types, constants = scales.named_types(job), scales.constants(job)
     settled = _product_types(kernel, types)
-    folded = scales.foldable(job, [item for nest in found for item in items(nest, Reading(job, nest, types, settled))])
+    every = [item for nest in found for item in items(nest, Reading(job, nest, types, settled))]
+    folded = scales.foldable(job, every)
+    whole, approximate = wholes.tiles(kernel, every)
     while True:
         temporaries, lowered = Temporaries(job), list[tuple[Nest, Lowering]]()
         for nest in found:
-            reading = Reading(job, nest, types, settled)
+            reading = Reading(job, nest, types, settled, whole)
             lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
+            lowering.approximate = approximate
             lowering.lower(items(nest, reading))
             lowered.append((nest, lowering))
         missed = scales.missed(folded, [lowering.steps for _, lowering in lowered], temporaries.prelude)
@@ -63,6 +67,8 @@ def rewrite(job: Job) -> None:
     for nest, lowering in lowered:
         for node, count in lowering.slowly:
             job.note("TL146", node, f"{count} elements are computed one by one in every run of the loop")
+        for node, text in lowering.doubts:
+            job.note("TL114", node, f"`{text}`: an NPU may come to another whole number than a GPU")
         for node, text, dtype in lowering.unrounded:
             job.note("TL144", node, f"`{text}` is computed in float32: a GPU rounds it to {dtype} before it goes on")
         if writer.nest(nest, scales.named(lowering.steps)):

@@ -13,6 +13,7 @@ from functools import lru_cache
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
+from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
 from tl2npu.passes.gpu.elementwise.tree import (
     Expr,
@@ -24,10 +25,11 @@ from tl2npu.passes.gpu.elementwise.tree import (
     same,
     show,
 )
+from tl2npu.passes.gpu.elementwise.wholes import is_power_of_two, is_rounded_log2
 from tl2npu.source.signs import sign_of
 
 LN_2 = math.log(2.0)
-_LOG2_E = 1.0 / LN_2
+LOG2_E = 1.0 / LN_2
 _LN_10 = math.log(10.0)
 _CLOSE = 1e-6
 FOLDED = "__without_log2e"
@@ -49,6 +51,12 @@ class Algebra:
         """The expression with everything below it rewritten; the same object if nothing was."""
         if not expr.args:
             return expr
+        if is_power_of_two(expr):
+            self.seen.add("TL112")
+            return call(functions.POWER_OF_TWO, self.simplify(expr.args[-1]))
+        if expr.kind == "call" and is_rounded_log2(expr):
+            self.seen.add("TL112")
+            return call(functions.LOG2_ROUNDED[expr.name], self.simplify(expr.args[0].args[0]))
         found = rebuilt(expr, *(self.simplify(arg) for arg in expr.args))
         if found.kind == "call":
             return self._call(found)
@@ -66,7 +74,7 @@ class Algebra:
             return call("exp", self.simplify(self.times(first, LN_2 if name == "exp2" else _LN_10)))
         if name in ("log2", "log10"):
             self.seen.add("TL142")
-            return binary("*", call("log", first), number(_LOG2_E if name == "log2" else 1.0 / _LN_10))
+            return binary("*", call("log", first), number(LOG2_E if name == "log2" else 1.0 / _LN_10))
         if name == "log1p":
             return call("log", self.simplify(binary("+", first, number("1.0"))))
         if name == "clamp" and len(args) == 3:

@@ -68,5 +68,11 @@ ROUNDING = {
     "round_away": "CAST_ROUND",
 }
 """Functions that are a cast of float32 to float32."""
+LOG2_ROUNDED = {"floor": "floor_log2", "ceil": "ceil_log2"}
+"""Roundings that are exact for a logarithm to base two, under the name of the two together."""
+POWER_OF_TWO = "power_of_two"
+"""``exp2`` of a whole number."""
+INEXACT = frozenset("exp2 exp10 log log2 log10 log1p pow".split())
+"""Functions that a mathematician expects whole numbers or powers of, and that the vector core only comes close to."""
 AWAY = "ties-away-from-zero"
 """The second argument of ``T.round`` that makes it ``round_away``."""

@@ -8,10 +8,11 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Store
 from tl2npu.passes.gpu.elementwise import element_types, functions
+from tl2npu.passes.gpu.elementwise.algebra import LN_2, LOG2_E
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.one_type import OneType
 from tl2npu.passes.gpu.elementwise.places import Place
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, cast, number, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, cast, number, show, with_args
 from tl2npu.passes.gpu.elementwise.wholes import is_whole
 from tl2npu.passes.gpu.elementwise.work import factor_text, is_flat, is_source, place_of_tile
 
@@ -159,6 +160,10 @@ class Instructions(OneType):
             self.rounding(value, place, rest)
         elif name == "pow":
             self.power(value, place, rest)
+        elif name == functions.POWER_OF_TWO:
+            self.power_of_two(value, place, rest)
+        elif name in functions.LOG2_ROUNDED.values():
+            self.rounded_log2(value, place, rest)
         else:
             raise Blocked("TL150", self.stmt.node, f"T.{name} has no vector instruction")
 
@@ -222,6 +227,41 @@ class Instructions(OneType):
         self.line(f'T.tile.cast({wide.name}, {source}, "{functions.ROUNDING[value.name]}", {self.count()})')
         if wide is not place:
             self.copy(wide.name, place.name)
+
+    def power_of_two(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
+        """``2 ** k`` of whole numbers: what ``exp`` comes close to by far more than the eight bits of a bfloat16."""
+        if not place.whole:
+            self.through_tile(value, place, rest)
+            return
+        wide = place if place.dtype == "float32" else self.tile_place(self.take("float32", place.name), "float32")
+        self.materialise(call("exp", binary("*", value.args[0], number(LN_2))), wide, rest)
+        short = self.take("bfloat16", place.name)
+        self.copy(wide.name, short)
+        self.copy(short, wide.name)
+        self.temporaries.give_back(short)
+        if wide is not place:
+            self.convert(cast(place.dtype, "", wide.load), place, rest)
+
+    def rounded_log2(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
+        """``k`` is near the logarithm, ``2 ** k`` exact: a comparison says whether ``k`` is the result."""
+        if not place.whole:
+            self.through_tile(value, place, rest)
+            return
+        (arg,) = value.args
+        x = arg if self.is_tile(arg) else self.hoist(replace(arg, dtype=arg.dtype or "float32"), None, rest)
+        near, power = (self.tile_place(self.take("float32", place.name), "float32") for _ in range(2))
+        self.materialise(binary("*", call("log", x), number(LOG2_E)), near, rest)
+        self.line(f'T.tile.cast({near.name}, {near.name}, "CAST_RINT", {self.count()})')
+        self.materialise(call(functions.POWER_OF_TWO, near.load), power, rest)
+        up = value.name == functions.LOG2_ROUNDED["ceil"]
+        beside = Expr("compare", ">" if up else "<", (x, power.load), "bool", axes=x.axes)
+        moved = binary("+" if up else "-", near.load, number("1.0"))
+        chosen = Expr("select", "", (beside, moved, near.load), "float32", axes=x.axes)
+        if place.dtype == "float32":
+            self.materialise(chosen, place, rest)
+        else:
+            self.materialise(chosen, near, rest)
+            self.convert(cast(place.dtype, "", near.load), place, rest)
 
     def power(self, value: Expr, place: Place, rest: frozenset[str]) -> None:
         """``x ** y``: both operands are tiles."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.passes.gpu.elementwise import element_types, wholes
 from tl2npu.passes.gpu.elementwise.body import Item, Put, When
 from tl2npu.passes.gpu.elementwise.legality import Legality
 from tl2npu.passes.gpu.elementwise.places import place_of
@@ -49,6 +50,9 @@ class Lowering(Legality):
     def put(self, item: Put) -> None:
         """One store."""
         self._bound = {}
+        doubt = wholes.doubtful(item.value, self.approximate)
+        if doubt is not None:
+            self.doubts.append((self.stmt.node, show(doubt)))
         if item.target is None:
             self.local(item)
             return
@@ -83,7 +87,7 @@ class Lowering(Legality):
         place = self.tile_place(name, dtype)
         self.note("TL147")
         self.materialise(self.prepared(item.value, dtype), place, _NOTHING, None)
-        self.reading.local[item.local] = place.load
+        self.reading.local[item.local] = replace(place.load, whole=wholes.is_whole(item.value))
 
     def irregular(self, item: Put, target: Expr) -> None:
         """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""

@@ -38,7 +38,8 @@ _OF_INTEGERS = (
 class Reading:
     """Expressions of one nest; ``local`` holds what names that are bound inside of it stand for.
 
-    ``types``: the element types that the file gives to names; ``settled`` those that can only be float32.
+    ``types``: the element types that the file gives to names; ``settled`` those that can only be float32;
+    ``whole_tiles`` those that hold whole numbers only.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class Reading:
         nest: Nest,
         types: Mapping[str, frozenset[str]] | None = None,
         settled: frozenset[str] = frozenset(),
+        whole_tiles: frozenset[str] = frozenset(),
     ) -> None:
         self.evaluator = job.located.evaluator
         self.nest = nest
         self.local: dict[str, Expr] = {}
         self.types = types or {}
         self.settled = settled
+        self.whole_tiles = whole_tiles
         self._late = job.late
         self._kernel = job.kernel
         self._integers = self._given_integers()
@@ -131,7 +134,8 @@ class Reading:
         if operand.dims is None:
             return Expr("unknown", text=text, node=node)
         span = Span.OTHER if buffer.memory is Memory.GM else self.span(operand)
-        return Expr("load", buffer.name, (), dtype, node, text, operand, span, axes)
+        whole = buffer.name in self.whole_tiles
+        return Expr("load", buffer.name, (), dtype, node, text, operand, span, axes, whole=whole)
 
     def _without_locals(self, node: cst.Subscript) -> cst.Subscript:
         """An element with what the names of the nest stand for in its indices."""

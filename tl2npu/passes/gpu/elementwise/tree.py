@@ -37,7 +37,7 @@ class Expr:
     ``name``: the sign, the function, the type of a cast, ``and``/``or``/``not``. ``dtype``: empty for a number, which
     takes the type of what it meets. ``node``: the source, if this stands there just so. ``text``: that of a leaf.
     ``axes``: ``r`` and ``c`` where the value changes along the rows or the columns. ``dynamic``: a number that is
-    known in the kernel only, not in Python.
+    known in the kernel only, not in Python. ``whole``: a load of a tile that holds whole numbers only.
     """
 
     kind: Kind
@@ -51,6 +51,7 @@ class Expr:
     axes: frozenset[str] = frozenset()
     sym: Sym | None = None
     dynamic: bool = False
+    whole: bool = False
 
     def walk(self) -> Iterator[Expr]:
         """This node and everything below it."""

@@ -34,6 +34,8 @@ class Work:
         self.codes: dict[str, cst.CSTNode] = {}
         self.slowly: list[tuple[cst.CSTNode, str]] = []
         self.unrounded: list[tuple[cst.CSTNode, str, str]] = []
+        self.doubts: list[tuple[cst.CSTNode, str]] = []
+        self.approximate: frozenset[str] = frozenset()
         self.stmt: Stmt = nest.loops[0]
         self.stem = "value"
         self._bound: dict[str, Expr] = {}
