@@ -121,6 +121,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give the tile the axes of length 1 that stand between its rows and its columns in the tensor"),
     ("TL156", "converting-copy", "info", "safe",
      "convert in steps that the vector core has: cut off floats first, drop upper bits of integers by shifts"),
+    ("TL157", "division-by-row-value", "info", "safe",
+     "spread the divisors over a tile and divide tiles"),
     ("TL159", "table-on-chip", "info", "safe",
      "read a table of conditions or indices from global memory, where both cores see it"),
     ("TL160", "gpu-fill", "info", "safe", "fill a vector tile with `T.tile.fill(tile, value)`"),

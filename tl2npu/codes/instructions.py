@@ -10,6 +10,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "compute in a type that the instruction has, and convert before and behind"),
     ("TL711", "cast-without-instruction", "error", "display-only",
      "convert in steps that exist, each with a rounding mode that the pair of types has"),
+    ("TL712", "half-reciprocal", "warning", "display-only",
+     "spread the divisor over a tile and divide tiles, or divide in float32"),
     ("TL720", "unproved-capacity", "warning", "display-only",
      "call the factory in the file, or give its parameters defaults, with sizes that fit"),
     ("TL730", "call-without-signature", "error", "display-only",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.dialects.compiler import COMPILERS
+from tl2npu.dialects.element_types import known
 from tl2npu.kernel.access import accesses, reads, writes
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
@@ -151,12 +152,14 @@ class _Spread:
         element = f"{vector.name}[{i}]" if len(vector.shape) == 1 else f"{vector.name}[{i}, 0]"
         return cls(job, tile, vector, f"for {i}, {j} in {parallel}({rows}, {cols}):", f"{i}, {j}", element)
 
-    def write(self, edits: Edits, stmt: Op, text: str) -> None:
-        """Put the loop with one statement in the place of another one."""
+    def write(self, edits: Edits, stmt: Op, text: str, before: str = "") -> None:
+        """Put the loop with one statement in the place of another one, behind a statement ``before``."""
         line = self.job.file.index.parent(stmt.node)
         assert isinstance(line, cst.SimpleStatementLine)
-        new = cst.parse_statement(f"{self.head}\n    {text}\n", self.job.module.config_for_parsing)
-        edits.replace_many(line, [new.with_changes(leading_lines=line.leading_lines)])
+        first = [before] if before else []
+        texts = [*first, f"{self.head}\n    {text}"]
+        new = [cst.parse_statement(f"{one}\n", self.job.module.config_for_parsing) for one in texts]
+        edits.replace_many(line, [new[0].with_changes(leading_lines=line.leading_lines), *new[1:]])
 
 
 def _spread(job: Job, stmt: Op) -> None:
@@ -164,7 +167,13 @@ def _spread(job: Job, stmt: Op) -> None:
     spread = _Spread.of(job, stmt)
     tile, vector = spread.tile, spread.vector
     edits = Edits(job.file.index)
-    spread.write(edits, stmt, f"{tile.name}[{spread.at}] = {spread.element}")
+    text = f"{tile.name}[{spread.at}] = {spread.element}"
+    fill = job.file.names.spell("tilelang.language.tile.fill", at=stmt.call.func)
+    if len(vector.shape) > 1 and fill is not None:  # element by element otherwise: rows of two widths are no copy
+        text = f"{tile.name}[{spread.at}] = {tile.name}[{spread.at}] * {spread.element}"
+        spread.write(edits, stmt, text, f"{fill}({tile.name}, 1.0)")
+    else:
+        spread.write(edits, stmt, text)
     job.change("TL233", stmt.node, f"`{vector.name}` is spread by a loop that threads=2 halves, unlike a broadcast")
     job.apply(edits)
 
@@ -215,7 +224,7 @@ def _users(kernel: Kernel, stmt: Op) -> list[Op] | None:
             continue
         if not any(a.reads for a in touching):
             break  # overwritten: the broadcast value is gone
-        if not _usable(user, tile):
+        if not _usable(user, tile) or _is_exact_division(user, vector):
             return None
         assert isinstance(user, Op)
         found.append(user)
@@ -247,6 +256,17 @@ def _usable(user: Stmt, tile: Buffer) -> bool:
     (_, _dst), (_, left), (_, right) = operands
     commutes = user.op.name in ("tile.add", "tile.mul")
     return (right.buffer is tile and left.buffer is not tile) or (commutes and left.buffer is tile)
+
+
+def _is_exact_division(user: Stmt, vector: Buffer) -> bool:
+    """A division of tiles that would become a product with reciprocals rounded to the element type (TL157).
+
+    In float32 they are off by a bit, and subnormal divisors only give infinities; a vector with one axis is spread by
+    one instruction, so that nothing speaks for the reciprocals.
+    """
+    if not isinstance(user, Op) or user.op.name != "tile.div":
+        return False
+    return len(vector.shape) == 1 or known(vector.dtype) != "float32"
 
 
 def _vector_unchanged(kernel: Kernel, stmt: Op, users: Sequence[Op], vector: Buffer) -> bool:

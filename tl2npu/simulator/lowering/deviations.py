@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
-from tl2npu.simulator.ir.expr import Binary, Load, Value, Var, binary, free, rebuild, walk
+from tl2npu.simulator.ir.expr import Binary, Call, Load, Value, Var, binary, free, rebuild, walk
 from tl2npu.simulator.ir.stmt import Alloc, For, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms
@@ -70,7 +71,7 @@ class _Deviations(Copier):
 
     def on_Parallel(self, stmt: Parallel) -> list[Stmt]:
         kind = parallel_forms.form(stmt)
-        if kind == parallel_forms.SCALAR or len(stmt.vars) != 2:
+        if kind == parallel_forms.SCALAR or len(stmt.vars) > 2:
             return [self.copy(stmt)]
         before, self.nest = self.nest, stmt
         body = [self._store(s, kind) if isinstance(s, Store) else self.copy(s) for s in stmt.body]
@@ -78,7 +79,12 @@ class _Deviations(Copier):
         return [replace(stmt, body=body)]
 
     def _store(self, stmt: Store, kind: str) -> Stmt:
+        assert self.nest is not None
+        if len(self.nest.vars) == 1:
+            return replace(stmt, value=rebuild(stmt.value, self._reciprocal))
         value = rebuild(stmt.value, self._row_on_the_left)
+        if not self._all_broadcast(stmt.value):
+            value = rebuild(value, self._reciprocal)
         if kind == parallel_forms.ROWS and not self._all_broadcast(stmt.value):
             value = rebuild(value, self._one_for_all_columns)
         if kind == parallel_forms.VECTOR:
@@ -86,6 +92,18 @@ class _Deviations(Copier):
             indices = self._flat_indices(stmt.buffer, stmt.indices)
             return replace(stmt, indices=indices, value=value)
         return replace(stmt, value=value)
+
+    def _reciprocal(self, part: object) -> object:
+        """``a[i, j] / s[i]``: times ``1 / s[i]``, rounded to the element type (codegen_ascend.cc:DivsOpCodegen)."""
+        assert self.nest is not None
+        if not isinstance(part, Binary) or part.op != "/" or not dtypes.is_float(part.dtype):
+            return part
+        if not isinstance(part.right, (Load, Var)) or any(part.right is name for name in self.nest.vars):
+            return part
+        indices = part.right.indices if isinstance(part.right, Load) else ()
+        if any(self.nest.vars[-1] in free(index) for index in indices):
+            return part
+        return Binary("*", part.left, Call("reciprocal", (part.right,), part.dtype), part.dtype)
 
     def _row_on_the_left(self, part: object) -> object:
         """``s[i] - a[i, j]``: the row vector is taken for a column vector that starts at ``s[i]`` (g3_rowdiv)."""

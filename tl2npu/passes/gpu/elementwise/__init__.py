@@ -34,6 +34,7 @@ _MESSAGES = {
     "TL147": "names inside of T.Parallel are put where they are used, or become tiles",
     "TL148": "a part of the columns is copied into a tile of its own",
     "TL149": "a constant is filled in, a tile is copied",
+    "TL157": "a division stays a division: by a tile, not times a rounded reciprocal",
     "TL152": "a function becomes an operator on tiles",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tl2npu.kernel.blocked import Blocked
@@ -128,7 +130,8 @@ class Instructions(OneType):
         source = arg
         if not self.is_tile(arg):
             tile = self.tile_place(self.take(arg.dtype or "float32", place.name), arg.dtype or "float32")
-            self.materialise(arg, tile, rest)
+            with self.exact(element_types.is_integer(place.dtype)):
+                self.materialise(arg, tile, rest)
             source = tile.load
         path = element_types.conversions(source.dtype, place.dtype, is_whole(arg))
         if path is None:
@@ -142,6 +145,13 @@ class Instructions(OneType):
             for line in step.text.format(dst=target, src=region, n=self.count()).splitlines():
                 self.line(line)
             region, before, own = target, step.dtype, True
+
+    @contextmanager
+    def exact(self, exactly: bool = True) -> Iterator[None]:
+        """While a value is computed that is rounded next."""
+        before, self.exactly = self.exactly, self.exactly or exactly
+        yield
+        self.exactly = before
 
     def count(self) -> str:
         """How many elements the loop has."""
@@ -220,7 +230,8 @@ class Instructions(OneType):
             return
         self.note("TL152")
         wide = self.tile_place(self.take("float32", place.name), "float32") if place.dtype != "float32" else place
-        source = self.tile_operand(value.args[0], None if wide is not place else place, rest)
+        with self.exact():
+            source = self.tile_operand(value.args[0], None if wide is not place else place, rest)
         if wide is not place:
             self.copy(source, wide.name)
             source = wide.name

@@ -15,8 +15,8 @@ from tl2npu.passes.gpu.elementwise.indices import index_vector
 from tl2npu.passes.gpu.elementwise.instructions import Instructions
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, number, show, with_args
-from tl2npu.passes.gpu.elementwise.work import is_source
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show, with_args
+from tl2npu.passes.gpu.elementwise.work import is_flat, is_source
 
 _SIGNS = frozenset("+-*/")
 _ROWS, _COLUMNS = frozenset("r"), frozenset("c")
@@ -144,11 +144,36 @@ class Legality(Instructions):
         if value.name not in _SIGNS or (value.name == "/" and element_types.is_integer(value.dtype)):
             return self.hoist(value, None, rest)
         left, right = value.args
+        if self.is_reciprocal(value, place):
+            dtype = right.dtype or value.dtype or (place.dtype if place is not None else "float32")
+            right = self.divisors(replace(right, dtype=dtype), rest | left.buffers)
+            return self.legal_pair(with_args(value, left, right), place, rest)
         if "c" not in left.axes:  # a number or a row vector on the left is misread (facts 3: g3_rowdiv, g3_sleft)
             self.note("TL141")
             left = self.hoist(replace(left, dtype=left.dtype or value.dtype), place, rest | right.buffers)
             return with_args(value, left, self.legal(right, place, rest | left.buffers))
         return self.legal_pair(value, place, rest)
+
+    def divisors(self, value: Expr, rest: frozenset[str]) -> Expr:
+        """A value of the row in every column of a tile. One times it keeps the sign of a zero, 0 plus it does not."""
+        self.note("TL157")
+        if value.kind != "load" or (value.span is Span.ROW and is_flat(value)):
+            return self.hoist(value, None, rest)
+        tile = self.tile_place(self.take(value.dtype, self.wish()), value.dtype)
+        self.fill(number("1.0"), tile, None)
+        self.emit(tile, binary("*", tile.load, value))
+        return tile.load
+
+    def is_reciprocal(self, value: Expr, place: Place | None) -> bool:
+        """A quotient by a value of the row that must not become a product with the reciprocal (codegen_ascend.cc).
+
+        In float16 that is infinite below 1.5e-5; a value that is rounded next may come to another whole number.
+        """
+        left, right = value.args
+        if value.name != "/" or "c" in right.axes or "c" not in left.axes or right.kind == "number":
+            return False
+        dtype = value.dtype or (place.dtype if place is not None else "")
+        return self.exactly or self.is_half(dtype)
 
     def legal_pair(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         left, right = value.args
@@ -186,7 +211,7 @@ class Legality(Instructions):
     def along(self, nest: Nest, value: Expr, name: str, dtype: str) -> None:
         """Compute a value that changes along one axis only, in a loop over that axis."""
         inner = type(self)(nest, self.reading, self.temporaries, self.algebra)
-        inner.slowly, inner.unrounded = self.slowly, self.unrounded
+        inner.slowly, inner.unrounded, inner.exactly = self.slowly, self.unrounded, self.exactly
         inner.stmt, inner.steps, inner.codes, inner.stem = self.stmt, self.steps, self.codes, self.stem
         place = inner.tile_place(name, dtype)
         inner.materialise(as_columns(value), place, _NOTHING)

@@ -35,6 +35,7 @@ class Work:
         self.slowly: list[tuple[cst.CSTNode, str]] = []
         self.unrounded: list[tuple[cst.CSTNode, str, str]] = []
         self.doubts: list[tuple[cst.CSTNode, str]] = []
+        self.exactly = False
         self.approximate: frozenset[str] = frozenset()
         self.stmt: Stmt = nest.loops[0]
         self.stem = "value"
