@@ -114,6 +114,10 @@ def load():
 tilelang = Lazy()
 T = Lazy()
 """
+READ["star with a parameter of a name of the language"] = (
+    "from tilelang.language import *\nimport tilelang\n"
+    + KERNEL.replace("T.", "").replace("bm=32", "bm=32, dtype='float16'").replace('"float16"', "dtype")
+)
 READ["stand-in"] = LAZY + KERNEL
 READ["self"] = SELF
 READ["class level self"] = SELF.replace("    def __init__(self):\n        self.T =", "    T =")

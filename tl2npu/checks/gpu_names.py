@@ -52,6 +52,10 @@ def _names_below(root: cst.CSTNode, others: Container[int] = ()) -> Iterator[cst
             yield node
         elif type(node) is cst.SimpleStatementLine:
             yield from _names_of_line(node)
+        elif type(node) is cst.Param:  # its name and keywords of calls are no names of the module
+            stack += [part for part in (node.default, node.annotation) if part is not None and not _plain(part)]
+        elif type(node) is cst.Arg:
+            stack.append(node.value)
         else:
             stack += [child for child in reversed(children(node)) if id(child) not in others and not _plain(child)]
 
