@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,20 @@ def test_what_is_not_read_is_refused(name: str, tmp_path: Path) -> None:
     for command in (["migrate", "--check"], ["migrate", "--diff"], ["check"]):
         done = CliRunner().invoke(cli, [*command, str(file)])
         assert (done.exit_code, "TL923" in done.output) == (1, True), done.output
+
+
+def test_notebooks_and_reports_name_it(tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "source": part} for part in ("x = 1\n", UNREAD["parameter"])]
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
+    (tmp_path / "k.py").write_text(UNREAD["parameter"])
+    reports = [str(tmp_path / f"report.{ending}") for ending in ("json", "sarif", "html", "md")]
+    options = [part for report in reports for part in ("--report", report)]
+    done = CliRunner().invoke(cli, ["migrate", "--check", "-j", "1", "--no-cache", str(tmp_path), *options])
+    assert done.exit_code == 1
+    assert "2 kernels: 2 refused" in done.output
+    assert "n.ipynb:cell 2:" in done.output
+    for report in reports:
+        assert "TL923" in Path(report).read_text(), report
 
 
 @pytest.mark.parametrize("name", NO_KERNELS)
