@@ -56,6 +56,12 @@ def test_tiles_with_the_same_begin_come_in_any_order() -> None:
     assert place(intervals((0, 1, 32), (0, 9, 32), (2, 3, 64)), 128).fit is Fit.CERTAIN
 
 
+def test_too_many_orders_are_not_followed() -> None:
+    """Twelve tiles of different sizes in one instruction: 479 million orders."""
+    many = [(0, 9, 32 * size) for size in range(1, 13)]
+    assert place(intervals(*many, (10, 11, 32 * 60)), 32 * 80).fit is Fit.DOUBTFUL
+
+
 def test_lifetimes_in_straight_code() -> None:
     steps: list[Step] = [Leaf((1,)), Leaf((1, 2)), Leaf((2,))]
     # place 0 is the begin of the kernel

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 ALIGNMENT = 32
 _STATES = 4096
-"""So many different states of the memory are followed; a kernel with more may or may not fit."""
+_ORDERS = 20_000
+"""So many states of the memory at a time, and orders of ties in all, are followed; more may or may not fit."""
 
 
 class Fit(enum.Enum):
@@ -115,6 +116,7 @@ def place(intervals: Sequence[Interval], limit: int) -> Placement:
     if sum(interval.size for interval in intervals) <= limit:
         return Placement(Fit.CERTAIN, peak)
     states = {_Memory(limit)}
+    orders = 0
     failed: tuple[Interval, int] | None = None
     ordered = sorted(intervals, key=lambda interval: interval.start)
     for start, group in itertools.groupby(ordered, key=lambda interval: interval.start):
@@ -122,6 +124,9 @@ def place(intervals: Sequence[Interval], limit: int) -> Placement:
         after: set[_Memory] = set()
         for state in states:
             for end, tile in _all_orders(state.at(start), tiles):
+                orders += 1
+                if orders > _ORDERS:
+                    return Placement(Fit.DOUBTFUL, peak, *(failed or ()))
                 if tile is None:
                     after.add(end)
                 else:
