@@ -125,3 +125,19 @@ def test_kernels_in_other_places(around: str) -> None:
     body = "".join(f"    {line}\n" for line in ("def factory" + rest).split("\n"))
     text = imports + around + body + ("finally:\n    pass\n" if around.startswith("try") else "")
     assert [located.node.name.value for located in file_of(text).located] == ["main"]
+
+
+@pytest.mark.parametrize(("deep", "seen"), [(2, True), (12, True), (45, True), (60, False)])
+def test_macros_in_macros_are_read_or_reported(deep: int, seen: bool) -> None:
+    """No argument names the tile: a call that is not read would leave no trace of it."""
+    calls = [f"m{n + 1}()" for n in range(deep - 1)] + ["T.tile.exp(a, a)"]
+    macros = [f"@T.macro\ndef m{n}():\n    {call}\n" for n, call in enumerate(calls)]
+    kernel = read(TILE + "".join(reversed(macros)) + "m0()")
+    assert len(of_type(kernel, Op)) == seen
+    assert [code for _, code, _ in kernel.problems] == ([] if seen else ["TL903"])
+
+
+def test_macros_that_call_two_each_come_to_an_end() -> None:
+    calls = [f"m{n + 1}()\n    m{n + 1}()" for n in range(29)] + ["T.tile.exp(a, a)"]
+    macros = [f"@T.macro\ndef m{n}():\n    {call}\n" for n, call in enumerate(calls)]
+    assert {code for _, code, _ in read(TILE + "".join(reversed(macros)) + "m0()").problems} == {"TL903"}

@@ -12,6 +12,7 @@ from tl2npu.kernel.bounds import EITHER, Bounds
 from tl2npu.kernel.comparisons import OPERATORS
 from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.model import Branch, Let, Range
+from tl2npu.kernel.reach import facts, parts
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, const, opaque
 
 _BLOCKS = 24
@@ -64,12 +65,12 @@ class Sampler:
             ranges[kernel.vid] = const(0), const(1)
         for item in placed.ranges:
             ranges[str(item.var)] = item.start, item.start + item.extent - 1
-        facts = [
+        known = [
             fact
             for branch, taken in placed.conditions
-            for fact in self._facts(branch.cond.node, branch.env or Env(), taken)
+            for fact in facts(self.evaluator, branch.cond.node, branch.env or Env(), taken)
         ]
-        return Bounds(ranges, tuple(facts), self._values(placed))
+        return Bounds(ranges, tuple(known), self._values(placed))
 
     def _values(self, placed: Placed) -> dict[str, Sym]:
         """What names stand for that were bound once, to something that is no plain arithmetic."""
@@ -93,34 +94,6 @@ class Sampler:
         if not arms:
             return self.evaluator.sym(node, env)
         return opaque(EITHER, *(self._value(arm, env) for arm in arms))
-
-    def _facts(self, node: cst.BaseExpression, env: Env, taken: bool) -> Iterator[Sym]:
-        """Expressions that are at least 0 where a condition holds (or does not)."""
-        parts = self._parts(node)
-        if parts is not None:
-            if parts[0] == taken:
-                for part in parts[1]:
-                    yield from self._facts(part, env, taken)
-        elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
-            yield from self._facts(node.expression, env, not taken)
-        elif isinstance(node, cst.Comparison) and (taken or len(node.comparisons) == 1):
-            left = node.left
-            for target in node.comparisons:
-                a, b = self.evaluator.sym(left, env), self.evaluator.sym(target.comparator, env)
-                yield from _comparison(target.operator, a, b, taken)
-                left = target.comparator
-
-    def _parts(self, node: cst.BaseExpression) -> tuple[bool, Sequence[cst.BaseExpression]] | None:
-        """The parts of a conjunction (True) or of a disjunction (False)."""
-        if isinstance(node, cst.BooleanOperation):
-            return isinstance(node.operator, cst.And), (node.left, node.right)
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.BitAnd, cst.BitOr)):
-            return isinstance(node.operator, cst.BitAnd), (node.left, node.right)
-        if isinstance(node, cst.Call):
-            name = (self.evaluator.names.resolve(node.func) or "").rsplit(".", 1)[-1]
-            if name in ("And", "Or"):
-                return name == "And", [arg.value for arg in node.args]
-        return None
 
     # samples -----------------------------------------------------------------------------------------------------
 
@@ -182,14 +155,14 @@ class Sampler:
 
     def _holds(self, node: cst.BaseExpression, env: Env, values: Mapping[str, int], place: Place) -> bool | None:
         """Whether a condition holds; None if that cannot be told."""
-        parts = self._parts(node)
-        if parts is not None:
-            found = [self._holds(part, env, values, place) for part in parts[1]]
-            decided = not parts[0]
-            return decided if decided in found else None if None in found else parts[0]
+        inner = parts(self.evaluator, node)
+        if inner is not None:
+            found = [self._holds(part, env, values, place) for part in inner[1]]
+            decided = not inner[0]
+            return decided if decided in found else None if None in found else inner[0]
         if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
-            inner = self._holds(node.expression, env, values, place)
-            return None if inner is None else not inner
+            opposite = self._holds(node.expression, env, values, place)
+            return None if opposite is None else not opposite
         value = _number(place.bounds.expanded(self.evaluator.sym(node, env)), values)
         return None if value is None else bool(value)
 
@@ -234,13 +207,3 @@ def _atom(atom: Atom, values: Mapping[str, int]) -> int | None:
     if atom.head in OPERATORS and len(known) == 2:
         return int(OPERATORS[atom.head](known[0], known[1]))
     return None
-
-
-def _comparison(kind: cst.BaseCompOp, a: Sym, b: Sym, taken: bool) -> Iterator[Sym]:
-    if isinstance(kind, (cst.LessThan, cst.GreaterThanEqual)):
-        yield b - 1 - a if isinstance(kind, cst.LessThan) == taken else a - b
-    elif isinstance(kind, (cst.GreaterThan, cst.LessThanEqual)):
-        yield a - 1 - b if isinstance(kind, cst.GreaterThan) == taken else b - a
-    elif isinstance(kind, cst.Equal if taken else cst.NotEqual):
-        yield a - b
-        yield b - a

@@ -32,21 +32,23 @@ Ranges = Mapping[str, tuple[Sym, Sym]]
 @dataclass(eq=False)
 class Bounds:
     """``ranges``: first and last value of variables; ``facts``: expressions that are at least 0; ``values``: names
-    that stand for something else."""
+    that stand for something else. ``sizes``: the names that are at least 1; by default all that come from outside of
+    the kernel, and what is loaded from a tensor is then taken not to be negative."""
 
     ranges: Ranges
     facts: tuple[Sym, ...] = ()
     values: Mapping[str, Sym] = field(default_factory=dict)
+    sizes: frozenset[str] | None = None
     _expanded: dict[Sym, Sym] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.ranges = {name: (self.expanded(a), self.expanded(b)) for name, (a, b) in self.ranges.items()}
-        search = _Search(self.ranges, ())
+        search = _Search(self.ranges, (), self.sizes)
         self.facts = tuple(part for fact in self.facts for part in search.simpler(self.expanded(fact), 4))
 
     def is_not_negative(self, sym: Sym) -> bool:
         """Proved to be at least 0."""
-        return _is_not_negative(tuple(self.ranges.items()), self.facts, self.expanded(sym))
+        return _is_not_negative(tuple(self.ranges.items()), self.facts, self.expanded(sym), self.sizes)
 
     def expanded(self, sym: Sym) -> Sym:
         """Names replaced by what they stand for."""
@@ -61,9 +63,11 @@ class Bounds:
 
 
 @lru_cache(maxsize=4096)
-def _is_not_negative(ranges: tuple[tuple[str, tuple[Sym, Sym]], ...], facts: tuple[Sym, ...], sym: Sym) -> bool:
+def _is_not_negative(
+    ranges: tuple[tuple[str, tuple[Sym, Sym]], ...], facts: tuple[Sym, ...], sym: Sym, sizes: frozenset[str] | None
+) -> bool:
     """Remembered for all kernels: each is read and checked many times, in several forms."""
-    search = _Search(dict(ranges), facts)
+    search = _Search(dict(ranges), facts, sizes)
     sides = [sym, *(side for _, pair in ranges for side in pair)]
     search.divisors = {den for den in map(_divisor, (a for s in sides for a in s.atoms())) if den is not None}
     return search.proved(sym, _DEPTH)
@@ -72,9 +76,10 @@ def _is_not_negative(ranges: tuple[tuple[str, tuple[Sym, Sym]], ...], facts: tup
 class _Search:
     """One proof. ``divisors``: what is divided by, and so at least 1."""
 
-    def __init__(self, ranges: Ranges, facts: tuple[Sym, ...]) -> None:
+    def __init__(self, ranges: Ranges, facts: tuple[Sym, ...], sizes: frozenset[str] | None) -> None:
         self.ranges = ranges
         self.facts = facts
+        self.sizes = sizes
         self.divisors: set[Atom] = set()
         self._left = _STEPS
         self._seen: dict[Sym, int] = {}
@@ -139,7 +144,7 @@ class _Search:
             if atom.name in self.ranges:
                 low = self.ranges[atom.name][0]
                 return low.constant if low.constant is not None and low.constant >= 0 else self._zero(low)
-            return 1 if is_size(atom.name) else None
+            return 1 if self._is_size(atom.name) else None
         if isinstance(atom, Mod):
             return 0 if self._positive(atom.den) else None
         if isinstance(atom, Div):
@@ -149,7 +154,13 @@ class _Search:
             if atom.head == "max":
                 return 0 if any(one is not None for one in found) else None
             return 0 if all(one is not None for one in found) else None
-        return 0 if atom.head.startswith("load ") else None
+        return 0 if self._is_counting_load(atom) else None
+
+    def _is_size(self, name: str) -> bool:
+        return is_size(name) if self.sizes is None else name in self.sizes
+
+    def _is_counting_load(self, atom: Opaque) -> bool:
+        return self.sizes is None and atom.head.startswith("load ")
 
     def _zero(self, sym: Sym) -> int | None:
         return 0 if self._termwise(sym) else None
@@ -185,7 +196,7 @@ class _Search:
                 if rest.depends_on(atom.name):
                     return  # inside of another atom: that one first
                 yield (rest + factor * self.ranges[atom.name][0 if sign > 0 else 1],)
-            elif sign > 0 and is_size(atom.name) and not rest.depends_on(atom.name):
+            elif sign > 0 and self._is_size(atom.name) and not rest.depends_on(atom.name):
                 yield (rest + factor,)
         elif isinstance(atom, Div):
             yield from self._of_quotient(atom, factor, rest, sign)
@@ -200,7 +211,7 @@ class _Search:
                 yield every
             else:
                 yield from ((one,) for one in every)
-        elif sign > 0 and atom.head.startswith("load "):
+        elif sign > 0 and self._is_counting_load(atom):
             yield (rest,)
 
     def _whole(self, atom: Div, factor: Sym, rest: Sym) -> Iterator[tuple[Sym, ...]]:

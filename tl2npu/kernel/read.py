@@ -64,7 +64,8 @@ _MEMORY = {
     "var": Memory.VAR,
 }
 _ON_TILES = (Kind.GEMM, Kind.MMA, Kind.REDUCE, Kind.FILL, Kind.TILE)
-_MAX_INLINE_DEPTH = 8
+_MAX_INLINE_DEPTH = 50
+_MOST_INLINED = 4000
 _SIDES = {"C": Side.CUBE, "V": Side.VECTOR, "CUBE": Side.CUBE, "VECTOR": Side.VECTOR}
 
 
@@ -83,6 +84,7 @@ class Reader:
         self.buffers: dict[str, Buffer] = {}
         self.problems: list[tuple[cst.CSTNode, str, str]] = []
         self.inlining: list[cst.FunctionDef] = []
+        self.inlined = 0
         self.launch: Launch | None = None
         self.cid: str | None = None
         self.vid: str | None = None
@@ -289,14 +291,18 @@ class Reader:
         """Read a macro or helper of the same file in place."""
         helper = self._helper(call.func, env)
         again = helper is not None and helper.node in self.inlining
-        inner = entered(helper, call, env) if helper and not again and len(via) < _MAX_INLINE_DEPTH else None
+        many = len(via) >= _MAX_INLINE_DEPTH or self.inlined >= _MOST_INLINED
+        inner = entered(helper, call, env) if helper and not again and not many else None
         if helper is None or inner is None:
             touched = self.evaluator.buffers_in(call, env)
-            if touched:
+            if helper is not None and not again and many:
+                self.problems.append((node, "TL903", f"`{code(call.func)}` is called through too many macros"))
+            elif touched:
                 own = (self.evaluator.names.resolve(call.func) or "").startswith("tilelang.language.")
                 why = "calls itself" if again else "is no operator of the compiler" if own else "cannot be read"
                 self.problems.append((node, "TL903", f"`{code(call.func)}` {why} and is given buffers"))
             return [Opaque(node, f"a call of `{code(call.func)}`", touched, via=via)]
+        self.inlined += 1
         self.inlining.append(helper.node)
         body = self.block(body_of(helper.node), inner, (*via, node))
         self.inlining.pop()

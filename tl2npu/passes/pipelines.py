@@ -58,6 +58,7 @@ from tl2npu.passes.gpu import (
     loops,
     macros,
     masked_products,
+    negative_indices,
     persistent,
     pipelined,
     reductions,
@@ -294,6 +295,7 @@ def _plainly(job: Job, nests: bool = True) -> None:
     symbolic_sizes.rename(job)
     branches_values.choose(job)
     front_end.make_strict(job)
+    negative_indices.count_from_the_start(job)
     loops.normalise(job, nests=nests)
     refuse_unreadable(job)
     branches.refuse_leaks(job)

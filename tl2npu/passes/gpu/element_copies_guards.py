@@ -37,6 +37,14 @@ class Guard:
         """True if the condition says no more than that the elements of a region are inside of the tensor."""
         return all(_always(term, region.ranges) or _inside(term, region) for term in self.terms)
 
+    def is_inside(self, region: Region) -> bool:
+        """True if the condition says that the elements of a region lie inside of the tensor, and all of that."""
+        ends = range(len(region.axes))
+        return all(
+            _always(term, region.ranges) or _inside(term, region) or any(_behind_start(term, region, n) for n in ends)
+            for term in self.terms
+        )
+
     def says_end(self, region: Region, number: int, read: AbstractSet[str]) -> bool:
         """True if a term keeps an axis of a region inside of the tensor, or of a sequence: its start or its end is one
         of the names that the kernel has ``read``."""
@@ -102,6 +110,12 @@ def _before_end(term: Term, region: Region, number: int) -> bool:
     if term.index is None or term.bound is None:
         return False
     return term.index - term.bound == region.axes[number].index - region.buffer.shape[number]
+
+
+def _behind_start(term: Term, region: Region, number: int) -> bool:
+    if term.index is None or term.bound is None:
+        return False
+    return term.bound - term.index == region.axes[number].index + 1
 
 
 def _in_sequence(term: Term, index: Sym, read: AbstractSet[str]) -> bool:

@@ -23,10 +23,11 @@ from tl2npu.kernel.model import (
     walk,
 )
 from tl2npu.passes.gpu.element_copies_gathers import is_operand, row_loop
+from tl2npu.passes.gpu.element_copies_inside import Tests
 from tl2npu.passes.gpu.element_copies_regions import Region
 from tl2npu.passes.gpu.element_copies_stores import LoopStores
 from tl2npu.passes.gpu.element_copies_strided import column_of, load_column
-from tl2npu.passes.gpu.element_copies_values import Choice, choice, load_of
+from tl2npu.passes.gpu.element_copies_values import Choice, choice, is_zero, load_of
 from tl2npu.passes.gpu.element_copies_writing import Item, env_of
 from tl2npu.passes.gpu.fills_values import literal
 from tl2npu.source.tree import walk as nodes
@@ -98,6 +99,9 @@ class LoopWork(LoopStores):
             return False
         if any(_touches(other.stmt, stmt.target.buffer) for other in earlier):
             return False
+        tests = self._tests(found, bool(item.branches) or chosen.cond is not None)
+        if tests:
+            return self._load_of_what_lies_inside(item, stmt, chosen, found, tests)
         if not found.in_rows:
             return self._pure_column(item, stmt, chosen, found)
         pad = "0"
@@ -123,6 +127,19 @@ class LoopWork(LoopStores):
             self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
         return True
 
+    def _load_of_what_lies_inside(self, item: Item, stmt: Store, chosen: Choice, found: Region, tests: Tests) -> bool:
+        """A load that has to ask for itself, where it may stand for the condition as well."""
+        tile = stmt.target.buffer
+        if item.branches or is_operand(self.kernel, tile) or not self._copy_types(found.buffer, tile):
+            return False
+        if chosen.cond is not None:
+            says_no_more = self._guard(chosen.cond, env_of(stmt)).is_inside(found)
+            if not says_no_more or chosen.other is None or not is_zero(chosen.other):
+                return False
+        self._load_inside(found, tile.name, tests, here=True)
+        self.gone.add(id(stmt))
+        return True
+
     def _pure_column(self, item: Item, stmt: Store, chosen: Choice, found: Region) -> bool:
         if item.branches or chosen.cond is not None or len(found.ranges) != 1:
             return False
@@ -139,10 +156,7 @@ class LoopWork(LoopStores):
         if load is None or load.buffer.memory is not Memory.GM:
             return None
         found = self._region(load, env_of(stmt))
-        if found is None or not found.ranges:
-            return None
-        self._check_start(stmt, found)
-        return found
+        return None if found is None or not found.ranges else found
 
     def _alternative(
         self, item: Item, chosen: Choice, later: Sequence[Item], found: Region
@@ -157,7 +171,7 @@ class LoopWork(LoopStores):
             if item.branches or chosen.other is None or not self._constant(chosen.other, stmt):
                 return None
             tail = self._guard(chosen.cond, env_of(stmt)).is_tail(found)
-            return (chosen.other, []) if tail and (_is_zero(chosen.other) or len(found.ranges) == 1) else None
+            return (chosen.other, []) if tail and (is_zero(chosen.other) or len(found.ranges) == 1) else None
         if not guards:
             return None, []
         if len(guards) != 1 or not guards[0].is_tail(found):
@@ -173,7 +187,7 @@ class LoopWork(LoopStores):
         if len(twins) == 1 and isinstance(twins[0].stmt, Store):
             value = twins[0].stmt.value.node
             same = code(twins[0].stmt.target.node) == code(stmt.target.node) and not twins[0].stmt.augmented
-            if same and self._constant(value, twins[0].stmt) and (_is_zero(value) or len(found.ranges) == 1):
+            if same and self._constant(value, twins[0].stmt) and (is_zero(value) or len(found.ranges) == 1):
                 return value, twins
             return None
         return (None, []) if not twins and self._only_writer(stmt) else None
@@ -211,10 +225,6 @@ class LoopWork(LoopStores):
 
 def _touches(stmt: Stmt, buffer: Buffer) -> bool:
     return any(a.operand.buffer is buffer for a in accesses(stmt))
-
-
-def _is_zero(node: cst.BaseExpression) -> bool:
-    return code(node).strip("()") in ("0", "0.0", "0.")
 
 
 def _padding(value: str) -> str:

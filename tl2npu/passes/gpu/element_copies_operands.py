@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import libcst as cst
 
@@ -23,16 +24,20 @@ from tl2npu.kernel.model import (
     Store,
     walk,
 )
+from tl2npu.kernel.reach import Reach, is_choice, is_chosen
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies_guards import Guard, guard
+from tl2npu.passes.gpu.element_copies_inside import Tests, inside_text, tests_of
 from tl2npu.passes.gpu.element_copies_regions import Lets, Region, axis_of, extent_text, region
 from tl2npu.passes.gpu.element_copies_strided import column_of, load_column
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text
+from tl2npu.passes.gpu.element_copies_values import choice_of, is_zero
 from tl2npu.passes.gpu.element_copies_writing import Item, LoopWriter, env_of
 from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.statements import Names, shape_text
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import children
+from tl2npu.source.tree import walk as walk_nodes
 
 
 class LoopOperands(LoopWriter):
@@ -45,6 +50,7 @@ class LoopOperands(LoopWriter):
         self.ranges = loop.ranges
         self.lets = Lets({stmt.name: stmt.value.node for stmt in walk(loop.body) if isinstance(stmt, Let)})
         self.tiles: dict[tuple[object, ...], str] = {}
+        self._bounds = Reach(self.kernel, self.evaluator).bounds(parents, loop)
         self.slices = any(_has_slices(stmt) for stmt in self.kernel.walk() if isinstance(stmt, Copy))
 
     def _region(self, operand: Operand, env: Env) -> Region | None:
@@ -65,32 +71,59 @@ class LoopOperands(LoopWriter):
     def _loads(self, node: cst.CSTNode, item: Item, *, written: bool = False) -> None:
         """Put a tile, or a name, in the place of every element of a tensor that an expression reads."""
         env = env_of(item.stmt)
-        stack: list[cst.CSTNode] = [node]
+        under = bool(item.branches) or (isinstance(item.stmt, Let) and self._is_conditional)
+        stack: list[tuple[cst.CSTNode, bool]] = [(node, under)]
         while stack:
-            current = stack.pop()
+            current, guarded = stack.pop()
             if id(current) in self.new:
+                continue
+            outside = self._zero_outside(current, env)
+            if outside is not None:
+                self.new[id(current)] = self._element(outside, written, True)
                 continue
             operand = self.evaluator.operand(current, env) if isinstance(current, cst.Subscript) else None
             if operand is None or operand.buffer.memory is not Memory.GM:
-                stack += reversed(list(children(current)))  # tiles are made in the order of reading
+                # tiles are made in the order of reading
+                stack += [
+                    (child, guarded or is_chosen(self.evaluator, current, child))
+                    for child in reversed(list(children(current)))
+                ]
                 continue
             found = self._region(operand, env)
             if found is None:
                 text = f"`{code(current)}` reads scattered elements of `{operand.buffer.name}`"
                 raise Blocked("TL170", item.stmt.node, text)
-            self._check_start(item.stmt, found)
             if not found.ranges:
-                self.new[id(current)] = cst.Name(self._scalar(found))
+                self.new[id(current)] = cst.Name(self._scalar(found, guarded))
                 continue
-            name = self._tile_for(found, fresh=written)
-            index = ", ".join(part.name for part in found.ranges)
-            self.new[id(current)] = cst.parse_expression(f"{name}[{index}]")
+            self.new[id(current)] = self._element(found, written, guarded)
 
-    def _check_start(self, stmt: Stmt, found: Region) -> None:
-        """A GPU reads zeros before the beginning of a tensor; a copy must not start there."""
-        if found.ranges and any(self._may_be_negative(axis.lo) for axis in found.axes):
-            text = f"`{found.buffer.name}` may be accessed before its beginning, where no copy may start"
-            raise Blocked("TL170", stmt.node, text)
+    def _element(self, found: Region, written: bool, guarded: bool) -> cst.BaseExpression:
+        name = self._tile_for(found, fresh=written, guarded=guarded)
+        return cst.parse_expression(f"{name}[{', '.join(part.name for part in found.ranges)}]")
+
+    def _zero_outside(self, node: cst.CSTNode, env: Env) -> Region | None:
+        """The region of ``T.if_then_else(inside, tensor[...], 0)``, if its load has to ask for that itself."""
+        parts = choice_of(node, self.evaluator)
+        if parts is None or not is_zero(parts[2]) or not isinstance(parts[1], cst.Subscript):
+            return None
+        operand = self.evaluator.operand(parts[1], env)
+        found = self._region(operand, env) if operand is not None and operand.buffer.memory is Memory.GM else None
+        if found is None or not found.ranges or not self._tests(found, True):
+            return None
+        return found if self._guard(parts[0], env).is_inside(found) else None
+
+    @cached_property
+    def _is_conditional(self) -> bool:
+        """True if the loop may not need what a name of its body stands for."""
+        conditional = (cst.If, cst.IfExp, cst.BooleanOperation)
+        return any(
+            isinstance(node, conditional) or is_choice(self.evaluator, node) for node in walk_nodes(self.loop.node)
+        )
+
+    def _tests(self, found: Region, guarded: bool) -> Tests:
+        """What must be asked before a region is loaded. ``guarded``: without a condition that stands around it."""
+        return tests_of(self._bounds, found, guarded, lambda axis: self._may_be_negative(axis.lo))
 
     def _may_be_negative(self, value: Sym) -> bool:
         """False if an index is a sum of sizes and block numbers at the least that its loops make it."""
@@ -104,16 +137,17 @@ class LoopOperands(LoopWriter):
                 value = value.substitute({var: most})
         return any(factor < 0 for _, factor in value.terms)
 
-    def _scalar(self, found: Region) -> str:
+    def _scalar(self, found: Region, guarded: bool) -> str:
         key = ("scalar", *found.key())
         if key not in self.tiles:
             name = self.names.fresh(f"{found.buffer.name.lower()}_value")
             self.tiles[key] = name
-            self._hoisted(found, f"{name} = {found.text(slices=False)}")
+            text = inside_text(self._bounds, found) if guarded else found.text(slices=False)
+            self._hoisted(found, f"{name} = {text}", bool(text != found.text(slices=False)))
             self.say("TL167", self.loop.node, f"an element of `{found.buffer.name}` is read once, before the loop")
         return self.tiles[key]
 
-    def _tile_for(self, found: Region, *, fresh: bool = False) -> str:
+    def _tile_for(self, found: Region, *, fresh: bool = False, guarded: bool = False) -> str:
         """The tile that holds a region, loaded before the loop."""
         key = found.key()
         if key in self.tiles and not fresh:
@@ -122,6 +156,10 @@ class LoopOperands(LoopWriter):
             raise Blocked("TL170", self.loop.node, f"a part of `{found.buffer.name}` with more than two axes")
         name = self.tile(found)
         self.tiles[key] = name
+        tests = self._tests(found, guarded)
+        if tests:
+            self._load_inside(found, name, tests)
+            return name
         if found.in_rows:
             self._hoisted(found, f"T.copy({self._text(found)}, {name})")
             self.say("TL167", self.loop.node, f"`{found.buffer.name}` is loaded into `{name}` first")
@@ -131,6 +169,16 @@ class LoopOperands(LoopWriter):
             "TL169", self.loop.node, f"a column of `{found.buffer.name}` is read element by element, which is slow"
         )
         return name
+
+    def _load_inside(self, found: Region, name: str, tests: Tests, *, here: bool = False) -> None:
+        """Load those elements of a region that lie inside of the tensor; the others are 0."""
+        text = "\n".join(tests.load(found, name, self.names))
+        if here:
+            self._before(text)
+        else:
+            self._hoisted(found, text, True)
+        text = f"`{found.buffer.name}` is read before its beginning or behind its end: only what lies inside is loaded"
+        self.say("TL178", self.loop.node, text)
 
     def tile(self, found: Region) -> str:
         shared = any(buffer.name.endswith("_shared") for buffer in self.kernel.buffers.values())
@@ -185,17 +233,25 @@ class LoopOperands(LoopWriter):
     def _text(self, found: Region) -> str:
         return found.text(slices=self.slices)
 
-    def _hoisted(self, found: Region, text: str) -> None:
-        """Write a load of what the kernel does not change before the outermost loop that it does not depend on."""
+    def _hoisted(self, found: Region, text: str, asks: bool = False) -> None:
+        """Write a load of what the kernel does not change before the outermost loop that it does not depend on.
+
+        ``asks``: the text itself keeps the load inside of the tensor, whether the loop runs or not.
+        """
         anchor: Stmt = self.loop
         read_only = not any(operand.buffer is found.buffer for stmt in self.kernel.walk() for operand in writes(stmt))
         for parent in reversed(self.parents):
             if not read_only or not isinstance(parent, Loop) or parent.kind in ("while", "parallel"):
                 break
-            if not self._same_outside(found, parent):
+            if not self._same_outside(found, parent) or not (asks or self._may_leave(found, parent)):
                 break
             anchor = parent
         self.loads.append((anchor, text))
+
+    def _may_leave(self, found: Region, parent: Loop) -> bool:
+        """A loop that may not run keeps what lies outside of its tensor then."""
+        runs = all(self._bounds.is_not_negative(item.extent - 1) for item in parent.ranges)
+        return runs or not self._tests(found, True)
 
     def _same_outside(self, found: Region, parent: Loop) -> bool:
         env = env_of(parent)

@@ -17,11 +17,13 @@ _TIGHT = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One axis of a region: ``start`` is the text of the index without its loop variable ``range`` (None: a point)."""
+    """One axis of a region: ``start`` is the text of the index without its loop variable ``range`` (None: a point),
+    ``text`` that of the whole index, if it is known."""
 
     index: Sym
     start: str
     range: Range | None
+    text: str = ""
 
     @property
     def lo(self) -> Sym:
@@ -51,6 +53,8 @@ class Region:
         axis = self.axes[number]
         assert axis.range is not None
         start = axis.range.name if axis.lo.is_zero else f"{axis.start} + {axis.range.name}"
+        if axis.text and axis.start.startswith("0 "):
+            start = axis.text  # ``i - 1`` and not ``0 - 1 + i``
         return Region(self.buffer, (*self.axes[:number], Axis(axis.index, start, None), *self.axes[number + 1 :]))
 
     def key(self) -> tuple[object, ...]:
@@ -170,7 +174,8 @@ def axis_of(
     start = index - used[0].var
     for candidate in (_without(full, used[0].name), _at_zero(full, used[0].name)):
         if candidate is not None and evaluator.sym(candidate, env) == start:
-            return Axis(index, code(candidate.with_changes(lpar=(), rpar=())), used[0])
+            text = code(full.with_changes(lpar=(), rpar=()))
+            return Axis(index, code(candidate.with_changes(lpar=(), rpar=())), used[0], text)
     return None
 
 

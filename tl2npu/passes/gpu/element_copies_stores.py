@@ -61,10 +61,12 @@ class LoopStores(LoopOperands):
             raise Blocked(rule, stmt.node, text)
         if {item.name for item in found.ranges} != {item.name for item in self.ranges}:
             raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is written by several iterations")
-        self._check_start(stmt, found)
         guards = self._guards(item)
         if guards is None:
             raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is stored under an `else`")
+        if self._tests(found, False):
+            text = f"`{found.buffer.name}` may be accessed before its beginning, where no copy may start"
+            raise Blocked("TL170", stmt.node, text)
         tails = all(condition.is_tail(found) for condition in guards)
         if add and not tails:
             raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is added to under a condition of its own")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Evaluator
+from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Operand, Store
 
 _CASTS = ("tilelang.language.cast", "tilelang.language.Cast")
@@ -25,13 +25,26 @@ class Choice:
 def choice(stmt: Store, evaluator: Evaluator) -> Choice:
     """The value of a store, a choice at its top taken apart."""
     node = without_casts(stmt.value.node, stmt, evaluator)
+    parts = choice_of(node, evaluator)
+    return Choice(node) if parts is None else Choice(parts[1], parts[0], parts[2])
+
+
+def choice_of(
+    node: cst.CSTNode, evaluator: Evaluator
+) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
+    """Condition, value and other value of a choice."""
     if isinstance(node, cst.IfExp):
-        return Choice(node.body, node.test, node.orelse)
+        return node.test, node.body, node.orelse
     if isinstance(node, cst.Call) and evaluator.names.resolve(node.func) == "tilelang.language.if_then_else":
         positional = [arg.value for arg in node.args if arg.keyword is None]
         if len(positional) == len(node.args) == _OF_A_CHOICE:
-            return Choice(positional[1], positional[0], positional[2])
-    return Choice(node)
+            return positional[0], positional[1], positional[2]
+    return None
+
+
+def is_zero(node: cst.BaseExpression) -> bool:
+    """True for a plain 0."""
+    return code(node).strip("()") in ("0", "0.0", "0.")
 
 
 def load_of(node: cst.BaseExpression, stmt: Store, evaluator: Evaluator) -> Operand | None:

@@ -126,13 +126,13 @@ def _run_time_choices(job: Job) -> Iterator[cst.IfExp]:
     for stmt in job.kernel.walk():
         if stmt.via or stmt.env is None:
             continue
-        for part in _own_parts(stmt):
+        for part in own_parts(stmt):
             for node in nodes_of(part, cst.IfExp):
                 if is_run_time(job, node.test, stmt.env):
                     yield node
 
 
-def _own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:
+def own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:
     """The code of a statement without the blocks in it."""
     if isinstance(stmt.node, cst.For):
         yield stmt.node.iter

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Let, Loop, Stmt, Store, walk_with_parents
+from tl2npu.kernel.reach import Reach, chosen_parts, lies_inside
 from tl2npu.passes.gpu.element_copies_tiles import last_allocation
 from tl2npu.passes.gpu.elementwise.functions import MATH, OF_NUMBERS, SYNONYMS
 from tl2npu.passes.gpu.loops import is_run_time
@@ -49,8 +50,20 @@ def _first(job: Job) -> _Site | None:
             continue
         found = [node for node in nodes(stmt.value.node) if isinstance(node, cst.Call) and _is_function(job, node)]
         if found and is_run_time(job, found[-1], stmt.env):
+            _refuse_without_condition(job, stmt, parents, found[-1])
             return _Site(stmt, found[-1], parents[0] if parents else stmt)  # the last one holds no other
     return None
+
+
+def _refuse_without_condition(job: Job, stmt: Let | Store, parents: tuple[Stmt, ...], call: cst.Call) -> None:
+    """The argument is worked out before the statement: it must not read what only a condition in it allows."""
+    evaluator = job.file.evaluator
+    under = any(node is call and chosen for node, chosen in chosen_parts(evaluator, stmt.value.node))
+    bounds = Reach(job.kernel, evaluator).bounds(parents, stmt)
+    loads = evaluator.loads(call, stmt.env or Env()) if under else ()
+    if not all(lies_inside(bounds, load) for load in loads):
+        text = f"`{code(call)}` reads what only the condition around it keeps inside of its buffer"
+        raise Blocked("TL179", stmt.node, text)
 
 
 def _is_function(job: Job, call: cst.Call) -> bool:

@@ -14,8 +14,9 @@ import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk
+from tl2npu.kernel.reach import Reach, lies_inside, parents_of
 from tl2npu.passes.gpu.element_copies_regions import substitute
 from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
 from tl2npu.passes.gpu.macros_substitute import Unclear, substituted
@@ -160,6 +161,7 @@ def _name_invariants(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
         found = _invariant(job, stmt, stmt.value.node, variables)
         if found is None:
             continue
+        _refuse_without_condition(job, loop, stmt, found)
         name = Names(job).fresh(f"{stmt.target.buffer.name}_offset")
         plan = Plan(job)
         text = flat(found.with_changes(lpar=(), rpar=()))
@@ -176,6 +178,15 @@ def _name_invariants(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
         plan.apply()
         return True
     return False
+
+
+def _refuse_without_condition(job: Job, loop: Loop, stmt: Store, found: cst.BaseExpression) -> None:
+    """What is worked out before the loop must not read what only a branch in the loop allows."""
+    branches = [above for above in parents_of(job.kernel, stmt) if isinstance(above, Branch)]
+    bounds = Reach(job.kernel, job.file.evaluator).bounds(parents_of(job.kernel, loop), loop)
+    loads = job.file.evaluator.loads(found, stmt.env or Env()) if any(b in walk(loop.body) for b in branches) else ()
+    if not all(lies_inside(bounds, load) for load in loads):
+        raise Blocked("TL179", stmt.node, f"`{code(found)}` reads what only a condition in the loop allows")
 
 
 def _is_same(node: cst.CSTNode, found: cst.BaseExpression) -> bool:

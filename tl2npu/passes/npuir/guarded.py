@@ -7,19 +7,21 @@ begin before its tensor unless the condition holds: a whole tile would be loaded
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.bounds import Bounds
-from tl2npu.kernel.model import Let, Loop, Memory, Operand, Range, Store, walk, walk_with_parents
+from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.model import Let, Loop, Memory, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.reach import Reach, chosen_parts, lies_inside
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat, is_vector
 from tl2npu.source.tree import names_in
-from tl2npu.source.tree import walk as nodes
 
 _CHOICE = "if_then_else"
 _ARGUMENTS = 3
@@ -31,14 +33,18 @@ def to_branches(job: Job) -> None:
     for stmt, parents in walk_with_parents(job.kernel.body):
         loops = [above for above in parents if isinstance(above, Loop)]
         ranges = [item for loop in loops if loop.kind == "parallel" for item in loop.ranges]
-        if not ranges or not isinstance(stmt, Store) or stmt.augmented or stmt.via:
+        if not ranges or not isinstance(stmt, Store) or stmt.via:
             continue
-        choice = _choice(job, stmt.value.node)
-        if choice is None:
+        choice = _choice(job, stmt.value.node) if not stmt.augmented else None
+        guarded = _needs_condition(job, stmt, parents)
+        if choice is None and not guarded:
             continue
+        if choice is None or (guarded and _needs_order(job, stmt, choice)):
+            text = f"`{flat(stmt.value.node)}` reads what only a condition in it keeps inside of its buffer"
+            raise Blocked("TL179", stmt.node, text)
         picked = {let.name for loop in loops for let in walk(loop.body) if isinstance(let, Let) and let.value.loads}
         by_tensor = any(picked & {name.value for name in names_in(load.node)} for load in stmt.value.loads)
-        if not by_tensor and is_vector(stmt, ranges) and not _may_begin_before(stmt, choice, loops, ranges):
+        if not by_tensor and is_vector(stmt, ranges) and not guarded:
             continue
         plan.replace(stmt.node, parse(job, "\n".join(_lines(job, flat(stmt.target.node), choice)) + "\n", stmt.node))
         job.change("TL453", stmt.node, "a branch for each element: the condition guards what is loaded")
@@ -54,6 +60,20 @@ def _choice(job: Job, node: cst.BaseExpression) -> cst.Call | None:
     return None
 
 
+def _begins_before(bounds: Bounds, low: Sym) -> bool:
+    """A GPU reads zeros there. What is a sum of sizes, block indices and loop variables is not negative."""
+    return any(factor < 0 for _, factor in low.terms) and not bounds.is_not_negative(low)
+
+
+def _needs_order(job: Job, stmt: Store, choice: cst.Call) -> bool:
+    """True if a part of the condition is what allows another part."""
+    evaluator, env = job.file.evaluator, stmt.env or Env()
+    return any(
+        under and isinstance(node, cst.Subscript) and evaluator.operand(node, env) is not None
+        for node, under in chosen_parts(evaluator, choice.args[0].value)
+    )
+
+
 def _lines(job: Job, target: str, value: cst.BaseExpression, depth: str = "") -> Iterator[str]:
     choice = _choice(job, value)
     if choice is None:
@@ -66,20 +86,24 @@ def _lines(job: Job, target: str, value: cst.BaseExpression, depth: str = "") ->
     yield from _lines(job, target, no, depth + "    ")
 
 
-def _may_begin_before(stmt: Store, choice: cst.Call, loops: Sequence[Loop], ranges: Sequence[Range]) -> bool:
-    """A tensor is read under the condition from a place that is not known to lie behind its beginning."""
-    guarded = {id(node) for arg in choice.args[1:] for node in nodes(arg)}
-    loads = [load for load in stmt.value.loads if id(load.node) in guarded and load.buffer.memory is Memory.GM]
-    known = {str(item.var): (item.start, item.start + item.extent - 1) for loop in loops for item in loop.ranges}
-    bounds = Bounds(known)
-    return any(_negative(low, bounds) for load in loads for low in _lows(load, ranges))
+def _needs_condition(job: Job, stmt: Store, parents: tuple[Stmt, ...]) -> bool:
+    """An element is read under a condition from a place that is not known to lie inside of its buffer without it.
 
-
-def _lows(load: Operand, ranges: Sequence[Range]) -> Iterator[Sym]:
-    for dim in load.dims or ():
-        yield dim.lo.substitute({str(item.var): item.start for item in ranges})
-
-
-def _negative(low: Sym, bounds: Bounds) -> bool:
-    """Sizes, block indices and loop variables are not negative, so that a sum of them is not."""
-    return any(factor < 0 for _, factor in low.terms) and not bounds.is_not_negative(low)
+    Where a tensor ends is asked elsewhere (TL438, TL439), but for axes that the loop does not go along.
+    """
+    evaluator, env = job.file.evaluator, stmt.env or Env()
+    bounds = Reach(job.kernel, evaluator).bounds(parents, stmt)
+    moving = [str(item.var) for above in parents if isinstance(above, Loop) for item in above.ranges]
+    for node, under in chosen_parts(evaluator, stmt.value.node):
+        load = evaluator.operand(node, env) if isinstance(node, cst.Subscript) else None
+        if load is None:
+            continue
+        tensor = load.buffer.memory is Memory.GM
+        if not under:
+            if tensor and any(_begins_before(bounds, dim.lo) for dim in load.dims or ()):
+                raise Blocked("TL179", stmt.node, f"`{code(node)}` may begin before `{load.buffer.name}`")
+            continue
+        ends = {n for n, dim in enumerate(load.dims or ()) if tensor and any(dim.lo.depends_on(var) for var in moving)}
+        if not lies_inside(bounds, load, ends):
+            return True
+    return False

@@ -14,6 +14,7 @@ from dataclasses import replace
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.gpu.elementwise import element_types, wholes
 from tl2npu.passes.gpu.elementwise.body import Item, Put, When
+from tl2npu.passes.gpu.elementwise.guarded import without_guarded_reads
 from tl2npu.passes.gpu.elementwise.legality import Legality
 from tl2npu.passes.gpu.elementwise.places import place_of
 from tl2npu.passes.gpu.elementwise.steps import Under
@@ -62,8 +63,10 @@ class Lowering(Legality):
             self.irregular(item, target)
             return
         place = place_of(target, self.nest)
-        value = self.prepared(item.value, place.dtype)
-        self.materialise(self.shared_casts(value), place, _NOTHING, item)
+        value = without_guarded_reads(self, item.value, place)
+        if value is not None:
+            value = self.prepared(value, place.dtype)
+            self.materialise(self.shared_casts(value), place, _NOTHING, item)
 
     def shared_casts(self, value: Expr) -> Expr:
         """Elements that are converted more than once are converted before."""
@@ -86,14 +89,16 @@ class Lowering(Legality):
         name = self.temporaries.tile(self.nest.extents, dtype, item.local, keep=True, own=own)
         place = self.tile_place(name, dtype)
         self.note("TL147")
-        self.materialise(self.prepared(item.value, dtype), place, _NOTHING, None)
+        value = without_guarded_reads(self, item.value, place)
+        if value is not None:
+            self.materialise(self.prepared(value, dtype), place, _NOTHING, None)
         self.reading.local[item.local] = replace(place.load, whole=wholes.is_whole(item.value))
 
     def irregular(self, item: Put, target: Expr) -> None:
         """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""
         if not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
             raise Blocked("TL151", self.stmt.node, f"a store to `{show(target)}` has no vector form")
-        value = self.prepared(item.value, target.dtype)
+        value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, target.dtype)
         if value.kind == "load" and value.dtype == target.dtype:
             source = value
         else:

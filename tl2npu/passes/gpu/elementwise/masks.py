@@ -41,19 +41,19 @@ class _Leaf:
 def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> None:
     """``place = yes if condition else no`` for every element."""
     condition, yes, no = value.args
-    if _is_uniform(condition):
+    if is_uniform(condition):
         _under(lowering, value, place, rest)
         return
     parts = _flat(condition) if condition.kind == "logic" else []
-    uniform = [part for part in parts if _is_uniform(part)]
+    uniform = [part for part in parts if is_uniform(part)]
     if uniform:  # decided once for the tile; where it does not decide, the rest is asked for each element
-        others = [part for part in parts if not _is_uniform(part)]
+        others = [part for part in parts if not is_uniform(part)]
         inner = with_args(value, _logic(condition, others), yes, no)
         outer = (inner, no) if condition.name == "and" else (yes, inner)
         _under(lowering, with_args(value, _logic(condition, uniform), *outer), place, rest)
         return
     if lowering.nest.rows is None and not _is_long(lowering.nest):
-        _by_elements(lowering, value, place, rest)
+        by_elements(lowering, value, place, rest)
         return
     if not place.whole:
         lowering.through_tile(value, place, rest)
@@ -66,7 +66,7 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         del lowering.steps[start:]
         lowering.temporaries.back_to(mark)
         lowering.forget_names()
-        _by_elements(lowering, value, place, rest)
+        by_elements(lowering, value, place, rest)
 
 
 def _is_long(nest: Nest) -> bool:
@@ -80,7 +80,8 @@ def _is_long(nest: Nest) -> bool:
     return any(len(monomial) > 1 for monomial, _ in extent.terms)
 
 
-def _is_uniform(condition: Expr) -> bool:
+def is_uniform(condition: Expr) -> bool:
+    """True for a condition that is the same for all elements."""
     return not condition.axes and all(load.span is Span.POINT for load in condition.loads)
 
 
@@ -113,8 +114,11 @@ def _under(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         lowering.steps.append(Under(f"not ({show(condition)})", parts[1], (), lowering.stmt))
 
 
-def _by_elements(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> None:
-    """An ``if`` statement for every element: slow, but right with one vector core for each block."""
+def by_elements(lowering: Legality, value: Expr, place: Place, rest: frozenset[str], *, guarded: bool = False) -> None:
+    """An ``if`` statement for every element: slow, but right with one vector core for each block.
+
+    ``guarded``: the arms are elements that may be read under their condition only.
+    """
     condition, *arms = value.args
     if not lowering.usable(place) or not place.on_chip:
         lowering.through_tile(value, place, rest)
@@ -124,21 +128,25 @@ def _by_elements(lowering: Legality, value: Expr, place: Place, rest: frozenset[
     shown = []
     for position, arm in enumerate(arms):
         others = kept | (arms[1 - position].buffers if position == 0 else frozenset())
-        simple = arm.kind in ("load", "number") and (arm.span is not Span.OTHER or arm.kind == "number")
+        simple = guarded or arm.kind == "number" or (arm.kind == "load" and arm.span is not Span.OTHER)
         found = arm if simple else lowering.hoist(arm, None, others)
         shown.append(show(found))
     target = show(place.load)
     if shown[0] == target:
-        text = f"if {show(_not(condition))}:\n    {target} = {shown[1]}"
+        text = f"if {show(opposite(condition))}:\n    {target} = {shown[1]}"
     else:
         text = f"if {show(condition)}:\n    {target} = {shown[0]}"
         if shown[1] != target:
             text += f"\nelse:\n    {target} = {shown[1]}"
     lowering.slow()
-    lowering.loop_statement(text, "scalar")
+    if any(arm.span is Span.OTHER for arm in arms if guarded):
+        lowering.one_by_one(text)
+    else:
+        lowering.loop_statement(text, "scalar")
 
 
-def _not(condition: Expr) -> Expr:
+def opposite(condition: Expr) -> Expr:
+    """The condition that holds where this one does not."""
     if condition.kind == "logic" and condition.name == "not":
         return condition.args[0]
     if condition.kind == "compare" and not any(True for _ in condition.loads):

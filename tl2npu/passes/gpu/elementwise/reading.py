@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import libcst as cst
 
+from tl2npu.kernel.bounds import Bounds
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
+from tl2npu.kernel.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import element_types, functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
@@ -58,6 +60,7 @@ class Reading:
         self.whole_tiles = whole_tiles
         self._late = job.late
         self._kernel = job.kernel
+        self._reach: Bounds | None = None
         self._integers = self._given_integers()
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
@@ -78,6 +81,13 @@ class Reading:
         given = param.annotation.annotation if param.annotation is not None else None
         dotted = self.evaluator.names.resolve(given) or "" if given is not None else ""
         return element_types.is_integer(dotted.rpartition(".")[2])
+
+    def lies_inside(self, operand: Operand) -> bool:
+        """True if an element of a tile lies inside of it, for every iteration of the nest."""
+        if self._reach is None:
+            inner = self.nest.loops[-1]
+            self._reach = Reach(self._kernel, self.evaluator).bounds(parents_of(self._kernel, inner), inner)
+        return operand.buffer.memory is Memory.GM or lies_inside(self._reach, operand)
 
     def only_here(self, name: str) -> bool:
         """Whether a name occurs in the nest only."""

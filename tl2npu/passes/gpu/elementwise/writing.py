@@ -93,10 +93,10 @@ class Writer:
         return text if self._indent == "    " else _with_indent(text, self._indent)
 
     def _under(self, step: Under, said: set[int]) -> str:
-        text = f"if {step.condition}:\n{textwrap.indent(self._render(step.then, said) or 'pass', '    ')}"
-        if step.orelse:
-            text += f"else:\n{textwrap.indent(self._render(step.orelse, said), '    ')}"
-        return text
+        then, orelse = (textwrap.indent(self._render(arm, said), "    ") for arm in (step.then, step.orelse))
+        if not then:
+            return f"if not ({step.condition}):\n{orelse}" if orelse else ""
+        return f"if {step.condition}:\n{then}" + (f"else:\n{orelse}" if orelse else "")
 
     def _comments_without_a_line(self, nest: Nest, steps: Sequence[Step]) -> dict[int, list[str]]:
         """Comments of statements that become part of others, by the statement that says them: the next that is left."""
