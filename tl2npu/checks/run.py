@@ -19,6 +19,7 @@ from tl2npu.checks import (
     gpu_names,
     hand_overs,
     host,
+    in_place,
     kept,
     leftovers,
     npuir,
@@ -52,6 +53,7 @@ CHECKS: tuple[Check, ...] = (
     gather.check,
     copies.check,
     element_types.check,
+    in_place.check,
     reciprocals.check,
     kept.check,
     pipelines.check,
@@ -80,7 +82,7 @@ def check_kernel(subject: Subject) -> list[Finding]:
     if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
         return _findings(subject, npuir.CHECKS)
     if subject.is_expert:
-        return _findings(subject, (self_check.check_leftover_sync, signatures.check, front_end.check))
+        return _findings(subject, (self_check.check_leftover_sync, in_place.check, signatures.check, front_end.check))
     return _findings(subject, CHECKS)
 
 

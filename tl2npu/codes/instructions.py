@@ -20,5 +20,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write it so that every part can be evaluated: the parser of a kernel evaluates all of them"),
     ("TL732", "python-that-is-not-parsed", "error", "display-only",
      "work it out in the factory, in front of the prim_func"),
+    ("TL750", "operator-in-place", "error", "display-only",
+     "give the result a tile of its own, and copy it back"),
 )
 # fmt: on

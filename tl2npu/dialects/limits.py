@@ -13,6 +13,7 @@ from types import MappingProxyType
 LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
     {
         "TL720": "facts 10: three attention kernels rejected with sizes from another file",
+        "TL750": "#1657, #1658: measured on a 910B3, CANN 8.5.2",
         "TL801": "facts 8: g8_ub200, g8_l0c, g8_l1 crash the compiler, g8_l0a overflows unseen",
         "TL810": "R-NOTHREADS; facts 5: g5_th2_cidvid",
         "TL811": "facts 6: g6_mix_workspace_1, g6_unused, g6_stale",
@@ -93,6 +94,7 @@ _UNMEASURED = "not measured again"
 
 # What public issues of this version say of a limit; for every other limit nothing is known to have changed.
 _STILL_OPEN_2026_09 = {
+    "TL750": "#1658, open; its mend #1822 too, on 2026-09-21",
     "TL816": "#1825, open on 2026-09-22",
     "TL814": "#1825, open on 2026-09-22",
     "TL821": "#1800, open on 2026-09-15: a row of a (1, N) buffer is halved",

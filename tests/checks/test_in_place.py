@@ -1,0 +1,30 @@
+"""Operators whose result must not lie on their operand (#1657, #1658)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.support import LOAD, ONE, STORE, TILES, errors, kernel
+from tl2npu.options import Options
+
+
+@pytest.mark.parametrize(
+    ("statement", "ascendc", "pto"),
+    [
+        ("T.tile.silu(a, a)", True, True),
+        ("T.tile.silu(dst=a, src=a)", True, True),
+        ("T.tile.silu(a[0:16, :], a[0:16, :])", True, True),
+        ("for k in T.serial(2):\n    T.tile.silu(a, a)", True, True),
+        ("T.tile.sigmoid(a, a)", False, True),
+        ("T.tile.silu(b, a)", False, False),
+        ("T.tile.sigmoid(b, a)", False, False),
+        ("T.tile.relu(a, a)", False, False),
+        ("T.tile.exp(a, a)", False, False),
+    ],
+)
+def test_operators_in_place(statement: str, ascendc: bool, pto: bool) -> None:
+    body = kernel(TILES, LOAD, statement, STORE)
+    for version in ("2026-06", "2026-09"):
+        options = Options(ascend_version=version)
+        assert ("TL750" in errors(body, launch=ONE, options=options)) == ascendc
+        assert ("TL750" in errors(body, launch=ONE, jit="out_idx=[1], target='pto'", options=options)) == pto
