@@ -172,20 +172,6 @@ def test_float16_accumulators() -> None:
     assert product(GEMM, acc="float16") == []
 
 
-def test_padded_rows() -> None:
-    def body(columns: int, use: str, rows: int = 32) -> str:
-        tile = f'x = T.alloc_ub(({rows}, {columns}), "float32")'
-        return kernel(tile, "T.copy(A[cid * 32, 0], x)", use, "T.copy(x, O[cid * 32, 0])")
-
-    assert errors(body(20, "T.tile.exp(x, x)")) == ["TL899"]
-    assert errors(body(20, "for i, j in T.Parallel(32, 20):\n    x[i, j] = x[i, j] * 2.0")) == ["TL899"]
-    assert errors(body(24, "T.tile.exp(x, x)")) == []
-    assert errors(body(1, "T.tile.exp(x, x)")) == []
-    assert errors(body(20, "")) == []
-    assert errors(body(20, "T.tile.exp(x, x)", rows=2), launch=ONE) == ["TL899"]
-    assert errors(body(20, "T.tile.exp(x, x)", rows=1), launch=ONE) == []
-
-
 @pytest.mark.parametrize(
     ("statement", "found"),
     [

@@ -86,7 +86,8 @@ def test_edits_change_something(page: Rule) -> None:
 
 @every_rule
 def test_limits_name_their_evidence(page: Rule) -> None:
-    assert bool(page.evidence) == (page.group == "output")
+    if page.group != "instructions":  # of which some are limits and some are edits
+        assert bool(page.evidence) == (page.group == "output")
 
 
 @every_rule

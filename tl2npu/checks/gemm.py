@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.checks.vector_form import parallel_stores
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import side_of
-from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar, Side
+from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.results import Severity
@@ -19,7 +17,6 @@ from tl2npu.results import Severity
 FRACTAL = 16
 """Rows and columns of a fractal, the unit of the cube core."""
 _K_STEP = 128
-_ROW_BYTES = 32
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -37,7 +34,6 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_tail(subject, stmt)
     for buffer, chain in chains.items():
         yield from _check_chain(buffer, chain)
-    yield from _check_rows(subject)
 
 
 def _check_memories(stmt: Op) -> Iterator[Finding]:
@@ -165,37 +161,3 @@ def _check_tail(subject: Subject, stmt: Op) -> Iterator[Finding]:
 
 def _is_true(arg: object) -> bool:
     return isinstance(arg, Scalar) and arg.sym.constant == 1
-
-
-def _check_rows(subject: Subject) -> Iterator[Finding]:
-    """Rows of UB tiles are padded to 32 bytes by copies with global memory, but not counted so by vector operators."""
-    copied: set[Buffer] = set()
-    flat: set[Buffer] = set()
-    for placed in subject.statements:
-        stmt = placed.stmt
-        if isinstance(stmt, Copy):
-            for inner, outer in ((stmt.src.buffer, stmt.dst.buffer), (stmt.dst.buffer, stmt.src.buffer)):
-                if inner.memory is Memory.UB and outer.memory is not Memory.UB:
-                    copied.add(inner)
-        elif isinstance(stmt, Op) and side_of(stmt) is Side.VECTOR and stmt.op.kind is not Kind.DEBUG:
-            flat |= {o.buffer for _, o in stmt.operands if o.dims is None}
-    for store in _parallel_buffers(subject):
-        flat.add(store)
-    for buffer in subject.allocated(Memory.UB):
-        if buffer not in copied or buffer not in flat or len(buffer.shape) < 2 or buffer.shape[-1] == const(1):
-            continue
-        size = ITEM_SIZE.get(buffer.dtype)
-        for rows, number in subject.together(buffer.shape[-2], buffer.shape[-1]):
-            if size is None or number is None or rows == 1 or not number * size % _ROW_BYTES:
-                continue
-            text = f"a row of `{buffer.name}` is {number * size} bytes: copies pad it to {_ROW_BYTES}, operators do not"
-            yield Finding("TL899", buffer.node, text)
-            break
-
-
-def _parallel_buffers(subject: Subject) -> Iterator[Buffer]:
-    for store in parallel_stores(subject):
-        if store.form == "vector" and store.outer is not None:
-            for operand in (store.store.target, *store.value.loads):
-                if operand.buffer.memory is Memory.UB:
-                    yield operand.buffer

@@ -8,6 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.checks import (
+    alignment,
     copies,
     cores,
     doubled,
@@ -52,6 +53,7 @@ CHECKS: tuple[Check, ...] = (
     parallel.check,
     gather.check,
     copies.check,
+    alignment.check,
     element_types.check,
     in_place.check,
     reciprocals.check,

@@ -6,6 +6,11 @@ from tl2npu.results import Safety, Severity
 
 # fmt: off
 ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
+    ("TL700", "unaligned-access", "error", "display-only",
+     "pad the tile to rows of 32 bytes, load the shifted window from global memory, or copy element by element"),
+    ("TL701", "unproved-alignment", "warning", "display-only",
+     "assert the condition in the factory: `assert N % 16 == 0`"),
+    ("TL702", "copy-at-any-byte", "info", "safe", "copy element by element"),
     ("TL710", "element-type-without-instruction", "error", "display-only",
      "compute in a type that the instruction has, and convert before and behind"),
     ("TL711", "cast-without-instruction", "error", "display-only",

@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
     {
+        "TL700": "R-BLOCK: read src/tl_templates/ascend/common.h; facts 3: g8_row; #996",
+        "TL701": "R-BLOCK: read src/tl_templates/ascend/common.h",
         "TL720": "facts 10: three attention kernels rejected with sizes from another file",
         "TL750": "#1657, #1658: measured on a 910B3, CANN 8.5.2",
         "TL801": "facts 8: g8_ub200, g8_l0c, g8_l1 crash the compiler, g8_l0a overflows unseen",

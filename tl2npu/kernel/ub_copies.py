@@ -28,14 +28,15 @@ def sides(copy: Copy) -> tuple[TileSide, TileSide] | None:
     left, right = extents_of(copy.src), extents_of(copy.dst)
     if left is None and right is None:
         return None
-    src = left if left is not None else _aligned(right or (), copy.src)
-    dst = right if right is not None else _aligned(left or (), copy.dst)
+    src = left if left is not None else aligned(right or (), copy.src)
+    dst = right if right is not None else aligned(left or (), copy.dst)
     if not src or not dst or not copy.src.buffer.shape or not copy.dst.buffer.shape:
         return None
     return _side(src, copy.src), _side(dst, copy.dst)
 
 
-def _aligned(extents: tuple[Sym, ...], operand: Operand) -> tuple[Sym, ...]:
+def aligned(extents: tuple[Sym, ...], operand: Operand) -> tuple[Sym, ...]:
+    """The extents of a start index: those of the other side, on the trailing axes."""
     rank = len(operand.buffer.shape)
     return ((const(1),) * rank + extents)[-rank:]
 

@@ -11,7 +11,9 @@ import libcst as cst
 
 from tl2npu.across.users import Users
 from tl2npu.codes import CODES
+from tl2npu.kernel.alignment import Judge
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.callers import callers_of
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.memory import infer_memory
 from tl2npu.kernel.model import Kernel
@@ -61,6 +63,7 @@ class Job:
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
     _kernel: Kernel | None = None
     _late: tuple[Kernel, Late] | None = None
+    _judge: tuple[Kernel, Judge] | None = None
 
     @property
     def located(self) -> Located:
@@ -82,6 +85,15 @@ class Job:
         if self._late is None or self._late[0] is not kernel:
             self._late = kernel, Late.of(self.file, self.located, kernel)
         return self._late[1]
+
+    @property
+    def judge(self) -> Judge:
+        """What is known of the alignment of accesses to UB in the kernel as it stands now."""
+        kernel = self.kernel
+        if self._judge is None or self._judge[0] is not kernel:
+            made = Judge.of(self.file, self.located, kernel, callers_of(self.file, self.located), self.late)
+            self._judge = kernel, made
+        return self._judge[1]
 
     @property
     def module(self) -> cst.Module:

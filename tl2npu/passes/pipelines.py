@@ -46,6 +46,8 @@ from tl2npu.passes.gpu import (
     converting_copies,
     despecialise,
     element_copies,
+    element_copies_calls,
+    element_copies_vectors,
     elementwise,
     fills,
     front_end,
@@ -310,12 +312,14 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     atomics.to_tile(job)
     masked_products.apply(job)
     homes.assign(job)
-    element_copies.convert_stores(job)
+    element_copies_calls.match_types(job)
+    element_copies_vectors.by_element(job)
     converting_copies.rewrite(job)
     fills.rewrite(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
     elementwise.rewrite(job)
+    element_copies_vectors.by_element(job)
     pipelined.limit(job)
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)

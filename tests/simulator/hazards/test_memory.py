@@ -87,11 +87,11 @@ UB, HARDWARE = DEVICES["A2"].capacity.ub, DEVICES["A2"].hardware.ub
 @pytest.mark.parametrize(("name", "alive"), [("planned", 2), ("summed", 3)])
 def test_ub_capacity(kernels: Any, name: str, alive: int) -> None:
     """At the limit, and one step above it."""
-    fits = UB // (alive * 32 * 4)
+    fits = UB // (alive * 32 * 4) // 8 * 8  # whole blocks of 32 bytes
     assert alive * 32 * fits * 4 <= UB
     rows = 32 * 4
     assert rows % ALIGNMENT == 0
-    for columns in (fits, fits + 1, fits + 2):
+    for columns in (fits, fits + 8, fits + 16):
         x = np.zeros((32, columns), np.float32)
         kernels.run(name, x, columns=columns)
         assert {h.kind for h in kernels.report.hazards} == ({"over-capacity"} if columns > fits else set())
@@ -103,13 +103,13 @@ def test_ub_capacity(kernels: Any, name: str, alive: int) -> None:
 @pytest.mark.parametrize("reading", [IDEAL, ACTUAL])
 def test_only_the_half_of_a_core_has_to_fit(kernels: Any, reading: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels.session, "reading", reading)
-    columns = UB // (32 * 4) + 32
+    columns = UB // (32 * 4) // 8 * 8 + 32
     kernels.run("halves", np.zeros((32, columns), np.float32), columns=columns)
     assert not kernels.report.hazards
 
 
 def test_lifetimes_that_overlap(kernels: Any) -> None:
-    columns = UB // (2 * 32 * 4)
+    columns = UB // (2 * 32 * 4) // 8 * 8
     kernels.run("planned", np.zeros((32, columns), np.float32), columns=columns, together=True)
     (hazard,) = kernels.report.hazards
     need = 3 * 32 * columns * 4

@@ -6,10 +6,9 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Loop, Memory, Op, Stmt, walk, walk_with_parents
-from tl2npu.passes.gpu.element_copies_calls import match_types, plain_copies
+from tl2npu.passes.gpu.element_copies_calls import plain_copies
 from tl2npu.passes.gpu.element_copies_columns import split_columns
 from tl2npu.passes.gpu.element_copies_loops import LoopWork
-from tl2npu.passes.gpu.element_copies_vectors import by_element
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
 
@@ -27,15 +26,6 @@ def to_copies(job: Job) -> None:
         return found is not None
 
     until_settled(job, step)
-
-
-def convert_stores(job: Job) -> None:
-    """Stores of vector tiles into tensors of another type, columns of tiles to and from vectors.
-
-    To be called when every tile has its memory.
-    """
-    match_types(job)
-    by_element(job)
 
 
 def _next(job: Job) -> tuple[Loop, tuple[Stmt, ...]] | None:

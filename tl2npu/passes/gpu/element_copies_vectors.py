@@ -1,18 +1,25 @@
-"""TL171: a column of a tile to or from a vector, element by element.
+"""TL171, TL702: copies between two UB tiles that the NPU's ``T.copy`` does not make, element by element.
 
-The NPU's copy between two UB tiles moves rows, and a vector is one row (:mod:`tl2npu.kernel.ub_copies`).
+It moves rows, and a vector is one row (:mod:`tl2npu.kernel.ub_copies`); it moves whole blocks of 32 bytes
+(:mod:`tl2npu.kernel.alignment`). The scalar unit reads and writes any element.
 """
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import libcst as cst
 
+from tl2npu.kernel import alignment
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Copy, Dim, Memory, Operand
-from tl2npu.kernel.symbolic import const
-from tl2npu.kernel.ub_copies import sides
+from tl2npu.kernel.handover import extents_of
+from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Operand
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.ub_copies import aligned, sides
 from tl2npu.passes.gpu.element_copies_columns import size_text
-from tl2npu.passes.gpu.element_copies_tiles import dtype_text
+from tl2npu.passes.gpu.element_copies_tiles import dtype_text, extent_text
 from tl2npu.passes.gpu.fills_values import element_type
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
@@ -21,51 +28,121 @@ from tl2npu.source.edits import Edits
 _MATRIX = 2
 
 
+@dataclass(frozen=True)
+class Axis:
+    """One index: where it begins, and how many elements it takes, if more than one; their number as text."""
+
+    start: str
+    extent: Sym
+    text: str | None
+
+    @property
+    def moves(self) -> bool:
+        """More than one element."""
+        return self.extent != const(1)
+
+
 def by_element(job: Job) -> None:
-    """Columns that are copied to or from vectors; to be called when every tile has its memory."""
+    """Columns to and from vectors, and parts at any byte; to be called when every tile has its memory."""
     edits = Edits(job.file.index)
     names = Names(job)
     for stmt in job.kernel.walk():
         if not isinstance(stmt, Copy) or not stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
             continue
-        pair = [_column(operand) for operand in (stmt.src, stmt.dst)]
-        vectors = [len(operand.buffer.shape) == 1 for operand in (stmt.src, stmt.dst)]
-        found = sides(stmt)
-        if found is None or (not (pair[0] and vectors[1]) and not (pair[1] and vectors[0])):
+        column = _column_and_vector(stmt)
+        if column is None and job.judge.certain(alignment.of_copy(stmt), stmt):
             continue
-        if all(side.columns == side.stride for side in found):
-            continue
-        column, vector = (stmt.src, stmt.dst) if vectors[1] else (stmt.dst, stmt.src)
-        name = names.fresh("i", "element")
-        texts = {id(column): _element(column, name), id(vector): _element(vector, name)}
-        value = texts[id(stmt.src)]
-        source, target = (element_type(job, operand.buffer) for operand in (stmt.src, stmt.dst))
-        if source != target:
-            value = f"T.cast({value}, {dtype_text(stmt.dst.buffer)})"
-        extent = size_text((column.dims or ())[0].extent or const(1))
-        if extent is None:
-            continue  # TL886 says why the kernel is left alone
-        text = f"for {name} in T.serial({extent}):\n    {texts[id(stmt.dst)]} = {value}\n"
+        text = _loops(job, stmt, names)
+        if text is None:
+            continue  # TL700 or TL886 says why the kernel is left alone
         edits.replace_many(stmt.node, parse(job, text, stmt.node))
-        job.change("TL171", stmt.node, f"`{code(column.node)}` is a column: its elements are moved one by one")
+        if column is not None:
+            shown = f"`{code(column.node)}` is a column: its elements are moved one by one"
+            job.change("TL171", stmt.node, shown)
+        else:
+            shown = f"`{code(stmt.src.node)}` goes to `{code(stmt.dst.node)}` element by element, which is slow"
+            job.change("TL702", stmt.node, shown)
     job.apply(edits)
 
 
-def _column(operand: Operand) -> bool:
-    """True for rows of one column of a tile."""
+def _column_and_vector(stmt: Copy) -> Operand | None:
+    """The column, in a copy between rows of one column of a tile and a vector."""
+    pair = [_is_column(operand) for operand in (stmt.src, stmt.dst)]
+    vectors = [len(operand.buffer.shape) == 1 for operand in (stmt.src, stmt.dst)]
+    found = sides(stmt)
+    if found is None or (not (pair[0] and vectors[1]) and not (pair[1] and vectors[0])):
+        return None
+    if all(side.columns == side.stride for side in found):
+        return None
+    return stmt.src if vectors[1] else stmt.dst
+
+
+def _is_column(operand: Operand) -> bool:
     dims = operand.dims
     if dims is None or len(dims) != _MATRIX or len(operand.buffer.shape) != _MATRIX or dims[0].is_point:
         return False
     return dims[1].is_point or dims[1].extent == const(1)
 
 
-def _element(operand: Operand, name: str) -> str:
-    """One element of a column, or of a vector, by its number."""
-    first, *rest = operand.dims or (None,)
-    at = name if first is None or first.lo.is_zero else f"{_start(first)} + {name}"
-    return f"{operand.buffer.name}[{', '.join([at, *map(_start, rest)])}]"
+def _loops(job: Job, stmt: Copy, names: Names) -> str | None:
+    """The copy as loops over the elements; None where the extents do not match or cannot be written."""
+    src, dst = _axes(stmt.src, stmt.dst), _axes(stmt.dst, stmt.src)
+    if src is None or dst is None or stmt.options:
+        return None
+    pairs = list(zip([a for a in src if a.moves], [a for a in dst if a.moves], strict=False))
+    if len(pairs) != sum(a.moves for a in src) or len(pairs) != sum(a.moves for a in dst):
+        return None
+    if any(left.extent != right.extent for left, right in pairs):
+        return None
+    counters = [names.fresh(wish, f"{wish}_element") for wish in ("i", "j", "k", "l")[: len(pairs)]]
+    value = _element(stmt.src.buffer, src, counters)
+    source, target = (element_type(job, operand.buffer) for operand in (stmt.src, stmt.dst))
+    if source != target:
+        value = f"T.cast({value}, {dtype_text(stmt.dst.buffer)})"
+    text = f"{_element(stmt.dst.buffer, dst, counters)} = {value}\n"
+    for name, (left, right) in reversed(list(zip(counters, pairs, strict=True))):
+        extent = left.text or right.text or size_text(left.extent)
+        if extent is None:
+            return None
+        text = f"for {name} in T.serial({extent}):\n{textwrap.indent(text, '    ')}"
+    return text
+
+
+def _axes(operand: Operand, other: Operand) -> list[Axis] | None:
+    buffer = operand.buffer
+    if operand.dims is None:
+        return [Axis("0", size, _extent_text(buffer, n)) for n, size in enumerate(buffer.shape)]
+    extents = extents_of(operand) or aligned(extents_of(other) or (), operand)
+    if len(extents) != len(operand.dims) or len(operand.dims) != len(buffer.shape):
+        return None
+    found = []
+    for n, (dim, extent) in enumerate(zip(operand.dims, extents, strict=True)):
+        whole = dim.lo.is_zero and extent == buffer.shape[n]
+        upper = dim.node.upper if isinstance(dim.node, cst.Slice) and dim.lo.is_zero else None
+        text = code(upper) if upper is not None else _extent_text(buffer, n) if whole else None
+        found.append(Axis(_start(dim), extent, text))
+    return found
+
+
+def _extent_text(buffer: Buffer, axis: int) -> str | None:
+    return extent_text(buffer, axis) if isinstance(buffer.node, cst.Call) else None
+
+
+def _element(buffer: Buffer, axes: list[Axis], counters: list[str]) -> str:
+    moving = iter(counters)
+    return f"{buffer.name}[{', '.join(_index(axis, moving) for axis in axes)}]"
+
+
+def _index(axis: Axis, moving: Iterator[str]) -> str:
+    if not axis.moves:
+        return axis.start
+    name = next(moving)
+    return name if axis.start == "0" else f"{axis.start} + {name}"
 
 
 def _start(dim: Dim) -> str:
     node = dim.node.lower if isinstance(dim.node, cst.Slice) else dim.node
-    return "0" if node is None else code(node)
+    if node is None:
+        return "0"
+    loose = isinstance(node, (cst.IfExp, cst.Comparison, cst.BooleanOperation, cst.Lambda)) and not node.lpar
+    return f"({code(node)})" if loose else code(node)

@@ -15,6 +15,7 @@ REDUNDANT = "redundant-flag"
 FLAG_RANGE = "flag-range"
 DEADLOCK = "deadlock"
 CAPACITY = "over-capacity"
+MISALIGNED = "misaligned-access"
 
 ERROR, NOTE = "error", "note"
 

@@ -406,6 +406,16 @@ class Watched(Access):
             second = self.observer.party(event, "Read" if kind == kinds.RAW else "Write")
             self.observer.report.add(conflict(kind, cells.memory, cells.name, first, second, severity))
 
+    def misaligned(self, number: int, what: str, size: int, block: int, site: int) -> None:
+        """An address, a row or a length that the hardware cannot take."""
+        if self.observer.gpu:
+            return
+        party = self.party(site, "Access", None if site == self.step_site else V)
+        message = f"Misaligned access at UB: {party}: {what} is byte {size}, no multiple of {block}"
+        if not what.startswith("the first"):
+            message = message.replace("is byte", "is").replace(", no", " bytes, no")
+        self.observer.report.add(Hazard(kinds.MISALIGNED, message, "UB", self.names[number], None, party))
+
     def party(self, site: int, action: str, pipe: int | None = None) -> Party:
         """This core, at a line."""
         step = self.step if site == self.step_site else None

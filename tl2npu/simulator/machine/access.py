@@ -40,6 +40,9 @@ class Access:
     def settle(self) -> None:
         """The core waits for another one, or is done."""
 
+    def misaligned(self, number: int, what: str, size: int, block: int, site: int) -> None:
+        """An instruction is given an address, a row or a length that is no multiple of ``block`` bytes."""
+
     # regions
 
     def view(self, number: int, array: np.ndarray, starts: Index, extents: Index, kind: str, site: int) -> np.ndarray:

@@ -113,6 +113,7 @@ class Runner:
         gpu = not self.launch.is_npu
         emitter = Emitter(gpu, self.arithmetic, self.sites, direct, self._ranges(count))
         emitter.watched = None if direct else self.watched_statements
+        emitter.in_blocks = not direct and self.launch.is_npu and not self.launch.npuir
         bodies = [inner for _, _, inner in self.program.cores]
         found = {s.buffer: None for inner in bodies for s in statements(inner) if isinstance(s, Alloc)}
         shared = {w.number for w in self.program.workspaces}

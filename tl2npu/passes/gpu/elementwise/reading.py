@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from tl2npu.kernel import alignment
 from tl2npu.kernel.bounds import Bounds
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
@@ -59,6 +60,7 @@ class Reading:
         self.settled = settled
         self.whole_tiles = whole_tiles
         self._late = job.late
+        self._judge = job.judge
         self._kernel = job.kernel
         self._reach: Bounds | None = None
         self._integers = self._given_integers()
@@ -186,15 +188,22 @@ class Reading:
             if which["c"] != last or offset is None:
                 return Span.OTHER
             if rows is None:
-                return Span.TILE
+                return Span.TILE if self._in_blocks(operand, None) else Span.OTHER
             if "r" not in which:
-                return Span.COLUMN
+                return Span.COLUMN if self._in_blocks(operand, None) else Span.OTHER
             if which["r"] != last - 1 or _offset(lows[which["r"]], rows) is None:
                 return Span.OTHER
-            whole = offset.is_zero and operand.buffer.shape[-1] == columns.extent
-            return Span.TILE if whole else Span.PART
+            if offset.is_zero and operand.buffer.shape[-1] == columns.extent:
+                return Span.TILE
+            return Span.PART if self._in_blocks(operand, rows.extent) else Span.OTHER
         assert rows is not None
         return Span.ROW
+
+    def _in_blocks(self, operand: Operand, rows: Sym | None) -> bool:
+        """False for elements of UB that no instruction takes as they lie (TL700)."""
+        loops = [item for loop in self.nest.loops for item in loop.ranges]
+        demands = alignment.of_part(operand, loops, self.nest.columns.extent, rows)
+        return self._judge.certain(demands, self.nest.loops[0])
 
     def _axes(self, value: Sym) -> frozenset[str]:
         rows = self.nest.rows

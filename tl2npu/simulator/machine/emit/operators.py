@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Expr, Load
 from tl2npu.simulator.ir.stmt import Op, Site
+from tl2npu.simulator.machine.emit import blocks
 from tl2npu.simulator.machine.emit.copies import Copies
 from tl2npu.simulator.machine.emit.state import tuple_code
 from tl2npu.simulator.operators.density import require_dense
@@ -41,6 +43,8 @@ class Operators(Copies):
         if self.lanes:
             self._element_op(stmt)
             return
+        if self.in_blocks:
+            self.demand(blocks.of_operator(stmt, found))
         copy = self.plain_copy(stmt)
         if copy is not None:
             (self.put_copy if self.direct else self.put_seen_copy)(copy)
@@ -60,6 +64,17 @@ class Operators(Copies):
             arguments.append("registers=X.registers")
         target = "".join(f"{self.buffer(buffer)} = " for buffer in self.replaced(stmt))
         self.call(found, constants, arguments, target)
+
+    def demand(self, demands: Iterable[blocks.Demand]) -> None:
+        """Checks of what is not certain to be whole blocks."""
+        for one in demands:
+            if one.always():
+                continue
+            size = dtypes.bits(one.buffer.dtype) // 8
+            count = self.code(one.count)
+            text = f"{one.what} of {one.buffer.name}"
+            self.put(f"if ({count}) % {one.lanes}:")
+            self.put(f"    X.misaligned({one.buffer.number}, {text!r}, ({count}) * {size}, {one.block}, {self.site})")
 
     def _update(self, stmt: Op, found: Meaning) -> str:
         """The code of the kind of access to an operand that is updated, unless the operator is told to forget it."""

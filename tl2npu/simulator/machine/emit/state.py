@@ -52,6 +52,8 @@ class State:
     trips: int = 1
     watched: list[tuple[Stmt, bool, int]] | None = None
     """Where statements get their numbers if an observer is to be told of each; whether in a ``T.Parallel``; line."""
+    in_blocks: bool = False
+    """Whether an observer is told of accesses to UB that are no whole blocks of 32 bytes."""
     rebound: set[int] = field(default_factory=set)
     """Buffers whose array an operator replaces: nothing about their shape is known beforehand."""
 

@@ -16,6 +16,7 @@ from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.interval import interval
 from tl2npu.simulator.ir.stmt import Alloc, Break, Continue, For, If, Let, Op, Parallel, Scope, Stmt, Store, While
 from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.machine.emit import blocks
 from tl2npu.simulator.machine.emit.operators import Operators, is_sync
 from tl2npu.simulator.machine.operand import Operand
 
@@ -163,6 +164,8 @@ class Emitter(Operators):
 
     def do_Parallel(self, stmt: Parallel) -> None:
         outermost = not self.rank
+        if outermost and self.in_blocks:
+            self.demand(blocks.of_parallel(stmt))
         if outermost:
             self.rank = _rank(stmt)
         taken = sum(1 for axis in self.lanes.values() if axis >= 0)
