@@ -11,6 +11,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL701", "unproved-alignment", "warning", "display-only",
      "assert the condition in the factory: `assert N % 16 == 0`"),
     ("TL702", "copy-at-any-byte", "info", "safe", "copy element by element"),
+    ("TL703", "unpadded-rows", "info", "safe", "pad the rows of the tile to 32 bytes"),
     ("TL710", "element-type-without-instruction", "error", "display-only",
      "compute in a type that the instruction has, and convert before and behind"),
     ("TL711", "cast-without-instruction", "error", "display-only",

@@ -61,6 +61,7 @@ from tl2npu.passes.gpu import (
     macros,
     masked_products,
     negative_indices,
+    padded_rows,
     persistent,
     pipelined,
     reductions,
@@ -313,6 +314,7 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     masked_products.apply(job)
     homes.assign(job)
     element_copies_calls.match_types(job)
+    padded_rows.pad(job)
     element_copies_vectors.by_element(job)
     converting_copies.rewrite(job)
     fills.rewrite(job)

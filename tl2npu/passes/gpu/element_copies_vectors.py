@@ -26,6 +26,7 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 _MATRIX = 2
+_COUNTERS = ((), (("i", "element"),), (("i", "row"), ("j", "column")))
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,15 @@ def _loops(job: Job, stmt: Copy, names: Names) -> str | None:
     if src is None or dst is None or stmt.options:
         return None
     pairs = list(zip([a for a in src if a.moves], [a for a in dst if a.moves], strict=False))
-    if len(pairs) != sum(a.moves for a in src) or len(pairs) != sum(a.moves for a in dst):
+    if (
+        len(pairs) >= len(_COUNTERS)
+        or len(pairs) != sum(a.moves for a in src)
+        or len(pairs) != sum(a.moves for a in dst)
+    ):
         return None
     if any(left.extent != right.extent for left, right in pairs):
         return None
-    counters = [names.fresh(wish, f"{wish}_element") for wish in ("i", "j", "k", "l")[: len(pairs)]]
+    counters = [names.fresh(*wishes) for wishes in _COUNTERS[len(pairs)]]
     value = _element(stmt.src.buffer, src, counters)
     source, target = (element_type(job, operand.buffer) for operand in (stmt.src, stmt.dst))
     if source != target:

@@ -1,0 +1,151 @@
+"""Parts of tiles at any byte, and rows of any length: what a GPU computes comes out on the NPU (TL700 to TL703)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, result_of
+
+RANDOM = np.random.default_rng(7)
+BYTES = {"float32": 4, "float16": 2, "int8": 1}
+
+
+def data(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return RANDOM.integers(-9, 9, shape).astype(dtype)
+
+
+def changed(text: str) -> set[str]:
+    return {change.code for change in result_of(text).changes}
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+@pytest.mark.parametrize("shift", [1, 8, 16])
+def test_a_shift(dtype: str, shift: int) -> None:
+    count = 64 - shift
+    body = f"""
+    s = T.alloc_shared((64,), "{dtype}")
+    t = T.alloc_shared((64,), "{dtype}")
+    T.copy(X[bx, 0:64], s)
+    T.clear(t)
+    T.copy(s[0:{count}], t[{shift}:64])
+    T.copy(t, Y[bx, 0:64])
+    """
+    params = f'X: T.Tensor((2, 64), "{dtype}"), Y: T.Tensor((2, 64), "{dtype}")'
+    text = gpu_file(params, body)
+    agree(text, {"X": data(2, 64, dtype=dtype)})
+    aligned = shift * BYTES[dtype] % 32 == 0
+    assert ("TL702" in changed(text)) != aligned
+
+
+@pytest.mark.parametrize("start", [1, 8])
+def test_a_difference(start: int) -> None:
+    body = f"""
+    x = T.alloc_shared((32, 64), "float32")
+    y = T.alloc_shared((32, 64), "float32")
+    T.copy(X[bx * 32, 0], x)
+    T.clear(y)
+    for i, j in T.Parallel(32, 64 - {start}):
+        y[i, j] = x[i, j + {start}] - x[i, j]
+    T.copy(y, Y[bx * 32, 0])
+    """
+    x = data(64, 64)
+    new = agree(gpu_file('X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")', body), {"X": x})
+    assert ("T.serial" in new) == (start % 8 != 0)
+
+
+def test_a_difference_of_vectors() -> None:
+    body = """
+    x = T.alloc_shared((65,), "float32")
+    y = T.alloc_fragment((64,), "float32")
+    T.copy(X[bx, 0:65], x)
+    for i in T.Parallel(64):
+        y[i] = (x[i + 1] - x[i]) * 2.0
+    T.copy(y, Y[bx, 0:64])
+    """
+    agree(gpu_file('X: T.Tensor((2, 65), "float32"), Y: T.Tensor((2, 64), "float32")', body), {"X": data(2, 65)})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("first", "second"), [(20, 12), (16, 16), (3, 5)])
+def test_a_concatenation(dtype: str, first: int, second: int) -> None:
+    width = first + second
+    body = f"""
+    y = T.alloc_shared((16, {width}), "{dtype}")
+    T.copy(A[bx * 16, 0], y[:, 0:{first}])
+    T.copy(B[bx * 16, 0], y[:, {first}:{width}])
+    T.copy(y, Y[bx * 16, 0])
+    """
+    params = ", ".join(f'{n}: T.Tensor((32, {w}), "{dtype}")' for n, w in (("A", first), ("B", second), ("Y", width)))
+    agree(gpu_file(params, body), {"A": data(32, first, dtype=dtype), "B": data(32, second, dtype=dtype)})
+
+
+@pytest.mark.parametrize("half", [16, 20])
+def test_rope(half: int) -> None:
+    body = f"""
+    x = T.alloc_shared((32, {2 * half}), "float32")
+    c = T.alloc_shared((32, {half}), "float32")
+    y = T.alloc_shared((32, {2 * half}), "float32")
+    T.copy(X[bx * 32, 0], x)
+    T.copy(C[bx * 32, 0], c)
+    for i, j in T.Parallel(32, {half}):
+        y[i, j] = x[i, j] * c[i, j] - x[i, j + {half}]
+        y[i, j + {half}] = x[i, j + {half}] * c[i, j] + x[i, j]
+    T.copy(y, Y[bx * 32, 0])
+    """
+    params = f'X: T.Tensor((64, {2 * half}), "float32"), C: T.Tensor((64, {half}), "float32")'
+    text = gpu_file(params + f', Y: T.Tensor((64, {2 * half}), "float32")', body)
+    agree(text, {"X": data(64, 2 * half), "C": data(64, half)})
+    assert ("TL703" in changed(text)) == (half == 20)
+
+
+@pytest.mark.parametrize("columns", [20, 24, 33])
+def test_rows_of_any_length_stay_vector_instructions(columns: int) -> None:
+    body = f"""
+    x = T.alloc_shared((32, {columns}), "float32")
+    s = T.alloc_fragment(({columns},), "float32")
+    T.copy(X[bx * 32, 0], x)
+    T.copy(S[0:{columns}], s)
+    for i, j in T.Parallel(32, {columns}):
+        x[i, j] = x[i, j] * 2.0 + s[j]
+    T.copy(x, Y[bx * 32, 4])
+    """
+    wide = columns + 4
+    params = f'X: T.Tensor((64, {wide}), "float32"), S: T.Tensor(({columns},), "float32")'
+    text = gpu_file(params + f', Y: T.Tensor((64, {wide}), "float32")', body)
+    new = agree(text, {"X": data(64, wide), "S": data(columns)})
+    assert "T.serial" not in new
+    assert f"T.Parallel(32, {-(-columns // 8) * 8})" in new
+
+
+def test_a_filter() -> None:
+    body = """
+    acc = T.alloc_fragment((32, N - K + 1), "float32")
+    T.clear(acc)
+    for k in T.serial(K):
+        for i, j in T.Parallel(32, N - K + 1):
+            acc[i, j] += X[bx * 32 + i, j + k] * W[k]
+    for i, j in T.Parallel(32, N - K + 1):
+        Y[bx * 32 + i, j] = acc[i, j]
+    """
+    params = 'X: T.Tensor((64, N), "float32"), W: T.Tensor((K,), "float32"), Y: T.Tensor((64, N - K + 1), "float32")'
+    x, w = data(64, 40), data(3)
+    text = gpu_file(params, body, args="N=40, K=3")
+    new = agree(text, {"X": x, "W": w})
+    assert "(N - K + 1 + 7) // 8 * 8" in new
+    assert "T.serial(32)" not in new
+
+
+def test_a_reduction_keeps_its_rows() -> None:
+    """The padding would take part in it."""
+    body = """
+    x = T.alloc_shared((32, 20), "float32")
+    m = T.alloc_fragment((32,), "float32")
+    T.copy(X[bx * 32, 0], x)
+    T.reduce_max(x, m, dim=1)
+    T.copy(m, Y[bx * 32])
+    """
+    text = gpu_file('X: T.Tensor((64, 20), "float32"), Y: T.Tensor((64,), "float32")', body)
+    result = result_of(text)
+    assert {d.code for d in result.diagnostics if d.severity == "error"} == {"TL164"}
+    assert result.new_text == text

@@ -1,0 +1,184 @@
+"""TL703: tiles whose rows are no whole blocks of 32 bytes get wider rows.
+
+A copy with global memory lays every row of a tile on blocks of its own (``DataCopyPad``), and nothing else in the
+kernel does. With rows of whole blocks both agree. Where all tiles of one width can be padded together, loops over the
+columns go over the padding too, and everything stays a vector instruction. Else only the tile that is copied is padded,
+and other statements take its columns as a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel import alignment
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Memory, Op, Operand, Stmt, walk_with_parents
+from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.passes.gpu.element_copies_tiles import argument, extent_text
+from tl2npu.passes.gpu.statements import expression
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+
+def pad(job: Job) -> None:
+    """To be called when every tile has its memory, before loops over elements become instructions."""
+    unaligned = list(dict.fromkeys(_unaligned(job)))
+    for width in dict.fromkeys(buffer.shape[-1] for buffer in unaligned):
+        _Width(job, width, [buffer.name for buffer in unaligned if buffer.shape[-1] == width]).pad()
+
+
+def _unaligned(job: Job) -> Iterator[Buffer]:
+    """Tiles that are copied to or from global memory in rows that are certainly no whole blocks."""
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Copy) and Memory.GM in (stmt.src.buffer.memory, stmt.dst.buffer.memory):
+            for demand in alignment.of_copy(stmt):
+                buffer = demand.operand.buffer
+                whole = demand.operand.is_whole or demand.elements == buffer.shape[-1]
+                if demand.what == "rows" and whole and job.judge.judge(demand, stmt)[0].holds is False:
+                    yield buffer
+
+
+class _Width:
+    """The tiles of one width."""
+
+    def __init__(self, job: Job, width: Sym, unaligned: list[str]) -> None:
+        self.job = job
+        self.width = width
+        self.kernel = job.kernel
+        self.unaligned = [self.kernel.buffers[name] for name in unaligned]
+        self.edits = Edits(job.file.index)
+        tiles = (buffer for buffer in self.kernel.buffers.values() if buffer.memory is Memory.UB and buffer.shape)
+        self.all = [buffer for buffer in tiles if buffer.shape[-1] == width]
+        self.nests = list(self._nests())
+
+    def pad(self) -> None:
+        """Write the wider tiles, if there is a way."""
+        together = all(map(self._may_grow, self.all)) and self._one_width()
+        chosen = self.all if together else [b for b in self.unaligned if self._may_grow(b)]
+        wide = self._wide(chosen)
+        if not chosen or wide is None:
+            return
+        for buffer in chosen:
+            self._widen(buffer, wide)
+        for stmt in self.kernel.walk():
+            if isinstance(stmt, Copy):
+                self._copy(stmt, chosen, together)
+        if together:
+            for loop in self.nests:
+                self._widen_loop(loop, wide)
+        for buffer in chosen:
+            text = f"rows of `{buffer.name}` are padded to blocks of {alignment.BLOCK} bytes: {wide} columns"
+            self.job.change("TL703", buffer.node, text)
+        self.job.apply(self.edits)
+
+    # -- whether ----------------------------------------------------------------------------------------------------
+
+    def _nests(self) -> Iterator[Loop]:
+        """Innermost loops over the columns of these tiles."""
+        for stmt in self.kernel.walk():
+            if not isinstance(stmt, Loop) or stmt.kind != "parallel" or stmt.ranges[-1].extent != self.width:
+                continue
+            if not any(isinstance(inner, Loop) for inner in stmt.body):
+                yield stmt
+
+    def _may_grow(self, buffer: Buffer) -> bool:
+        """Every use leaves the padding alone, or does not care what is in it."""
+        shape = argument(buffer, 0, "shape") if isinstance(buffer.node, cst.Call) else None
+        if not isinstance(shape, (cst.Tuple, cst.List)) or len(shape.elements) != len(buffer.shape):
+            return False
+        for stmt in self.kernel.walk():
+            for access in accesses(stmt):
+                if access.operand.buffer is buffer and not (access.element or self._allows(stmt, access.operand)):
+                    return False
+        return True
+
+    def _allows(self, stmt: Stmt, operand: Operand) -> bool:
+        if isinstance(stmt, Alloc):
+            return True
+        if isinstance(stmt, Copy):
+            other = stmt.dst if operand is stmt.src else stmt.src
+            if other.buffer.memory is Memory.GM:
+                points = other.dims is None or all(dim.is_point for dim in other.dims)
+                return operand.is_whole and (not points or self._region(other, operand.buffer) is not None)
+            return other.buffer.memory is Memory.UB
+        return isinstance(stmt, Op) and stmt.op.kind is Kind.FILL and operand.is_whole
+
+    def _one_width(self) -> bool:
+        """Loops over the columns take plain columns of these tiles only, and copies between tiles take them whole."""
+        for loop in self.nests:
+            column = str(loop.ranges[-1].var)
+            for stmt, _ in walk_with_parents(loop.body):
+                for access in accesses(stmt):
+                    moving = [dim for dim in access.operand.dims or () if dim.lo.depends_on(column)]
+                    plain = len(moving) == 1 and moving[0].lo == loop.ranges[-1].var
+                    if moving and not (plain and access.operand.buffer in self.all):
+                        return False
+        inside = {id(stmt) for loop in self.nests for stmt, _ in walk_with_parents(loop.body)}
+        for stmt in self.kernel.walk():
+            used = [access.operand.buffer for access in accesses(stmt) if access.element]
+            if id(stmt) not in inside and any(buffer in self.all for buffer in used):
+                return False
+            if isinstance(stmt, Copy) and stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
+                if (stmt.src.buffer in self.all) != (stmt.dst.buffer in self.all):
+                    return False
+                if stmt.src.buffer in self.all and not (stmt.src.is_whole and stmt.dst.is_whole):
+                    return False
+        return True
+
+    # -- how --------------------------------------------------------------------------------------------------------
+
+    def _wide(self, chosen: list[Buffer]) -> str | None:
+        """The padded number of columns; None where the size of the elements is not known."""
+        words = [caller.words for caller in self.job.judge.callers]
+        sizes = {ITEM_SIZE.get(known.get(buffer.dtype, buffer.dtype)) for buffer in chosen for known in words}
+        if not chosen or None in sizes:
+            return None
+        lanes = alignment.BLOCK // min(size for size in sizes if size is not None)
+        if self.width.constant is not None:
+            return str(-(-self.width.constant // lanes) * lanes)
+        text = extent_text(chosen[0], len(chosen[0].shape) - 1)
+        return f"({text} + {lanes - 1}) // {lanes} * {lanes}"
+
+    def _widen(self, buffer: Buffer, wide: str) -> None:
+        shape = argument(buffer, 0, "shape")
+        assert isinstance(shape, (cst.Tuple, cst.List))
+        self.edits.replace(shape.elements[-1].value, expression(self.job, wide, buffer.node))
+
+    def _widen_loop(self, loop: Loop, wide: str) -> None:
+        stop = loop.ranges[-1].stop_node
+        assert stop is not None
+        self.edits.replace(stop, expression(self.job, wide, loop.node))
+
+    def _copy(self, stmt: Copy, chosen: list[Buffer], together: bool) -> None:
+        for tile, other in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
+            if tile.buffer not in chosen:
+                continue
+            if other.buffer.memory is Memory.GM:
+                region = self._region(other, tile.buffer)
+                if region is not None and (other.dims is None or all(dim.is_point for dim in other.dims)):
+                    self.edits.replace(other.node, expression(self.job, region, stmt.node))
+            elif tile.is_whole and not together and not (other.buffer in chosen and other.is_whole):
+                parts = [f"0:{extent_text(tile.buffer, axis)}" for axis in range(len(tile.buffer.shape))]
+                text = f"{tile.buffer.name}[{', '.join(parts)}]"
+                self.edits.replace(tile.node, expression(self.job, text, stmt.node))
+
+    def _region(self, tensor: Operand, tile: Buffer) -> str | None:
+        """The part of a tensor that a start index and the columns of a tile mean."""
+        rank = len(tensor.buffer.shape)
+        if rank < len(tile.shape):
+            return None
+        starts = ["0"] * rank if tensor.dims is None else [code(dim.node) for dim in tensor.dims]
+        if len(starts) != rank or not isinstance(tensor.node, (cst.Name, cst.Subscript)):
+            return None
+        name = code(tensor.node.value) if isinstance(tensor.node, cst.Subscript) else code(tensor.node)
+        skipped = rank - len(tile.shape)
+        parts = starts[:skipped]
+        for axis, first in enumerate(starts[skipped:]):
+            extent = extent_text(tile, axis)
+            parts.append(f"0:{extent}" if first == "0" else f"{first} : {first} + {extent}")
+        return f"{name}[{', '.join(parts)}]"
