@@ -173,3 +173,19 @@ def test_comparisons_take_whole_repeats() -> None:
     body = 'm = T.alloc_ub((32,), "uint8")\nx = T.alloc_ub(({n},), "float32")\nT.tile.compare(m, x, 0.0, "GE")'
     assert errors(body.replace("{n}", "32"), launch=ONE) == ["TL700"]
     assert errors(body.replace("{n}", "64"), launch=ONE) == []
+
+
+def test_configurations_of_a_tuner() -> None:
+    """The tuner chooses by speed: what some of them do wrong is a warning, what all of them do wrong an error."""
+    body = kernel(tiles("N"), "T.copy(A[cid * 16, 0], x)")
+
+    def severities(*sizes: int) -> list[str | None]:
+        configs = ", ".join(f"dict(N={size})" for size in sizes)
+        text = source(body, launch=ONE, args="N").replace(
+            "@tilelang.jit", f"@tilelang.autotune(configs=[{configs}])\n@tilelang.jit"
+        )
+        return [f.severity for f in findings(text) if f.code == "TL700"]
+
+    assert severities(16, 24) == []
+    assert severities(16, 20) == ["warning"]
+    assert severities(12, 20) == [None]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import libcst as cst
-
 from tl2npu.checks.split import Split, split_of
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.checks.vector_form import ParallelStore, parallel_store
@@ -160,17 +158,18 @@ def _through_tile(store: ParallelStore, operand: Operand) -> Iterator[Demand]:
 
 
 def _finding(placed: Placed, demand: Demand, verdict: Verdict, caller: Caller) -> Finding:
-    text = code(demand.operand.node)
-    name = demand.operand.buffer.name
-    node: cst.CSTNode = placed.stmt.node
+    text, name = code(demand.operand.node), demand.operand.buffer.name
     given = sorted({n for n in demand.elements.variables() if n in caller.values and n.isidentifier()})
     sizes = f" with {', '.join(f'{n}={caller.values[n]}' for n in given)}" if given else ""
     if demand.what == "start":
-        return Finding("TL700", node, f"`{text}` starts {verdict.size % BLOCK} bytes behind a block of {BLOCK}{sizes}")
-    if demand.what == "rows":
+        message = f"`{text}` starts {verdict.size % BLOCK} bytes behind a block of {BLOCK}{sizes}"
+    elif demand.what == "rows":
         message = f"a row of `{name}` is {verdict.size} bytes{sizes}, no multiple of {BLOCK}"
-        return Finding("TL700", demand.operand.buffer.node, message)
-    message = f"`{text}` is {verdict.size} bytes{sizes}, no multiple of {demand.block}"
-    if demand.block == BLOCK:
-        message += f": the copy drops the last {verdict.size % BLOCK}"
+    else:
+        message = f"`{text}` is {verdict.size} bytes{sizes}, no multiple of {demand.block}"
+        if demand.block == BLOCK:
+            message += f": the copy drops the last {verdict.size % BLOCK}"
+    node = demand.operand.buffer.node if demand.what == "rows" else placed.stmt.node
+    if verdict.some:
+        return Finding("TL700", node, f"{message}; other configurations are right", "warning")
     return Finding("TL700", node, message)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import libcst as cst
+
 from tl2npu.kernel.assertions import multiples
 from tl2npu.kernel.callers import Caller
 from tl2npu.kernel.factory import FileKernels, Located
@@ -67,12 +69,14 @@ class Verdict:
     """``holds`` None: not known; it does if every one of ``factors`` is a multiple of its number.
 
     ``size``: bytes, if it fails. ``bytes`` False: the element type is not known either, the numbers are bytes.
+    ``some``: it fails for some of several configurations of one call, such as an autotuner's.
     """
 
     holds: bool | None
     size: int = 0
     factors: tuple[tuple[Sym, int], ...] = ()
     bytes: bool = True
+    some: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,7 @@ class Judge:
     multiples: Mapping[str, int]
     grid: tuple[Range, ...]
     around: Mapping[int, tuple[Range, ...]]
+    factory: str
 
     @classmethod
     def of(cls, file: FileKernels, located: Located, kernel: Kernel, callers: Sequence[Caller], late: Late) -> Judge:
@@ -96,15 +101,25 @@ class Judge:
         launch, grid = kernel.launch, tuple[Range, ...]()
         if launch is not None and len(launch.grid) == 1 and kernel.cid is not None:
             grid = (Range(kernel.cid, var(kernel.cid), const(0), launch.grid[0], None),)
-        return cls(some, late, multiples(file, located), grid, around)
+        name = located.factory.node.name.value if located.factory else ""
+        return cls(some, late, multiples(file, located), grid, around, name)
 
     def judge(self, demand: Demand, stmt: Stmt) -> tuple[Verdict, Caller]:
         """The worst verdict of all known calls, and whose it is."""
         loops = (*self.around.get(id(stmt), ()), *self.grid)
         demand = demand.given(self.multiples)
         found = [(is_aligned(demand, c.values, c.words, loops, self.moves), c) for c in self.callers]
+        right = {self._choice(caller) for verdict, caller in found if verdict.holds}
         order = {False: 0, None: 1, True: 2}
-        return min(found, key=lambda pair: order[pair[0].holds])
+        verdict, caller = min(found, key=lambda pair: (order[pair[0].holds], self._choice(pair[1]) in right))
+        some = verdict.holds is False and self._choice(caller) in right
+        return (replace(verdict, some=True) if some else verdict), caller
+
+    def _choice(self, caller: Caller) -> int:
+        """The same number for all configurations of a tuner, which chooses one of them."""
+        node = caller.node
+        is_call = isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == self.factory
+        return id(node) if is_call else 0
 
     def moves(self, sym: Sym) -> bool:
         """Whether a value changes from block to block, or in a loop."""
@@ -114,7 +129,9 @@ class Judge:
         """False if one of the demands fails for a known call, or is for nobody to promise before the kernel runs."""
         for demand in demands:
             verdict, _ = self.judge(demand, stmt)
-            if verdict.holds is False or any(self.moves(factor) for factor, _ in verdict.factors):
+            if (verdict.holds is False and not verdict.some) or any(
+                self.moves(factor) for factor, _ in verdict.factors
+            ):
                 return False
         return True
 

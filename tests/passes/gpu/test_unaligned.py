@@ -27,7 +27,7 @@ def test_a_shift(dtype: str, shift: int) -> None:
     s = T.alloc_shared((64,), "{dtype}")
     t = T.alloc_shared((64,), "{dtype}")
     T.copy(X[bx, 0:64], s)
-    T.clear(t)
+    T.copy(X[bx, 0:64], t)
     T.copy(s[0:{count}], t[{shift}:64])
     T.copy(t, Y[bx, 0:64])
     """
