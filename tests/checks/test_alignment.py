@@ -189,3 +189,11 @@ def test_configurations_of_a_tuner() -> None:
     assert severities(16, 24) == []
     assert severities(16, 20) == ["warning"]
     assert severities(12, 20) == [None]
+
+
+@pytest.mark.parametrize(("end", "found"), [(8, []), (30, ["warning"]), (40, []), (64, [])])
+def test_a_load_fills_its_last_block(end: int, found: list[str]) -> None:
+    body = f'v = T.alloc_ub((64,), "float32")\nT.copy(A[cid, 0:{end}], v[0:{end}])'
+    assert [f.severity for f in findings(source(body, launch=ONE)) if f.code == "TL700"] == found
+    store = f'v = T.alloc_ub((64,), "float32")\nT.copy(v[0:{end}], O[cid, 0:{end}])'
+    assert errors(store, launch=ONE) == []

@@ -35,6 +35,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             if split is not None:
                 demand = _halved(demand, split)
             verdict, caller = judge.judge(demand, placed.stmt)
+            if verdict.holds is None and demand.what == "end":
+                continue  # who loads a part of unknown size seldom keeps something right behind it
             if verdict.holds is None:
                 asked.append((placed, demand, verdict))
             elif not verdict.holds:
@@ -163,6 +165,10 @@ def _finding(placed: Placed, demand: Demand, verdict: Verdict, caller: Caller) -
     sizes = f" with {', '.join(f'{n}={caller.values[n]}' for n in given)}" if given else ""
     if demand.what == "start":
         message = f"`{text}` starts {verdict.size % BLOCK} bytes behind a block of {BLOCK}{sizes}"
+    elif demand.what == "end":
+        rest = -verdict.size % BLOCK
+        message = f"`{text}` ends inside a block of {BLOCK}{sizes}: the load overwrites the {rest} bytes behind it"
+        return Finding("TL700", placed.stmt.node, message, "warning")
     elif demand.what == "rows":
         message = f"a row of `{name}` is {verdict.size} bytes{sizes}, no multiple of {BLOCK}"
     else:

@@ -34,15 +34,16 @@ _SAMPLES = 4096
 _CALLERS = 64
 _VERSION = re.compile(r"@[\w.]+")
 _SINGLE = re.compile(r"(?<!\w)\((\w+)\)")
-What = Literal["start", "rows", "length"]
+What = Literal["start", "rows", "length", "end"]
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
     """``elements`` of ``dtype`` must be a multiple of ``block`` bytes, in every turn of the loops around.
 
-    ``rows``: there is no demand if this is 1. ``beside``: nor if the type of the other tile differs from this one: the
-    copy is a vector instruction then. ``row``: a length of one row.
+    ``what``: ``start`` and ``end`` are places in the tile, the end that of a load; ``rows`` is their distance,
+    ``length`` what is moved, with ``row`` in one row. There is no demand if ``rows`` is 1, nor if the type of the other
+    tile, ``beside``, differs from this one: the copy is a vector instruction then.
     """
 
     operand: Operand
@@ -278,6 +279,15 @@ def of_copy(copy: Copy) -> Iterator[Demand]:
         extents = extents_of(tile) or aligned(extents_of(other) or (), tile)
         if extents:
             yield from rows(tile, extents[-1], product(extents[:-1]))
+            if tile is copy.dst and product(extents[:-1]) == const(1):
+                yield from _end(tile, extents[-1])
+
+
+def _end(tile: Operand, columns: Sym) -> Iterator[Demand]:
+    """A load fills its last block, also where more of the tile lies in it."""
+    end = start_of(tile) + columns
+    if tile.dims and end != product(tile.buffer.shape):
+        yield Demand(tile, "end", end, tile.buffer.dtype)
 
 
 def _inside_of_ub(copy: Copy) -> Iterator[Demand]:

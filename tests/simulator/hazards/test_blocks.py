@@ -48,3 +48,12 @@ def test_what_is_said(kernels: Any) -> None:
     line = kernels.line("T.tile.exp(y[0:count]")
     place = f"PIPE_V Access at {kernels.path}:{line} in block 0 (aiv0)"
     assert hazard.message == f"Misaligned access at UB: {place}: the first element of x is byte 4, no multiple of 32"
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+@pytest.mark.parametrize("first", [24, 30, 33])
+def test_a_load_fills_its_last_block(kernels: Any, first: int, order: str) -> None:
+    """What was there before is gone; what is written afterwards stays."""
+    right = order == "first" or first * 4 % 32 == 0
+    kernels.run("pieces", np.ones(64, np.float32), first=first, order=order)
+    assert kernels.kinds() == (set() if right else {"uninitialised-read"}), list(kernels.report.lines())

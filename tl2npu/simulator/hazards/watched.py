@@ -416,6 +416,13 @@ class Watched(Access):
             message = message.replace("is byte", "is").replace(", no", " bytes, no")
         self.observer.report.add(Hazard(kinds.MISALIGNED, message, "UB", self.names[number], None, party))
 
+    def spill(self, number: int, array: np.ndarray, end: int, lanes: int) -> None:
+        """What is behind a load in its last block counts as never written."""
+        last = min(end + -end % lanes, array.size)
+        cells = self._cells(number, array) if end < last else None
+        if cells is not None:
+            self.writes.append((cells, np.unravel_index(np.arange(end, last), array.shape), False, 0))
+
     def party(self, site: int, action: str, pipe: int | None = None) -> Party:
         """This core, at a line."""
         step = self.step if site == self.step_site else None

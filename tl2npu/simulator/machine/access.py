@@ -43,6 +43,9 @@ class Access:
     def misaligned(self, number: int, what: str, size: int, block: int, site: int) -> None:
         """An instruction is given an address, a row or a length that is no multiple of ``block`` bytes."""
 
+    def spill(self, number: int, array: np.ndarray, end: int, lanes: int) -> None:
+        """A load that ends here has overwritten the rest of the block of ``lanes`` elements."""
+
     # regions
 
     def view(self, number: int, array: np.ndarray, starts: Index, extents: Index, kind: str, site: int) -> np.ndarray:

@@ -72,3 +72,22 @@ def rows(count, columns, form):
             T.copy(x[0, :], B[0, 0:columns])
 
     return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs=ON)
+def pieces(first, order):
+    """A vector from two loads."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=1, is_npu=True):
+            x = T.alloc_ub((64,), "float32")
+            if order == "first":
+                T.copy(A[0:first], x[0:first])
+            for i in T.serial(64 - first):
+                x[first + i] = A[first + i]
+            if order == "last":
+                T.copy(A[0:first], x[0:first])
+            T.copy(x, B[0:64])
+
+    return main

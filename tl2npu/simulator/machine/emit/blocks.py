@@ -62,6 +62,19 @@ def of_operator(stmt: Op, found: Meaning) -> Iterator[Demand]:
         yield Demand(compared.buffer, _product(compared.extents), "the number of elements compared", REPEAT)
 
 
+def end_of_load(stmt: Op) -> Demand | None:
+    """Where a load of one row ends in a tile that goes on behind it: it fills its last block."""
+    src, dst = stmt.args.get("src"), stmt.args.get("dst")
+    if stmt.name != "copy" or not isinstance(src, (Region, Load)) or not isinstance(dst, (Region, Load)):
+        return None
+    extents = _extents(dst, src)
+    if src.buffer.memory != "global" or dst.buffer.memory != "ub" or not all(map(_is_one, extents[:-1])):
+        return None
+    places = dst.starts if isinstance(dst, Region) else dst.indices
+    end = binary("+", _offset(dst.buffer, tuple(places)), extents[-1]) if extents else 0
+    return Demand(dst.buffer, end, "the end of the load")
+
+
 def of_parallel(stmt: Parallel) -> Iterator[Demand]:
     """What the vector instructions that a ``T.Parallel`` becomes ask for."""
     kind = parallel_forms.form(stmt)

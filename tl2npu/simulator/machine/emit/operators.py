@@ -45,6 +45,14 @@ class Operators(Copies):
             return
         if self.in_blocks:
             self.demand(blocks.of_operator(stmt, found))
+        self.operate(stmt, found)
+        end = blocks.end_of_load(stmt) if self.in_blocks else None
+        if end is not None and not end.always():
+            name = self.buffer(end.buffer)
+            self.put(f"X.spill({end.buffer.number}, {name}, {self.code(end.count)}, {end.lanes})")
+
+    def operate(self, stmt: Op, found: Meaning) -> None:
+        """The call itself."""
         copy = self.plain_copy(stmt)
         if copy is not None:
             (self.put_copy if self.direct else self.put_seen_copy)(copy)
