@@ -17,6 +17,7 @@ from tl2npu.results import Severity
 FRACTAL = 16
 """Rows and columns of a fractal, the unit of the cube core."""
 _K_STEP = 128
+_ROW_BYTES = 32
 
 
 def check(subject: Subject) -> Iterator[Finding]:
