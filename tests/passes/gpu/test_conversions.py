@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import gpu_file, migrated
+from tests.passes.gpu.support import gpu_file, migrated, refused
 from tests.passes.simulated import run
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
@@ -137,3 +137,31 @@ def test_a_rounded_value_needs_no_truncation() -> None:
         np.clip(np.rint(x), -127, 127),
     )
     assert "CAST_TRUNC" not in new
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+def test_magnitudes_of_integers(dtype: str) -> None:
+    """There is no instruction: the larger of x and -x."""
+    x = integers(dtype)
+    new = agrees(file(f"{LOOP}T.abs(x[i, j])", dtype, dtype), x, np.abs(x))
+    assert "abs" not in new
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_choices_between_integers(dtype: str) -> None:
+    """There is no instruction: element by element."""
+    x = integers(dtype)
+    agrees(file(f"{LOOP}T.if_then_else(x[i, j] > 3, x[i, j], 0)", dtype, dtype), x, np.where(x > 3, x, 0).astype(dtype))
+
+
+REFUSED = [
+    ("int8", "x[i, j] + x[i, j]"),
+    ("uint8", "T.max(x[i, j], x[i, j] * x[i, j])"),
+    ("int64", "x[i, j] * x[i, j]"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "value"), REFUSED)
+def test_what_has_no_instruction_is_refused(dtype: str, value: str) -> None:
+    text = file(LOOP + value, dtype, dtype)
+    assert [code for code, _ in refused(text)] == ["TL710"]

@@ -13,7 +13,7 @@ from functools import lru_cache
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.passes.gpu.elementwise import functions
+from tl2npu.passes.gpu.elementwise import element_types, functions
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
 from tl2npu.passes.gpu.elementwise.tree import (
     Expr,
@@ -77,6 +77,9 @@ class Algebra:
             return binary("*", call("log", first), number(LOG2_E if name == "log2" else 1.0 / _LN_10))
         if name == "log1p":
             return call("log", self.simplify(binary("+", first, number("1.0"))))
+        if name == "abs" and element_types.is_integer(first.dtype):  # for floats alone there is an instruction
+            self.seen.add("TL152")
+            return self._call(call("max", first, binary("*", first, number("-1"))))
         if name == "clamp" and len(args) == 3:
             return self._call(call("min", self._call(call("max", first, args[1])), args[2]))
         if name == "tanh":

@@ -52,7 +52,8 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         outer = (inner, no) if condition.name == "and" else (yes, inner)
         _under(lowering, with_args(value, _logic(condition, uniform), *outer), place, rest)
         return
-    if lowering.nest.rows is None and not _is_long(lowering.nest):
+    integers = element_types.is_integer(place.dtype)  # there is no instruction that chooses between them
+    if integers or (lowering.nest.rows is None and not _is_long(lowering.nest)):
         by_elements(lowering, value, place, rest)
         return
     if not place.whole:
