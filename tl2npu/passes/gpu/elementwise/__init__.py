@@ -8,9 +8,10 @@ element where that is right, and is refused where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.callers import Values, callers_of
 from tl2npu.kernel.model import Kernel, Op
 from tl2npu.passes.gpu.elementwise import scales, truths, wholes
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
@@ -48,6 +49,7 @@ def rewrite(job: Job) -> None:
         return
     types, constants = scales.named_types(job), scales.constants(job)
     settled = _product_types(kernel, types)
+    single = {id(nest) for nest in _of_one_turn(job, found)}
     every = [item for nest in found for item in items(nest, Reading(job, nest, types, settled))]
     folded = scales.foldable(job, every)
     whole, approximate = wholes.tiles(kernel, every)
@@ -56,6 +58,7 @@ def rewrite(job: Job) -> None:
         for nest in found:
             reading = Reading(job, nest, types, settled, whole)
             lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
+            lowering.single = id(nest) in single
             lowering.approximate = approximate
             lowering.lower(items(nest, reading))
             lowered.append((nest, lowering))
@@ -80,6 +83,21 @@ def rewrite(job: Job) -> None:
         writer.allocate(temporaries, kernel, first)
         scales.fold(job, writer.edits, folded)
         job.apply(writer.edits)
+
+
+def _of_one_turn(job: Job, found: list[Nest]) -> Iterator[Nest]:
+    """Nests whose innermost loop has one turn for a caller in the file or by a default, or may for all that is known.
+
+    A second axis without a size is taken for more than one element: rows are long.
+    """
+    known: list[Values] | None = None
+    for nest in found:
+        extent = nest.columns.extent
+        if extent.constant is None and known is None:
+            known = [caller.values for caller in callers_of(job.file, job.located)]
+        sizes = [extent.constant] if extent.constant is not None else [extent.evaluate(values) for values in known or ()]
+        if 1 in sizes or (nest.rows is None and not any(sizes)):
+            yield nest
 
 
 def _product_types(kernel: Kernel, types: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -57,6 +57,9 @@ CONNECTIVES = {"And": "and", "Or": "or", "all_of": "and", "any_of": "or"}
 VECTOR = frozenset({"exp", "log", "sqrt", "rsqrt", "abs"})
 """Functions of one element that the vectoriser of ``T.Parallel`` takes (facts 3)."""
 
+OPERATORS = {"exp": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "abs": "abs"}
+"""The same as operators on whole tiles."""
+
 TILE = {"sigmoid": "sigmoid", "silu": "silu", "sin": "sin", "cos": "cos"}
 """Functions that are an operator on whole tiles only; source and destination must not overlap."""
 

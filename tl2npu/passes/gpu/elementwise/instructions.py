@@ -182,6 +182,14 @@ class Instructions(OneType):
         if not self.usable(place) or not place.on_chip:
             self.through_tile(value, place, rest)
             return
+        if self.single:
+            if not place.whole:
+                self.through_tile(value, place, rest)
+                return
+            self.note("TL152")
+            source = self.tile_operand(value.args[0], place, rest)
+            self.line(f"T.tile.{functions.OPERATORS[value.name]}({place.name}, {source})")
+            return
         (arg,) = value.args
         if not self.is_element(arg):
             if arg.kind not in ("load", "index", "number"):

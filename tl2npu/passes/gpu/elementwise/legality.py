@@ -126,11 +126,13 @@ class Legality(Instructions):
     def legal_number(self, value: Expr, dtype: str) -> Expr:
         """A number that the kernel computes needs a name (facts 3: g3b_gmscalar, gy_var).
 
-        An integer beside elements of a float type ``dtype`` must be one too, by name: else the loop runs element by
-        element, and a tile that has just come from the cube core is loaded again for each of them (facts 2:
-        g2_rowloop_inpl).
+        An integer or a narrower float beside elements of a float type ``dtype`` must be one too, by name: else the
+        loop runs element by element, has no functions, and a tile that has just come from the cube core is loaded again
+        for each of them (facts 2: g2_rowloop_inpl; facts 10).
         """
         converted = value.name == "integer" and self.reading.is_float(dtype)
+        if dtype == "float32" and value.dynamic and not converted:
+            converted = self.reading.float_type(show(value)) not in ("", dtype)
         if not value.dynamic or value.value is not None or (value.text.isidentifier() and not converted):
             return value
         text = f"T.float32({show(value)})" if converted else show(value)

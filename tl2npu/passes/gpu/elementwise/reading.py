@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 
 import libcst as cst
 
@@ -19,7 +20,7 @@ from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined,
 from tl2npu.passes.gpu.macros_substitute import substituted
 from tl2npu.passes.job import Job
 from tl2npu.source.signs import sign_of
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, nodes_of
 
 _COMPARES: dict[type[cst.BaseCompOp], str] = {
     cst.Equal: "==",
@@ -70,6 +71,10 @@ class Reading:
             whole = stmt.env is not None and self._is_integer(stmt.value.node, stmt.env)
             (self._integers if whole else others).add(stmt.name)
         self._integers -= others
+        self._floats: dict[str, str] = {}
+        for stmt in lets:
+            dtype = self.float_type(code(stmt.value.node))
+            self._floats[stmt.name] = dtype if self._floats.get(stmt.name, dtype) == dtype else ""
 
     def _given_integers(self) -> set[str]:
         """Block indices, loop variables, sizes of tensors and parameters that are declared as integers."""
@@ -232,6 +237,17 @@ class Reading:
         if isinstance(node, cst.UnaryOperation):
             return isinstance(node.operator, (cst.Minus, cst.Plus)) and self._is_integer(node.expression, env)
         return isinstance(node, cst.Integer)
+
+    def float_type(self, text: str) -> str:
+        """The float type of a number made of elements of tensors; empty where a function gives it or nothing tells."""
+        node = cst.parse_expression(text)
+        if nodes_of(node, cst.Call):
+            return ""
+        named = {name.value for name in names_in(node)}
+        found = [self._floats[name] for name in named & self._floats.keys()]
+        found += [self.typed(self._kernel.buffers[name].dtype) for name in named & self._kernel.buffers.keys()]
+        floats = [dtype for dtype in found if dtype and element_types.is_float(dtype)]
+        return reduce(element_types.promoted, floats) if floats else ""
 
     def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
         return self._late.is_late(sym) or bool(self.evaluator.loads(node, env))

@@ -39,6 +39,8 @@ class Work:
         self.approximate: frozenset[str] = frozenset()
         self.stmt: Stmt = nest.loops[0]
         self.stem = "value"
+        self.single = False
+        """A caller gives the innermost loop one turn: the compiler makes a scalar of it, for which there is no exp."""
         self._bound: dict[str, Expr] = {}
 
     def materialise(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None = None) -> None:
