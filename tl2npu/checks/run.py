@@ -21,6 +21,7 @@ from tl2npu.checks import (
     hand_overs,
     host,
     in_place,
+    intrinsics,
     kept,
     leftovers,
     npuir,
@@ -68,6 +69,7 @@ CHECKS: tuple[Check, ...] = (
     unbound_names.check,
     signatures.check,
     front_end.check,
+    intrinsics.check,
 )
 """Every family; the order does not matter."""
 

@@ -96,9 +96,15 @@ def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range])
             return False
         if part.kind == "binary" and (part.name in ("//", "%", "^", "**", "?") or not part.args[0].loads):
             return False  # integer division; a number on the left
+    return len(types_of(value, target)) == 1
+
+
+def types_of(value: Expr, target: Operand) -> set[str]:
+    """The element types of a store, as the source names them."""
     kinds = {operand.buffer.dtype for operand in value.loads if operand.buffer.memory is not Memory.VAR}
-    return len({_dtype(kind) for kind in (*kinds, target.buffer.dtype)}) == 1
+    return {one_name(kind) for kind in (*kinds, target.buffer.dtype)}
 
 
-def _dtype(name: str) -> str:
+def one_name(name: str) -> str:
+    """One name for each element type."""
     return "float32" if name == "float" else name

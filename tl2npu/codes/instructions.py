@@ -26,6 +26,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write it so that every part can be evaluated: the parser of a kernel evaluates all of them"),
     ("TL732", "python-that-is-not-parsed", "error", "display-only",
      "work it out in the factory, in front of the prim_func"),
+    ("TL733", "function-in-a-scalar-loop", "error", "display-only",
+     "use the operator on the whole tile, such as `T.tile.exp(y, x)`, in front of or behind the loop"),
     ("TL750", "operator-in-place", "error", "display-only",
      "give the result a tile of its own, and copy it back"),
 )

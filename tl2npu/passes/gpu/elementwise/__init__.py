@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import libcst as cst
+
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.callers import Values, callers_of
 from tl2npu.kernel.model import Kernel, Op
@@ -22,6 +24,7 @@ from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.gpu.elementwise.writing import Writer
 from tl2npu.passes.job import Job
+from tl2npu.source.tree import nodes_of
 
 _MESSAGES = {
     "TL112": "powers of two and rounded logarithms to base two are exact",
@@ -94,10 +97,21 @@ def _of_one_turn(job: Job, found: list[Nest]) -> Iterator[Nest]:
     for nest in found:
         extent = nest.columns.extent
         if extent.constant is None and known is None:
-            known = [caller.values for caller in callers_of(job.file, job.located)]
-        sizes = [extent.constant] if extent.constant is not None else [extent.evaluate(values) for values in known or ()]
+            known = [_defaults(job), *(caller.values for caller in callers_of(job.file, job.located))]
+        sizes = (
+            [extent.constant] if extent.constant is not None else [extent.evaluate(values) for values in known or ()]
+        )
         if 1 in sizes or (nest.rows is None and not any(sizes)):
             yield nest
+
+
+def _defaults(job: Job) -> Values:
+    """The numbers that are defaults of the factory's parameters."""
+    factory = job.located.factory
+    params = nodes_of(factory.node.params, cst.Param) if factory is not None else ()
+    return {
+        param.name.value: param.default.evaluated_value for param in params if isinstance(param.default, cst.Integer)
+    }
 
 
 def _product_types(kernel: Kernel, types: Mapping[str, frozenset[str]]) -> frozenset[str]:
