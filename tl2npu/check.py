@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from tl2npu.across.grafts import grafted
 from tl2npu.across.restore import with_dots
+from tl2npu.checks import importing
 from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.style import is_gpu_kernel
 from tl2npu.options import Options
 from tl2npu.passes.gpu.eager import find_eager
-from tl2npu.passes.job import Job, diagnostic
+from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.no_launch import no_launch
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import Diagnostic, FileResult, KernelResult
@@ -61,6 +63,9 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     kernels += [replace(place, disposition="unchanged") for place in places]
     diagnostics += notes
     kernels.sort(key=lambda kernel: kernel.line)
+    if options.target == "ascendc" and any(not is_gpu_kernel(located.node, file.names) for located in file.located):
+        stops = [finding("TL734", line_of(original, node) or 1, said) for node, said in importing.failing(original)]
+        diagnostics += [item for item in stops if not suppressions.covers(item.line, item.code)]
     diagnostics += unused_comments(suppressions)
     return FileResult(
         path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))

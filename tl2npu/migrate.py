@@ -17,7 +17,7 @@ from tl2npu.across.users import Users
 from tl2npu.attempts import Attempt
 from tl2npu.check import check_text as check_text
 from tl2npu.check import finding, unparsable, unused_comments
-from tl2npu.checks import doubled, flags
+from tl2npu.checks import doubled, flags, importing
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
@@ -159,6 +159,11 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         module, edited, left = host.of_file(original, module, kernels)
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
         diagnostics += [finding("TL125", line_of(original, node) or 1, text) for node, text in left]
+        if any(kernel.disposition == "refused" for kernel in kernels) and any(kernel.rewritten for kernel in kernels):
+            stops = importing.failing(Index.of(module))
+            diagnostics += [finding("TL734", line_of(original, node) or 1, text) for node, text in stops]
+            beside = importing.beside_refused(original, kernels)
+            diagnostics += [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
         module, line = mode.of_file(module, kernels)
         if line is not None:
             done.changes.append(Change("TL403", kernels[0].line, f"`{mode.VARIABLE}` is set to Developer"))

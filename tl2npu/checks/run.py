@@ -17,6 +17,7 @@ from tl2npu.checks import (
     front_end,
     gather,
     gemm,
+    generated,
     gpu_names,
     hand_overs,
     host,
@@ -70,6 +71,7 @@ CHECKS: tuple[Check, ...] = (
     signatures.check,
     front_end.check,
     intrinsics.check,
+    generated.check,
 )
 """Every family; the order does not matter."""
 

@@ -54,6 +54,7 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
             ]
             if gone and scope is None:
                 gone = [name for name in gone if name not in _strings(start)]
+                gone = [name for name in gone if job.users is None or not job.users.may_take(name)]
             if gone:
                 assert isinstance(node, (cst.Assign, cst.AnnAssign))
                 take_out(edits, node, gone)

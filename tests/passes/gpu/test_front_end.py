@@ -60,3 +60,36 @@ def test_a_taken_name() -> None:
         text_of("n = bx + w if w is not None else w_or_1\nfor _ in T.serial(n):" + DOUBLE, "w=None, w_or_1=2")
     )
     assert "w_or_1_2 = 1 if w is None else w" in new
+
+
+def test_a_choice_for_a_variable_becomes_a_branch() -> None:
+    body = "n = T.alloc_var('int32')\nn = 1\nn = T.if_then_else(bx > 0, 3, n)\nfor _ in T.serial(n):" + DOUBLE
+    assert "if bx > 0:\n                n = 3\n" in migrated(text_of(body))
+
+
+@pytest.mark.parametrize(
+    ("loop", "written"),
+    [
+        ("for i in T.Parallel(n):\n    s[i] = T.exp(s[i] * 0.5)\n", "T.tile.exp(s, s)"),
+        (
+            "g = S[bx]\nfor i in T.Parallel(n):\n    s[i] = s[i] * 0.5 + g\n    s[i] = T.sqrt(T.abs(s[i]))\n",
+            "T.tile.sqrt",
+        ),
+    ],
+)
+def test_a_loop_of_one_turn(loop: str, written: str) -> None:
+    params = 'X: T.Tensor((2, n), "float32"), S: T.Tensor((2,), "float16"), Y: T.Tensor((2, n), "float32")'
+    body = f's = T.alloc_fragment((n,), "float32")\nT.copy(X[bx, 0:n], s)\n{loop}T.copy(s, Y[bx, 0:n])\n'
+    text = gpu_file(params, body, args="n=1")
+    assert written in migrated(text)
+
+
+def test_a_half_from_global_memory_gets_the_type_of_the_tile() -> None:
+    params = 'X: T.Tensor((2, 64), "float32"), S: T.Tensor((2,), "float16"), Y: T.Tensor((2, 64), "float32")'
+    loop = "g = S[bx]\nfor i in T.Parallel(64):\n    s[i] = T.exp(s[i] * 0.5 + g)\n"
+    body = f's = T.alloc_fragment((64,), "float32")\nT.copy(X[bx, 0:64], s)\n{loop}T.copy(s, Y[bx, 0:64])\n'
+    text = gpu_file(params, body)
+    assert "T.float32(g)" in migrated(text)
+    rng = np.random.default_rng(1)
+    data = {"X": rng.standard_normal((2, 64)).astype(np.float32), "S": rng.standard_normal(2).astype(np.float16)}
+    agree(text, data)

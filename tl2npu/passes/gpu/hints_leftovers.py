@@ -88,9 +88,11 @@ def _is_harmless(node: cst.BaseExpression) -> bool:
 
 
 def _exported(job: Job, node: cst.CSTNode, name: str) -> bool:
-    """A public name of the module may be imported by another file; private ones and the kernel's own are not."""
+    """A name of the module that other code reaches by a string, or that another file of the repository imports."""
     if job.file.index.enclosing(node, cst.FunctionDef) is not None:
         return False
+    if job.users is not None and job.users.may_take(name):
+        return True
     strings = (found for found in nodes_of(job.module, cst.SimpleString) if len(found.value) < 80)
     return any(found.evaluated_value == name for found in strings)
 

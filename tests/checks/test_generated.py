@@ -1,0 +1,135 @@
+"""TL734 to TL738: what is refused late, or becomes invalid or wrong text; verdicts and texts of 95acbd7f."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.checks.support import LOAD, ONE, STORE, TILES, findings, source
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+
+EXTRA = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), S: T.Tensor((8,), "{}")'
+LOOP = "for i in T.serial(n):\n    T.tile.mul(a, a, 2.0)\n"
+VAR = "n = T.alloc_var('int32')\n"
+
+
+def found(body: str, dtype: str = "int32", jit: str = "out_idx=[1]") -> list[str]:
+    text = source(f"{TILES}{LOAD}{body}T.tile.exp(b, a)\n{STORE}", params=EXTRA.format(dtype), launch=ONE, jit=jit)
+    return [f.code for f in findings(text) if f.code in ("TL736", "TL737", "TL738")]
+
+
+def test_tensors_of_bool() -> None:
+    assert found("", "bool") == ["TL736"]
+    assert found("", "uint8") == []
+    assert found("m = T.alloc_ub((64,), 'bool')\n") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        VAR + "n = T.if_then_else(cid > 2, 1, 2)\n" + LOOP,
+        VAR + "n = 3 + T.if_then_else(cid > 2, S[1], 2)\n" + LOOP,
+        VAR + "m = T.if_then_else(cid > 2, 1, 2)\nn = m\n" + LOOP,
+        VAR + "n = 1\nn += T.if_then_else(cid > 2, 1, 2)\n" + LOOP,
+        "n = T.alloc_var('int32', init=T.if_then_else(cid > 2, 1, 2))\n" + LOOP,
+        "a[0, 0] = T.if_then_else(cid > 2, 1.0, 2.0)\n",
+    ],
+)
+def test_declarations_in_the_middle_of_a_statement(body: str) -> None:
+    assert found(body) == ["TL737"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = T.if_then_else(cid > 2, 1, 2)\n" + LOOP,
+        "n = T.if_then_else(cid > 2, S[1], 2)\n" + LOOP,
+        VAR + "if cid > 2:\n    n = 1\nelse:\n    n = 2\n" + LOOP,
+        VAR + "n = T.max(cid, 2)\n" + LOOP,
+        "T.tile.fill(a, T.if_then_else(cid > 2, 1.0, 2.0))\n",
+    ],
+)
+def test_declarations_in_front_of_a_statement(body: str) -> None:
+    assert found(body) == []
+
+
+def test_packed_masks() -> None:
+    packed = "m = T.alloc_ub((256,), 'uint8')\nT.tile.compare(m, a, 1.0, 'LT')\n"
+    assert found(packed, jit="out_idx=[1], target='pto'") == ["TL738"]
+    assert found(packed, jit="out_idx=[1], target='ascendc'") == []
+    rows = "m = T.alloc_ub((32, 32), 'uint8')\nT.tile.compare(m, a, 1.0, 'LT')\n"
+    assert found(rows, jit="out_idx=[1], target='pto'") == []
+
+
+HEAD = "import tilelang\nimport tilelang.language as T\n{}\n\n"
+KERNEL = """
+@tilelang.jit(out_idx=[1]{jit})
+def {name}(M{arg}):
+    @T.prim_func
+    def main(X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M, 64), "float32")):
+        with T.Kernel(T.ceildiv(M, 64), threads=128) as bx:
+            x = T.alloc_shared((64, 64), "float32")
+            T.copy(X[bx * 64, 0], x)
+            {body}
+            T.copy(x, Y[bx * 64, 0])
+
+    return main
+
+"""
+GOOD = KERNEL.format(jit="", name="good", arg="", body="T.clear(x)")
+
+
+@pytest.mark.parametrize(
+    ("head", "settings", "name"),
+    [
+        ("", {"arg": ", d=T.bfloat16"}, "T.bfloat16"),
+        ("", {"arg": ", d=T.float"}, "T.float"),
+        ("", {"arg": ", d: T.dtype = None"}, "T.dtype"),
+        ("from tilelang.tileop.base import GemmWarpPolicy", {}, "tilelang.tileop.base"),
+        ("import tilelang.tileop", {}, "tilelang.tileop"),
+        ("from tilelang.language import alloc_global", {}, "tilelang.language.alloc_global"),
+        (
+            "",
+            {"jit": ", pass_configs={tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: True}"},
+            "tilelang.PassConfigKey.TL_ENABLE_FAST_MATH",
+        ),
+    ],
+)
+def test_files_that_cannot_be_imported(head: str, settings: dict[str, str], name: str) -> None:
+    bad = KERNEL.format(**{"jit": "", "name": "bad", "arg": "", "body": "T.shfl_xor(x[0, 0], 1)", **settings})
+    result = migrate_text(HEAD.format(head) + GOOD + bad, "k.py", Options())
+    assert sorted(kernel.disposition for kernel in result.kernels) == ["migrated", "refused"]
+    said = [item.message for item in result.diagnostics if item.code == "TL734"]
+    assert said == [f"`{name}` does not exist in Ascend TileLang, so this file cannot be imported"]
+
+
+def test_files_that_can_be_imported() -> None:
+    bad = KERNEL.format(jit="", name="bad", arg="", body="T.shfl_xor(x[0, 0], 1)")
+    late = "def f():\n    return T.bfloat16\n"
+    result = migrate_text(HEAD.format("") + GOOD + bad + late, "k.py", Options())
+    assert "TL734" not in {item.code for item in result.diagnostics}
+
+
+def test_a_refused_kernel_in_the_same_factory() -> None:
+    inner = GOOD.replace("    return main\n", GOOD[GOOD.index("    @T") :].replace("main", "other"), 1)
+    bad = inner.replace("T.clear(x)", "T.shfl_xor(x[0, 0], 1)", 1)
+    for text, expected in ((inner, []), (bad, ["good.other"])):
+        result = migrate_text(HEAD.format("") + text, "k.py", Options())
+        assert [item.kernel for item in result.diagnostics if item.code == "TL735"] == expected
+
+
+def test_what_another_file_imports_stays(tmp_path: Path) -> None:
+    helper = "@T.macro\ndef _twice(x):\n    for i, j in T.Parallel(64, 64):\n        x[i, j] = x[i, j] * 2.0\n\n"
+    text = HEAD.format("") + helper + KERNEL.format(jit="", name="good", arg="", body="_twice(x)")
+    for imported in (False, True):
+        folder = tmp_path / str(imported)
+        folder.mkdir()
+        (folder / "pyproject.toml").write_text("")
+        (folder / "kernels.py").write_text(text)
+        if imported:
+            (folder / "more.py").write_text("from kernels import _twice\n")
+        new = migrate_text(text, str(folder / "kernels.py"), Options()).new_text
+        assert new is not None
+        assert ("def _twice(x):" in new) == imported

@@ -1,0 +1,104 @@
+"""TL734, TL735: what a module evaluates when it is imported, and Ascend TileLang does not have.
+
+A kernel that stays as it is for the GPU can keep the whole file, and with it its migrated neighbours, from being
+imported. Source: the name spaces of tile-ai/tilelang-ascend at 95acbd7f (``tilelang/__init__.py``,
+``tilelang/language/__init__.py``, ``tilelang/transform/pass_config.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from tl2npu.dialects import ascend, gpu
+from tl2npu.dialects.pass_configs import STRING_OF
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.results import KernelResult
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import nodes_of
+
+_MODULES = frozenset(
+    """
+    autotuner cache carver common contrib engine env intrinsics jit language layout libinfo math primitives profiler
+    quantize testing tools transform utils version
+    """.split()
+)
+_LANGUAGE = "tilelang.language."
+_KEYS = ("tilelang.PassConfigKey.", "tilelang.transform.PassConfigKey.")
+
+
+def failing(index: Index) -> Iterator[tuple[cst.CSTNode, str]]:
+    """The first place of each name that stops the import of a module, with what to say of it."""
+    names, told = Names(index), set[str]()
+    for part in _evaluated(index.module.body):
+        for node, name in _missing(part, names):
+            if name not in told:
+                told.add(name)
+                yield node, f"`{name}` does not exist in Ascend TileLang, so this file cannot be imported"
+
+
+def _evaluated(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """What runs with the import: no bodies of functions, no ``if``, which may ask where it runs, no ``try``."""
+    for statement in body:
+        if isinstance(statement, cst.FunctionDef):
+            yield from statement.decorators
+            yield statement.params
+        elif isinstance(statement, cst.ClassDef):
+            yield from statement.decorators
+            yield from _evaluated(statement.body.body)
+        elif isinstance(statement, cst.SimpleStatementLine):
+            yield from statement.body
+
+
+def _missing(part: cst.CSTNode, names: Names) -> Iterator[tuple[cst.CSTNode, str]]:
+    if isinstance(part, cst.ImportFrom):
+        module = code(part.module) if part.module is not None and not part.relative else ""
+        if _no_module(module):
+            yield part, module
+        elif module == "tilelang.language" and not isinstance(part.names, cst.ImportStar):
+            for alias in part.names:
+                if _no_operator(_LANGUAGE + alias.evaluated_name):
+                    yield part, f"{_LANGUAGE}{alias.evaluated_name}"
+        return
+    if isinstance(part, cst.Import):
+        yield from ((part, alias.evaluated_name) for alias in part.names if _no_module(alias.evaluated_name))
+        return
+    inner = {id(child) for node in nodes_of(part, cst.Lambda) for child in nodes_of(node, cst.Attribute)}
+    for node in nodes_of(part, cst.Attribute):
+        name = names.resolve(node) or ""
+        if id(node) not in inner and (_no_operator(name) or _no_key(name)):
+            yield node, code(node)
+
+
+def _no_module(module: str) -> bool:
+    first, _, rest = module.partition(".")
+    return first == "tilelang" and bool(rest) and rest.partition(".")[0] not in _MODULES
+
+
+def _no_operator(name: str) -> bool:
+    short = name.removeprefix(_LANGUAGE)
+    return short != name and "." not in short and ascend.lookup(name) is None and short in gpu.OPERATORS
+
+
+def _no_key(name: str) -> bool:
+    prefix = next((prefix for prefix in _KEYS if name.startswith(prefix)), None)
+    return prefix is not None and name.removeprefix(prefix) not in STRING_OF
+
+
+def beside_refused(original: Index, kernels: Sequence[KernelResult]) -> Iterator[tuple[KernelResult, str]]:
+    """TL735: migrated kernels in a factory with one that stays for the GPU: the parser stops at that one."""
+    by_line = {kernel.line: kernel for kernel in kernels}
+    groups: dict[int, list[KernelResult]] = {}
+    for located in FileKernels(original).located:
+        kernel = by_line.get(original.position(located.node).line)
+        if kernel is not None and located.factory is not None and kernel.source == "gpu":
+            groups.setdefault(id(located.factory.node), []).append(kernel)
+    for group in groups.values():
+        stays = next((kernel for kernel in group if kernel.disposition == "refused"), None)
+        for kernel in group:
+            if stays is not None and kernel.rewritten:
+                name = stays.name.rpartition(".")[2]
+                yield kernel, f"`{name}` in the same factory stays for the GPU: the factory cannot run"
