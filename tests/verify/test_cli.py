@@ -90,7 +90,8 @@ def test_verify_two_files(folder: Path) -> None:
         "old.py:16 scale.main: verified on the simulator: 1 launch, largest difference 0\n"
         "  note: inputs of scale.main (seed 0): X standard normal\n"
         "  note: scale.main: also on wide values, small whole numbers\n"
-        "verified: new.py against old.py on the simulator; 1 of 1 kernel proved, 1 launch, largest difference 0\n"
+        "verified: new.py against old.py on the simulator; 1 of 1 kernel proved, 1 launch compared, "
+        "largest difference 0\n"
     )
 
 
@@ -98,7 +99,24 @@ def test_verify_what_differs(folder: Path) -> None:
     done = call("verify", "old.py", "wrong.py", *CALL, cwd=folder)
     assert done.returncode == 1
     assert done.stdout.startswith("old.py:16 scale.main: failed\n  old.py:16:1 error TL907 changed-result: Y[0, 0] is ")
-    assert "\nnot verified: wrong.py against old.py on the simulator; 0 of 1 kernel proved" in done.stdout
+    said = (
+        "failed: wrong.py against old.py on the simulator; 0 of 1 kernel proved, 1 launch compared, largest difference "
+    )
+    assert done.stdout.split("\n")[-2].startswith(said)
+    assert float(done.stdout.split()[-1]) > 1.0
+
+
+def test_verify_says_which_script_failed(folder: Path) -> None:
+    """Every launch agrees, and the new script still asks for something else."""
+    (folder / "asks.py").write_text(MIGRATED.replace("x * 0.5", "x * 0.25"))
+    done = call("verify", "old.py", "asks.py", cwd=folder)
+    assert done.returncode == 1
+    said = "1 of 1 kernel proved, 1 launch compared, largest difference 0; the new script failed"
+    assert done.stdout.split("\n")[-2] == f"failed: asks.py against old.py on the simulator; {said}"
+    (folder / "wants.py").write_text(SCRIPT.replace("x * 0.5", "x * 0.25"))
+    done = call("verify", "wants.py", "new.py", cwd=folder)
+    assert done.stdout.split("\n")[-2].startswith("not verified: ")
+    assert done.stdout.split("\n")[-2].endswith("; the old script failed")
 
 
 def test_verify_as_json(folder: Path) -> None:

@@ -64,9 +64,15 @@ def _known(name: str) -> str:
 
 def _copy(stmt: Copy) -> Iterator[Finding]:
     sides = (stmt.src.buffer, stmt.dst.buffer)
-    if any(buffer.memory is not Memory.UB for buffer in sides):
-        return
     source, target = map(_type, sides)
+    memories = {buffer.memory for buffer in sides}
+    if Memory.GM in memories and memories <= {Memory.GM, Memory.UB, Memory.L1} and {source, target} != {"bool", "int8"}:
+        if source and target and source != target and {source, target} != {"bool", "uint8"}:
+            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` {target}: only a copy on the chip converts"
+            yield Finding("TL711", stmt.node, text)
+        return
+    if memories != {Memory.UB}:
+        return
     if source and target and not element_types.copies(source, target):
         modes = element_types.CASTS.get((source, target))
         asked = element_types.copy_mode(source, target)

@@ -60,15 +60,26 @@ def _script(check: ScriptCheck) -> str:
 
 def _summary(result: VerifyResult, styled: Any) -> str:
     proved = [k.verified for k in result.kernels if k.verified is not None]
-    verdict = styled("verified", "verified") if result.ok else styled("not verified", "failed")
+    word = _verdict(result)
+    verdict = styled(word, "verified" if result.ok else "failed")
     what = "the migration of " if result.new is None else f"{result.new} against "
     where = {"sim": "the simulator"}.get(result.backend, result.backend)
     arithmetic = "" if result.arithmetic == "precise" else f" with {result.arithmetic} arithmetic"
     counts = f"{len(proved)} of {len(result.kernels)} kernel{'' if len(result.kernels) == 1 else 's'}"
-    calls = sum(proof.calls for proof in proved)
-    worst = max((proof.max_error for proof in proved), default=0.0)
-    figures = f"{calls} launch{'' if calls == 1 else 'es'}, largest difference {worst:.3g}"
-    return f"{verdict}: {what}{result.old} on {where}{arithmetic}; {counts} proved, {figures}"
+    calls = sum(not launch.draw for launch in result.comparisons)
+    differences = [launch.max_error for launch in result.comparisons if launch.max_error is not None]
+    figures = f"{calls} launch{'' if calls == 1 else 'es'} compared"
+    if differences:
+        figures += f", largest difference {max(differences):.3g}"
+    ended = [f"; the {check.role} script failed" for check in result.scripts if check.exit_code not in (0, None)]
+    return f"{verdict}: {what}{result.old} on {where}{arithmetic}; {counts} proved, {figures}{''.join(ended)}"
+
+
+def _verdict(result: VerifyResult) -> str:
+    """What is wrong is told from what could not be compared."""
+    failed = any(kernel.status == "failed" for kernel in result.kernels)
+    failed = failed or any(check.role == "new" and check.exit_code not in (0, None) for check in result.scripts)
+    return "verified" if result.ok else "failed" if failed else "not verified"
 
 
 def as_json(result: VerifyResult) -> str:

@@ -171,6 +171,31 @@ def test_tiles_of_other_extents(call: Any) -> None:
         call("copy", src=np.zeros((4, 6), np.float32), dst=np.zeros((4, 5), np.float32))
 
 
+@pytest.mark.parametrize("memory", ["ub", "l0c"])
+def test_a_store_to_more_than_the_tile(call: Any, region: Any, memory: str) -> None:
+    """The instruction counts the rows and columns that the tensor has (``validRow``) and reads on behind the tile."""
+    tensor = np.zeros((6, 6), np.float32)
+    tile = np.ones((3, 4), np.float32)
+    for extents in ((4, 4), (3, 5)):
+        with pytest.raises(SimulatorError, match="the extents do not agree"):
+            call("copy", src=region(tile, (0, 0), (3, 4), memory), dst=region(tensor, (1, 0), extents, "global"))
+    call("copy", src=region(tile, (0, 0), (3, 4), memory), dst=region(tensor, (3, 2), (4, 5), "global"))
+    assert tensor.sum() == 12
+    assert (tensor[3:, 2:] == 1).all()
+
+
+@pytest.mark.parametrize("memory", ["ub", "l1"])
+def test_between_global_memory_and_the_chip_nothing_is_converted(call: Any, region: Any, memory: str) -> None:
+    half, single = np.ones((2, 4), np.float16), np.zeros((2, 4), np.float32)
+    with pytest.raises(SimulatorError, match=r"float16.*float32.*between global memory and the chip"):
+        call("copy", src=region(half, (0, 0), memory="global"), dst=region(single, (0, 0), (2, 4), memory))
+    if memory == "ub":
+        with pytest.raises(SimulatorError, match="between global memory and the chip"):
+            call("copy", src=region(half, (0, 0), (2, 4), memory), dst=region(single, (0, 0), memory="global"))
+    call("copy", src=region(half, (0, 0), (2, 4), "l0c"), dst=region(single, (0, 0), memory="global"))
+    assert (single == 1).all()
+
+
 # atomic additions
 
 

@@ -33,6 +33,8 @@ def copy(
 
 def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_below: bool) -> None:
     """Move the source region to the destination region. ``clip_below``: as a GPU does."""
+    if not clip_below:
+        _check_types(src, dst)
     part = overlap(src, dst, clip_below)
     if dst.memory == "l1" and src.memory == "global":
         _clear_tile(A, dst, part)
@@ -55,6 +57,15 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
         else:
             values = A.cast(values, dst.dtype)
     target[...] = values if values.shape == target.shape else values.reshape(target.shape)
+
+
+def _check_types(src: Operand, dst: Operand) -> None:
+    """The instructions between global memory and UB or L1 convert nothing: ``copy_gm_to_ub`` and its relatives have one
+    type for both sides (common.h:55-57, 198-199, 229), and the compiler of the generated source rejects another."""
+    memories, types = {src.memory, dst.memory}, {src.dtype, dst.dtype}
+    if memories in ({"global", "ub"}, {"global", "l1"}) and len(types) > 1 and not types <= {"bool", "int8", "uint8"}:
+        text = f"a copy from {src.name} ({src.dtype}) to {dst.name} ({dst.dtype}) between global memory and the chip"
+        src.fail(text)
 
 
 def _clear_tile(A: Any, dst: Operand, part: Overlap) -> None:
@@ -97,6 +108,10 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
             _mismatch(src, dst, src_extents, dst_extents)
         if not clip_below and dst.memory != "global" and src_extents[a] > dst_extents[b]:
             _mismatch(src, dst, src_extents, dst_extents)  # a load goes on behind the end of its tile (E82)
+        if not clip_below and src.memory != "global" == dst.memory and dst_hi[b] > src_extents[a]:
+            _mismatch(
+                src, dst, src_extents, dst_extents
+            )  # and so does a store: it counts what the tensor has (validRow)
         low = max(src_lo[a], dst_lo[b])
         high = min(src_hi[a], dst_hi[b], src_extents[a], dst_extents[b])
         lows[a] = (low, b)
