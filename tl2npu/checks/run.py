@@ -14,6 +14,7 @@ from tl2npu.checks import (
     doubled,
     element_types,
     fitting,
+    floors,
     front_end,
     gather,
     gemm,
@@ -72,6 +73,7 @@ CHECKS: tuple[Check, ...] = (
     front_end.check,
     intrinsics.check,
     generated.check,
+    floors.check,
 )
 """Every family; the order does not matter."""
 

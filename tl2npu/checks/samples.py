@@ -11,9 +11,10 @@ from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.bounds import EITHER, Bounds
 from tl2npu.kernel.comparisons import OPERATORS
 from tl2npu.kernel.expressions import Env, Evaluator
-from tl2npu.kernel.model import Branch, Let, Range
-from tl2npu.kernel.reach import facts, parts
-from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var, const, opaque
+from tl2npu.kernel.known import Known
+from tl2npu.kernel.model import Branch, Range
+from tl2npu.kernel.reach import parts
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var
 
 _BLOCKS = 24
 
@@ -44,56 +45,16 @@ class Sampler:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.evaluator: Evaluator = subject.file.evaluator
+        self._known = Known(subject.kernel, subject.file.evaluator)
         self._places: dict[int, Place] = {}
-        self._lets: dict[str, list[Let]] = {}
-        for placed in subject.statements:
-            if isinstance(placed.stmt, Let):
-                self._lets.setdefault(placed.stmt.name, []).append(placed.stmt)
 
     def place(self, placed: Placed) -> Place:
         """What is known at a statement."""
         if id(placed) not in self._places:
-            self._places[id(placed)] = Place(self._bounds(placed), placed.ranges, placed.conditions)
+            self._places[id(placed)] = Place(
+                self._known.bounds(placed.stmt, placed.ranges, placed.conditions), placed.ranges, placed.conditions
+            )
         return self._places[id(placed)]
-
-    def _bounds(self, placed: Placed) -> Bounds:
-        kernel = self.subject.kernel
-        ranges: dict[str, tuple[Sym, Sym]] = {}
-        if kernel.launch is not None and kernel.cid is not None and len(kernel.launch.grid) == 1:
-            ranges[kernel.cid] = const(0), kernel.launch.grid[0] - 1
-        if kernel.vid is not None:
-            ranges[kernel.vid] = const(0), const(1)
-        for item in placed.ranges:
-            ranges[str(item.var)] = item.start, item.start + item.extent - 1
-        known = [
-            fact
-            for branch, taken in placed.conditions
-            for fact in facts(self.evaluator, branch.cond.node, branch.env or Env(), taken)
-        ]
-        return Bounds(ranges, tuple(known), self._values(placed))
-
-    def _values(self, placed: Placed) -> dict[str, Sym]:
-        """What names stand for that were bound once, to something that is no plain arithmetic."""
-        found: dict[str, Sym] = {}
-        env = placed.stmt.env or Env()
-        for name, lets in self._lets.items():
-            bound = env.lookup(name)
-            if len(lets) == 1 and isinstance(bound, Sym) and len(bound.terms) == 1 and "@" in str(bound):
-                value = self._value(lets[0].value.node, lets[0].env or Env())
-                if not value.depends_on(str(bound)):
-                    found[str(bound)] = value
-        return found
-
-    def _value(self, node: cst.BaseExpression, env: Env) -> Sym:
-        """An expression, with both arms of a choice."""
-        arms: tuple[cst.BaseExpression, ...] = ()
-        if isinstance(node, cst.IfExp):
-            arms = (node.body, node.orelse, node.test)
-        elif isinstance(node, cst.Call) and (self.evaluator.names.resolve(node.func) or "").endswith(".if_then_else"):
-            arms = tuple(node.args[n].value for n in (1, 2, 0)) if len(node.args) == 3 else ()
-        if not arms:
-            return self.evaluator.sym(node, env)
-        return opaque(EITHER, *(self._value(arm, env) for arm in arms))
 
     # samples -----------------------------------------------------------------------------------------------------
 

@@ -40,5 +40,9 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "compile for `ascendc`, or write the condition as an `if` on single elements"),
     ("TL750", "operator-in-place", "error", "display-only",
      "give the result a tile of its own, and copy it back"),
+    ("TL760", "floor-division-of-negative", "info", "safe",
+     "write it so that it rounds down on the NPU as well"),
+    ("TL761", "division-rounds-towards-zero", "error", "display-only",
+     "divide by `>> k` or `& (n - 1)`, or add a multiple of the divisor first"),
 )
 # fmt: on

@@ -277,6 +277,8 @@ class Evaluator:
                 return left * (1 << amount)
             if kind is cst.RightShift and amount < 64:
                 return left // (1 << amount)
+        if kind is cst.BitAnd and amount is not None and amount > 0 and amount & (amount + 1) == 0:
+            return left % (amount + 1)
         if (kind is cst.FloorDivide or kind is cst.Modulo) and not right.is_zero:
             return left // right if kind is cst.FloorDivide else left % right
         return opaque(type(operator).__name__, left, right)
@@ -294,7 +296,7 @@ class Evaluator:
                 return ceildiv(*syms)
             if short == "floordiv":
                 return syms[0] // syms[1]
-            if short in ("floormod", "truncmod"):
+            if short == "floormod":
                 return syms[0] % syms[1]
         if len(args) == len(node.args) and short in ("min", "max") and args:
             unique = sorted(set(syms), key=str)

@@ -50,6 +50,7 @@ from tl2npu.passes.gpu import (
     element_copies_vectors,
     elementwise,
     fills,
+    floors,
     front_end,
     grid,
     hints,
@@ -325,6 +326,7 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     pipelined.limit(job)
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)
+    floors.round_down(job)
     gpu_allocations.drop_unused(job, before)
     gpu_allocations.finish(job)
     jit.retarget(job)

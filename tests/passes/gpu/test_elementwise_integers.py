@@ -49,7 +49,7 @@ def test_an_integer_of_a_tensor_is_made_a_float_first(statement: str, dtype: str
         ("T.int32", "c[i, j] = c[i, j] + offset", "T.float32(offset)"),
         ("T.int64", "c[i, j] += offset * 2", "T.float32(offset * 2)"),
         ("T.int32", "c[i, j] = c[i, j] + (offset + 1)", "T.float32(offset + 1)"),
-        ("T.int32", "c[i, j] -= -offset // 2", "T.float32(-offset // 2)"),
+        ("T.int32", "c[i, j] -= -offset // 2", "T.float32((-offset) >> 1)"),
         ("T.float32", "c[i, j] = c[i, j] + offset", None),
     ],
 )

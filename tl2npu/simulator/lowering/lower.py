@@ -72,9 +72,9 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
         guarded = {w.number for w in workspaces} if reading == IDEAL else set()
         synchronise(divided["C"], divided["V"], guarded)
     cores = [("C", 1, divided["C"]), ("V", vectors, divided["V"])]
-    return Program(
-        launch, cores, symbols, workspaces=workspaces, meets=meets, vid=launch.vid if split is None else split
-    )
+    vid_var = launch.vid if split is None else split
+    truncates = reading == ACTUAL
+    return Program(launch, cores, symbols, workspaces, meets, vid=vid_var, truncates=truncates)
 
 
 def _meets(stmt: Op) -> bool:

@@ -26,3 +26,5 @@ class Program:
     """On a GPU: the compiler puts every access of global memory under a bounds check."""
     vid: Var | None = None
     """The number of a vector core, where the program asks for it."""
+    truncates: bool = False
+    """``//`` and ``%`` are printed as ``/`` and ``%`` of C (codegen_ascend.cc and codegen_ascend_pto.cc)."""

@@ -110,8 +110,8 @@ class Runner:
         return ranges
 
     def _compile(self, kind: str, count: int, body: list[Stmt], direct: bool) -> Compiled:
-        gpu = not self.launch.is_npu
-        emitter = Emitter(gpu, self.arithmetic, self.sites, direct, self._ranges(count))
+        gpu, truncates = not self.launch.is_npu, self.program.truncates
+        emitter = Emitter(gpu, self.arithmetic, self.sites, direct, truncates, self._ranges(count))
         emitter.watched = None if direct else self.watched_statements
         emitter.in_blocks = not direct and self.launch.is_npu and not self.launch.npuir
         bodies = [inner for _, _, inner in self.program.cores]
@@ -126,7 +126,9 @@ class Runner:
             emitter.program(signature, body)
             borrowed = borrow.tiles(body, gpu, emitter.copied)
             changed, ranges = emitter.written, self._ranges(count)
-            emitter = Emitter(gpu, self.arithmetic, self.sites, True, ranges, borrowed=borrowed, written=changed)
+            emitter = Emitter(
+                gpu, self.arithmetic, self.sites, True, truncates, ranges, borrowed=borrowed, written=changed
+            )
         source, space = emitter.program(signature, body)
         if self.program.checks and not self.launch.is_npu:
             self.checked |= {n for n, b in emitter.buffers.items() if b.memory == "global"}

@@ -15,7 +15,7 @@ from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Region
 from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Var, walk
 from tl2npu.simulator.ir.interval import interval
-from tl2npu.simulator.machine.emit.integers import clz, popcount, truncdiv, wrap
+from tl2npu.simulator.machine.emit.integers import clz, popcount, truncdiv, truncmod, wrap
 from tl2npu.simulator.machine.emit.state import State
 from tl2npu.simulator.operators.gpu_atomics import previous
 
@@ -81,8 +81,26 @@ class Expressions(State):
         if isinstance(operand, Expr) and dtypes.is_float(operand.dtype):
             return self._float_binary(e, operand.dtype)
         kind = operand.dtype if isinstance(operand, Expr) else e.dtype
+        if (
+            e.op in ("//", "%")
+            and self.truncates
+            and not (self._is_at_least(e.left, 0) and self._is_at_least(e.right, 1))
+        ):
+            return self._truncated(e.op, self.whole(e.left, kind), self.whole(e.right, kind))
         code = f"({self.whole(e.left, kind)} {e.op} {self.whole(e.right, kind)})"
         return self._wrapped(e, code) if e.op in _WRAPPING else code
+
+    def _is_at_least(self, value: Any, bound: int) -> bool:
+        """Known of an integer."""
+        if isinstance(value, Expr) and value.dtype.startswith("uint") and bound == 0:
+            return True
+        found = interval(value, self.ranges)
+        return found is not None and found[0] >= bound
+
+    def _truncated(self, op: str, left: str, right: str) -> str:
+        """The quotient or the remainder of C."""
+        self.space.update({"_truncdiv": truncdiv, "_truncmod": truncmod})
+        return f"_trunc{'div' if op == '//' else 'mod'}({left}, {right})"
 
     def _wrapped(self, e: Binary, code: str) -> str:
         """Python's integers have no end: a result that may leave its type is wrapped."""
@@ -201,6 +219,8 @@ class Expressions(State):
         if e.name in ("abs", "fabs"):
             return f"abs({args[0]})"
         if e.name == "ceildiv":
+            if self.truncates and not self._is_at_least(e.args[0], 0):
+                return self._truncated("//", f"({args[0]} + {args[1]} - 1)", args[1])
             return f"(-(-{args[0]} // {args[1]}))"
         if e.name == "pow":
             return f"({args[0]} ** {args[1]})"
@@ -208,11 +228,9 @@ class Expressions(State):
             return str(e.name == "isfinite")
         if e.name in ("floor", "ceil", "round", "trunc", "nearbyint"):
             return args[0]
-        self.space.update({"_truncdiv": truncdiv, "_popcount": popcount, "_clz": clz})
-        if e.name == "truncdiv":
-            return f"_truncdiv({args[0]}, {args[1]})"
-        if e.name == "truncmod":
-            return f"({args[0]} - {args[1]} * _truncdiv({args[0]}, {args[1]}))"
+        self.space.update({"_popcount": popcount, "_clz": clz})
+        if e.name in ("truncdiv", "truncmod"):
+            return self._truncated("//" if e.name == "truncdiv" else "%", args[0], args[1])
         if e.name in ("popcount", "clz"):
             code = f"_{e.name}({args[0]}, {dtypes.bits(e.dtype)})"
             return code if spans else f"int({code})"

@@ -15,10 +15,15 @@ def wrap(value: int, bits: int, signed: bool) -> int:
 
 def truncdiv(x: Any, y: Any) -> Any:
     """The quotient rounded towards zero, as in C."""
-    quotient = abs(x) // abs(y)
+    return (x - truncmod(x, y)) // y
+
+
+def truncmod(x: Any, y: Any) -> Any:
+    """The remainder with the sign of the dividend, as in C."""
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
-        return quotient * (np.sign(x) * np.sign(y))
-    return quotient if (x < 0) == (y < 0) else -quotient
+        return np.fmod(x, y)
+    rest = abs(x) % abs(y)
+    return rest if x >= 0 else -rest
 
 
 def popcount(x: Any, bits: int) -> Any:

@@ -24,6 +24,8 @@ class State:
     arithmetic: Any
     sites: list[Site]
     direct: bool = False
+    truncates: bool = False
+    """``//`` and ``%`` of integers are those of C, which round towards zero."""
     ranges: dict[Var, tuple[int, int]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     space: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,158 @@
+"""Whole divisions round down on a GPU, and towards zero in the C of both code generators of Ascend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.checks.support import errors, warnings
+from tests.passes.gpu.support import gpu_file, migrated
+from tests.passes.simulated import run
+from tests.simulator.kernels import developer
+from tl2npu.simulator.lowering.lower import IDEAL
+
+DIVISORS = (-7, -4, -1, 1, 3, 4)
+
+
+def c_quotient(x: int, y: int) -> int:
+    """``x / y`` of C: the fraction is dropped (ISO C 6.5.5)."""
+    return math.trunc(Fraction(x, y))
+
+
+def dividends() -> np.ndarray:
+    return np.arange(-1024, 1024, dtype=np.int32).reshape(32, 64)
+
+
+@pytest.mark.parametrize("loop", ["for i, j in T.Parallel(32, 64):\n    ", "for i, j in T.grid(32, 64):\n    "])
+@pytest.mark.parametrize("divisor", DIVISORS)
+def test_the_npu_divides_as_c_does(loop: str, divisor: int) -> None:
+    for expression, expected in (
+        (f"a[i, j] // ({divisor})", lambda x: c_quotient(x, divisor)),
+        (f"a[i, j] % ({divisor})", lambda x: x - divisor * c_quotient(x, divisor)),
+        (f"T.floordiv(a[i, j], {divisor})", lambda x: c_quotient(x, divisor)),
+        (f"T.truncdiv(a[i, j], {divisor}) * 2", lambda x: 2 * c_quotient(x, divisor)),
+        (f"T.ceildiv(a[i, j], {divisor})", lambda x: c_quotient(x + divisor - 1, divisor)),
+    ):
+        body = f"""
+        a = T.alloc_ub((32, 64), "int32")
+        T.copy(A[0, 0], a)
+        {loop.strip()}
+            a[i, j] = {expression}
+        T.copy(a, C[0, 0])
+        """
+        text = developer('A: T.Tensor((32, 64), "int32"), C: T.Tensor((32, 64), "int32")', body, threads=1)
+        found = run(text, {"A": dividends()})["C"]
+        assert found.tolist() == [[expected(int(x)) for x in row] for row in dividends()]
+
+
+def test_the_author_means_what_python_means() -> None:
+    body = """
+    a = T.alloc_ub((32, 64), "int32")
+    T.copy(A[0, 0], a)
+    for i, j in T.grid(32, 64):
+        a[i, j] = a[i, j] // 3
+    T.copy(a, C[0, 0])
+    """
+    text = developer('A: T.Tensor((32, 64), "int32"), C: T.Tensor((32, 64), "int32")', body, threads=1)
+    assert (run(text, {"A": dividends()}, reading=IDEAL)["C"] == dividends() // 3).all()
+
+
+ROWS = np.arange(16)[:, None]
+COLUMNS = np.arange(64)[None, :]
+ELEMENTS: list[tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]]] = [
+    ("a[i, j] // b[i, j]", lambda a, b: a // b),
+    ("a[i, j] % b[i, j]", lambda a, b: a % b),
+    ("a[i, j] // 4", lambda a, b: a // 4),
+    ("a[i, j] % 8", lambda a, b: a % 8),
+    ("T.floordiv(a[i, j], 7)", lambda a, b: a // 7),
+    ("T.floormod(a[i, j] - 3, 7)", lambda a, b: (a - 3) % 7),
+    ("a[i, j] // 3 // 5 + 1", lambda a, b: a // 3 // 5 + 1),
+    ("a[i, j] // -4", lambda a, b: a // -4),
+]
+
+
+@pytest.mark.parametrize(("expression", "reference"), ELEMENTS, ids=[text for text, _ in ELEMENTS])
+@pytest.mark.parametrize("memory", ["shared", "fragment"])
+def test_elements(expression: str, reference: Callable[..., np.ndarray], memory: str) -> None:
+    body = f"""
+    a = T.alloc_{memory}((16, 64), "int32")
+    b = T.alloc_{memory}((16, 64), "int32")
+    T.copy(A[bx * 16, 0], a)
+    T.copy(B[bx * 16, 0], b)
+    for i, j in T.Parallel(16, 64):
+        a[i, j] = {expression}
+    T.copy(a, C[bx * 16, 0])
+    """
+    params = ", ".join(f'{name}: T.Tensor((32, 64), "int32")' for name in "ABC")
+    random = np.random.default_rng(3)
+    given = {
+        "A": random.integers(-(2**31), 2**31, (32, 64)).astype(np.int32),
+        "B": random.choice(np.array([-(2**20), -7, -2, 1, 3, 64], np.int32), (32, 64)),
+    }
+    new = migrated(gpu_file(params, body))
+    assert (run(new, given)["C"] == reference(given["A"], given["B"])).all()
+
+
+SCALARS: list[tuple[str, Callable[[int], int], str]] = [
+    ("(bx * 16 - 40) // 16", lambda b: (b * 16 - 40) // 16, ">> 4"),
+    ("(bx - 3) % 4", lambda b: (b - 3) % 4, "& 3"),
+    ("(bx - 3) % 7", lambda b: (b - 3) % 7, "(bx + 4) % 7"),
+    ("(bx * 5 - 9) // 3", lambda b: (b * 5 - 9) // 3, "(bx * 5) // 3 - 3"),
+    ("T.ceildiv(bx * 3 - 20, 8)", lambda b: -(-(b * 3 - 20) // 8), ">> 3"),
+    ("T.ceildiv(bx * 3 - 20, 7)", lambda b: -(-(b * 3 - 20) // 7), "// 7 - 2"),
+    ("D[bx] // 8", lambda b: (b - 2) * 3 // 8, ">> 3"),
+    ("D[bx] % 6", lambda b: (b - 2) * 3 % 6, "T.truncmod(D[bx], 6)"),
+    ("(D[bx] // 8) % 3", lambda b: (b - 2) * 3 // 8 % 3, "(D[bx] >> 3)"),
+    ("T.max(0, (bx - 3) // 2)", lambda b: max(0, (b - 3) // 2), "T.max(0, (bx - 3) // 2)"),
+    ("bx // 2 + bx % 3", lambda b: b // 2 + b % 3, "bx // 2 + bx % 3"),
+]
+
+
+@pytest.mark.parametrize(("expression", "reference", "shown"), SCALARS, ids=[text for text, *_ in SCALARS])
+@pytest.mark.parametrize("named", [False, True])
+def test_indices(expression: str, reference: Callable[[int], int], shown: str, named: bool) -> None:
+    """``X`` has 16 tiles before the one that index 0 means, so that every index lies inside."""
+    let = f"where = {expression}" if named else ""
+    body = f"""
+    x = T.alloc_shared((16, 64), "float32")
+    {let}
+    T.copy(X[({"where" if named else expression}) * 16 + 256, 0], x)
+    T.copy(x, C[bx * 16, 0])
+    """
+    params = 'X: T.Tensor((512, 64), "float32"), D: T.Tensor((8,), "int32"), C: T.Tensor((128, 64), "float32")'
+    x = np.arange(512 * 64, dtype=np.float32).reshape(512, 64)
+    new = migrated(gpu_file(params, body, launch="T.Kernel(8, threads=128) as bx"))
+    found = run(new, {"X": x, "D": (np.arange(8, dtype=np.int32) - 2) * 3})["C"]
+    for block in range(8):
+        first = reference(block) * 16 + 256
+        assert (found[block * 16 : block * 16 + 16] == x[first : first + 16]).all()
+    assert shown in new
+
+
+def test_a_number_of_iterations_stays() -> None:
+    body = """
+    x = T.alloc_shared((16, 64), "float32")
+    T.copy(X[bx * 16, 0], x)
+    for k in T.serial((bx * 16 - 8) // 16):
+        for i, j in T.Parallel(16, 64):
+            x[i, j] = x[i, j] * 2.0
+    T.copy(x, C[bx * 16, 0])
+    """
+    params = 'X: T.Tensor((64, 64), "float32"), C: T.Tensor((64, 64), "float32")'
+    new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
+    assert "T.serial((bx * 16 - 8) // 16)" in new
+    found = run(new, {"X": np.ones((64, 64), np.float32)})["C"]
+    assert found[::16, 0].tolist() == [1.0, 1.0, 2.0, 4.0]
+
+
+def test_the_check_names_what_is_known_to_be_negative() -> None:
+    body = 'a = T.alloc_ub((16, 64), "float32")\nT.copy(A[({}) * 16, 0], a)\nT.copy(a, O[cid * 16, 0])'
+    one = "T.Kernel(8, threads=1, is_npu=True) as (cid)"
+    assert errors(body.format("(cid - 3) % 8"), launch=one) == ["TL761"]
+    assert errors(body.format("(cid + 3) % 8"), launch=one) == []
+    assert errors(body.format("(cid - 3) & 7"), launch=one) == []
+    assert "TL761" not in warnings(body.format("cid // 2 % 3"), launch=one)
