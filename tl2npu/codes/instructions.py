@@ -44,5 +44,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write it so that it rounds down on the NPU as well"),
     ("TL761", "division-rounds-towards-zero", "error", "display-only",
      "divide by `>> k` or `& (n - 1)`, or add a multiple of the divisor first"),
+    ("TL762", "integers-compared-as-floats", "error", "display-only",
+     "compare in int32, or cast one side to a type of 16 bits or fewer"),
 )
 # fmt: on

@@ -148,6 +148,8 @@ class Algebra:
 
     def times(self, expr: Expr, factor: float) -> Expr:
         """``expr * factor``, the factor put into a number that is there already where possible."""
+        if element_types.is_integer(expr.dtype):  # a factor with a point would make it float32
+            return binary("*", expr, number(str(int(factor))))
         found = self._absorbed(expr, factor)
         if found is not None:
             return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tl2npu.passes.gpu.elementwise import element_types, indices
+from tl2npu.passes.gpu.elementwise import element_types, indices, integers
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
@@ -52,12 +52,14 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         outer = (inner, no) if condition.name == "and" else (yes, inner)
         _under(lowering, with_args(value, _logic(condition, uniform), *outer), place, rest)
         return
-    integers = element_types.is_integer(place.dtype)  # there is no instruction that chooses between them
-    if integers or (lowering.nest.rows is None and not _is_long(lowering.nest)):
+    if lowering.nest.rows is None and not _is_long(lowering.nest):
         by_elements(lowering, value, place, rest)
         return
     if not place.whole:
         lowering.through_tile(value, place, rest)
+        return
+    if element_types.is_integer(place.dtype):
+        integers.choose(lowering, value, place, rest)
         return
     start, mark = len(lowering.steps), lowering.temporaries.mark()
     try:
@@ -275,15 +277,17 @@ class _Select:
         if not left.axes:
             left, right, sign = right, left, _FLIPPED[sign]
         dtype = element_types.promoted(left.dtype, right.dtype)
-        if element_types.is_integer(dtype):
-            left, right = (self.lowering.unified(side, "float32") for side in (left, right))
+        total = element_types.is_integer(dtype)
+        if total:
+            kept = self.rest | left.buffers | right.buffers | {self.place.name}
+            sign, left, right = integers.comparable(self.lowering, sign, left, right, kept)
             dtype = "float32"
         free = self.is_free and self.place.dtype == dtype
         kept = self.rest | right.buffers | (frozenset() if free else {self.place.name})
         tile = self.lowering.tile_operand(left, self.place if free else None, kept)
         if right.kind == "number":
-            return _Leaf(tile, sign, self.lowering.scalar(right, dtype), False)
-        return _Leaf(tile, sign, self.lowering.tile_operand(right, None, kept | {tile, self.place.name}), False)
+            return _Leaf(tile, sign, self.lowering.scalar(right, dtype), total)
+        return _Leaf(tile, sign, self.lowering.tile_operand(right, None, kept | {tile, self.place.name}), total)
 
     def of_indices(self, sign: str, left: Expr, right: Expr) -> _Leaf:
         terms = [*_terms(left, 1), *_terms(right, -1)]

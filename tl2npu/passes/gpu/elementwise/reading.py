@@ -376,6 +376,8 @@ class Reading:
             return arg  # a number takes the type of what it meets
         if arg.is_number:
             return self._leaf(node, env)
+        if arg.kind in ("compare", "logic"):
+            return Expr("select", "", (arg, number("1"), number("0")), dtype, axes=arg.axes)
         return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)
 
 

@@ -1,0 +1,87 @@
+"""Integers beyond 2**24, which float32 does not hold, in comparisons, choices, differences and absolute values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import gpu_file, migrated, refused
+from tests.passes.simulated import run
+
+PARAMS = 'A: T.Tensor((32, 64), "{0}"), B: T.Tensor((32, 64), "{0}"), C: T.Tensor((32, 64), "{1}")'
+
+
+def file(expression: str, given: str = "int32", wanted: str = "int32") -> str:
+    body = f"""
+    a = T.alloc_shared((16, 64), "{given}")
+    b = T.alloc_shared((16, 64), "{given}")
+    c = T.alloc_shared((16, 64), "{wanted}")
+    T.copy(A[bx * 16, 0], a)
+    T.copy(B[bx * 16, 0], b)
+    for i, j in T.Parallel(16, 64):
+        c[i, j] = {expression}
+    T.copy(c, C[bx * 16, 0])
+    """
+    return gpu_file(PARAMS.format(given, wanted), body)
+
+
+def close_pairs() -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of numbers of all sizes that are equal, next to each other or far apart, both ends of int32 among them."""
+    random = np.random.default_rng(11)
+    a = (random.integers(-(2**31), 2**31, (32, 64)) >> random.integers(0, 31, (32, 64))).astype(np.int32)
+    with np.errstate(over="ignore"):
+        b = (a + random.integers(-1, 2, (32, 64))).astype(np.int32)
+    b[random.random((32, 64)) < 0.2] = -(2**31)
+    a[0, :4], b[0, :4] = [2**31 - 1, -(2**31), 2**24, 2**24 + 1], [-(2**31), 2**31 - 1, 2**24 + 1, 2**24]
+    return a, b
+
+
+EXPRESSIONS: list[tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]]] = [
+    ("T.if_then_else(a[i, j] == b[i, j], 1, 0)", lambda a, b: a == b),
+    ("T.if_then_else(a[i, j] != b[i, j], 1, 0)", lambda a, b: a != b),
+    ("T.if_then_else(a[i, j] < b[i, j], 1, 0)", lambda a, b: a < b),
+    ("T.if_then_else(a[i, j] <= b[i, j], 1, 0)", lambda a, b: a <= b),
+    ("T.if_then_else(a[i, j] > b[i, j], 1, 0)", lambda a, b: a > b),
+    ("T.if_then_else(a[i, j] >= b[i, j], 1, 0)", lambda a, b: a >= b),
+    ("T.if_then_else(not (a[i, j] >= b[i, j]), 1, 0)", lambda a, b: a < b),
+    ('T.cast(a[i, j] < b[i, j], "int32")', lambda a, b: a < b),
+    ("T.if_then_else(a[i, j] > 16777216, a[i, j], -7)", lambda a, b: np.where(a > 2**24, a, -7)),
+    ("T.if_then_else(a[i, j] > 16777215, a[i, j], -7)", lambda a, b: np.where(a > 2**24 - 1, a, -7)),
+    ("T.if_then_else(a[i, j] >= b[i, j], a[i, j], b[i, j])", np.maximum),
+    (
+        "T.if_then_else(T.And(a[i, j] >= b[i, j], a[i, j] != 3), 9, b[i, j])",
+        lambda a, b: np.where((a >= b) & (a != 3), 9, b),
+    ),
+    ("5 - a[i, j]", lambda a, b: (5 - a.astype(np.int64)).astype(np.int32)),
+    ("T.abs(a[i, j])", np.abs),
+]
+
+
+@pytest.mark.parametrize(("expression", "reference"), EXPRESSIONS, ids=[text for text, _ in EXPRESSIONS])
+def test_exact(expression: str, reference: Callable[..., np.ndarray]) -> None:
+    a, b = close_pairs()
+    found = run(migrated(file(expression)), {"A": a, "B": b})["C"]
+    wanted = reference(a, b)
+    assert (found == wanted).all(), np.argwhere(found != wanted)[0]
+
+
+def test_a_choice_of_floats() -> None:
+    a, b = close_pairs()
+    new = migrated(file("T.if_then_else(a[i, j] <= b[i, j], 2.0, -1.0)", wanted="float32"))
+    assert (run(new, {"A": a, "B": b})["C"] == np.where(a <= b, 2.0, -1.0)).all()
+
+
+@pytest.mark.parametrize("expression", ["a[i, j] > 3", "a[i, j] == j", "j < a[i, j]", "a[i, j] != -1"])
+def test_small_numbers_are_compared_directly(expression: str) -> None:
+    """Rounding one side keeps its order to a number that float32 holds."""
+    new = migrated(file(f"T.if_then_else({expression}, 1.0, 0.0)", wanted="float32"))
+    assert "T.tile.max" not in new
+    assert "T.tile.min" not in new
+    assert " - " not in new
+
+
+def test_types_without_an_exact_form() -> None:
+    text = file("T.if_then_else(a[i, j] == b[i, j], 1.0, 0.0)", "int64", "float32")
+    assert [code for code, _ in refused(text)] == ["TL762"]
