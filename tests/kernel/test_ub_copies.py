@@ -48,4 +48,4 @@ def test_rows(copy: str) -> None:
     "copy", ["T.copy(s, x[:, k])", "T.copy(x[:, k], s)", "T.copy(s, x[:, k : k + 1])", "T.copy(w, x[0:8, 0:8])"]
 )
 def test_columns_and_vectors(copy: str) -> None:
-    assert found(copy) == ["TL886"]
+    assert set(found(copy)) - {"TL700"} == {"TL886"}, "blocks of 32 bytes are another finding of the same copies"
