@@ -85,3 +85,20 @@ def test_small_numbers_are_compared_directly(expression: str) -> None:
 def test_types_without_an_exact_form() -> None:
     text = file("T.if_then_else(a[i, j] == b[i, j], 1.0, 0.0)", "int64", "float32")
     assert [code for code, _ in refused(text)] == ["TL762"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "reference"),
+    [
+        ("a[i, j] * 2 + 1", lambda a, b: (a * np.int32(2) + np.int32(1)).astype(np.float32)),
+        ("(a[i, j] - b[i, j]) * 0.5", lambda a, b: (a - b).astype(np.float32) * np.float32(0.5)),
+        ("1.0 + (a[i, j] + b[i, j])", lambda a, b: np.float32(1) + (a + b).astype(np.float32)),
+    ],
+)
+def test_sums_of_integers_that_become_floats(expression: str, reference: Callable[..., np.ndarray]) -> None:
+    """Computed as integers, converted once: float32 would round each operand."""
+    a, b = close_pairs()
+    with np.errstate(over="ignore"):
+        expected = reference(a, b)
+    found = run(migrated(file(expression, wanted="float32")), {"A": a, "B": b})["C"]
+    np.testing.assert_array_equal(found, expected)

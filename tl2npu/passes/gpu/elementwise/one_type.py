@@ -10,8 +10,18 @@ from tl2npu.passes.gpu.elementwise.tree import Expr, cast, show, with_args
 from tl2npu.passes.gpu.elementwise.work import Work
 
 _SIGNS = frozenset("+-*/")
+_LONG = frozenset({"int32", "uint32", "int64", "uint64"})
 _BY_OTHERS = frozenset("exp2 exp10 log2 log10 log1p tanh".split())
 """Functions written with others: their steps would each be rounded to a half, the function itself is once."""
+
+
+def _beyond_float(expr: Expr, dtype: str) -> bool:
+    """True for arithmetic of integers of 32 bits, which a float of type ``dtype`` would round before it is done."""
+    if expr.name == "/" or not element_types.is_integer(expr.dtype) or not element_types.is_float(dtype):
+        return False
+    numbers = [part for part in expr.walk() if part.kind == "number"]
+    whole = all(part.name == "integer" or part.text.isdecimal() for part in numbers)  # others make it a float
+    return whole and any(element_types.plain(load.dtype) in _LONG for load in expr.loads)
 
 
 class OneType(Work):
@@ -50,7 +60,7 @@ class OneType(Work):
             return self.condition(expr)
         if not expr.args:
             return expr
-        if expr.kind == "binary" and expr.name not in _SIGNS:  # integer arithmetic stays so
+        if expr.kind == "binary" and (expr.name not in _SIGNS or _beyond_float(expr, dtype)):  # integers stay so
             own = expr.dtype or "int32"
             found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
             return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
