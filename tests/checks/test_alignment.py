@@ -197,3 +197,11 @@ def test_a_load_fills_its_last_block(end: int, found: list[str]) -> None:
     assert [f.severity for f in findings(source(body, launch=ONE)) if f.code == "TL700"] == found
     store = f'v = T.alloc_ub((64,), "float32")\nT.copy(v[0:{end}], O[cid, 0:{end}])'
     assert errors(store, launch=ONE) == []
+
+
+@pytest.mark.parametrize(("columns", "found"), [(63, ["TL700"]), (64, [])])
+def test_pto_takes_a_parallel_loop_in_rows_of_whole_blocks(columns: int, found: list[str]) -> None:
+    """Of 8 rows of 63 float32 the lowered pto source subtracts 7 of 64 (executed: the last row is wrong); ascendc all."""
+    body = kernel(tiles(columns), f"for i, j in T.Parallel(16, {columns}):\n    y[i, j] = x[i, j] - y[i, j]")
+    assert errors(body, launch=ONE) == []
+    assert sorted(set(errors(body, launch=ONE, jit="out_idx=[1], target='pto'"))) == found
