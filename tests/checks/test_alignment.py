@@ -201,7 +201,7 @@ def test_a_load_fills_its_last_block(end: int, found: list[str]) -> None:
 
 @pytest.mark.parametrize(("columns", "found"), [(63, ["TL700"]), (64, [])])
 def test_pto_takes_a_parallel_loop_in_rows_of_whole_blocks(columns: int, found: list[str]) -> None:
-    """Of 8 rows of 63 float32 the lowered pto source subtracts 7 of 64 (executed: the last row is wrong); ascendc all."""
+    """Of 8 rows of 63 float32 the lowered pto source subtracts 7 of 64 (executed: the last row is wrong)."""
     body = kernel(tiles(columns), f"for i, j in T.Parallel(16, {columns}):\n    y[i, j] = x[i, j] - y[i, j]")
     assert errors(body, launch=ONE) == []
     assert sorted(set(errors(body, launch=ONE, jit="out_idx=[1], target='pto'"))) == found

@@ -75,7 +75,7 @@ def test_dtypes_of_a_tile_for_the_cube() -> None:
     body = ("T.tile.fill(x, 1.0)", "T.copy(x, l)", "T.copy(B[0, 0], r)", "T.gemm_v0(l, r, c, init=True)")
     assert check(*body) == ["TL844"]
     assert check(*body, jit="out_idx=[3], target='pto'") == []
-    half = (PRODUCT, "T.copy(c, h)", "T.copy(h, O[cid * 32, 0])")
+    half = (PRODUCT, "T.copy(c, h)", "T.copy(h, y)", "T.copy(y, O[cid * 32, 0])")
     assert check(*half) == []
 
 

@@ -8,8 +8,10 @@ from tests.passes.support import CV_PARAMS, GEMM_SCALE, gemm_file, migrated, onl
 
 JIT = "out_idx=[2], workspace_idx=[3], pass_configs=pass_configs"
 ROW = """
+b = T.alloc_ub((64,), "float16")
 w = T.alloc_ub((64,), "float32")
-T.copy(B[0, 0:64], w)
+T.copy(B[0, 0:64], b)
+T.copy(b, w)
 for i, j in T.Parallel(16, 64):
     v[i, j] = v[i, j] * w[j]
 """

@@ -133,7 +133,7 @@ def _of_store(subject: Subject, store: ParallelStore) -> Iterator[Demand]:
             continue
         yield from start(operand, zero)
         in_rows = outer is not None and any(dim.lo.depends_on(str(outer.var)) for dim in operand.dims or ())
-        # pto makes whole rows of the flat count: 8 rows of 63 float32 became 7 of 64 (lowered and run, the last one lost)
+        # pto cuts the flat count into whole rows: 8 rows of 63 float32 became 7 of 64 (executed: the last one is wrong)
         if in_rows and outer is not None and (store.form == "rows" or subject.target == "pto"):
             yield from rows(operand, operand.buffer.shape[-1], outer.extent)
     sources = [load for load in store.value.loads if load.buffer.memory is Memory.UB]

@@ -84,7 +84,7 @@ ARMS = {
                 start = 0
                 end = 5
         """,
-        "# a window\n# all of it\nstart = T.max(0, bx - window) if window is not None else 0\nend = bx + 1 if",
+        "# a window\n# all of it\nstart = T.max(0, bx - window_or_1) if window is not None else 0\nend = bx + 1 if",
     ),
 }
 

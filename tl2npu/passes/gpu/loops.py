@@ -86,7 +86,10 @@ def _step_argument(call: cst.Call) -> cst.Arg | None:
 
 
 def _plain_assignments(job: Job) -> None:
-    """``x: T.bfloat16 = e``: types that are no functions on the NPU, and those of Python, cannot annotate there."""
+    """``x: T.bfloat16 = e``: types that are no functions on the NPU, and those of Python, cannot annotate there.
+
+    ``a = b = e`` is two: "Consequential assignments" are an error of the parser (TVM's script/parser/tir/parser.py).
+    """
     edits = Edits(job.file.index)
     for node in nodes_of(job.located.node.body, cst.AnnAssign):
         if node.value is None:
@@ -102,6 +105,13 @@ def _plain_assignments(job: Job) -> None:
             raise Blocked("TL120", node, f"an annotation `{code(written)}`")
         edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], value))
         job.change("TL119", node, f"the annotation `{code(written)}` goes")
+    for several in nodes_of(job.located.node.body, cst.Assign):
+        names = [target.target for target in several.targets]
+        if len(names) == 1 or not all(isinstance(name, cst.Name) for name in names):
+            continue
+        pairs = zip(names, [several.value, *names], strict=False)
+        edits.replace_many(several, [cst.Assign([cst.AssignTarget(name)], value) for name, value in pairs])
+        job.change("TL119", several, "one assignment for each name: the parser of a kernel knows no others")
     job.apply(edits)
 
 

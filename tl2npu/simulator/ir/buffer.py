@@ -149,7 +149,7 @@ def _counts_from_the_end() -> bool:
     first one: ``T.copy(X[-1, 0], x)`` becomes ``copy_gm_to_ub(x[0], X[-64], ...)``."""
     from tl2npu.simulator.frontend.builder import Builder
 
-    return not Builder.current().npu
+    return not (Builder.active() and Builder.current().npu)
 
 
 def difference(stop: Value, start: Value) -> Value:

@@ -99,6 +99,8 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
     dropped = 0
     if len(src_axes) != len(dst_axes):
         src_axes, dst_axes, dropped = _one_row(src, dst, src_axes, dst_axes, clip_below)
+        if len(src_axes) != len(dst_axes) and not clip_below and len(src_extents) == len(dst_extents):
+            src_axes = dst_axes = sorted({*src_axes, *dst_axes})  # a column of a wider tile: validCol is 1
         if len(src_axes) != len(dst_axes):
             _mismatch(src, dst, src_extents, dst_extents)
     lows = {}
