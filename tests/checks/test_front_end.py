@@ -25,7 +25,6 @@ STOPS = [
     "T.tile.mul(a, a, sum(i * 1.0 for i in (1, 2)))\n" + OK,
     "assert k > 2\n" + OK,
     "z = None\n" + OK,
-    "p = q = 2\n" + OK,
     "z = {'a': 2.0}\n" + OK,
     "for i in T.serial(4):\n    if i == 2:\n        break\n    " + OK,
     "for i in T.serial(4):\n    if i == 2:\n        continue\n    " + OK,
@@ -48,6 +47,7 @@ PASSES = [
     "z = (1, 2)\nT.tile.mul(a, a, z[1])\n" + OK,
     "T.tile.mul(a, a, (lambda v: v + 1.0)(2.0))\n" + OK,
     "p, q = 1, 2\nT.tile.mul(a, a, q)\n" + OK,
+    "p = q = 2\nT.tile.mul(a, a, q)\n" + OK,
 ]
 
 

@@ -125,9 +125,7 @@ def unread(body: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, str]]:
             yield node, f"`{_short(node)}` has no message, and the parser of a kernel needs one"
         elif isinstance(node, cst.Assign):
             value = node.value
-            if len(node.targets) > 1:
-                yield node, f"`{_short(node)}` binds several names at once, which the parser of a kernel does not know"
-            elif isinstance(value, (cst.Lambda, cst.Dict, cst.Set)) or code(value) == "None":
+            if isinstance(value, (cst.Lambda, cst.Dict, cst.Set)) or code(value) == "None":
                 yield node, f"the parser of a kernel cannot bind a name to `{_short(value)}`"
         elif isinstance(node, cst.For) and not _iterates(node.iter):
             yield node, f"the parser of a kernel cannot loop over `{_short(node.iter)}`"

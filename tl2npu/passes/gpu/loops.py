@@ -88,7 +88,7 @@ def _step_argument(call: cst.Call) -> cst.Arg | None:
 def _plain_assignments(job: Job) -> None:
     """``x: T.bfloat16 = e``: types that are no functions on the NPU, and those of Python, cannot annotate there.
 
-    ``a = b = e`` is two: "Consequential assignments" are an error of the parser (TVM's script/parser/tir/parser.py).
+    ``a = b = e`` becomes two, of which the model knows the values.
     """
     edits = Edits(job.file.index)
     for node in nodes_of(job.located.node.body, cst.AnnAssign):
@@ -111,7 +111,7 @@ def _plain_assignments(job: Job) -> None:
             continue
         pairs = zip(names, [several.value, *names], strict=False)
         edits.replace_many(several, [cst.Assign([cst.AssignTarget(name)], value) for name, value in pairs])
-        job.change("TL119", several, "one assignment for each name: the parser of a kernel knows no others")
+        job.change("TL119", several, "one assignment for each name")
     job.apply(edits)
 
 
