@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
 from tl2npu.checks.channels import WORKSPACE, copy_side, kept, kept_channel, on_chip, sync_points
 from tl2npu.checks.meeting import meet, runs_equally
@@ -28,6 +29,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield from _check_private(subject, entry)
     for entry in traffic(subject.kernel).values():
         yield from _check_same_core(entry)
+        if subject.is_split:
+            yield from _check_stores(entry)
     yield from _check_clash(subject)
 
 
@@ -84,6 +87,20 @@ def _check_same_core(entry: Traffic) -> Iterator[Finding]:
                 continue
             text = f"`{entry.tensor.name}` is stored and loaded again by the same sort of core: nothing orders that"
             yield Finding("TL849", reader.copy.node, text)
+            return
+
+
+def _check_stores(entry: Traffic) -> Iterator[Finding]:
+    """Two stores in rows of each other: with ``threads=2`` one vector core stores rows that the other one stores."""
+    stores = [place for place in entry.writers if copy_side(place.copy, entry.tensor) == "V"]
+    for first, second in combinations(stores, 2):
+        apart = [(there - here).constant for (here, _), (there, _) in zip(first.region, second.region, strict=True)]
+        rows = [step for step in apart[:-1] or apart if step]
+        alternatives = set(first.branches) & set(second.branches)
+        if rows and None not in apart and not alternatives and not disjoint(first.region, second.region):
+            name, by = entry.tensor.name, abs(rows[-1])
+            text = f"two stores to `{name}` overlap, shifted by {by}: nothing orders the two vector cores"
+            yield Finding("TL849", second.copy.node, text)
             return
 
 
