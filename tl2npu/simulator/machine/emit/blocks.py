@@ -182,8 +182,3 @@ def _at_zero(index: Value, names: tuple[Var, ...]) -> Any:
     if not isinstance(index, Expr):
         return index
     return rebuild(index, lambda part: 0 if any(part is name for name in names) else part)
-
-
-def in_words(demand: Demand) -> str:
-    """What is wrong, without the number."""
-    return f"{demand.what} of {demand.buffer.name}"
