@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tl2npu.devices import DEFAULT_DEVICE
@@ -11,9 +11,26 @@ from tl2npu.dialects.compiler import DEFAULT_COMPILER
 Target = Literal["ascendc", "npuir"]
 Threads = Literal["auto", "1", "2"]
 PassConfigPolicy = Literal["needed", "four", "keep"]
+BackendName = Literal["sim", "compile", "npu", "camodel"]
+CodeGenerator = Literal["ascendc", "pto", "npuir"]
+Platform = Literal["A2", "A3", "A5"]
 
 MAX_FILE_SIZE = 4 * 1024 * 1024
 VERIFY_TIMEOUT = 120.0
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What judges kernels where the code of the files is executed; only the command line chooses it.
+
+    ``target`` is the code generator of TileLang-Ascend that compiles, ``platform`` what it compiles for; None for what
+    ``tilelang.jit`` says of each kernel. ``python``: the interpreter that has TileLang-Ascend, None for this one.
+    """
+
+    name: BackendName = "sim"
+    target: CodeGenerator | None = None
+    platform: Platform | None = None
+    python: str | None = None
 
 
 @dataclass(frozen=True)
@@ -29,7 +46,7 @@ class Options:
     ``partial``: mark in kernels that are refused where a person must go on.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
-    ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed.
+    ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed, ``backend`` by what.
     """
 
     target: Target = "ascendc"
@@ -45,3 +62,4 @@ class Options:
     ignore: tuple[str, ...] = ()
     max_file_size: int = MAX_FILE_SIZE
     verify_timeout: float = VERIFY_TIMEOUT
+    backend: Backend = field(default_factory=Backend)

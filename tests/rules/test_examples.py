@@ -11,7 +11,7 @@ import pytest
 
 from tl2npu.cells import by_cells
 from tl2npu.migrate import check_text, migrate_text
-from tl2npu.options import Options
+from tl2npu.options import Backend, Options
 from tl2npu.results import FileResult
 from tl2npu.rules import Example, Rule, load_rules
 from tl2npu.verify.migration import migrate_verified
@@ -25,7 +25,7 @@ EXECUTED = {
     "TL909": Settings(),
     "TL910": Settings(),
     "TL911": Settings(timeout=4.0),
-    "TL912": Settings(backend="npu"),
+    "TL912": Settings(backend=Backend("npu")),
 }
 # What needs an option that the command line sets.
 OPTIONS = {

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tl2npu.verified import VerifyResult
-from tl2npu.verify.judge import Runner, verify
+from tl2npu.verify.backends import verify
+from tl2npu.verify.judge import Runner
 from tl2npu.verify.loading import Source
 from tl2npu.verify.process import here
 from tl2npu.verify.settings import Call, Settings

@@ -6,7 +6,7 @@ import pytest
 
 from tests.verify.support import CALL, HEAD, MAIN, SCALE, SCRIPT, by_calls, codes
 from tl2npu.migrate import migrate_text
-from tl2npu.options import Options
+from tl2npu.options import Backend, Options
 from tl2npu.results import Verified
 from tl2npu.verify.settings import Call, UsageError
 
@@ -173,8 +173,8 @@ def test_a_file_that_stops_behind_its_factory_can_be_used() -> None:
 
 
 def test_other_backends_are_refused_by_number() -> None:
-    for backend in ("pto", "npu"):
-        result = by_calls(SCRIPT, MIGRATED, backend=backend)
+    for backend in ("compile", "npu", "camodel"):
+        result = by_calls(SCRIPT, MIGRATED, backend=Backend(backend))
         assert (result.ok, codes(result), result.backend) == (False, ["TL912"], backend)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tl2npu.cli.files import Request, request, run_files
-from tl2npu.cli.options import PATHS, common_options
+from tl2npu.cli.options import PATHS, backend_of, backend_options, common_options
 from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     "--verify", is_flag=True, help="EXECUTE each file, old and migrated, and take back the kernels that fail."
 )
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="Time for each executed kernel.  [default: 120]")
+@backend_options
 @click.option("--watch", is_flag=True, help="Go on, whenever a file is saved.")
 @common_options
 @report_options
@@ -77,7 +78,11 @@ def migrate(
         raise click.UsageError("-o does not go with --diff or --check")
     if output is not None and watch:
         raise click.UsageError("-o does not go with --watch")
+    backend = backend_of(settings)
+    if backend.name != "sim" and not verify:
+        raise click.UsageError("--backend goes with --verify")
     asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
+    asked = replace(asked, settings=replace(asked.settings, options=replace(asked.settings.options, backend=backend)))
     if diff and sys.stdout.isatty():
         asked = replace(asked, progress=False)  # the patch and the bar would be mixed up
     patched = diff or (asked.is_stdin and not check and output is None)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from tl2npu.options import Backend, BackendName
 
 PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 
@@ -46,6 +49,47 @@ def common_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+def backend_options(command: Any) -> Any:
+    """The options that say what executes or compiles kernels; :func:`backend_of` reads them."""
+    for option in reversed(
+        [
+            click.option(
+                "--backend",
+                type=click.Choice(["sim", "compile", "npu", "camodel"]),
+                help="This simulator, the installed TileLang-Ascend, an NPU, or CANN's simulator.  [default: sim]",
+            ),
+            click.option(
+                "--target",
+                "generator",
+                type=click.Choice(["ascendc", "pto", "npuir"]),
+                help="The code generator that compiles; --to is the language to write.  [default: as the kernel says]",
+            ),
+            click.option(
+                "--platform",
+                type=click.Choice(["A2", "A3", "A5"]),
+                help="The platform to compile for.  [default: as the kernel says]",
+            ),
+            click.option("--python", metavar="PATH", help="The interpreter with TileLang-Ascend.  [default: this one]"),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def backend_of(settings: dict[str, Any]) -> Backend:
+    """Take the options of :func:`backend_options` out of ``settings``. What does not go together is a usage error."""
+    from tl2npu.options import Backend
+
+    name: BackendName = settings.pop("backend") or "sim"
+    target = settings.pop("generator")
+    chosen = Backend(name, target, settings.pop("platform"), settings.pop("python"))
+    if name == "sim" and chosen != Backend():
+        raise click.UsageError("--target, --platform and --python go with --backend compile, npu or camodel")
+    if target == "npuir" and name != "compile":
+        raise click.UsageError("--target npuir goes with --backend compile")
+    return chosen
 
 
 def given(settings: dict[str, Any]) -> dict[str, Any]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tl2npu.cli.files import settings_of as settings_at
-from tl2npu.cli.options import DEVICE, REPORT, STYLE
+from tl2npu.cli.options import DEVICE, REPORT, STYLE, backend_of, backend_options
 from tl2npu.cli.output import say, wants_color
 
 
 @click.command(short_help="EXECUTE old and new on the same inputs and compare.")
 @click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
-@click.option(
-    "--backend", type=click.Choice(["sim", "pto", "npu"]), default="sim", show_default=True, help="What runs."
-)
+@backend_options
 @click.option("--args", "calls", multiple=True, metavar="CALL", help="Run this call: 'matmul(M=256, N=256, block=64)'.")
 @click.option(
     "--case", type=click.Path(path_type=Path, dir_okay=False), help="Run `factory` and `args` of a TOML file."
@@ -66,7 +65,9 @@ def verify(
     from tl2npu.verify.command import exit_code, verify_files
     from tl2npu.verify.settings import UsageError, settings_of
 
+    backend = backend_of(given)
     options = settings_at([old], {"threads": threads, "target": target, "device": given["device"]}).options
+    options = replace(options, backend=backend)
     try:
         result = verify_files(old, new, settings_of(given, options), options)
     except UsageError as error:

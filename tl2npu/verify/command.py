@@ -12,7 +12,8 @@ from tl2npu.results import FileResult
 from tl2npu.source.text import SourceError, read_source
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import process
-from tl2npu.verify.judge import Runner, verify
+from tl2npu.verify.backends import verify
+from tl2npu.verify.judge import Runner
 from tl2npu.verify.loading import Source
 from tl2npu.verify.notebooks import source_of, told_by_cell
 from tl2npu.verify.settings import Settings
@@ -26,7 +27,7 @@ def verify_files(
     A file that cannot be read or parsed comes back with ``error`` set. Raises UsageError for settings that do not fit.
     """
     result = VerifyResult(
-        old.as_posix(), None if new is None else new.as_posix(), settings.backend, settings.arithmetic
+        old.as_posix(), None if new is None else new.as_posix(), settings.backend.name, settings.arithmetic
     )
     try:
         before = _read(old, options)

@@ -1,4 +1,4 @@
-"""What has to be run to verify a file, and what the outcome proves of each kernel."""
+"""The judge that is the simulator: what has to be run to verify a file, and what that proves of each kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tl2npu.verify.naming import Place, places
 from tl2npu.verify.process import Ended
 from tl2npu.verify.settings import Settings, UsageError
 
-UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE, NO_BACKEND = (f"TL{n}" for n in range(906, 913))
+UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE = (f"TL{n}" for n in range(906, 912))
 
 Runner = Callable[[Job], Ended]
 
@@ -82,9 +82,7 @@ def verify(
     ``changed`` names the kernels that have to be verified; by default those in outermost functions whose text differs,
     and all where no text differs. Raises UsageError for settings that do not fit the file.
     """
-    result = VerifyResult(old.shown, new.shown, settings.backend, settings.arithmetic)
-    if settings.backend != "sim":
-        return replace(result, diagnostics=(_diagnostic(NO_BACKEND, 1, _NO_BACKEND[settings.backend]),))
+    result = VerifyResult(old.shown, new.shown, "sim", settings.arithmetic)
     kernels = places(old.text)
     findings = Findings()
     with tempfile.TemporaryDirectory(prefix="tl2npu-launches-") as folder:
@@ -107,16 +105,12 @@ def verify(
     limits = Limits()
     if settings.check is not None:
         limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
-    return _judged(result, findings, by_name, limits, _to_prove(kernels, old.text, new.text, changed))
+    return _judged(result, findings, by_name, limits, to_prove(kernels, old.text, new.text, changed))
 
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
 _UNROUNDED = "agrees with the old kernel where that does not round to halves on the way to a wider type"
-_NO_BACKEND = {
-    "pto": "the backend pto needs the compiler of tilelang-ascend and its CPU simulator; this version drives neither",
-    "npu": "the backend npu needs an Ascend device with its tool kit; this version does not run kernels there",
-}
 
 
 def _with_torn_layouts(comparisons: list[Comparison]) -> list[Comparison]:
@@ -143,7 +137,8 @@ def _with_limits(comparison: Comparison, new: Source, settings: Settings) -> Com
     return replace(comparison, problems=problems)
 
 
-def _to_prove(kernels: list[Place], old: str, new: str, changed: Sequence[str] | None) -> set[str]:
+def to_prove(kernels: list[Place], old: str, new: str, changed: Sequence[str] | None) -> set[str]:
+    """The kernels that have to be verified: those of ``changed``, else those whose text differs, else all."""
     if changed is not None:
         return set(changed)
     before, after = _functions(old), _functions(new)
@@ -158,7 +153,7 @@ def _functions(text: str) -> dict[str, str]:
 
 
 def _judged(
-    result: VerifyResult, findings: Findings, by_name: Mapping[str, Place], limits: Limits, to_prove: set[str]
+    result: VerifyResult, findings: Findings, by_name: Mapping[str, Place], limits: Limits, wanted: set[str]
 ) -> VerifyResult:
     faults = _Faults(by_name)
     faults.of_problems(findings.problems)
@@ -168,13 +163,11 @@ def _judged(
     faults.of_limits(limits.broken)
     verdicts = [faults.verdict(place, findings, result.backend) for place in by_name.values()]
     for verdict in verdicts:
-        if verdict.name in to_prove and verdict.name not in faults.first and verdict.status == "not verified":
+        if verdict.name in wanted and verdict.name not in faults.first and verdict.status == "not verified":
             text = f"{verdict.name} was not verified: {verdict.reason}"
-            faults.diagnostics.append(_diagnostic(UNVERIFIED, verdict.line, text, verdict.name))
+            faults.diagnostics.append(diagnostic(UNVERIFIED, verdict.line, text, verdict.name))
     proved = {verdict.name for verdict in verdicts if verdict.status == "verified"}
-    complete = (
-        bool(proved) and (to_prove & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
-    )
+    complete = bool(proved) and (wanted & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
     ok = complete and not findings.broken and not any(d.severity == "error" for d in faults.diagnostics)
     return replace(
         result,
@@ -206,7 +199,7 @@ class _Faults:
             owners = _owners(event, self.places)
             code, message = event["code"], event["message"]
             line = self.places[owners[0]].line if owners else 1
-            self.diagnostics.append(_diagnostic(code, line, message, owners[0] if len(owners) == 1 else None))
+            self.diagnostics.append(diagnostic(code, line, message, owners[0] if len(owners) == 1 else None))
             for name in owners:
                 self.first.setdefault(name, message)
                 if code not in (UNVERIFIED, OVERDUE) and event["side"] != "old":
@@ -219,7 +212,7 @@ class _Faults:
         for event in hazards:
             name, text = event["kernel"], f"the old kernel: {event['message']}"
             line = self.places[name].line if name in self.places else 1
-            self.diagnostics.append(replace(_diagnostic(FAULTY, line, text, name), severity="warning"))
+            self.diagnostics.append(replace(diagnostic(FAULTY, line, text, name), severity="warning"))
 
     def of_comparisons(self, comparisons: Sequence[Comparison]) -> None:
         """What differs between old and new."""
@@ -229,7 +222,7 @@ class _Faults:
                 self.first.setdefault(name, message)
                 if code != UNVERIFIED:
                     self.failed.add(name)
-                self.diagnostics.append(_diagnostic(code, self.places[name].line, message, name))
+                self.diagnostics.append(diagnostic(code, self.places[name].line, message, name))
 
     def of_scripts(self, scripts: Sequence[ScriptCheck]) -> None:
         """Scripts that did not end well."""
@@ -280,12 +273,12 @@ def _failed_script(check: ScriptCheck) -> Diagnostic:
     module = _NOT_THERE.search(check.output.rstrip())
     if module is None or module.group(1) in _STOOD_IN_FOR:
         text = f"the {check.role} script ended with exit code {check.exit_code}{_last_line(check.output)}"
-        return _diagnostic(OWN_CHECK, 1, text)
+        return diagnostic(OWN_CHECK, 1, text)
     name = module.group(1)
     help = (
         f"install `{name}` where tl2npu is installed, or give calls with `tl2npu verify --args`, which need no script"
     )
-    found = _diagnostic(OWN_CHECK, 1, f"the {check.role} script imports `{name}`, which is not installed here")
+    found = diagnostic(OWN_CHECK, 1, f"the {check.role} script imports `{name}`, which is not installed here")
     return replace(found, help=help)
 
 
@@ -315,7 +308,8 @@ def _comparison(event: Event) -> Comparison:
     )
 
 
-def _diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:
+def diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:
+    """A finding of a verification, with what the table says of its code."""
     row = CODES[code]
     return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
 

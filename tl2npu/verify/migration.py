@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tl2npu.codes import CODES
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import Notebook
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import process
-from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner, verify
+from tl2npu.verify.backends import verify
+from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner, diagnostic
 from tl2npu.verify.loading import Source
 from tl2npu.verify.notebooks import source_of
 from tl2npu.verify.settings import Settings
@@ -34,7 +34,9 @@ def migrate_verified(
     left after something was taken back is verified again. Executes the code of the file. ``book``: the notebook that
     the text is the code of.
     """
-    settings = settings or Settings(device=options.device, timeout=options.verify_timeout, check=options)
+    settings = settings or Settings(
+        device=options.device, backend=options.backend, timeout=options.verify_timeout, check=options
+    )
     leave: dict[int, list[Diagnostic]] = {}
     unused: list[Diagnostic] | None = None
     while True:
@@ -64,7 +66,7 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
     for verdict in outcome.kernels:
         if verdict.status == "failed" and verdict.line in lines:
             own = [d for d in outcome.diagnostics if d.kernel == verdict.name and d.severity == "error"]
-            own = own or [_diagnostic(UNVERIFIED, verdict.line, verdict.reason)]
+            own = own or [diagnostic(UNVERIFIED, verdict.line, verdict.reason)]
             name = lines[verdict.line].name
             failing[verdict.line] = [replace(d, severity="error", kernel=name) for d in own]
     codes = {check.role: check.exit_code for check in outcome.scripts}
@@ -72,7 +74,7 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
         # Kernel by kernel all is well, so it is the calls: nothing tells which kernel's are wrong.
         own = [d for d in outcome.diagnostics if d.code == OWN_CHECK]
         text = own[0].message if own else "the new script did not come to its end"
-        failing = {line: [_diagnostic(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
+        failing = {line: [diagnostic(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
     return failing
 
 
@@ -88,7 +90,7 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
         kernels.append(replace(kernel, verified=verdict.verified if verdict is not None else None))
         if kernels[-1].verified is None:
             why = verdict.reason if verdict is not None else "nothing is known of it"
-            found.append(_diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name))
+            found.append(diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name))
     known = {d.kernel for d in found}
     names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}
     found += [
@@ -98,8 +100,3 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
     ]
     diagnostics = sorted((*result.diagnostics, *found), key=lambda d: (d.line, d.code))
     return replace(result, kernels=tuple(kernels), diagnostics=tuple(diagnostics))
-
-
-def _diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:
-    row = CODES[code]
-    return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tl2npu.devices import DEFAULT_DEVICE
-from tl2npu.options import VERIFY_TIMEOUT, Options
+from tl2npu.options import VERIFY_TIMEOUT, Backend, Options
 
 Arithmetic = Literal["precise", "algebraic", "structure"]
 Counted = Literal[Arithmetic, "unrounded"]
 """The arithmetics that a user can ask for, and the one in which an old kernel is repeated."""
 Reading = Literal["actual", "ideal"]
 Hazards = Literal["off", "warn", "fatal"]
-Backend = Literal["sim", "pto", "npu"]
 
 TIME_BUDGET = VERIFY_TIMEOUT
 """Seconds for each kernel: all its launches, old and new, together. The host code of a script has the same budget."""
@@ -56,7 +55,7 @@ class Settings:
     reading: Reading = "actual"
     hazards: Hazards = "fatal"
     device: str = DEFAULT_DEVICE.name
-    backend: Backend = "sim"
+    backend: Backend = field(default_factory=Backend)
     timeout: float = TIME_BUDGET
     seed: int = 0
     draws: int = 3
@@ -93,7 +92,7 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
     return Settings(
         arithmetic=given["arithmetic"],
         device=options.device,
-        backend=given["backend"],
+        backend=options.backend,
         timeout=given["timeout"] or options.verify_timeout,
         seed=given["seed"],
         rtol=given["rtol"],
