@@ -14,11 +14,12 @@ from types import FrameType
 
 from tests.fixture_case import Case
 from tests.mutations.mutants import Mutant
+from tl2npu.backends.children import Ended
 from tl2npu.options import Options
 from tl2npu.verify.job import Job
 from tl2npu.verify.judge import verify
 from tl2npu.verify.loading import Source
-from tl2npu.verify.process import Ended, here
+from tl2npu.verify.process import here
 from tl2npu.verify.settings import Call, Settings
 
 TIME = 60  # seconds for one mutant: a loop may not end any more

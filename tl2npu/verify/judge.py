@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tl2npu.backends.children import Ended, last_line
 from tl2npu.codes import CODES
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, Verified
@@ -17,7 +18,6 @@ from tl2npu.verify.job import Event, Job
 from tl2npu.verify.limits import Limits, limits_of, reasons
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, places
-from tl2npu.verify.process import Ended
 from tl2npu.verify.settings import Settings, UsageError
 
 UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE = (f"TL{n}" for n in range(906, 912))
@@ -66,7 +66,7 @@ class Findings:
             text = f"{what} was stopped: its {budget:g} seconds were used up"
             self.problem(OVERDUE, text, ended.overdue or None)
         elif ended.code is None:
-            self.problem(UNVERIFIED, f"the process of {who} died{_last_line(ended.output)}")
+            self.problem(UNVERIFIED, f"the process of {who} died: {ended.died}{_after(ended.output)}")
 
     def problem(self, code: str, message: str, kernel: str | None = None) -> None:
         """Something of which no job has told."""
@@ -272,7 +272,7 @@ def _notes(comparisons: Sequence[Comparison]) -> Iterator[str]:
 def _failed_script(check: ScriptCheck) -> Diagnostic:
     module = _NOT_THERE.search(check.output.rstrip())
     if module is None or module.group(1) in _STOOD_IN_FOR:
-        text = f"the {check.role} script ended with exit code {check.exit_code}{_last_line(check.output)}"
+        text = f"the {check.role} script ended with exit code {check.exit_code}{_after(check.output)}"
         return diagnostic(OWN_CHECK, 1, text)
     name = module.group(1)
     help = (
@@ -314,6 +314,6 @@ def diagnostic(code: str, line: int, message: str, kernel: str | None = None) ->
     return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
 
 
-def _last_line(output: str) -> str:
-    lines = [line for line in output.splitlines() if line.strip()]
-    return f": {lines[-1].strip()}" if lines else ""
+def _after(output: str) -> str:
+    line = last_line(output)
+    return f": {line}" if line else ""
