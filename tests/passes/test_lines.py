@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import libcst as cst
+import pytest
 
 from tests.fixture_case import ROOT as FIXTURES
 from tl2npu.kernel.expressions import code
@@ -75,7 +78,19 @@ def test_statements_that_take_each_others_place_are_no_endless_chain() -> None:
     assert job.line(_call(job, "T.tile.mul")) == 8
 
 
-def test_a_tile_that_a_pass_adds_is_reported_where_it_is_used() -> None:
-    text = (FIXTURES / "gpu/gemm_bias_relu/before.py").read_text()
-    found = next(d for d in migrate_text(text, "k.py", Options()).diagnostics if "`bias_s_tmp`" in d.message)
-    assert "tl.Parallel" in text.split("\n")[found.line - 1]
+@pytest.mark.parametrize(
+    ("fixture", "code", "tile", "statement"),
+    [
+        ("gpu/causal_mask", "TL837", "row_index_int", "for i, j in T.Parallel(block_q, block_k):"),
+        ("gpu/backward_split", "TL701", "r_dq_part", "tl.gemm(s_ds, s_k, r_dq)"),
+        ("gpu/gemm_block_sparse", "TL701", "C_local_part", "T.gemm(A_shared, B_shared, C_local)"),
+        ("gpu/online_softmax", "TL701", "x_half", "T.copy(X[i_m * rows, i_n * cols], x)"),
+        ("gpu/flash_macros", "TL837", "row_index_int", "scores_of_tile(K, q_tile, k_tile, s, k, bx, by, bz)"),
+        ("gpu/gemm_bias_relu", "TL822", "bias_s_tmp", "for r, c in tl.Parallel(tile_b, tile_o):"),
+    ],
+)
+def test_findings_stand_where_an_added_tile_is_needed(fixture: str, code: str, tile: str, statement: str) -> None:
+    before = (FIXTURES / fixture / "before.py").read_text(encoding="utf-8")
+    found = migrate_text(before, Path("before.py"), Options()).diagnostics
+    lines = [d.line for d in found if d.code == code and f"`{tile}`" in d.message]
+    assert [before.splitlines()[line - 1].strip() for line in lines] == [statement]

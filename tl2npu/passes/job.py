@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from types import MappingProxyType
 
 import libcst as cst
@@ -165,18 +166,26 @@ class Job:
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of the input text that a node, old or new, comes from; else that of what stands around it."""
-        return line_of(self.original, node) or self._line_of_source(node) or self._line_around(node) or 1
+        if node in self.original:
+            return self.original.line(node)
+        return (
+            self._line_of_use(node)
+            or line_of(self.original, node)
+            or self._line_of_source(node)
+            or self._line_around(node)
+            or 1
+        )
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now."""
         found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
-        return found if line_of(self.original, node) is not None else replace(found, line=self.line(node))
+        return found if node in self.original else replace(found, line=self.line(node))
 
     def trace(self, new: Iterable[cst.CSTNode], source: cst.CSTNode) -> None:
         """Remember for what statement these ones are written: messages about them name its line."""
         for statement in new:
-            if isinstance(statement, cst.SimpleStatementLine):
-                for node in walk(statement):
+            for node in walk(statement):
+                if node not in self.original:
                     self.made.setdefault(id(node), (node, source))
 
     def _note_sources(self, new: Iterable[cst.CSTNode], source: cst.CSTNode) -> None:
@@ -193,6 +202,32 @@ class Job:
             line = self._line_replaced(part)
             if line is not None:
                 return line
+        return None
+
+    def _line_of_use(self, node: cst.CSTNode) -> int | None:
+        """The line of the statement for which tiles were added, if a node is about no tile of the input.
+
+        Allocations stand below those of the input, and what fills the tiles at the top: neither is near its cause.
+        """
+        index = self.file.index
+        statement = index.statement(node) if node in index else None
+        known = {name.value for name in names_in(self.original.module)}
+        if statement is None or not isinstance(statement, cst.BaseSmallStatement):
+            return None
+        tiles = {b.name for b in self.kernel.buffers.values()}
+        added = (_names(statement) & tiles) - known
+        if not added or _names(statement) & tiles & known:
+            return None
+        allocated = {None, *(line_of(self.original, b.node) for b in self.kernel.buffers.values())}
+        for other in dropwhile(lambda other: other is not statement, walk(self.located.node.body)):
+            names = _names(other) & tiles if isinstance(other, cst.BaseSmallStatement) else set()
+            if not names & added:
+                continue
+            lines = (line_of(self.original, other), self._line_replaced(other), self._line_around(other))
+            line = next((line for line in lines if line not in allocated), None)
+            if names & known and line is not None:
+                return line
+            added |= names - known
         return None
 
     def _line_around(self, node: cst.CSTNode) -> int | None:
@@ -240,6 +275,10 @@ class Job:
     def note(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> None:
         """Record a finding."""
         self.notes.append(self.finding(code, node, message, severity))
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {name.value for name in names_in(node)}
 
 
 def line_of(index: Index, node: cst.CSTNode) -> int | None:
