@@ -99,7 +99,8 @@ def _forms(kind: Traits, options: Options) -> list[str]:
     if options.target == "npuir":
         return ["npuir"]
     if kind.is_rewritten:
-        return ["developer-threads1"] if options.threads == "1" else ["developer", "developer-threads1"]
+        both = {"1": ["developer-threads1"], "2": ["developer"]}
+        return both.get(options.threads, ["developer", "developer-threads1"])
     if kind.vector and options.threads == "1":
         return ["developer-threads1", "fallback"]
     if kind.alone and options.threads == "auto":

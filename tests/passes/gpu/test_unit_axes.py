@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file, migrated
+from tests.passes.gpu.support import agree, gpu_file, migrated, result_of
 
 _GRID = "T.Kernel(H, T.ceildiv(S, 32), B, threads=128) as (bx, by, bz)"
 _Q = 'Q: T.Tensor((B, S, H, D), "float16")'
@@ -115,3 +115,20 @@ def test_another_reason_for_one_core_leaves_the_tiles_alone() -> None:
     new = migrated(gpu_file(params, body, launch=_GRID, args="B, S, H, D"))
     assert "threads=1" in new
     assert ", 1, " not in new
+
+
+def test_threads_that_were_asked_for_are_not_halved_without_a_word() -> None:
+    text = gpu_file(
+        'X: T.Tensor((64, 64), "float32")',
+        """
+        x = T.alloc_shared((64, 64), "float32")
+        T.copy(X, x)
+        for i, j in T.Parallel(64, 64):
+            x[i, j] = T.if_then_else(j <= i, x[i, j], 0.0)
+        T.copy(x, X)
+        """,
+    )
+    assert "threads=1" in migrated(text)
+    asked = result_of(text, "2")
+    assert not asked.changed
+    assert [(d.code, d.severity) for d in asked.diagnostics] == [("TL837", "error")]
