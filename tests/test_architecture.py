@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "migrate": DATA
     | {"source", "kernel", "across", "passes", "check", "checks", "options", "suppress", "todo", "attempts"},
     "files": {"source"},
+    "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
     "verified": {"results"},
     "backends": DATA | {"source", "verified"},
@@ -45,8 +46,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"checked", "files", "options", "source"},
     "lsp": DATA | {"source", "cells", "across", "migrate", "options", "files", "project", "config", "report", "rules"},
     "codemod": DATA | {"options", "files", "project", "config"},
-    "report": {"results", "devices", "verified", "codes", "rules"},
-    "cli": DATA | {"lsp", "source", "project", "config", "options", "report", "rules", "files", "sinks", "verify"},
+    "report": {"results", "devices", "verified", "codes", "rules", "toolchain"},
+    "cli": DATA
+    | {"lsp", "source", "project", "config", "options", "report", "rules", "files", "sinks", "verify", "toolchain"},
     "__main__": {"cli"},
     "__init__": set(),
 }

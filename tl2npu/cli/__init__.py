@@ -28,6 +28,7 @@ COMMANDS = (
     "rule",
     "rules",
     "devices",
+    "doctor",
     "lsp",
 )
 """In the order of ``tl2npu --help``."""
