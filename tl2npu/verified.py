@@ -57,7 +57,8 @@ class Comparison:
     memory in another order than the old kernel keeps them in; ``laid`` those that both keep in one layout.
     ``unrounded``: outputs that agree with the old kernel without the roundings that it does on the way to a wider type.
     ``by``: the kernels of the new file that were run. ``draw``: of which kind the inputs are, if the launch was
-    repeated with others than its own.
+    repeated with others than its own. ``quiet``: outputs that agree if ``max`` and ``min`` of a vector core give the
+    number where one operand is NaN.
     """
 
     kernel: str
@@ -71,6 +72,7 @@ class Comparison:
     unrounded: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     draw: str = ""
+    quiet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,8 @@ def test_a_tail_that_is_lost_with_a_symbolic_extent() -> None:
     assert not result.ok
     right = by_calls(old, old, call, check=None)
     assert right.ok
-    assert "f.main: also on wide values (M = 251), small whole numbers (M = 127)" in right.notes
+    primes = "wide values (M = 251), small whole numbers (M = 127)"
+    assert f"f.main: also on {primes}, the whole range, infinities, NaN" in right.notes
 
 
 def test_an_old_kernel_that_takes_whole_tiles_only() -> None:
@@ -93,7 +94,7 @@ def test_an_old_kernel_that_takes_whole_tiles_only() -> None:
     said = [note for note in result.notes if note.startswith("f.main: the old kernel does not take odd extents: ")]
     assert len(said) == 1
     assert "X[251, 0]" in said[0]
-    assert "f.main: also on wide values, small whole numbers" in result.notes
+    assert "f.main: also on wide values, small whole numbers, the whole range, infinities, NaN" in result.notes
 
 
 def test_what_the_old_kernel_answers_with_no_number_is_not_judged() -> None:
@@ -101,8 +102,97 @@ def test_what_the_old_kernel_answers_with_no_number_is_not_judged() -> None:
     old = kernel("T.tile.mul(x, x, 4.0)\n            T.tile.exp(x, x)")
     same = kernel("T.tile.mul(x, x, 4.0)\n            T.tile.exp(x, x)\n            T.tile.min(x, x, 3.0e38)")
     call = Call("f", {"rows": 64})
-    assert by_calls(old, same, call).ok
-    assert not by_calls(old, same.replace("3.0e38", "1.0e30"), call).ok
+    result = by_calls(old, same, call)
+    assert len(result.diagnostics) == 1
+    assert "(on infinities)" in result.diagnostics[0].message  # which were given, and are no overflow
+    assert "(on wide values)" in by_calls(old, same.replace("3.0e38", "1.0e30"), call).diagnostics[0].message
+
+
+ON_GPU = """
+
+@tilelang.jit(out_idx=[1])
+def f(rows=64):
+    @T.prim_func
+    def main(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "OUT")):
+        with T.Kernel(rows // 32, threads=128) as cid:
+            x = T.alloc_fragment((32, 64), "float32")
+            y = T.alloc_fragment((32, 64), "OUT")
+            T.copy(X[cid * 32, 0], x)
+            for i, j in T.Parallel(32, 64):
+                y[i, j] = VALUE
+            T.copy(y, Y[cid * 32, 0])
+
+    return main
+"""
+ON_NPU = """
+
+@tilelang.jit(out_idx=[1], pass_configs=pass_configs)
+def f(rows=64):
+    @T.prim_func
+    def main(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "OUT")):
+        with T.Kernel(rows // 32, threads=1, is_npu=True) as (cid):
+            x = T.alloc_shared((32, 64), "float32")
+            y = T.alloc_shared((32, 64), "OUT")
+            whole = T.alloc_shared((32, 64), "int32")
+            T.copy(X[cid * 32, 0], x)
+            BODY
+            T.copy(y, Y[cid * 32, 0])
+
+    return main
+"""
+
+
+def on_both(value: str, body: str, out: str = "float32") -> tuple[str, str]:
+    lines = "\n            ".join(body.splitlines())
+    texts = ON_GPU.replace("VALUE", value), ON_NPU.replace("BODY", lines)
+    return HEAD + texts[0].replace("OUT", out), HEAD + texts[1].replace("OUT", out)
+
+
+ROUNDED = [("floor", "FLOOR"), ("ceil", "CEIL"), ("trunc", "TRUNC"), ("nearbyint", "RINT")]
+
+
+@pytest.mark.parametrize(("function", "mode"), ROUNDED)
+def test_numbers_that_no_integer_holds(function: str, mode: str) -> None:
+    """NumPy says that floor(2.0**31) is 2.0**31; as an int32 it is 2**31 - 1."""
+    body = f'T.tile.cast(whole, x, "CAST_{mode}", 32 * 64)\nT.copy(whole, y)'
+    result = by_calls(*on_both(f"T.{function}(x[i, j])", body), Call("f", {}), check=None)
+    assert codes(result) == ["TL907"]
+    assert "(on the whole range)" in result.diagnostics[0].message
+
+
+def test_powers_of_two_of_every_size() -> None:
+    """The logarithm of one is whole, its product with log2(e) is not always."""
+    body = "for i, j in T.Parallel(32, 64):\n    x[i, j] = T.log(x[i, j]) * 1.4426950408889634\n"
+    body += 'T.tile.cast(y, x, "CAST_CEIL", 32 * 64)'
+    old, new = on_both('T.cast(T.ceil(T.log2(x[i, j])), "int32")', body, "int32")
+    result = by_calls(old, new, Call("f", {}), check=None)
+    assert "(on the whole range)" in result.diagnostics[0].message
+
+
+NAN_ONLY = "f.main: where NaN occurs, Y agrees only if max and min of the vector core skip it"
+
+
+@pytest.mark.parametrize(
+    ("value", "body"),
+    [
+        ("T.max(x[i, j], 0.5)", "T.tile.max(y, x, 0.5)"),
+        ("T.min(x[i, j], x[i, j] + 1.0)", "T.tile.add(y, x, 1.0)\nT.tile.min(y, x, y)"),
+        ("T.max(T.min(x[i, j], 1.0), -1.0)", "T.tile.min(y, x, 1.0)\nT.tile.max(y, y, -1.0)"),
+    ],
+)
+def test_what_a_vector_core_makes_of_nan_is_said(value: str, body: str) -> None:
+    result = by_calls(*on_both(value, body), Call("f", {}), check=None)
+    assert result.ok
+    both_nan = "x[i, j] + 1.0" in value
+    assert any(note.startswith(NAN_ONLY) for note in result.notes) is not both_nan
+
+
+def test_a_nan_that_is_lost() -> None:
+    """A comparison with NaN is false, so the old kernel keeps it."""
+    body = "for i, j in T.Parallel(32, 64):\n    y[i, j] = 0.0\n    if x[i, j] >= 0.0:\n        y[i, j] = x[i, j]"
+    old, new = on_both("T.if_then_else(x[i, j] < 0.0, 0.0, x[i, j])", body)
+    result = by_calls(old, new, Call("f", {}), check=None)
+    assert "(on NaN)" in result.diagnostics[0].message
 
 
 def test_a_script_is_repeated_with_other_floats() -> None:

@@ -42,12 +42,11 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
             problems.append((CHANGED, f"{name} has another shape or element type in the new kernels"))
             continue
         compared.append(name)
-        worst = max(worst or 0.0, largest(old, found))
-        if recording.draw:
-            found = judged(old, found)
-        differs = run.difference(old, found)
+        counted = judged(recording, old, found)
+        worst = max(worst or 0.0, largest(old, counted))
+        differs = run.difference(old, counted)
         wide = recording.unrounded.get(name)
-        if differs is not None and wide is not None and run.difference(wide, found) is None:
+        if differs is not None and wide is not None and not run.difference(wide, judged(recording, wide, found)):
             unrounded.append(name)
         elif differs is not None:
             problems.append((CHANGED, said(name, differs, ("old", "new"), ("", "")) + on(recording)))

@@ -11,6 +11,7 @@ is not held to more digits than they have.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,19 +91,32 @@ def rounded(kernel: Any) -> set[str]:
 
 def operator_class(kernel: Any) -> str:
     """``attention``, ``reduction``, or empty for everything that computes each element from few others."""
-    names: list[str] = []
+    names = list(_operators(kernel))
+    products = sum(name in _PRODUCTS for name in names)
+    reduced = any("reduce" in name or "cumsum" in name for name in names)
+    extents = [d for p in kernel.params if isinstance(p, Buffer) for d in p.shape if isinstance(d, int)]
+    if products > 1 or (products and (has_exponentials(kernel) or max(extents, default=0) >= LONG)):
+        return "attention"
+    return "reduction" if reduced else ""
+
+
+def has_products(kernel: Any) -> bool:
+    """Whether the kernel multiplies matrices."""
+    return any(name in _PRODUCTS for name in _operators(kernel))
+
+
+def has_exponentials(kernel: Any) -> bool:
+    """Whether the kernel computes exponentials."""
+    return any("exp" in name for name in _operators(kernel))
+
+
+def _operators(kernel: Any) -> Iterator[str]:
+    """The names of the operators and functions of a kernel, as often as they stand in it."""
     for launch in kernel.launches:
         for stmt in statements(launch.body):
             if isinstance(stmt, Op):
-                names.append(stmt.name)
-            names += [part.name for value in values(stmt) for part in walk(value) if isinstance(part, Call)]
-    products = sum(name in _PRODUCTS for name in names)
-    exponential = any("exp" in name for name in names)
-    reduced = any("reduce" in name or "cumsum" in name for name in names)
-    extents = [d for p in kernel.params if isinstance(p, Buffer) for d in p.shape if isinstance(d, int)]
-    if products > 1 or (products and (exponential or max(extents, default=0) >= LONG)):
-        return "attention"
-    return "reduction" if reduced else ""
+                yield stmt.name
+            yield from (part.name for value in values(stmt) for part in walk(value) if isinstance(part, Call))
 
 
 def largest(old: np.ndarray, new: np.ndarray) -> float:

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import ml_dtypes
 import numpy as np
 
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.machine.symbols import extents, symbols_of
+from tl2npu.verify.compare import has_exponentials, has_products, operator_class
 from tl2npu.verify.meanings import Meanings
 from tl2npu.verify.settings import UsageError
 
@@ -21,9 +24,11 @@ SYMBOLIC_EXTENT = 256
 PRIMES = {"wide values": (251, 241, 239, 233), "small whole numbers": (127, 113, 109, 107)}
 """What they are in further draws: no multiple of any tile, and no two the same."""
 
-Kind = Literal["standard normal", "wide values", "small whole numbers"]
-FURTHER: tuple[Kind, ...] = ("wide values", "small whole numbers")
+Kind = Literal["standard normal", "wide values", "small whole numbers", "the whole range", "infinities", "NaN"]
+FURTHER: tuple[Kind, ...] = ("wide values", "small whole numbers", "the whole range", "infinities", "NaN")
 """What is drawn after the standard normal values."""
+NO_NUMBERS: dict[str, tuple[float, float]] = {"infinities": (np.inf, -np.inf), "NaN": (np.nan, np.nan)}
+"""What stands among standard normal values, by the kind of the draw."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,23 @@ class Drawn:
     scalars: dict[str, Any]
     symbols: dict[Var, Any]
     said: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the numbers of the whole range may be: ``share`` of the exponents of a type, at most ``most``.
+
+    The terms of a matrix product must not overflow, and an exponential of a difference of large numbers has no digits.
+    """
+
+    share: float = 1.0
+    most: int = 1024
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> Sizes:
+        """What a kernel can take."""
+        kind = operator_class(kernel)
+        return cls(most=10) if kind and has_exponentials(kernel) else cls(0.4) if has_products(kernel) else cls()
 
 
 def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[str, int], what: Draw = Draw()) -> Drawn:
@@ -69,7 +91,7 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
     for symbol in symbols_of(params):
         if any(symbol is param for param in params):
             continue
-        usual = PRIMES[what.kind][len(values) % 4] if what.prime else SYMBOLIC_EXTENT
+        usual = PRIMES[what.kind][len(values) % 4] if what.prime and what.kind in PRIMES else SYMBOLIC_EXTENT
         values[symbol] = symbols.get(symbol.name, usual)
         said.append(f"{symbol.name} = {values[symbol]}")
     shapes = {p.name: _shape(p, values) for p in params if isinstance(p, Buffer)}
@@ -78,6 +100,7 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
     tensors: dict[str, np.ndarray] = {}
     scalars: dict[str, Any] = {}
     meanings = Meanings(compiled.kernel) if what.kind in FURTHER else None
+    sizes = Sizes.of(compiled.kernel)
     for param in params:
         name = param.name
         if name in made:
@@ -94,7 +117,11 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
             said.append(f"{name} = {inputs[name]}")
         else:
             free = meanings is not None and name not in meanings.places
-            tensors[name], text = _tensor(param.dtype, shapes[name], rng, bound, what, free)
+            if dtypes.is_float(param.dtype):
+                text = str(what.kind)
+                tensors[name] = numbers(param.dtype, shapes[name], rng, what.kind, sizes)
+            else:
+                tensors[name], text = _integers(param.dtype, shapes[name], rng, bound, free)
             if meanings is not None and name in meanings.absent and param.dtype.startswith("int"):
                 tensors[name][rng.random(shapes[name]) < 0.25] = -1
             said.append(f"{name} {text}")
@@ -114,9 +141,11 @@ def generator(seed: int, name: str, kind: Kind) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name.encode()), *further])
 
 
-def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind) -> np.ndarray:
-    """Floats: standard normal ones; whole numbers from -3 to 3; or a mixture of what is easily forgotten: large and
-    tiny numbers, powers of two, halves between whole numbers, zeros. All are such that their products stay finite."""
+def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Sizes = Sizes()) -> np.ndarray:
+    """Floats: standard normal ones, of which two may be infinities or NaN; whole numbers from -3 to 3; a mixture of
+    what is easily forgotten: large and tiny numbers, powers of two, halves between whole numbers, zeros, all such that
+    their products stay finite; or powers of two and other numbers of every size that the type has, but no subnormal
+    ones: elements of any sizes in half of the rows, of one size in the others."""
     normal = rng.standard_normal(shape, np.float32)
     if kind == "small whole numbers":
         normal = np.clip(np.rint(normal * 1.5), -3, 3)
@@ -126,13 +155,22 @@ def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind) -> np.ndar
         halves = rng.integers(-16, 16, shape) + 0.5
         choices = [powers, normal * 32.0, normal * 32.0, halves, normal * 2.0**-10, np.zeros(shape)]
         normal = np.choose(rng.integers(0, len(choices), shape), choices)
-    return np.asarray(normal, np.float32).astype(dtypes.numpy_dtype(dtype))
+    elif kind == "the whole range":
+        limits = ml_dtypes.finfo(dtypes.numpy_dtype(dtype))  # type: ignore[no-untyped-call]
+        least, most = limits.minexp, min(round(limits.maxexp * sizes.share), sizes.most)
+        row = (*shape[:-1], 1)
+        drawn = rng.integers(least, most, shape), rng.integers(least, most, row)
+        exponents = np.where(rng.random(row) < 0.5, *drawn)
+        powers = np.ldexp(np.copysign(1.0, normal), exponents)
+        normal = np.where(rng.random(shape) < 0.5, powers, powers * rng.uniform(1.0, 1.75, shape))
+    elif kind in NO_NUMBERS and normal.size:
+        places = rng.choice(normal.size, min(2, normal.size), replace=False)
+        normal.flat[places] = NO_NUMBERS[kind][: len(places)]
+    return np.asarray(normal, np.float64).astype(dtypes.numpy_dtype(dtype))
 
 
-def _tensor(dtype: str, shape: tuple[int, ...], rng: Any, bound: int, what: Draw, free: bool) -> tuple[np.ndarray, str]:
+def _integers(dtype: str, shape: tuple[int, ...], rng: Any, bound: int, free: bool) -> tuple[np.ndarray, str]:
     kind = dtypes.numpy_dtype(dtype)
-    if dtypes.is_float(dtype):
-        return numbers(dtype, shape, rng, what.kind), what.kind
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(kind), "true or false"
     if free and dtypes.bits(dtype) > 4:

@@ -18,9 +18,10 @@ from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import symbols_of
 from tl2npu.simulator.standin.session import Session
-from tl2npu.verify.drawing import FURTHER, Draw, Kind, draw, generator, numbers
+from tl2npu.verify.drawing import FURTHER, NO_NUMBERS, PRIMES, Draw, Kind, Sizes, draw, generator, numbers
 from tl2npu.verify.launching import allocate, named
 from tl2npu.verify.layouts import Arrays
+from tl2npu.verify.recording import Recording
 from tl2npu.verify.settings import Call, UsageError
 from tl2npu.verify.shrink import ENOUGH, shape_of
 
@@ -44,7 +45,7 @@ def of_call(compiled: Any, call: Call, seed: int, session: Session, attempt: Att
     odd: list[str] = []
     for kind in FURTHER:
         why: list[str] = []
-        for prime in (True, False) if symbolic else (False,):
+        for prime in (True, False) if symbolic and kind in PRIMES else (False,):
             try:
                 drawn = draw(compiled, seed, call.inputs, call.symbols, Draw(kind, prime))
                 scalars = {p: drawn.scalars[p.name] for p in params if isinstance(p, Var) and p.name in drawn.scalars}
@@ -71,10 +72,12 @@ def of_launch(compiled: Any, inputs: Arrays, scalars: dict[str, Any], seed: int,
     floats = [name for name, param in given.items() if dtypes.is_float(param.dtype)]
     if not floats or _is_large(compiled) or sum(a.size for a in inputs.values()) > _LARGEST:
         return
+    sizes = Sizes.of(compiled.kernel)
     for kind in FURTHER:
         arrays = {name: array.copy() for name, array in inputs.items()}
         for name in floats:
-            arrays[name][...] = numbers(given[name].dtype, arrays[name].shape, generator(seed, name, kind), kind)
+            rng = generator(seed, name, kind)
+            arrays[name][...] = numbers(given[name].dtype, arrays[name].shape, rng, kind, sizes)
         attempt(kind, arrays, scalars)
 
 
@@ -84,15 +87,28 @@ def tells_nothing(outputs: Arrays, inputs: Arrays) -> bool:
     return not any(_finite(array).any() for array in written)
 
 
-def judged(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """``new`` without the elements that are no numbers in ``old``."""
-    return np.where(_finite(old), new, old) if old.shape == new.shape and old.dtype == new.dtype else new
+def judged(recording: Recording, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """``new`` without the elements that judge nothing.
+
+    Those are what overflows in the old kernel, as that may depend on the order of a sum. What it makes of infinities
+    and NaN that it was given counts, but for the NaN of a kernel with matrix products: a mask that is added to a score
+    lets a NaN of a masked place in, and one that selects does not.
+    """
+    if not recording.draw or old.shape != new.shape or old.dtype != new.dtype:
+        return new
+    if recording.draw not in NO_NUMBERS:
+        return np.where(_finite(old), new, old)
+    return np.where(_is_nan(old), old, new) if recording.products else new
 
 
 def _finite(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind in "iub":
         return np.ones(array.shape, bool)
     return np.isfinite(array.astype(np.float64))
+
+
+def _is_nan(array: np.ndarray) -> np.ndarray:
+    return np.asarray(array != array, bool)
 
 
 def _is_large(compiled: Any) -> bool:

@@ -53,6 +53,7 @@ from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk
 
+QUIET = "where NaN occurs, {} agrees only if max and min of the vector core skip it, as on a GPU; Ascend does not say"
 Event = dict[str, Any]
 Emit = Callable[[Event], None]
 Side = Literal["old", "new"]
@@ -270,7 +271,7 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
 
 def _replay(job: Job, emit: Emit) -> int:
     """Repeat recorded launches with the new file's kernels, found by factory name and arguments."""
-    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
+    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"), _observe(job, arithmetic="numbers"))
     failed: set[str] = set()
     with installed(judge.actual.session):
         emit({"event": "begin"})
@@ -316,7 +317,7 @@ def _replay(job: Job, emit: Emit) -> int:
 def _script(job: Job, emit: Emit) -> int:
     """Run the new file as a script. Its launches are compared with the recorded ones that are of the same turn of the
     same kernel, with the same arguments."""
-    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"))
+    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"), _observe(job, arithmetic="numbers"))
     observed = _observe(job, arithmetic="precise")
     waiting: dict[tuple[str, int, str], list[int]] = {}
     for r in recordings.load(Path(job.folder)):
@@ -365,6 +366,8 @@ def _script(job: Job, emit: Emit) -> int:
 def _compared(emit: Emit, recording: Recording, comparison: Comparison | None) -> None:
     """Tell of a comparison; of one with further inputs only what is wrong, and of None that there is none to make."""
     if comparison is None or (recording.draw and not comparison.problems):
+        for name in comparison.quiet if comparison is not None else ():
+            emit({"event": "note", "text": f"{recording.kernel}: {QUIET.format(name)}"})
         emit({"event": "agrees", "number": recording.number})
     else:
         emit({"event": "comparison", **asdict(comparison), "number": recording.number})

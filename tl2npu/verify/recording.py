@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.verify import layouts
-from tl2npu.verify.compare import tolerances
+from tl2npu.verify.compare import has_products, tolerances
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.naming import call_of, name_of
 from tl2npu.verify.sessions import Writers
@@ -60,6 +60,10 @@ class Recording:
     """The outputs once more, without the roundings that the kernel does on the way to a wider type; if it has some."""
     draw: str = ""
     """Of which kind the inputs are, if they are others than those of the call itself."""
+    products: bool = False
+    """The kernel multiplies matrices."""
+    on_gpu: bool = False
+    """The kernel runs on a GPU."""
     undefined: Arrays = field(default_factory=dict)
     """Where the kernel left undefined data in an output; outputs without are missing."""
 
@@ -155,6 +159,8 @@ class Recorder:
             {n: found for n in arrays if (found := self.writers(n)) is not None},
             layouts.by_index(compiled.kernel, others),
             draw,
+            has_products(compiled.kernel),
+            not any(launch.is_npu for launch in compiled.kernel.launches),
             {n: np.array(mask) for n in arrays if (mask := self.undefined(n)) is not None},
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())

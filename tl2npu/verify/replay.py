@@ -32,11 +32,13 @@ UNVERIFIED, CHANGED, FAULTY, READINGS = "TL906", "TL907", "TL908", "TL909"
 
 @dataclass(frozen=True)
 class Judge:
-    """Compares launches under the given settings. ``actual`` and ``ideal`` are the sessions of the two readings."""
+    """Compares launches under the given settings. ``actual`` and ``ideal`` are the sessions of the two readings;
+    in ``numbers`` a maximum with NaN is the number."""
 
     settings: Settings
     actual: Observed
     ideal: Observed
+    numbers: Observed
 
     @property
     def precise(self) -> bool:
@@ -55,11 +57,14 @@ class Judge:
         relaid: list[str] = []
         laid: list[str] = []
         unrounded: list[str] = []
+        quiet: list[str] = []
         differs = False
+        as_on_gpu: Outcome | None = None
 
         def result() -> Comparison:
             found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid), tuple(unrounded)
-            return Comparison(recording.kernel, recording.call, *found, (name_of(compiled),), recording.draw)
+            by = (name_of(compiled),)
+            return Comparison(recording.kernel, recording.call, *found, by, recording.draw, tuple(quiet))
 
         try:
             matched = match(recording, compiled)
@@ -93,8 +98,6 @@ class Judge:
             undefined = recording.undefined.get(old)
             if undefined is not None and undefined.shape == left.shape == right.shape:
                 right = np.where(undefined, left, right)  # there is nothing to compare with
-            if recording.draw:
-                right = judged(left, right)
             if left.shape != right.shape or left.dtype != right.dtype:
                 problems.append(
                     (CHANGED, f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one")
@@ -102,12 +105,21 @@ class Judge:
                 continue
             if old in recording.made or not _same_bits(recording.inputs[old], left):
                 compared.append(old)  # tensors that were only read are compared as well, but are no outputs
-            worst = max(worst or 0.0, largest(left, right))
-            found = self._difference(recording, buffers[name], left, right)
+            counted = judged(recording, left, right)
+            worst = max(worst or 0.0, largest(left, counted))
+            found = self._difference(recording, buffers[name], left, counted)
             wide = recording.unrounded.get(old)
-            if found is not None and wide is not None and not self._difference(recording, buffers[name], wide, right):
-                found = None
-                unrounded.append(old)
+            if found is not None and wide is not None:
+                counted = judged(recording, wide, right)
+                if not self._difference(recording, buffers[name], wide, counted):
+                    found = None
+                    unrounded.append(old)
+            if found is not None and recording.draw and recording.on_gpu:
+                as_on_gpu = as_on_gpu or self._run(self.numbers, recording, compiled, matched)
+                other = left if as_on_gpu.arrays is None else judged(recording, left, as_on_gpu.arrays[name])
+                if as_on_gpu.arrays is not None and not self._difference(recording, buffers[name], left, other):
+                    found = None
+                    quiet.append(old)
             if found is not None and not differs:
                 differs = True
                 wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)

@@ -75,6 +75,10 @@ def arithmetic_of(name: Counted) -> Any:
         from tl2npu.simulator.arithmetic.unrounded import Unrounded
 
         return Unrounded()
+    if name == "numbers":
+        from tl2npu.simulator.arithmetic.numbers import Numbers
+
+        return Numbers()
     return Precise()
 
 

@@ -11,8 +11,8 @@ from tl2npu.devices import DEFAULT_DEVICE
 from tl2npu.options import VERIFY_TIMEOUT, Backend, Options
 
 Arithmetic = Literal["precise", "algebraic", "structure"]
-Counted = Literal[Arithmetic, "unrounded"]
-"""The arithmetics that a user can ask for, and the one in which an old kernel is repeated."""
+Counted = Literal[Arithmetic, "unrounded", "numbers"]
+"""The arithmetics that a user can ask for, one in which an old kernel is repeated, and one for a new kernel."""
 Reading = Literal["actual", "ideal"]
 Hazards = Literal["off", "warn", "fatal"]
 
@@ -58,7 +58,7 @@ class Settings:
     backend: Backend = field(default_factory=Backend)
     timeout: float = TIME_BUDGET
     seed: int = 0
-    draws: int = 3
+    draws: int = 6
     rtol: float | None = None
     atol: float | None = None
     shrink: bool = False
