@@ -197,7 +197,7 @@ def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]
         by_disposition[kernel.disposition == "migrated"].add(kernel.line)
     by_disposition[False] |= done.refused_eager.keys()
     found = tensor_layouts.torn(original, by_disposition[True], by_disposition[False])
-    text = "the kernel that shares its tensor layout `{}` stays as it is"
+    text = "not migrated: another kernel that uses the tensor layout `{}` was refused"
     return {line: [finding("TL116", line, text.format(name))] for line, name in found.items() if line not in leave}
 
 
@@ -394,7 +394,8 @@ def _best_form(
         if attempt.blocked is not None:
             nothing_lost = kind.is_rewritten or reached.target == "developer-threads1"
             level: Severity = "info" if nothing_lost else "warning"
-            job.notes.append(replace(attempt.blocked, severity=level))
+            help_ = "wrote `threads=1`: one vector core does the work" if kind.is_rewritten else attempt.blocked.help
+            job.notes.append(replace(attempt.blocked, severity=level, help=help_))
     attempts.offer_one_thread(start, kind, suppressions, job, reached)
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"

@@ -270,7 +270,7 @@ def test_an_odd_tile_is_not_taken_for_even() -> None:
 def test_evenness_is_said() -> None:
     result = migrated(tile("bm // 2", "cid * bm + vid * bm // 2", args="bm"))
     assert [d.message for d in result.diagnostics if d.code == "TL905"] == [
-        "`bm` is taken to be even, as the old kernel took it"
+        "assumed that `bm` is even, as the old kernel does"
     ]
     assert not [d for d in migrated(tile("16", "cid * 32 + vid * 16")).diagnostics if d.code == "TL905"]
 

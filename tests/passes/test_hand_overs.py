@@ -74,7 +74,10 @@ def under(head: str, statement: str) -> str:
     ("replaced", "why"),
     [
         ({WRITE: "T.copy(c_l0, workspace_1[0, 0, 0])"}, f"TL841 {ELSEWHERE}"),
-        ({READ: READ.replace("vid * 16", "16 - vid * 16")}, "TL221 vid moves by -16 rows but the tile `u` has 16"),
+        (
+            {READ: READ.replace("vid * 16", "16 - vid * 16")},
+            "TL221 the vector cores' offset is not half of the tile `u`: `16 - vid * 16`",
+        ),
         ({READ: READ.replace("[cid", "[1 - cid")}, f"TL841 {ELSEWHERE}"),
         ({READ: READ.replace(", 0]", ", 32]")}, f"TL841 {ELSEWHERE}"),
         ({WRITE: under("if cid == 0:", WRITE)}, f"TL846 {ONE_SIDED}"),

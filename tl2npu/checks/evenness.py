@@ -29,7 +29,7 @@ def unproved_evenness(
     node = subject.located.node
     for name in sorted({*overlapping, *(needed if subject.threads == 2 else ())}):
         if not _is_even(subject, var(name), known):
-            text = f"`{name}` may be odd: the old kernel rounds its half up, this form does not serve an odd size"
+            text = f"cannot prove that `{name}` is even: the old kernel also took an odd one, Developer mode does not"
             yield Finding("TL820", node, text)
     if subject.threads != 2:
         return
@@ -37,7 +37,9 @@ def unproved_evenness(
     for buffer in dict.fromkeys(use.buffer for use in found.uses):
         if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known):
             continue
-        text = f"`{buffer.name}` was not split before, and its {buffer.shape[0]} elements may be an odd number"
+        text = (
+            f"cannot prove that `{buffer.shape[0]}`, the rows of `{buffer.name}`, is even; assert it to get `threads=2`"
+        )
         yield Finding("TL820", buffer.node, text)
 
 

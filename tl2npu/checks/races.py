@@ -52,7 +52,7 @@ def _judge(subject: Subject, meetings: Sequence[tuple[Channel, Meeting]]) -> Ite
     outcome = run(*programs)
     if outcome.deadlock:
         first = min((channel for channel, _ in meetings), key=lambda channel: channel.reader.order)
-        text = "the two cores wait for each other: one needs this tile before it makes the one that the other needs"
+        text = "deadlock: the cube core waits for the vector cores while they wait for it"
         yield Finding("TL848", first.reader.stmt.node, text)
         return
     for channel, _ in meetings:

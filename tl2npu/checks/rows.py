@@ -201,7 +201,9 @@ def _check_loop(subject: Subject, split: Split, item: Range) -> Iterator[Finding
         if found is None and isinstance(stmt, Copy):
             found = _global_use(values, split, stmt, item)
         if found is not None:
-            text = f"`{item.name}` is the row number within one vector core here, without the core's offset"
+            text = (
+                f"with `threads=2`, `{item.name}` as a value counts the rows of one vector core, not those of the tile"
+            )
             yield Finding("TL828", stmt.node if isinstance(stmt, (Copy, Let)) else found, text)
 
 

@@ -115,16 +115,16 @@ class Starts:
         if not calls:
             return None
         buffer, node = move.outer.buffer, move.placed.stmt.node
-        where = "behind the end of" if doubt.behind else "before the start of"
+        where = "past the end of" if doubt.behind else "before the start of"
         shown = f"`{code(move.outer.node)}`"
         if any(_is_load(atom) for atom in place.everything(doubt.goal)):
             if not doubt.behind:
                 return None  # offsets ascend
-            text = f"for some data {shown} begins {where} `{buffer.name}`: {self._why(move, doubt)}"
+            text = f"{shown} can start {where} `{buffer.name}`, depending on data: {self._why(move, doubt)}"
             return Finding("TL885", node, text, "warning")
         found = [self.sampler.find(move.placed, doubt.goal, known) for known in calls]
         wrong = [one for one in found if one is not None]
-        text = f"{shown} begins {where} `{buffer.name}`"
+        text = f"{shown} starts {where} `{buffer.name}`"
         if wrong:
             every = len(wrong) == len(found)
             return Finding("TL885", node, f"{text}{wrong[0]}: {self._why(move, doubt)}", None if every else "warning")

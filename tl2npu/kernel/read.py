@@ -272,7 +272,7 @@ class Reader:
             args[name] = self.evaluator.operand(value, env) or self.evaluator.scalar(value, env)
         for name, value in bound.items():
             if op.kind in _ON_TILES and op.takes_buffer(name) and not isinstance(args[name], Operand):
-                return [self.opaque(node, env, via, f"it is not clear which buffer `{code(value)}` is")]
+                return [self.opaque(node, env, via, f"cannot tell which tile `{code(value)}` refers to")]
         if op.kind is Kind.COPY and op.name == "copy":
             src, dst = args.get("src"), args.get("dst")
             if isinstance(src, Operand) and isinstance(dst, Operand):

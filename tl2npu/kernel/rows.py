@@ -17,7 +17,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Closure, Env
+from tl2npu.kernel.expressions import Closure, Env, code
 from tl2npu.kernel.model import (
     Alloc,
     Branch,
@@ -257,7 +257,7 @@ class Rows:
                     raise Blocked(
                         "TL221",
                         stmt.node,
-                        f"loop `{item.name}` runs over {item.extent} rows but vid moves by {half}",
+                        f"loop `{item.name}` has {item.extent} rows, but the vector cores start {half} rows apart",
                     )
                 self._set_half(self._axis[item], half, stmt.node)
                 return item
@@ -267,7 +267,7 @@ class Rows:
         self.parity.assume(half)
         if axis.half is not None and not self.parity.equal(axis.half, half):
             raise Blocked(
-                "TL221", node, f"the same rows are split by {axis.half} in one place and by {half} in another"
+                "TL221", node, f"the same rows are split by {axis.half} in one statement and by {half} in another"
             )
         axis.half = axis.half or half
         axis.evidence = axis.evidence or node
@@ -293,7 +293,7 @@ class Rows:
                 self._axis[inner.buffer].whole = self._axis[inner.buffer].whole or stmt.node
             return
         if len(moved) > 1:
-            raise Blocked("TL221", stmt.node, "vid moves more than one index of the copy")
+            raise Blocked("TL221", stmt.node, "vid is in more than one index of the copy")
         axis, dim = moved[0]
         if dim.is_point and not self._is_tile_row(outer, inner, axis):
             if any(self._depends(load_dim.lo) for load in dim.loads for load_dim in load.dims or ()):
@@ -305,7 +305,7 @@ class Rows:
         rows = self._rows_of(inner, outer, axis)
         self.parity.assume(half)
         if rows is None:
-            raise Blocked("TL220", stmt.node, "vid moves along the columns of the tile")
+            raise Blocked("TL220", stmt.node, "vid splits the columns of the tile, not its rows")
         extent = rows if dim.extent is None else at(dim.extent, self.vid, 0)
         if dim.extent is not None and not self.parity.equal(at(dim.extent, self.vid, 1), extent):
             raise Blocked("TL221", stmt.node, "the two vector cores copy different numbers of rows")
@@ -313,7 +313,7 @@ class Rows:
             raise Blocked(
                 "TL221",
                 stmt.node,
-                f"vid moves by {half} rows but the tile `{inner.buffer.name}` has {rows}",
+                f"the vector cores' offset is not half of the tile `{inner.buffer.name}`: `{code(dim.node)}`",
             )
         self.tile_starts.add(dim)
         self._set_half(self._axis[inner.buffer], half, stmt.node)

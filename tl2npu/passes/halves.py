@@ -354,7 +354,7 @@ def whole_tiles(job: Job, rows: Rows) -> None:
         job.overlapping |= overlapping
         job.known_even |= rows.parity.even - rows.parity.rounded_up - overlapping
         for name in sorted(rows.parity.even):
-            job.note("TL905", job.kernel.node, f"`{name}` is taken to be even, as the old kernel took it", "info")
+            job.note("TL905", job.kernel.node, f"assumed that `{name}` is even, as the old kernel does", "info")
         return
     assert failure is not None
     raise failure

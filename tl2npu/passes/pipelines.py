@@ -175,7 +175,7 @@ def refuse_unreadable(job: Job) -> None:
             if stmt.op.kind is Kind.SYSTEM or stmt.op.name.endswith("_experiment"):
                 raise Blocked("TL311", stmt.node, f"T.{stmt.op.name} is outside what the automatic passes know")
         elif isinstance(stmt, Opaque) and stmt.buffers:
-            raise Blocked("TL902", stmt.node, f"{stmt.why}, and it touches buffers")
+            raise Blocked("TL902", stmt.node, f"{stmt.why}")
 
 
 def left_alone(job: Job) -> str | None:

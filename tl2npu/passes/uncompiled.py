@@ -28,7 +28,7 @@ def why_uncompiled(job: Job, wanted: str) -> str:
             return f"`@{shown}` above the factory {known} not known to compile, so that no {wanted} can be given"
     if any(job.file.names.resolve(call.func) == _PARALLEL for call in calls_in(job.module)):
         return "`tilelang.par_compile` is not on an NPU: give each kernel to `tilelang.compile`"
-    return f"no `tilelang.jit` or `tilelang.compile` of the file takes the kernel: {_NOTHING[wanted]}"
+    return f"no `@tilelang.jit` or `tilelang.compile` in this file compiles the kernel: {_NOTHING[wanted]}"
 
 
 def _decorators(job: Job) -> Iterator[tuple[str, str]]:

@@ -82,7 +82,9 @@ class Chains:
                 return self._started(buffer, gemms, loops, anchor, before)
             parent = site.parent
             if parent is None:
-                raise Blocked("TL134", first.node, f"`{buffer.name}` is added to before it has a value")
+                raise Blocked(
+                    "TL134", first.node, f"the accumulator `{buffer.name}` is never cleared before its first gemm"
+                )
             alone = isinstance(parent, Loop) and self._only(parent, buffer, gemms)
             if not alone or buffer.name in self._inside or not isinstance(parent, Loop):
                 return self._added(buffer, gemms, loops, anchor, last)
@@ -95,7 +97,11 @@ class Chains:
         parent = self._places[id(gemms[0])].parent
         if isinstance(parent, Loop) and self._only(parent, buffer, gemms):
             return Chain(buffer, tuple(gemms), code(given.node), parent, None, False)
-        raise Blocked("TL134", gemms[0].node, f"`{buffer.name}` is used in the loop whose steps clear it")
+        raise Blocked(
+            "TL134",
+            gemms[0].node,
+            f"the gemm clears `{buffer.name}` in some iterations, and the loop uses it elsewhere too",
+        )
 
     def _started(self, buffer: Buffer, gemms: list[Op], loops: list[Loop], anchor: Stmt, before: Stmt) -> Chain:
         """The chain begins after ``before``, outside of ``loops`` (innermost first)."""

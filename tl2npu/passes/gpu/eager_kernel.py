@@ -293,7 +293,7 @@ class Plan:
         factory = set().union(*(assigned_names(line) for line in self.factory_lines)) | set(self.consts)
         for name in (*self.declared, *self.outputs):
             if name in factory | self._inner_names:
-                raise self.blocked(self.node, f"`{name}` names a tensor and something else too")
+                raise self.blocked(self.node, f"`{name}` is both a tensor and another variable; rename one")
         clash = self.consts.keys() & {param.name.value for param in self.configs}
         if clash:
             raise self.blocked(self.node, f"`{min(clash)}` is an extent and a parameter")

@@ -93,9 +93,9 @@ def _refuse_global_layout(job: Job, stmt: Op | Sync) -> None:
         if buffer is None:
             raise Blocked("TL116", element, f"`{code(element.key)}` is no buffer of the kernel")
         if buffer.memory is Memory.GM and is_shared(job.original, job.def_line):
-            text = f"the layout of `{buffer.name}` goes in every kernel of this file; host code must not look into it"
+            text = f"`{buffer.name}` is row-major now in every kernel of this file; check host code that reads it"
             job.note("TL129", element, text, "warning")
-            job.change("TL129", element, f"the layout of `{buffer.name}` goes")
+            job.change("TL129", element, f"`{buffer.name}` is row-major now")
         elif buffer.memory is Memory.GM:
             text = f"`{buffer.name}` is a global tensor: its layout is seen by host code and by other kernels"
             raise Blocked("TL116", element, text)

@@ -56,7 +56,7 @@ def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]
     left = [kernel.name for kernel in kernels if kernel.disposition == "refused"]
     if left:
         first = uses_gpu(module)
-        text = f"host code stays as it is, because `{left[0]}` still needs a GPU"
+        text = f"host code was not changed, because `{left[0]}` still needs a GPU"
         return module, [], [] if first is None else [(first, text)]
     host = retarget(original, module)
     return host.module, host.changes, host.left

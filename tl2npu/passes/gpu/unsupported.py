@@ -66,7 +66,7 @@ def reasons(job: Job) -> list[Reason]:
         if _stores_several(job, stmt):
             found.setdefault("TL199", Reason("TL199", stmt.node, "one statement stores several elements"))
         if _is_second_name(stmt, job):
-            what = f"`{stmt.name}` is a second name of a tile, whose elements cannot be followed"
+            what = f"`{stmt.name}` is a second name of a tile: aliases and reshaped views are not supported"
             found.setdefault("TL903", Reason("TL903", stmt.node, what))
     return list(found.values())
 

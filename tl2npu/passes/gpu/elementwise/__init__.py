@@ -73,11 +73,15 @@ def rewrite(job: Job) -> None:
     first: Nest | None = None
     for nest, lowering in lowered:
         for node, count in lowering.slowly:
-            job.note("TL146", node, f"{count} elements are computed one by one in every run of the loop")
+            job.note(
+                "TL146", node, f"{count} elements are computed one by one in each iteration: no vector instruction fits"
+            )
         for node, text in lowering.doubts:
             job.note("TL114", node, f"`{text}`: an NPU may come to another whole number than a GPU")
         for node, text, dtype in lowering.unrounded:
-            job.note("TL144", node, f"`{text}` is computed in float32: a GPU rounds it to {dtype} before it goes on")
+            job.note(
+                "TL144", node, f"wrote float32 for `{text}`, which a GPU rounds to {dtype}: the result is more exact"
+            )
         if writer.nest(nest, scales.named(lowering.steps)):
             first = first or nest
             for rule, node in sorted(lowering.codes.items()):
