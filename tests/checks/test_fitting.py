@@ -170,3 +170,45 @@ def test_sizes_that_nobody_gives() -> None:
         assert findings(source(body, params=params, launch=ONE, args=args, tail=tail)) == []
     narrow = body.replace("512), ", "128), ")
     assert findings(source(narrow, params=params, launch=ONE, args="rows")) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "call", "said"),
+    [
+        ("N", "factory(x.shape[1])", "`N`: with `N` = 2048, UB does not hold"),
+        ("N, dtype", "factory(256, name_of(x.dtype))", None),
+        ("N, dtype", "factory(512, name_of(x.dtype))", "`dtype`: with `float32`, UB does not hold"),
+        ("N, dtype='float16'", "factory(512, dtype=str(x.dtype))", "`dtype`: with `float32`, UB does not hold"),
+        ("N, dtype='float16'", "factory(512)", None),
+        ("N, dtype", "factory(1024, 'float16' if x.dtype == half else 'bfloat16')", "`dtype`: with `float16`, UB does"),
+        ("N, dtype='float16'", "factory(*x.shape)", "`N`: with `N` = 2048, UB does not hold"),
+        ("N, dtype='float16'", "factory(256)\nfactory(**sizes)", "`N`: with `N` = 2048, UB does not hold"),
+        ("N, dtype", "factory(256, 'float16')\npartial(factory, 512)", "`dtype`: with `float32`, UB does not hold"),
+    ],
+)
+def test_what_a_call_leaves_open(args: str, call: str, said: str | None) -> None:
+    """Two tiles of 64 x N are 262144 bytes for 1024 float16 and 512 float32, and 131072 for 512 float16."""
+    word = "dtype" if "dtype" in args else '"float16"'
+    body = f"t = T.alloc_shared((64, N), {word})\nu = T.alloc_shared((64, N), {word})\nT.copy(A[0, 0], t)\n"
+    body += "T.tile.exp(u, t)\nT.tile.add(t, t, u)\nT.copy(t, O[0, 0])"
+    params = f"A: T.Tensor((512, N), {word}), O: T.Tensor((512, N), {word})"
+    tail = f"from functools import partial\n{call}"
+    all_found = findings(source(body, params=params, launch=ONE, args=args, tail=tail))
+    found = [finding for finding in all_found if finding.code in ("TL720", "TL801")]
+    assert [finding.code for finding in found] == ([] if said is None else ["TL720"])
+    assert said is None or f"no call in this file gives {said}" in found[0].message
+
+
+def test_sizes_of_the_command_line_are_a_warning() -> None:
+    """No tile parameter would help, but another option does: nobody refuses the kernel for the script's default."""
+    body = 't = T.alloc_shared((64, N), "float32")\nT.copy(A[0, 0], t)\nT.tile.exp(t, t)\nT.copy(t, O[0, 0])'
+    params = 'A: T.Tensor((512, N), "float32"), O: T.Tensor((512, N), "float32")'
+    tail = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', type=int, default=1024)\nfactory({})"
+    (found,) = sizes(source(body, params=params, launch=ONE, args="N", tail=tail.format("p.parse_args().n")))
+    assert (found.severity, found.as_it_stands, found.message) == (
+        "warning",
+        "error",
+        "UB holds 196352 bytes, `t` needs 262144",
+    )
+    (found,) = sizes(source(body, params=params, launch=ONE, args="N", tail="factory(1024)"))
+    assert (found.severity, found.as_it_stands) == (None, None)

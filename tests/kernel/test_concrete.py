@@ -59,7 +59,66 @@ def test_a_call_in_a_function_has_its_defaults() -> None:
 
 def test_what_a_call_does_not_say_stays_unknown() -> None:
     assert values("m, n=32", calls="factory(*sizes)") == [{"n": 32}]
+    assert values("m, n=32, *, k=8", calls="factory(1, **sizes)") == [{"m": 1, "n": 32, "k": 8}]
+    partial = "from functools import partial\nmake = partial(factory, 64)\n"
+    assert values("m, n=32", calls=partial) == [{"m": 64, "n": 32}]
+    both = "factory(8, 8)\nfactory(*sizes)"
+    assert values("m, n=32", calls=both) == [{"m": 8, "n": 8}, {"n": 32}]
+    through = "def build(m, n=16):\n    return factory(m, n=n)\nbuild(8, x.shape[0])\n"
+    assert values("m, n=32", calls=through) == [{"m": 8}]  # not the 16 that the call replaces
     assert values("m, n=32", calls="factory(x.shape[0], 16)") == [{"n": 16}]
+
+
+SCRIPT = """
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="softmax")
+    parser.add_argument({option})
+    args = parser.parse_args({given})
+    factory(args.size)
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "value"),
+    [
+        ('"--size", type=int, default=256', "", 256),
+        ('"-s", "--size", type=int, default=2 * 128', "", 256),
+        ('"--n-tile", dest="size", default=256', "None", 256),
+        ('"--size", action="store_true"', "", 0),
+        ('"--size", type=int, default="256"', "", None),  # argparse would convert it
+        ('"--size", type=int, required=True', "", None),
+        ('"--size", type=int, default=256', "sys.argv[2:]", None),
+        ('"--other", type=int, default=256', "", None),
+        ('"size", type=int', "", None),
+    ],
+)
+def test_the_command_line(option: str, given: str, value: int | None) -> None:
+    """What a script without arguments passes; the expected values are those of Python's argparse."""
+    calls = SCRIPT.format(option=option, given=given)
+    (found,) = values("m, n=32", module="import argparse, sys\n", calls=calls)
+    assert found == ({"n": 32} if value is None else {"m": value, "n": 32})
+
+
+def test_the_command_line_in_a_function() -> None:
+    lines = """
+def main(argv=None):
+    p = argparse.ArgumentParser()
+    p.add_argument("--size", type=int, default=256)
+    args, rest = p.parse_known_args(argv)
+    {changed}
+    bench(args.size)
+
+def bench(size, n=4):
+    factory(size, n)
+
+main()
+"""
+    assert values("m, n", module="import argparse\n", calls=lines.format(changed="")) == [{"m": 256, "n": 4}]
+    assert values("m, n", module="import argparse\n", calls=lines.format(changed="args.size = f()")) == [{"n": 4}]
+    more = lines.format(changed="p.set_defaults(size=8)")
+    assert values("m, n", module="import argparse\n", calls=more) == [{"m": 256, "n": 4}]  # parsed before
+    early = more.replace("    args, rest", "    p.set_defaults(size=8)\n    args, rest")
+    assert values("m, n", module="import argparse\n", calls=early) == [{"n": 4}]
 
 
 @pytest.mark.parametrize(

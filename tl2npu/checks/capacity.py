@@ -16,6 +16,7 @@ import libcst as cst
 
 from tl2npu.checks.gemm import depth_of
 from tl2npu.checks.plan_program import Arm, Builder, Program
+from tl2npu.checks.plan_tiles import PlannedTile
 from tl2npu.checks.subject import Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
@@ -118,13 +119,26 @@ class Needs:
     def unknown(self, known: Values, words: Mapping[str, str]) -> tuple[str, ...]:
         """The variables that the size of some tile waits for."""
         found: dict[str, None] = {}
+        for tile in self._waiting(known, words):
+            found |= dict.fromkeys(sorted(tile.names - known.keys()))
+        return tuple(found)
+
+    def untyped(self, known: Values, words: Mapping[str, str]) -> tuple[str, ...]:
+        """The element types that the size of some tile waits for, by the names that they have in the kernel."""
+        found: dict[str, None] = {}
+        for tile in self._waiting(known, words):
+            types = [size.dtype for size in tile.sizes]
+            found |= dict.fromkeys(dtype for dtype in types if words.get(dtype, dtype) not in ITEM_SIZE)
+        return tuple(found)
+
+    def _waiting(self, known: Values, words: Mapping[str, str]) -> Iterator[PlannedTile]:
+        """Every tile that memory planning places."""
         for tests, without in self._choices:
             if self._may_hold(tests, known, words):
                 plan = self._plan(known, without)
                 for number, tile in enumerate(plan.program.tiles):
                     if number in plan.lives and tile.memory in self._memories:
-                        found |= dict.fromkeys(sorted(tile.names - known.keys()))
-        return tuple(found)
+                        yield tile
 
     def _may_hold(self, tests: _Tests, known: Values, words: Mapping[str, str]) -> bool:
         """False if a condition that Python decides is known to have another outcome."""

@@ -24,7 +24,8 @@ from tl2npu.kernel.model import Memory
 _SMALLEST = 16
 _PARAMETERS = 5
 _USUAL = (16, 32, 64, 128)
-_LONG, _OTHERS = 512, 64
+_LONG, _OTHERS = (512, 2048), 64
+_TYPES = ("float16", "float32")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         Excess(e.caller, e.overflow, largest(subject, needs, e.caller)) if first[id(e.caller.node)] is e else e
         for e in excesses
     ]
-    if len(found) == len(subject.callers) and all(e.fit is None and e.is_certain for e in excesses):
+    only = len(found) == len(subject.callers) and not any(e.caller.takes_options for e in excesses)
+    if only and all(e.fit is None and e.is_certain for e in excesses):
         for overflow in {(o.memory, id(o.node)): o for _, list_ in reversed(found) for o in reversed(list_)}.values():
             yield Finding("TL801", overflow.node, str(overflow))
         return
@@ -67,37 +69,49 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
-    """TL720: sizes that nobody in the file gives, and that are usual, might not fit."""
+    """TL720: sizes and element types that nobody in the file gives, and that are usual, might not fit."""
     for caller in subject.callers:
-        names = needs.unknown(caller.values, caller.words)
-        if not names:
+        trial = _first_unfit(subject, needs, caller)
+        if trial is None:
             continue
-        own = [name for name in names if name.isidentifier() and not subject.file.names.resolve(cst.Name(name))]
-        shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the sizes of tiles"
-        bad: Overflow | None = None
+        assert subject.kernel.launch is not None
+        held = "does not hold" if trial.overflow.fit is Fit.NEVER else "may not hold"
+        text = f"no call in this file gives {trial.open}: with {trial.sizes}, {trial.overflow.memory} {held} all tiles"
+        text += f"; {trial.fits} each fits" if trial.fits else ""
+        yield Finding("TL720", subject.kernel.launch.call, text)
+        return
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Usual ``sizes`` for what is ``open``, that overflow a memory; ``fits``: the last that did not, 0 if none."""
+
+    open: str
+    sizes: str
+    overflow: Overflow
+    fits: int
+
+
+def _first_unfit(subject: Subject, needs: Needs, caller: Caller) -> _Trial | None:
+    """The first of the usual sizes, and of the usual types, with which not everything fits for certain."""
+    names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
+    own = [name for name in (*names, *types) if name.isidentifier() and not subject.file.names.resolve(cst.Name(name))]
+    shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the sizes of tiles"
+    tensors = {str(extent) for buffer in subject.kernel.params for extent in buffer.shape}
+    for word in _TYPES if types else ("",):
+        words = {**caller.words, **dict.fromkeys(types, word)}
+        trials = [(f"{size} each", dict.fromkeys(names, size), size) for size in _USUAL if names]
+        for name, size in itertools.product([name for name in names if name in tensors], _LONG):
+            rest = f" and {_OTHERS} for the rest" if len(names) > 1 else ""
+            trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))
         fits = 0
-        for size in _USUAL:
-            overflows = list(needs.overflows({**caller.values, **dict.fromkeys(names, size)}, caller.words))
+        for sizes, values, each in trials or [("", {}, 0)]:
+            overflows = list(needs.overflows({**caller.values, **values}, words))
             if overflows:
-                bad, sizes = _worst(overflows), f"{size} each"
-                break
-            fits = size
-        tensors = {str(extent) for buffer in subject.kernel.params for extent in buffer.shape}
-        for name in names if fits == _USUAL[-1] and len(names) > 1 else ():
-            if name not in tensors:
-                continue  # the author's choice
-            trial = {**caller.values, **dict.fromkeys(names, _OTHERS), name: _LONG}
-            overflows = list(needs.overflows(trial, caller.words))
-            if overflows:
-                bad, sizes = _worst(overflows), f"`{name}` = {_LONG} and {_OTHERS} for the rest"
-                break
-        if bad is not None:
-            assert subject.kernel.launch is not None
-            held = "does not hold" if bad.fit is Fit.NEVER else "may not hold"
-            text = f"no call in this file gives {shown}: with {sizes}, {bad.memory} {held} all tiles"
-            text += f"; {fits} each fits" if fits else ""
-            yield Finding("TL720", subject.kernel.launch.call, text)
-            return
+                given = " and ".join(filter(None, (sizes, f"`{word}`" if word else "")))
+                return _Trial(shown, given, _worst(overflows), fits)
+            fits = max(fits, each)
+    return None
 
 
 def shortage(subject: Subject) -> tuple[int, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tl2npu.kernel.concrete import Known, Unknown, evaluate, run
+from tl2npu.kernel.command_line import CommandLine
+from tl2npu.kernel.concrete import UNKNOWN, Known, Unknown, evaluate, run
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.tunings import Config, configs_of
 from tl2npu.kernel.turns import turns
@@ -17,6 +18,8 @@ from tl2npu.source.tree import calls_in
 Values = dict[str, int]
 
 _LIMIT = 256
+_OPTIONS = "--"
+"""Among what a call binds: some values may come from the command line's defaults."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,11 @@ class Caller:
     words: Mapping[str, str]
     module: Known = field(repr=False)
     names: Names = field(repr=False)
+
+    @property
+    def takes_options(self) -> bool:
+        """Whether the sizes may be those of the script's command line: other ones only take other options."""
+        return _OPTIONS in self.bound
 
     def changed(self, factory: cst.FunctionDef, changes: Mapping[str, int]) -> Values:
         """The integers with other values for some parameters."""
@@ -67,31 +75,39 @@ def _bindings(
 ) -> Iterator[tuple[cst.CSTNode, Known]]:
     """Places with what they give the parameters; a configuration fills what a call leaves open."""
     defaults = _bind_defaults(node, module, file.names)
+    configs = configs_of(file, node, module)
+    tuned = {name for config in configs for name in config.values}
     given: list[tuple[cst.CSTNode, Known]] = []
     for call in calls_in(file.index.module):
-        if type(call.func) is cst.Name and call.func.value == node.name.value:
+        args = _arguments(call, node.name.value, file.names)
+        if args is not None:
             for around in _around(file, call, module, inner | {node.name.value}):
                 for known in turns(file, call, around) if in_turns else (around,):
-                    bound = _bind(node, call, known, file.names)
-                    if bound is not None:
-                        given.append((call, bound))
-    configs = configs_of(file, node, module)
+                    bound = _bind(node, args, tuned, known, file.names)
+                    if any(isinstance(value, CommandLine) for value in known.values()):
+                        bound[_OPTIONS] = CommandLine()
+                    given.append((call, bound))
     for place, bound in given or [(node, {})]:
         yield from _configured(place, defaults, bound, configs)
 
 
 def _around(file: FileKernels, call: cst.Call, module: Known, inner: frozenset[str]) -> Iterator[Known]:
-    """What is known where a call stands: in a function, what its own callers and its defaults make of its names."""
+    """What is known where a call stands: in a function, what its own callers and its defaults make of its names.
+
+    Outside of all functions, what running the file as a script makes of them.
+    """
     outer = file.index.enclosing(call, cst.FunctionDef)
     if not isinstance(outer, cst.FunctionDef):
-        yield module
+        known: Known = {"__name__": "__main__"}
+        run(file.index.module.body, known, file.names)
+        yield known
         return
     params = {param.name.value for param in _params(outer)}
     outside = {name: value for name, value in module.items() if name not in params}
     defaults = _given(_bind_defaults(outer, module, file.names))
     nested = file.index.enclosing(outer, cst.FunctionDef) is not None or outer.name.value in inner
     for _, bound in [(outer, {})] if nested else _bindings(file, outer, module, inner):
-        known = {**outside, **defaults, **_given(bound)}
+        known = _given({**outside, **defaults, **bound})
         run(outer.body.body, known, file.names)
         yield known
 
@@ -129,25 +145,41 @@ def _try(name: str, node: cst.BaseExpression, into: Known, known: Known, names: 
         into[name] = UNKNOWN
 
 
-UNKNOWN = object()
-"""Given by the call, but not to be told."""
+_LATER = cst.Arg(cst.Name("later"), star="**")
+"""Stands for the arguments that a partial call gets when it is called."""
 
 
-def _bind(node: cst.FunctionDef, call: cst.Call, module: Known, names: Names) -> Known | None:
-    """The parameters that a call gives values; None for a call with stars."""
+def _arguments(call: cst.Call, name: str, names: Names) -> Sequence[cst.Arg] | None:
+    """The arguments of a call of a factory, ``functools.partial(factory, ...)`` among them; None if it is no such."""
+    if type(call.func) is cst.Name and call.func.value == name:
+        return call.args
+    first = call.args[0].value if call.args else None
+    if type(first) is cst.Name and first.value == name and names.resolve(call.func) == "functools.partial":
+        return [*call.args[1:], _LATER]
+    return None
+
+
+def _bind(node: cst.FunctionDef, args: Sequence[cst.Arg], tuned: Set[str], module: Known, names: Names) -> Known:
+    """The parameters that a call gives values.
+
+    Stars in it give those without a default, unless the autotuner sets them, and are taken to leave defaults alone.
+    """
     bound: Known = {}
+    if any(arg.star for arg in args):
+        needed = [param.name.value for param in _params(node) if param.default is None]
+        bound = {name: UNKNOWN for name in needed if name not in tuned}
     order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
     position = 0
-    for arg in call.args:
-        if arg.star:
-            return None
-        if arg.keyword is not None:
+    for arg in args:
+        if arg.star == "*":
+            position = len(order)
+        elif arg.star:
+            continue
+        elif arg.keyword is not None:
             _try(arg.keyword.value, arg.value, bound, module, names)
         elif position < len(order):
             _try(order[position], arg.value, bound, module, names)
             position += 1
-        else:
-            return None
     return bound
 
 

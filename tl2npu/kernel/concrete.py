@@ -13,6 +13,7 @@ from functools import lru_cache
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, body_of
+from tl2npu.kernel.command_line import CommandLine, is_parser, parsed, with_option
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.source.literals import text_of
 from tl2npu.source.names import Names
@@ -42,6 +43,10 @@ class Unknown(Exception):
     """The value of an expression cannot be told."""
 
 
+UNKNOWN = object()
+"""A value that is given, but cannot be told."""
+
+
 def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
     """The Python value of an expression; raises :class:`Unknown`."""
     if type(node) is cst.Name:
@@ -55,7 +60,7 @@ def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
     if type(node) is cst.Call:
         return _call(node, known, names)
     if type(node) is cst.Attribute:
-        return _dtype(node, names)
+        return _attribute(node, known, names)
     if type(node) is cst.UnaryOperation:
         return _unary(node, known, names)
     if type(node) is cst.Comparison and len(node.comparisons) == 1:
@@ -70,12 +75,31 @@ def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
     raise Unknown
 
 
+def _or_unknown(node: cst.BaseExpression, known: Known, names: Names) -> object:
+    try:
+        return evaluate(node, known, names)
+    except Unknown:
+        return UNKNOWN
+
+
 def _name(name: str, known: Known) -> object:
     if name in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[name]
     if name not in known:
         raise Unknown
     return known[name]
+
+
+def _attribute(node: cst.Attribute, known: Known, names: Names) -> object:
+    holder = node.value
+    options = known.get(holder.value) if isinstance(holder, cst.Name) else None
+    if isinstance(holder, cst.Call):
+        options = parsed(holder, known, lambda inner: _or_unknown(inner, known, names))
+    if isinstance(options, CommandLine):
+        if not options.is_parsed or node.attr.value not in options.values:
+            raise Unknown
+        return options.values[node.attr.value]
+    return _dtype(node, names)
 
 
 def _dtype(node: cst.Attribute, names: Names) -> str:
@@ -132,6 +156,12 @@ def _compare(head: cst.BaseCompOp, left: object, right_node: cst.BaseExpression,
 
 
 def _call(node: cst.Call, known: Known, names: Names) -> object:
+    if isinstance(node.func, cst.Attribute):
+        if is_parser(names.resolve(node.func)):
+            return CommandLine()
+        options = parsed(node, known, lambda inner: _or_unknown(inner, known, names))
+        if options is not None:
+            return options
     if any(arg.keyword is not None or arg.star for arg in node.args):
         raise Unknown
     resolved = names.resolve(node.func) or ""
@@ -165,6 +195,8 @@ def run(statements: Sequence[cst.CSTNode], known: Known, names: Names) -> bool:
                 _assign(small, known, names)
                 if type(small) is cst.Assert:
                     _assert(small, known, names)
+                elif type(small) is cst.Expr and type(small.value) is cst.Call:
+                    _option(small.value, known, names)
         elif type(statement) is cst.If:
             if not _branch(statement, known, names):
                 return False
@@ -188,6 +220,14 @@ def _assert(small: cst.CSTNode, known: Known, names: Names) -> None:
             except Unknown:
                 continue
             return
+
+
+def _option(call: cst.Call, known: Known, names: Names) -> None:
+    """``parser.add_argument(...)``: a default that cannot be told is an option that is not known."""
+    found = with_option(call, known, lambda node: _or_unknown(node, known, names))
+    if found is not None:
+        values = {name: value for name, value in found[1].values.items() if value is not UNKNOWN}
+        known[found[0]] = CommandLine(values)
 
 
 def _branch(statement: cst.If, known: Known, names: Names) -> bool:
@@ -217,6 +257,8 @@ def _assign(small: cst.CSTNode, known: Known, names: Names) -> None:
                 found[target.value] = evaluate(value, known, names)
             except Unknown:
                 continue
+        elif isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name):
+            known.pop(target.value.value, None)  # args.block = 64
     _forget(small, known)
     known.update(found)
 
@@ -224,6 +266,9 @@ def _assign(small: cst.CSTNode, known: Known, names: Names) -> None:
 def pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The single assignments of ``a, b = x, y``; any other assignment as it stands."""
     sequences = (cst.Tuple, cst.List)
+    call = value.func if isinstance(value, cst.Call) else None
+    if isinstance(target, sequences) and isinstance(call, cst.Attribute) and call.attr.value == "parse_known_args":
+        return [(target.elements[0].value, value)]  # args, rest = parser.parse_known_args()
     if isinstance(target, sequences) and isinstance(value, sequences) and len(target.elements) == len(value.elements):
         return [(a.value, b.value) for a, b in zip(target.elements, value.elements, strict=True)]
     return [(target, value)]
