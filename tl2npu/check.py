@@ -62,11 +62,13 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     places, notes = unseen_kernels(original, suppressions.covers, "checked")
     kernels += [replace(place, disposition="unchanged") for place in places]
     diagnostics += notes
-    kernels.sort(key=lambda kernel: kernel.line)
+    left_out = {kernel.name for kernel in kernels if not options.selects(path, kernel.name)}
+    kernels = sorted((k for k in kernels if k.name not in left_out), key=lambda kernel: kernel.line)
     if options.target == "ascendc" and any(not is_gpu_kernel(located.node, file.names) for located in file.located):
         stops = [finding("TL734", line_of(original, node) or 1, said) for node, said in importing.failing(original)]
         diagnostics += [item for item in stops if not suppressions.covers(item.line, item.code)]
     diagnostics += unused_comments(suppressions)
+    diagnostics = [item for item in diagnostics if item.kernel not in left_out]
     return FileResult(
         path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))
     )

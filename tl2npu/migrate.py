@@ -25,7 +25,7 @@ from tl2npu.kernel.factory import FileKernels
 from tl2npu.options import Options
 from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.gpu import host, tensor_layouts, unsupported
-from tl2npu.passes.gpu.eager import Eager, to_lazy
+from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.no_launch import refuse_unlaunched
@@ -42,6 +42,8 @@ from tl2npu.source.text import SourceError
 from tl2npu.source.tree import forget
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
+
+NOT_SELECTED = "not selected"
 
 
 def migrate_text(
@@ -134,6 +136,8 @@ class _File:
 def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
     """Go over a file until no kernel has to stay for another one's sake, and write down what came of it."""
     original, suppressions = file.original, file.suppressions
+    left_out = _not_selected(file)
+    leave = {**leave, **dict.fromkeys(left_out, ())}
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     while True:
         done = _migrated(file, leave, eager)
@@ -149,6 +153,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     kernels.sort(key=lambda kernel: kernel.line)
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += unused_comments(suppressions)
+    diagnostics = [item for item in diagnostics if item.kernel not in left_out.values()]
     new = file.text
     if done.module is not original.module:
         module, unused = restored(file.across, done.module, file.path)
@@ -180,7 +185,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         file.text,
         new,
         None,
-        tuple(kernels),
+        tuple(replace(k, disposition="unchanged", codes=()) if k.line in left_out else k for k in kernels),
         tuple(sorted(diagnostics, key=lambda d: (d.line, d.code))),
         tuple(done.changes),
         (*file.across.files, *file.users.rests_on),
@@ -274,6 +279,17 @@ class _Done:
     whole: dict[int, list[Diagnostic]] = field(default_factory=dict)
 
 
+def _not_selected(file: _File) -> dict[int, str]:
+    """The kernels that ``--kernel`` leaves out: line -> name."""
+    if not file.options.kernels:
+        return {}
+    original = file.original
+    found = {original.position(item.node).line: item.key[0] for item in FileKernels(original).located}
+    found |= {kept.line: kept.name for kept in find_eager(original)}
+    found |= {kernel.line: kernel.name for kernel in file.unseen[0]}
+    return {line: name for line, name in found.items() if not file.options.selects(file.path, name)}
+
+
 def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Mapping[int, object]) -> _Done:
     """Every kernel of a file in its best form. ``eager``: lines of eager kernels that stay as they are."""
     original = file.original
@@ -346,7 +362,7 @@ def _refused_eager(
     if blocked is not None:
         notes = [diagnostic(original, blocked.code, blocked.node, blocked.message, kept.name, "error")]
     codes = tuple(sorted({note.code for note in notes}))
-    why = notes[0].message if notes else ""
+    why = notes[0].message if notes else NOT_SELECTED
     return KernelResult(kept.name, kept.line, "gpu", "none", "refused", why, codes), notes
 
 
@@ -358,7 +374,8 @@ def _best_form(
         kind = traits(start)
         if line in leave:
             start.notes += leave[line]
-            return _refused(start, line, kind.style, leave[line][0].message), start
+            why = leave[line][0].message if leave[line] else NOT_SELECTED
+            return _refused(start, line, kind.style, why), start
         refuse_unlaunched(start, kind.style)
         if not kind.is_rewritten and kind.style != "developer":
             _note_own(start, suppressions)

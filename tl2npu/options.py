@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Literal
 
 from tl2npu.devices import DEFAULT_DEVICE
@@ -47,6 +48,7 @@ class Options:
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
     ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed, ``backend`` by what.
+    ``kernels``: only these, all others are left as they are; see :meth:`selects`.
     """
 
     target: Target = "ascendc"
@@ -63,3 +65,20 @@ class Options:
     max_file_size: int = MAX_FILE_SIZE
     verify_timeout: float = VERIFY_TIMEOUT
     backend: Backend = field(default_factory=Backend)
+    kernels: tuple[str, ...] = ()
+
+    def selects(self, path: str, kernel: str) -> bool:
+        """Whether a kernel is one of ``kernels``, or there are none.
+
+        Each is the name of a report (``factory.main``), a part of it (``factory``, ``main``), or ``FILE::NAME``.
+        """
+        return not self.kernels or any(names(wanted, path, kernel) for wanted in self.kernels)
+
+
+def names(wanted: str, path: str, kernel: str) -> bool:
+    """Whether ``[FILE::]NAME`` names a kernel of a file; FILE may be the end of the path."""
+    file, given, name = wanted.rpartition("::")
+    parts = PurePath(file).parts
+    if given and PurePath(path).parts[-len(parts) :] != parts:
+        return False
+    return kernel == name or name in kernel.split(".") or kernel.endswith(f".{name}")

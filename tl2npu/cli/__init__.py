@@ -10,6 +10,7 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -53,6 +54,8 @@ class Commands(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
+            if Path(args[0]).suffix in (".py", ".ipynb") or Path(args[0]).exists():
+                raise click.UsageError(f"{error.message} Did you mean `tl2npu migrate {args[0]}`?", ctx) from None
             close = get_close_matches(args[0], COMMANDS, n=1)
             if not close or "Did you mean" in error.message:
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,10 @@ def request(
     if STDIN in paths and shard is not None:
         raise click.UsageError("standard input does not go with --shard")
     places = [stdin_filename or Path.cwd()] if STDIN in paths else list(paths)
-    return Request(paths, settings_of(places, given), stdin_filename, _shard(shard), not quiet, debug)
+    kernels = given.pop("kernels")
+    settings = settings_of(places, given)
+    settings = replace(settings, options=replace(settings.options, kernels=kernels))
+    return Request(paths, settings, stdin_filename, _shard(shard), not quiet, debug)
 
 
 def settings_of(places: list[Path], given: dict[str, Any]) -> Settings:
@@ -83,6 +86,7 @@ def run_files(
     asked: Request, task: Task, sink: Sink, condense: Callable[[FileResult], Entry], would_change_counts: bool
 ) -> tuple[Finished, int]:
     """Take the files through ``task`` and into ``sink``; also the exit code."""
+    from tl2npu.options import names
     from tl2npu.results import Skipped
     from tl2npu.sinks import deliver, exit_code
 
@@ -102,7 +106,19 @@ def run_files(
     except KeyboardInterrupt:
         click.echo(f"tl2npu: interrupted after {len(entries)} files, {changed} of them changed", err=True)
         sys.exit(INTERRUPTED)
+    for wanted in asked.settings.options.kernels:
+        if not any(names(wanted, entry.path, kernel.name) for entry in entries for kernel in entry.kernels):
+            click.echo(f"tl2npu: no kernel is called {wanted!r}{_close(wanted, entries)}", err=True)
+            code = 2
     return Finished(tuple(entries), tuple(skipped)), code
+
+
+def _close(wanted: str, entries: list[Entry]) -> str:
+    from difflib import get_close_matches
+
+    known = sorted({kernel.name for entry in entries for kernel in entry.kernels})
+    close = get_close_matches(wanted.rpartition("::")[2], known, n=1, cutoff=0.4)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, None, None]:

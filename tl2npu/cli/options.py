@@ -30,6 +30,13 @@ def common_options(command: Any) -> Any:
     for option in reversed(
         [
             click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of standard input."),
+            click.option(
+                "--kernel",
+                "kernels",
+                multiple=True,
+                metavar="NAME",
+                help="Only this kernel, also FILE::NAME. Repeatable.",
+            ),
             click.option("--device", metavar="NAME", help="The device that the kernel is for (see `devices`)."),
             click.option("--ascend-version", metavar="YYYY-MM", help="The version of the Ascend compiler."),
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
