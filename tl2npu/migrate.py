@@ -374,8 +374,8 @@ def _best_form(
         kind = traits(start)
         if line in leave:
             start.notes += leave[line]
-            why = leave[line][0].message if leave[line] else NOT_SELECTED
-            return _refused(start, line, kind.style, why), start
+            stays = leave[line][0].message if leave[line] else NOT_SELECTED
+            return _refused(start, line, kind.style, stays), start
         refuse_unlaunched(start, kind.style)
         if not kind.is_rewritten and kind.style != "developer":
             _note_own(start, suppressions)

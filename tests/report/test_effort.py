@@ -41,6 +41,13 @@ def test_the_sum(
     assert effort(build(RUN, [file]).entries[0], kernel).minutes == minutes
 
 
+def test_what_the_npu_does_not_have_is_a_redesign() -> None:
+    kernel = KernelResult("f", 1, "gpu", "none", "refused", "")
+    items = [Diagnostic(code, "x", "error", 2, "x", kernel="f") for code in ("TL191", "TL180", "TL801")]
+    file = FileResult("k.py", "", "", None, (kernel,), tuple(items))
+    assert effort(build(RUN, [file]).entries[0], kernel).minutes == 480 + 3 * 30
+
+
 def test_levels_and_durations() -> None:
     assert [Effort(m).level for m in (0, 1, 15, 16, 60, 61)] == ["none", "low", "low", "medium", "medium", "high"]
     assert [duration(m) for m in (0, 59, 60, 65, 599, 600, 6000)] == [

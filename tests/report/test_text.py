@@ -10,7 +10,7 @@ from tests.report.support import HOSTILE, RUN, finding, hostile, kernel, many, r
 from tl2npu.report.build import build
 from tl2npu.report.model import Run
 from tl2npu.report.text import TextReport
-from tl2npu.results import Change, Diagnostic, FileResult, Skipped
+from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped
 
 WRITTEN = replace(RUN, written=True)
 
@@ -224,3 +224,34 @@ def test_in_a_terminal_files_with_findings_stand_apart() -> None:
         "",
     ]
     assert "\n\n" not in text([plain, loud, loud])
+
+
+def test_a_file_that_could_not_be_written_has_no_migrated_kernel() -> None:
+    lost = FileResult("k.py", "old", "old", "file has uncommitted changes", (kernel("a", 1), kernel("b", 2, "refused")))
+    lines = text([lost], WRITTEN).splitlines()
+    assert lines[1] == "k.py:1 a: not written: migrated -> developer (why)"
+    assert lines[-1] == "0 files changed; 2 kernels: 1 refused; 1 file failed, 1 kernel not written"
+
+
+def test_a_long_report_ends_with_its_digest() -> None:
+    wide = [
+        FileResult(
+            f"{number}.py",
+            "old",
+            "new",
+            kernels=(
+                KernelResult("a", 1, "gpu", "developer", "migrated", "every tile is split by rows: threads=2"),
+                KernelResult("b", 2, "gpu", "developer-threads1", "migrated", "threads=1"),
+            ),
+            diagnostics=(finding(2, "a"), replace(finding(1, "b", "warning"), code="TL885", name="tile")),
+        )
+        for number in range(10)
+    ]
+    report = build(RUN, wide[:9])
+    assert "(" not in TextReport().render(report).splitlines()[-2]
+    report = build(RUN, wide)
+    assert TextReport().render(report).splitlines()[-5:-3] == ["", "    20 migrated (10 threads=2, 10 threads=1)"]
+    short = TextReport().short(report).splitlines()
+    assert short[0] == "    20 migrated (10 threads=2, 10 threads=1)"
+    assert [line.split()[:3] for line in short[1:3]] == [["10", "error", "TL801"], ["10", "warning", "TL885"]]
+    assert short[3:] == ["10 files would change; 20 kernels: 20 migrated"]

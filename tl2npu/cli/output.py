@@ -30,6 +30,7 @@ class Wanted:
     files: tuple[Path, ...] = ()
     color: str = "auto"
     quiet: bool = False
+    summary: bool = False
 
 
 class _Unwritable(click.ClickException):
@@ -42,8 +43,8 @@ def report_options(command: Any) -> Any:
     """``--format``, ``--report``, ``--color`` and ``--quiet``, handed to the command as ``wanted``."""
 
     @wraps(command)
-    def gathered(*, style: str, report: tuple[Path, ...], color: str, quiet: bool, **others: Any) -> Any:
-        return command(wanted=Wanted(style, report, color, quiet), **others)
+    def gathered(*, style: str, report: tuple[Path, ...], color: str, quiet: bool, summary: bool, **others: Any) -> Any:
+        return command(wanted=Wanted(style, report, color, quiet, summary), **others)
 
     for option in reversed(
         [
@@ -55,6 +56,7 @@ def report_options(command: Any) -> Any:
                 help="Also write the report there, in the format of the file's ending, else of --format. Repeatable.",
             ),
             click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True),
+            click.option("--summary", is_flag=True, help="Print counts only: outcomes and the commonest codes."),
             click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
         ]
     ):
@@ -113,7 +115,8 @@ def write_report(report: Report, wanted: Wanted, *, explain: bool = False, patch
         click.echo(render(report, wanted.style), nl=False, file=stream)
     else:
         color = wants_color(stream, wanted.color)
-        text = TextReport(color=color, explain=explain, changes=not patched, width=_width(stream)).render(report)
+        writer = TextReport(color=color, explain=explain, changes=not patched, width=_width(stream))
+        text = writer.short(report) if wanted.summary else writer.render(report)
         click.echo(text, nl=False, file=stream, color=color)
     if wanted.style == "github":
         _summarise(report)

@@ -19,8 +19,12 @@ LINES_PER_MINUTE = 10  # of changed lines, to read them
 UNVERIFIED = 5  # to execute the kernel and to look at the numbers
 WARNING = 5  # per code
 ERROR = 30  # per code
+REDESIGN = 480  # once for a kernel that needs what an NPU does not have
 BY_HAND = 30  # a form that keeps workspaces, a refusal without an error of its own
 LOW, MEDIUM = 15, 60
+
+_REDESIGN = frozenset(f"TL{number}" for number in range(180, 200))
+"""No counterpart on an NPU: the author has to choose another algorithm or another element type."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ def effort(entry: Entry, kernel: KernelResult) -> Effort:
     """The estimate for one kernel."""
     codes = {(item.diagnostic.code, item.diagnostic.severity) for item in entry.findings_of(kernel)}
     errors = sum(severity == "error" for _, severity in codes)
-    minutes = ERROR * errors + WARNING * sum(severity == "warning" for _, severity in codes)
+    minutes = REDESIGN * any(code in _REDESIGN and severity == "error" for code, severity in codes)
+    minutes += ERROR * errors + WARNING * sum(severity == "warning" for _, severity in codes)
     if kernel.rewritten:
         lines = len({(change.cell, change.line) for change in entry.changes_of(kernel)})
         minutes += max(1, ceil(lines / LINES_PER_MINUTE)) + UNVERIFIED * (kernel.verified is None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
+from tl2npu.report.digest import MANY, digest
 from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
 from tl2npu.report.hunks import block_at
@@ -49,14 +51,21 @@ class TextReport:
                 lines.append("")  # in a terminal what belongs together stands together
             lines += [*found, ""] if self.width is not None and entry.findings else found
         lines += [f"{visible(file.path)}: skipped ({visible(file.reason)})" for file in report.skipped]
+        if sum(1 for _ in report.kernels()) >= MANY:
+            lines += ["", *digest(report)]
         lines.append(summary(report))
         return "\n".join(lines) + "\n"
+
+    def short(self, report: Report) -> str:
+        """The files that failed, the digest and the last line."""
+        lines = [line for entry in report.entries if entry.error is not None for line in self._error(entry)]
+        return "\n".join([*lines, *digest(report), summary(report)]) + "\n"
 
     def entry(self, entry: Entry, report: Report) -> list[str]:
         """The lines of one file."""
         lines: list[str] = []
         if entry.error is not None:
-            lines += self._wrapped(f"{entry.path}: error: {entry.error}", "", {"error": "error"})
+            lines += self._error(entry)
         for kernel in (*entry.kernels, None):
             if kernel is not None and report.run.task != "check":
                 lines += self._kernel(entry, kernel)
@@ -66,12 +75,16 @@ class TextReport:
                 lines += self._changes(entry.changes_of(kernel))
         return lines
 
+    def _error(self, entry: Entry) -> list[str]:
+        return self._wrapped(f"{entry.path}: error: {entry.error}", "", {"error": "error"})
+
     def _kernel(self, entry: Entry, kernel: KernelResult) -> list[str]:
         target = f" -> {kernel.target}" if kernel.disposition in ("migrated", "partial") else ""
         why = reason_beside(kernel, entry.findings_of(kernel))
         reason = f" ({why})" if why else ""
         proof = f", {verified_text(kernel.verified)}" if kernel.verified is not None else ""
-        text = f"{place(entry.path, kernel)} {kernel.name}: {kernel.disposition}{target}{proof}{reason}"
+        lost = "not written: " if entry.error is not None and kernel.rewritten else ""
+        text = f"{place(entry.path, kernel)} {kernel.name}: {lost}{kernel.disposition}{target}{proof}{reason}"
         return self._wrapped(text, "", {kernel.disposition: kernel.disposition})
 
     def _finding(self, entry: Entry, finding: Finding) -> list[str]:
@@ -140,16 +153,22 @@ def summary(report: Report) -> str:
     """The last line: what was changed, found, left out."""
     parts: list[str] = []
     kernels = sum(report.dispositions.values())
+    lost = [
+        kernel for entry in report.entries if entry.error is not None for kernel in entry.kernels if kernel.rewritten
+    ]
     if report.run.task == "check":
         severities = report.severities
         parts.append(f"{counted(severities['error'], 'error')}, {counted(severities['warning'], 'warning')}")
         parts.append(f"{counted(kernels, 'kernel')} in {counted(len(report.entries), 'file')}")
     else:
-        found = report.dispositions
+        found = report.dispositions - Counter(kernel.disposition for kernel in lost)
         verdicts = ", ".join(f"{found[name]:,} {name}" for name in DISPOSITIONS if found[name])
         parts += [changed_text(report), counted(kernels, "kernel") + (f": {verdicts}" if verdicts else "")]
     if report.failed:
-        parts.append(f"{counted(report.failed, 'file')} failed")
+        parts.append(
+            f"{counted(report.failed, 'file')} failed"
+            + (f", {counted(len(lost), 'kernel')} not written" if lost else "")
+        )
     if report.skipped:
         parts.append(f"{len(report.skipped):,} skipped")
     return "; ".join(parts)
