@@ -56,11 +56,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Verified:
-    """Old and new were executed and agreed: by which backend, on how many launches, with which largest difference."""
+    """What speaks for a kernel, by which backend.
+
+    Old and new were executed and agreed: on ``calls`` launches, with ``max_error`` the largest difference. Where it is
+    None nothing was executed: the compiler took ``calls`` programs of the new kernel.
+    """
 
     backend: str
     calls: int
-    max_error: float
+    max_error: float | None
 
 
 @dataclass(frozen=True)

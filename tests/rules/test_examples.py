@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
 from tl2npu.migrate import check_text, migrate_text
 from tl2npu.options import Backend, Options
@@ -27,6 +29,7 @@ EXECUTED = {
     "TL911": Settings(timeout=4.0),
     "TL912": Settings(backend=Backend("npu")),
 }
+COMPILED = ("TL930", "TL931", "TL932", "TL933")  # found by a compiler, for which a stand-in is installed
 # What needs an option that the command line sets.
 OPTIONS = {
     "TL197": Options(unsafe=True),
@@ -69,6 +72,11 @@ def run(page: Rule, example: Example) -> FileResult:
             for name, text in (*example.beside, ("pyproject.toml", ""), ("k.py", example.text)):
                 (Path(folder) / name).write_text(text, encoding="utf-8")
             return migrate_text(example.text, f"{folder}/k.py", options(page))
+    if page.code in COMPILED:
+        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(write(Path(folder))))
+            patch.setenv("PATH", bisheng(Path(folder) / "bin", int(page.code == "TL933")) + f":{os.environ['PATH']}")
+            return migrate_verified(example.text, path, Options(), Settings(backend=Backend("compile"), check=None))
     if page.code in EXECUTED:
         return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS

@@ -165,7 +165,8 @@ def _kernel(item: _Object) -> KernelResult:
 
 
 def _proof(item: _Object) -> Verified:
-    return Verified(item.get("backend", str), item.get("calls", int), item.number("max_error"))
+    error = None if item.maybe("max_error", object) is None else item.number("max_error")
+    return Verified(item.get("backend", str), item.get("calls", int), error)
 
 
 def _finding(item: _Object) -> Finding:

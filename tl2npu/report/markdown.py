@@ -115,6 +115,8 @@ def _proof(proof: Verified | None) -> str:
     if proof is None:
         return "nothing"
     where = {"sim": "simulator"}.get(proof.backend, proof.backend)
+    if proof.max_error is None:
+        return "accepted by the compiler"
     return f"{_prose(where)}, {counted(proof.calls, 'launch')}, largest difference {proof.max_error:.3g}"
 
 

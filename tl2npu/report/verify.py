@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tl2npu.report.json import diagnostic_object, verified
-from tl2npu.report.model import place
+from tl2npu.report.model import counted, place
 from tl2npu.report.text import verified_text
 from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, VerifyResult
 
@@ -71,6 +71,13 @@ def _summary(result: VerifyResult, styled: Any) -> str:
     figures = f"{calls} launch{'' if calls == 1 else 'es'} compared"
     if differences:
         figures += f", largest difference {max(differences):.3g}"
+    if result.backend == "compile":
+        where, word = "the compiler", {"verified": "accepted", "not verified": "not accepted"}.get(word, word)
+        verdict = styled(word, "verified" if result.ok else "failed")
+        programs = sum(proof.calls for proof in proved)
+        what = "the migration of " if result.new is None else ""
+        file = result.old if result.new is None else result.new
+        return f"{verdict}: {what}{file} by {where}; {counts} accepted, {counted(programs, 'program')} compiled"
     ended = [f"; the {check.role} script failed" for check in result.scripts if check.exit_code not in (0, None)]
     return f"{verdict}: {what}{result.old} on {where}{arithmetic}; {counts} proved, {figures}{''.join(ended)}"
 

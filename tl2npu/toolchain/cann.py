@@ -7,6 +7,7 @@ Sources: where tilelang-ascend looks, ``tilelang/jit/adapter/libgen.py:32-77`` a
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -51,7 +52,7 @@ def _version(home: Path) -> str:
     return ""
 
 
-def tool(name: str, environment: Mapping[str, str]) -> str | None:
+def tool(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """The path of a command that is on ``PATH``."""
     return shutil.which(name, path=environment.get("PATH", ""))
 

@@ -37,12 +37,22 @@ def not_here(old: Source, new: Source, settings: Settings, why: str) -> VerifyRe
     return replace(result, diagnostics=(found,))
 
 
+def _by_compiler(old: Source, new: Source, settings: Settings, changed: Sequence[str] | None) -> VerifyResult:
+    from tl2npu.verify.by_compiler import CannotCompile
+    from tl2npu.verify.by_compiler import verify as compiled
+
+    try:
+        return compiled(old, new, settings, changed)
+    except CannotCompile as error:
+        return not_here(old, new, settings, str(error))
+
+
 def _to_come(why: str, old: Source, new: Source, settings: Settings, changed: Sequence[str] | None) -> VerifyResult:
     return not_here(old, new, settings, why)
 
 
 _JUDGES: dict[str, Judge] = {
-    "compile": partial(_to_come, "this version does not drive the compiler of TileLang-Ascend"),
+    "compile": _by_compiler,
     "npu": partial(_to_come, "this version does not run kernels on a device"),
     "camodel": partial(_to_come, "this version does not run kernels on the simulator of CANN"),
 }

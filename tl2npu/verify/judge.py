@@ -36,6 +36,8 @@ class Findings:
     scripts: list[ScriptCheck] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     done: list[int] = field(default_factory=list)
+    accepted: dict[str, int] = field(default_factory=dict)
+    """Where nothing was executed: how many programs of each kernel the compiler took."""
     launches: int = 0
     broken: bool = False
     """A job did not come to its end."""
@@ -68,10 +70,18 @@ class Findings:
         elif ended.code is None:
             self.problem(UNVERIFIED, f"the process of {who} died: {ended.died}{_after(ended.output)}")
 
-    def problem(self, code: str, message: str, kernel: str | None = None) -> None:
-        """Something of which no job has told."""
-        known = {"kernel": kernel, "factory": None, "line": 0, "side": None}
+    def problem(self, code: str, message: str, kernel: str | None = None, help: str = "") -> None:
+        """Something of which no job has told; ``help`` in place of what the table says of the code."""
+        known = {"kernel": kernel, "factory": None, "line": 0, "side": None, "help": help}
         self.problems.append({"code": code, "message": message, **known})
+
+    def proof(self, kernel: str, backend: str) -> Verified | None:
+        """What speaks for a kernel: launches that agree, or programs that the compiler took."""
+        own = [comparison for comparison in self.comparisons if comparison.kernel == kernel]
+        if own:
+            itself = [comparison for comparison in own if not comparison.draw]
+            return Verified(backend, len(itself), max((c.max_error or 0.0 for c in itself), default=0.0))
+        return Verified(backend, self.accepted[kernel], None) if kernel in self.accepted else None
 
 
 def verify(
@@ -105,11 +115,12 @@ def verify(
     limits = Limits()
     if settings.check is not None:
         limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
-    return _judged(result, findings, by_name, limits, to_prove(kernels, old.text, new.text, changed))
+    return judged(result, findings, by_name, limits, to_prove(kernels, old.text, new.text, changed))
 
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
+_TO_BE = {"compile": "compiled", "sim": "launched", "npu": "launched", "camodel": "launched"}
 _UNROUNDED = "agrees with the old kernel where that does not round to halves on the way to a wider type"
 
 
@@ -152,9 +163,10 @@ def _functions(text: str) -> dict[str, str]:
     return {node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, kinds)}
 
 
-def _judged(
+def judged(
     result: VerifyResult, findings: Findings, by_name: Mapping[str, Place], limits: Limits, wanted: set[str]
 ) -> VerifyResult:
+    """The verdict on each kernel of ``by_name``, and on the file: ``wanted`` are the kernels to be proved."""
     faults = _Faults(by_name)
     faults.of_problems(findings.problems)
     faults.of_the_old(findings.hazards)
@@ -199,7 +211,8 @@ class _Faults:
             owners = _owners(event, self.places)
             code, message = event["code"], event["message"]
             line = self.places[owners[0]].line if owners else 1
-            self.diagnostics.append(diagnostic(code, line, message, owners[0] if len(owners) == 1 else None))
+            found = diagnostic(code, line, message, owners[0] if len(owners) == 1 else None)
+            self.diagnostics.append(replace(found, help=event.get("help") or found.help))
             for name in owners:
                 self.first.setdefault(name, message)
                 if code not in (UNVERIFIED, OVERDUE) and event["side"] != "old":
@@ -244,15 +257,14 @@ class _Faults:
 
     def verdict(self, place: Place, findings: Findings, backend: str) -> KernelVerdict:
         """What is held of a kernel in the end."""
-        own = [comparison for comparison in findings.comparisons if comparison.kernel == place.name]
         if place.name in self.first:
             status: Status = "failed" if place.name in self.failed else "not verified"
             return KernelVerdict(place.name, place.line, status, self.first[place.name])
-        if own:
-            itself = [comparison for comparison in own if not comparison.draw]
-            verified = Verified(backend, len(itself), max((c.max_error or 0.0 for c in itself), default=0.0))
-            return KernelVerdict(place.name, place.line, "verified", "old and new agree", verified)
-        what = "compared" if place.name in findings.launched else "launched"
+        proof = findings.proof(place.name, backend)
+        if proof is not None:
+            why = "old and new agree" if proof.max_error is not None else "the compiler takes it"
+            return KernelVerdict(place.name, place.line, "verified", why, proof)
+        what = "compared" if place.name in findings.launched else _TO_BE[backend]
         why = f"it was never {what}{': ' + self.general[0] if self.general else ''}"
         return KernelVerdict(place.name, place.line, "not verified", why)
 

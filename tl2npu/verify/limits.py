@@ -53,7 +53,7 @@ def limits_of(
     notes: list[str] = []
     for item in errors:
         text = f"{new.shown} {_told(item, new)}"
-        owner = _owner(item.kernel or "", places, comparisons)
+        owner = owner_of(item.kernel or "", places, comparisons)
         if item.kernel in same and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (its text is that of the old kernel)")
         elif item.kernel in expert and owner in in_expert_form and item.code == _EXPERT_FORM:
@@ -81,7 +81,7 @@ def _told(item: Diagnostic, new: Source) -> str:
     return text if new.book is None else Places(new.book, new.path).told(text, None)
 
 
-def _owner(name: str, places: Mapping[str, Place], comparisons: Sequence[Comparison]) -> str | None:
+def owner_of(name: str, places: Mapping[str, Place], comparisons: Sequence[Comparison]) -> str | None:
     """The old kernel in whose place a new one stands: as it was compared, or by its name and that of its factory."""
     if name in places:
         return name

@@ -81,6 +81,8 @@ def proof(verified: Verified | None) -> str:
         return '<span class="muted">not executed</span>'
     where = {"sim": "simulator"}.get(verified.backend, verified.backend)
     launches = "1 launch" if verified.calls == 1 else f"{verified.calls} launches"
+    if verified.max_error is None:
+        return "accepted by the compiler"
     return f"{e(where)}: {launches}, largest difference {verified.max_error:.3g}"
 
 
