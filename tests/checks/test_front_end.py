@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
+from pathlib import Path
+
 import pytest
 
 from tests.checks.support import LOAD, STORE, TILES, findings, source
+from tl2npu.checks import front_end, gpu_names, signatures
+from tl2npu.checks.subject import Subject
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.options import Options
+from tl2npu.source.index import Index
 
 ARGS = "w=None, flag=True, k=4"
 OK = "T.tile.exp(b, a)\n"
@@ -76,3 +84,54 @@ def test_macros_are_parsed_too() -> None:
     macro = "@T.macro\ndef scale(x, n):\n    if 0 < n < 3:\n        T.tile.mul(x, x, 2.0)\n"
     text = source(f"{TILES}{LOAD}scale(a, cid)\n{OK}{STORE}", args=ARGS, factory=macro)
     assert [f.code for f in findings(text) if f.code == "TL732"] == ["TL732"]
+
+
+AROUND = """
+import math
+import tilelang
+import tilelang.language as T
+
+class cfg:
+    scale = 2.0
+
+def scale(v):
+    return v * 2.0
+
+@tilelang.jit(out_idx=[2])
+def f(M=512, N=64, flag=True, n=3, opt=None, s=2.5, mode='a'):
+    sizes = (1, 2, 3)
+    bounds = (0, 4)
+    table = {'a': 2}
+    shape_s = T.Tensor((8,), 'float32')
+
+    @T.prim_func
+    def main(X: T.Tensor((M, N), 'float32'), I: T.Tensor((8,), 'int32'), Y: T.Tensor((M, N), 'float32')):
+        with T.Kernel(8, threads=1, is_npu=True) as (cid):
+            x = T.alloc_shared((64, 64), 'float32')
+            T.copy(X[cid * 64, 0], x)
+"""
+
+
+def constructs() -> list[tuple[str, str, str]]:
+    """What the real compiler said of each body: verdict, name, body."""
+    text = (Path(__file__).parent / "data" / "constructs.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    return [(verdict, name, body.replace("\\n", "\n").replace("\\\\", "\\")) for verdict, name, body in rows]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "body"), [pytest.param(verdict, body, id=name) for verdict, name, body in constructs()]
+)
+def test_the_verdict_of_the_compiler_is_ours(verdict: str, body: str) -> None:
+    text = AROUND + textwrap.indent(body, " " * 12) + "\n            T.copy(x, Y[cid * 64, 0])\n\n    return main\n"
+    file = FileKernels(Index.parse(text))
+    (located,) = file.located
+    subject = Subject(located.read(), file, located, Options())
+    found = [one for check in (front_end.check, signatures.check, gpu_names.check) for one in check(subject)]
+    assert bool(found) == (verdict != "accepted"), [one.message for one in found]
+
+
+def test_a_name_is_forgotten_behind_a_macro_but_not_in_it() -> None:
+    macro = "@T.macro\ndef scale(x, n):\n    m = 1\n    if n > 3:\n        m = 2\n    T.tile.mul(x, x, m)\n"
+    text = source(f"{TILES}{LOAD}scale(a, cid)\n{OK}{STORE}", args=ARGS, factory=macro)
+    assert [f.code for f in findings(text) if f.code in ("TL739", "TL889")] == ["TL739"]

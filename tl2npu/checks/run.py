@@ -36,7 +36,6 @@ from tl2npu.checks import (
     self_check,
     signatures,
     starts,
-    unbound_names,
 )
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu
@@ -68,7 +67,6 @@ CHECKS: tuple[Check, ...] = (
     gpu_names.check,
     fitting.check,
     starts.check,
-    unbound_names.check,
     signatures.check,
     front_end.check,
     intrinsics.check,

@@ -38,6 +38,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write `if condition:` with a store in each arm"),
     ("TL738", "packed-mask-for-pto", "error", "display-only",
      "compile for `ascendc`, or write the condition as an `if` on single elements"),
+    ("TL739", "name-keeps-its-old-value", "error", "display-only",
+     "use `T.alloc_var`, or another name"),
     ("TL750", "operator-in-place", "error", "display-only",
      "give the result a tile of its own, and copy it back"),
     ("TL760", "floor-division-of-negative", "info", "safe",

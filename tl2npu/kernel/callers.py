@@ -25,11 +25,13 @@ _OPTIONS = "--"
 @dataclass(frozen=True, eq=False)
 class Caller:
     """One way in which the factory is called: ``bound`` are its parameters, ``node`` the call, the configuration, or
-    the factory where its defaults are taken. ``values`` are the integers that come of it, ``words`` the strings.
+    the factory where its defaults are taken. ``known`` is what comes of it, ``values`` its integers, ``words`` its
+    strings.
     """
 
     node: cst.CSTNode
     bound: Known
+    known: Known
     values: Values
     words: Mapping[str, str]
     module: Known = field(repr=False)
@@ -53,12 +55,12 @@ def callers_of(file: FileKernels, located: Located, *, in_turns: bool = False) -
     module: Known = {}
     run(file.index.module.body, module, file.names)
     if located.factory is None:
-        return (Caller(located.node, {}, _integers(module), _words(module), module, file.names),)
+        return (Caller(located.node, {}, module, _integers(module), _words(module), module, file.names),)
     node = located.factory.node
     found: dict[tuple[object, ...], Caller] = {}
     for place, bound in _bindings(file, node, module, in_turns=in_turns):
         known = _in_factory(node, bound, module, file.names)
-        made = Caller(place, bound, _integers(known), _words(known), module, file.names)
+        made = Caller(place, bound, known, _integers(known), _words(known), module, file.names)
         found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
         if len(found) == _LIMIT:
             break

@@ -8,31 +8,25 @@ binds do not exist.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+import builtins
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.callers import Caller
 from tl2npu.kernel.expressions import code
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.languages import lookup
+from tl2npu.kernel.model import Kernel
+from tl2npu.kernel.parsed import Found, FrontEnd, Surroundings
+from tl2npu.kernel.parsed_values import ODD, SOME_ITEMS, UNKNOWN, Parsed, Type, joined, of_python
+from tl2npu.source.tree import names_in, nodes_of, remembered
 
-_OWN_NAMES: tuple[type[cst.CSTNode], ...] = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.NamedExpr)
-_NOT_VISITED: dict[type[cst.CSTNode], str] = {
-    cst.Break: "break",
-    cst.Continue: "continue",
-    cst.Try: "try",
-    cst.TryStar: "try",
-    cst.Del: "del",
-    cst.Import: "import",
-    cst.ImportFrom: "import",
-    cst.Global: "global",
-    cst.Nonlocal: "nonlocal",
-    cst.Raise: "raise",
-    cst.Match: "match",
-    cst.ClassDef: "class",
-    cst.Return: "return",
-}
-NO_ITERATION = frozenset({"enumerate", "zip", "reversed", "sorted", "map", "filter", "list", "tuple"})
+_IMPORTS: tuple[type[cst.Import | cst.ImportFrom], ...] = (cst.Import, cst.ImportFrom)
+_NAMED: tuple[type[cst.FunctionDef | cst.ClassDef], ...] = (cst.FunctionDef, cst.ClassDef)
+_BUILTINS = frozenset(dir(builtins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,32 +107,85 @@ def chains(body: cst.CSTNode) -> list[cst.Comparison]:
     return [node for node in nodes_of(body, cst.Comparison) if len(node.comparisons) > 1]
 
 
-def unread(body: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, str]]:
-    """What the parser stops at, with the reason."""
-    for node in nodes_of(body, *_OWN_NAMES, *_NOT_VISITED, cst.Assert, cst.Assign, cst.For, cst.FunctionDef):
-        kind = type(node)
-        if kind in _OWN_NAMES:
-            yield node, f"`{_short(node)}` binds a name of its own, which the parser of a kernel does not know"
-        elif kind in _NOT_VISITED:
-            yield node, f"the parser of a kernel knows no `{_NOT_VISITED[kind]}`"
-        elif isinstance(node, cst.Assert) and node.msg is None:
-            yield node, f"`{_short(node)}` has no message, and the parser of a kernel needs one"
-        elif isinstance(node, cst.Assign):
-            value = node.value
-            if isinstance(value, (cst.Lambda, cst.Dict, cst.Set)) or code(value) == "None":
-                yield node, f"the parser of a kernel cannot bind a name to `{_short(value)}`"
-        elif isinstance(node, cst.For) and not _iterates(node.iter):
-            yield node, f"the parser of a kernel cannot loop over `{_short(node.iter)}`"
-        elif isinstance(node, cst.FunctionDef) and not node.decorators:
-            yield node, f"the parser of a kernel knows no functions: `{node.name.value}` stands in a prim_func"
+def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller, ...]) -> list[Found]:
+    """What the parser does of a kernel and not as Python does; names of the factory are what its callers make them."""
+    node = kernel.node
+    if file.names.star:
+        return []
+    around = [part for part in file.index.ancestors(node) if isinstance(part, (cst.FunctionDef, cst.Module))]
+    bound, module = set(_BUILTINS), _bound(file.index.module)
+    for part in around:
+        if isinstance(part, cst.FunctionDef):
+            bound |= {param.name.value for param in nodes_of(part.params, cst.Param)}
+            bound |= _bound(part.body)
+    bound |= module | {"vid"}  # TL810 tells of vid
+    inside = {name: kind for part in around for name, kind in _containers(part.body).items()}
+    params = {param.name.value for param in nodes_of(node.params, cst.Param)}
+    words = [caller.words for caller in callers]
+
+    def outer(name: str) -> Parsed | None:
+        if name not in bound:
+            return None
+        if name in inside and not any(name in caller.known for caller in callers):
+            return inside[name]
+        if name in _BUILTINS and name not in module:
+            return ODD
+        found = [of_python(caller.known[name]) if name in caller.known else UNKNOWN for caller in callers]
+        result = found[0] if found else UNKNOWN
+        for other in found[1:]:
+            result = joined(result, other)
+        return result
+
+    def type_of(text: str) -> Type:
+        found = {_type(known.get(text, text)) for known in words}
+        return found.pop() if len(found) == 1 else ""
+
+    surroundings = Surroundings(
+        file.names, outer, module.__contains__, lambda name: lookup(kernel.dialect, name), type_of
+    )
+    given = dict.fromkeys(params, UNKNOWN)
+    for param in kernel.params:
+        given[param.name] = Parsed("buffer", type_of(param.dtype), rank=len(param.shape) or None)
+    for name, scalar in kernel.scalars.items():
+        if scalar.annotation is not None:
+            resolved = (file.names.resolve(scalar.annotation.annotation) or "").rpartition(".")[2]
+            given[name] = Parsed("device", _type(resolved))
+    reader = FrontEnd(surroundings)
+    reader.kernel(node, given)
+    return reader.found
 
 
-def _iterates(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.Call):
-        return not (isinstance(node.func, cst.Name) and node.func.value in NO_ITERATION)
-    return not isinstance(node, (cst.Tuple, cst.List, cst.Set, cst.Dict, cst.BaseString))
+def _containers(body: cst.BaseSuite | Sequence[cst.BaseStatement]) -> dict[str, Parsed]:
+    """Names that get a written-out sequence or mapping once, and functions."""
+    found: dict[str, Parsed] = {}
+    for node in body.body if isinstance(body, cst.BaseSuite) else body:
+        for part in node.body if isinstance(node, cst.SimpleStatementLine) else ():
+            if isinstance(part, cst.Assign) and isinstance(part.targets[0].target, cst.Name):
+                kinds = {cst.Tuple: SOME_ITEMS, cst.List: SOME_ITEMS, cst.Dict: ODD}
+                name = part.targets[0].target.value
+                found[name] = UNKNOWN if name in found else kinds.get(type(part.value), UNKNOWN)
+    return {name: kind for name, kind in found.items() if kind is not UNKNOWN}
 
 
-def _short(node: cst.CSTNode) -> str:
-    text = " ".join(cst.Module(body=()).code_for_node(node).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _type(dtype: str) -> Type:
+    if dtype.startswith(("int", "uint")):
+        return "int"
+    if dtype == "bool":
+        return "bool"
+    return "float" if dtype.startswith(("float", "bfloat", "half")) else ""
+
+
+def _bound(block: cst.BaseSuite | cst.Module) -> frozenset[str]:
+    """What the statements of a block bind, imports too; functions and classes inside of it count by their names."""
+    return frozenset[str]().union(*(_bound_by(statement) for statement in block.body))
+
+
+@remembered
+def _bound_by(statement: cst.BaseStatement | cst.BaseSmallStatement) -> frozenset[str]:
+    """Remembered by node: every kernel of a file asks for its module, and edits keep what they do not touch."""
+    found = set(assigned_names(statement))
+    for imported in nodes_of(statement, *_IMPORTS):
+        aliases = () if isinstance(imported.names, cst.ImportStar) else imported.names
+        found |= {alias.evaluated_alias or alias.evaluated_name.split(".")[0] for alias in aliases}
+    found |= {part.name.value for part in nodes_of(statement, *_NAMED)}
+    return frozenset(found)

@@ -39,6 +39,11 @@ def text_of(body: str, args: str = "w=None") -> str:
         ("if 0 <= bx < 1:" + DOUBLE, "if 0 <= bx and bx < 1:"),
         ("if not (0 < bx <= 1):" + DOUBLE, "if not (0 < bx and bx <= 1):"),
         ("if w is None and 0 <= bx < 1:" + DOUBLE, "if w is None and (0 <= bx and bx < 1):"),
+        ("if bx % 2:" + DOUBLE + "else:\n    T.copy(X[0, 0], x)", "if bx % 2 != 0:"),
+        ("if bx > 5 or not bx:" + DOUBLE, "bx > 5 or not bx != 0"),
+        ("if bx > 0 and bx % 2:" + DOUBLE, "bx > 0 and bx % 2 != 0"),
+        ("n: int = 2\nfor _ in T.serial(n + bx):" + DOUBLE, "n = 2"),
+        ("for _ in T.serial(bx ** 2 + 1):" + DOUBLE, "(bx * bx) + 1"),
         ("assert 2 > 1\nif bx > 0:" + DOUBLE, 'assert 2 > 1, "2 > 1"'),
     ],
 )

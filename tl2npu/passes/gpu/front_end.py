@@ -9,14 +9,17 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.callers import callers_of
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.front_end import chains, guarded, optional, truths
+from tl2npu.kernel.front_end import chains, guarded, optional, read_as_the_parser, truths
 from tl2npu.kernel.model import Let
 from tl2npu.passes.gpu.constants import define
 from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import calls_in, nodes_of
+
+_LOOSE = (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.IfExp)
 
 
 def make_strict(job: Job) -> None:
@@ -25,6 +28,29 @@ def make_strict(job: Job) -> None:
     _fill_none(job)
     _name_assertions(job)
     _branch(job)
+    _compare_numbers(job)
+
+
+def _compare_numbers(job: Job) -> None:
+    """``if i % 2:`` as ``if i % 2 != 0:``, ``z: int = 5`` as ``z = 5``, ``x ** 2`` as ``x * x``."""
+    edits = Edits(job.file.index)
+    for found in read_as_the_parser(job.file, job.kernel, callers_of(job.file, job.located)):
+        node = found.node
+        if found.what == "number" and isinstance(node, cst.BaseExpression):
+            text = f"({code(node)})" if isinstance(node, _LOOSE) and not node.lpar else code(node)
+            edits.replace(node, cst.parse_expression(f"{text} != 0"))
+            job.change("TL731", node, f"`{code(node)}` is a number, and the parser of a kernel needs a condition")
+        elif found.what == "annotation" and isinstance(node, cst.AnnAssign) and node.value is not None:
+            edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], node.value))
+            job.change("TL731", node, f"the parser knows no variables of type `{code(node.annotation.annotation)}`")
+        elif found.what == "stop" and isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Power):
+            base, times = node.left, code(node.right)
+            if isinstance(base, (cst.Name, cst.Subscript)) and not calls_in(base) and times in ("2", "3"):
+                product = " * ".join([code(base)] * int(times))
+                alone = isinstance(job.file.index.parent(node), (cst.Assign, cst.Arg, cst.Index))
+                edits.replace(node, cst.parse_expression(product if alone else f"({product})"))
+                job.change("TL731", node, f"the parser knows no `**` of values of the device: `{product}`")
+    job.apply(edits)
 
 
 def _split_chains(job: Job) -> None:

@@ -1,0 +1,166 @@
+"""What the parser of a prim_func makes of values: which Python operators it has for which of them.
+
+Source: ``tilelang/language/parser/operation.py``, TVM's ``evaluator.py`` and the overloaded operators of ``PrimExpr``;
+each line was tried with a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import libcst as cst
+
+Kind = Literal[
+    "number",  # a Python int, float or bool
+    "text",
+    "none",
+    "items",  # a tuple or a list
+    "odd",  # what no name of a kernel can stand for: a dict, a function, an ellipsis
+    "device",  # an expression that only the device evaluates
+    "cell",  # a variable made by alloc_var
+    "buffer",
+    "region",  # a slice of a buffer
+    "frame",  # what `for` and `with` take
+    "done",  # a statement of the kernel, which has no value
+    "unknown",
+]
+Type = Literal["int", "float", "bool", ""]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """One value: ``type`` of a number, an expression, or the elements of a buffer; ``rank`` of a buffer."""
+
+    kind: Kind
+    type: Type = ""
+    items: tuple[Parsed, ...] | None = None
+    rank: int | None = None
+
+    @property
+    def on_device(self) -> bool:
+        """True for what only the device evaluates."""
+        return self.kind in ("device", "cell")
+
+    @property
+    def is_number(self) -> bool:
+        """An int or a float where a condition is wanted."""
+        return self.kind in ("number", "device", "cell") and self.type in ("int", "float")
+
+
+UNKNOWN = Parsed("unknown")
+NONE = Parsed("none")
+TEXT = Parsed("text")
+ODD = Parsed("odd")
+FRAME = Parsed("frame")
+DONE = Parsed("done")
+SOME_ITEMS = Parsed("items")
+TILES = ("buffer", "region")
+INDEX = Parsed("device", "int")
+
+_BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
+
+
+class Stop(Exception):
+    """The parser stops, or reads something else; the text says what, after the expression."""
+
+
+def of_python(value: object) -> Parsed:
+    """A value that the factory has; None counts as unknown, since such a name has a number for other callers."""
+    if isinstance(value, bool):
+        return Parsed("number", "bool")
+    if isinstance(value, (int, float)):
+        return Parsed("number", "int" if isinstance(value, int) else "float")
+    if isinstance(value, str):
+        return TEXT
+    if isinstance(value, (tuple, list)):
+        return Parsed("items", items=tuple(map(of_python, value)))
+    return UNKNOWN
+
+
+def joined(left: Parsed, right: Parsed) -> Parsed:
+    """A value that is one of two."""
+    if left == right:
+        return left
+    if left.kind == right.kind and left.kind in ("number", "device"):
+        return Parsed(left.kind)
+    return UNKNOWN
+
+
+def wider(*parts: Parsed) -> Type:
+    """The type of a sum of numbers."""
+    types = {part.type for part in parts}
+    if "float" in types:
+        return "float"
+    return "" if "" in types else "int"
+
+
+def assigned(value: Parsed) -> Parsed:
+    """What a name stands for behind ``name = value``: numbers become variables of the device."""
+    if value.kind in ("none", "odd", "done", "region"):
+        raise Stop("cannot be given to a name")
+    if value.kind in ("number", "text", "cell"):
+        return Parsed("device", value.type) if value.kind != "text" else Parsed("device")
+    return value
+
+
+def binary(operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> Parsed:
+    """``left operator right``."""
+    both = (left, right)
+    if any(part.kind in TILES for part in both):
+        raise Stop("computes with a whole tile: name an element")
+    if isinstance(operator, cst.MatrixMultiply) and not any(part.kind == "unknown" for part in both):
+        raise Stop("is no operator of numbers")
+    if any(part.on_device for part in both):
+        if any(part.kind in ("none", "text", "items", "odd", "done") for part in both):
+            raise Stop("computes with a value that is no number")
+        if isinstance(operator, cst.Power):
+            raise Stop("is a power, which the parser does not know: multiply, or call `T.pow`")
+        types = {part.type for part in both}
+        if isinstance(operator, cst.Divide) and types <= {"int", "bool"}:
+            raise Stop("divides integers: write `//`, or convert one of them with `T.float32`")
+        if isinstance(operator, (cst.FloorDivide, cst.Modulo, *_BITS)) and "float" in types:
+            raise Stop("is an operator of integers, given a float")
+        return Parsed("device", "bool" if isinstance(operator, _BITS) and types == {"bool"} else wider(*both))
+    if all(part.kind == "number" for part in both):
+        return Parsed("number", "float" if isinstance(operator, cst.Divide) else wider(*both))
+    if all(part.kind == "items" for part in both) and isinstance(operator, cst.Add):
+        known = left.items is not None and right.items is not None
+        return Parsed("items", items=(*(left.items or ()), *(right.items or ())) if known else None)
+    return SOME_ITEMS if left.kind == "items" and right.kind == "number" else UNKNOWN
+
+
+def unary(operator: cst.BaseUnaryOp, part: Parsed) -> Parsed:
+    """``-x``, ``+x``, ``~x``; ``not x`` is a matter of conditions."""
+    if part.kind in TILES:
+        raise Stop("computes with a whole tile: name an element")
+    if part.on_device:
+        if isinstance(operator, cst.Plus):
+            raise Stop("has a sign that the parser does not know")
+        if isinstance(operator, cst.Minus) and part.type == "bool":
+            raise Stop("negates a condition")
+        if isinstance(operator, cst.BitInvert) and part.type == "bool":
+            raise Stop("is true in the generated code, whatever the condition: write `not`")
+        if isinstance(operator, cst.BitInvert) and part.type == "float":
+            raise Stop("is an operator of integers, given a float")
+        return Parsed("device", part.type)
+    return part if part.kind == "number" else UNKNOWN
+
+
+def compared(operator: cst.BaseCompOp, left: Parsed, right: Parsed) -> Parsed:
+    """``left operator right``, one comparison."""
+    if isinstance(operator, (cst.Is, cst.IsNot)):
+        return Parsed("number", "bool")
+    if isinstance(operator, (cst.In, cst.NotIn)):
+        if left.on_device or any(item.on_device for item in right.items or ()):
+            raise Stop("compares names and not their values: write comparisons with `or`")
+        return Parsed("number", "bool") if UNKNOWN not in (left, right) else Parsed("unknown", "bool")
+    if any(part.kind in TILES for part in (left, right)):
+        raise Stop("compares a whole tile: name an element")
+    if left.on_device or right.on_device:
+        if any(part.kind in ("none", "text", "items", "odd") for part in (left, right)):
+            raise Stop("compares a number of the device with something else")
+        return Parsed("device", "bool")
+    if "unknown" in (left.kind, right.kind):
+        return Parsed("unknown", "bool")
+    return Parsed("number", "bool")
