@@ -20,7 +20,8 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import FileKernels
 from tl2npu.kernel.languages import lookup
 from tl2npu.kernel.model import Kernel
-from tl2npu.kernel.parsed import Found, FrontEnd, Surroundings
+from tl2npu.kernel.parsed import FrontEnd
+from tl2npu.kernel.parsed_scopes import Found, Surroundings
 from tl2npu.kernel.parsed_values import ODD, SOME_ITEMS, UNKNOWN, Parsed, Type, joined, of_python
 from tl2npu.source.tree import names_in, nodes_of, remembered
 
@@ -145,7 +146,8 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
     )
     given = dict.fromkeys(params, UNKNOWN)
     for param in kernel.params:
-        given[param.name] = Parsed("buffer", type_of(param.dtype), rank=len(param.shape) or None)
+        named = len(param.shape) == 1 and isinstance(param.shape_nodes[0], (cst.Name, cst.Attribute))
+        given[param.name] = Parsed("buffer", type_of(param.dtype), rank=None if named else len(param.shape) or None)
     for name, scalar in kernel.scalars.items():
         if scalar.annotation is not None:
             resolved = (file.names.resolve(scalar.annotation.annotation) or "").rpartition(".")[2]

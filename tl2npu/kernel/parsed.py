@@ -8,37 +8,30 @@ Source: ``tilelang/language/parser/parser.py``, ``tilelang/language/overrides/pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
-from tl2npu.dialects.catalogue import Kind, Operator
-from tl2npu.kernel.bindings import assigned_names, body_of, target_names
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parsed_calls import Calls
+from tl2npu.kernel.parsed_scopes import Frame, Scopes, Surroundings, short, variable
 from tl2npu.kernel.parsed_values import (
     INDEX,
-    NONE,
     ODD,
     SOME_ITEMS,
     TEXT,
     UNKNOWN,
     Parsed,
     Stop,
-    Type,
     assigned,
     binary,
     compared,
     joined,
     unary,
 )
-from tl2npu.source.names import Names
 from tl2npu.source.tree import nodes_of
-
-What = Literal["stop", "number", "annotation", "undefined", "stale"]
 
 _DEEPEST = 50
 _NOT_READ: Mapping[type[cst.CSTNode], str] = {
@@ -58,60 +51,16 @@ _NOT_READ: Mapping[type[cst.CSTNode], str] = {
 _OWN_NAMES = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.NamedExpr)
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What the parser does not do as Python does; ``number``: a number that is used as a condition."""
-
-    what: What
-    node: cst.CSTNode
-    message: str
-
-
-@dataclass
-class _Frame:
-    values: dict[str, Parsed] = field(default_factory=dict)
-    bound_at: dict[str, cst.CSTNode] = field(default_factory=dict)
-    stale: dict[str, cst.CSTNode] = field(default_factory=dict)
-    """Names that an inner frame bound again, and where."""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What is around a kernel: names of the factory and the module, operators, element types by their text.
-
-    ``outer`` gives None for a name that nothing binds.
-    """
-
-    names: Names
-    outer: Callable[[str], Parsed | None]
-    is_global: Callable[[str], bool]
-    operator: Callable[[str], Operator | None]
-    type_of: Callable[[str], Type]
-
-
-class FrontEnd:
+class FrontEnd(Scopes):
     """Reads one kernel; what it finds is in ``found``, in the order of reading."""
 
     def __init__(self, around: Surroundings) -> None:
-        self.around = around
-        self.found: list[Found] = []
-        self.frames: list[_Frame] = []
-        self.own: frozenset[str] = frozenset()
+        super().__init__(around)
         self.parallel = 0
         self.merged: list[cst.CSTNode] = []
         self.reading: list[cst.FunctionDef] = []
         self.known: set[tuple[object, ...]] = set()
-        self.told: set[tuple[int, str]] = set()
-        self.outer_stale: dict[str, cst.CSTNode] = {}
-        self.forgotten: dict[str, cst.CSTNode] = {}
-        self.undefined: set[str] = set()
         self.calls = Calls(self)
-
-    def tell(self, what: What, node: cst.CSTNode, message: str) -> None:
-        """Say something of a node, once."""
-        if (id(node), what) not in self.told:
-            self.told.add((id(node), what))
-            self.found.append(Found(what, node, message))
 
     # functions ---------------------------------------------------------------------------------------------------
 
@@ -145,88 +94,10 @@ class FrontEnd:
     def _body(self, node: cst.FunctionDef, params: Mapping[str, Parsed]) -> None:
         self.own = frozenset(assigned_names(node.body))
         self.reading.append(node)
-        self.frames.append(_Frame(dict(params)))
+        self.frames.append(Frame(dict(params)))
         self.block(body_of(node))
         self.frames.pop()
         self.reading.pop()
-
-    # names -------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def frame(self) -> Iterator[_Frame]:
-        """A frame of names; behind it, what it bound again is stale."""
-        made = _Frame()
-        self.frames.append(made)
-        yield made
-        self.frames.pop()
-        self._forget(made)
-
-    def _forget(self, frame: _Frame) -> None:
-        for name, node in frame.bound_at.items():
-            self._mark(name, node)
-
-    def _mark(self, name: str, node: cst.CSTNode) -> None:
-        """Behind an inner block, or in the next turn of a loop, Python would have the value of ``node``."""
-        for frame in reversed(self.frames):
-            if name in frame.values:
-                if frame.values[name].kind != "cell":
-                    frame.stale[name] = node
-                return
-        if self._outer(name) is not None:
-            self.outer_stale[name] = node
-        else:
-            self.forgotten[name] = node
-
-    def _outer(self, name: str) -> Parsed | None:
-        """A name of the factory is none of the kernel's if the kernel binds it anywhere; one of the module is."""
-        return None if name in self.own and not self.around.is_global(name) else self.around.outer(name)
-
-    def name(self, node: cst.Name) -> Parsed:
-        """What a name stands for."""
-        name = node.value
-        if name in ("True", "False"):
-            return Parsed("number", "bool")
-        if name == "None":
-            return NONE
-        for frame in reversed(self.frames):
-            if name in frame.values:
-                self._stale(node, frame.stale.get(name))
-                return frame.values[name]
-        outer = self._outer(name)
-        if outer is not None:
-            self._stale(node, self.outer_stale.get(name))
-            return outer
-        text = f"`{name}` is bound nowhere"
-        if name in self.forgotten:
-            text = f"`{name}` is bound in an inner block only, and the parser forgets it behind the block"
-        elif name in self.own:
-            text = f"`{name}` has no value here: the kernel binds it later"
-        if name not in self.undefined:
-            self.undefined.add(name)
-            self.tell("undefined", node, text)
-        return UNKNOWN
-
-    def _stale(self, node: cst.Name, bound: cst.CSTNode | None) -> None:
-        if bound is not None:
-            what = f"`{_short(bound)}`" if isinstance(bound, cst.BaseSmallStatement) else "the loop's value"
-            text = f"`{node.value}` keeps its old value here: the parser forgets {what} behind its block"
-            self.tell("stale", node, text)
-
-    def bind(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
-        """``target = value``."""
-        if isinstance(target, cst.Name):
-            frame = self.frames[-1]
-            frame.values[target.value] = value
-            frame.bound_at[target.value] = node
-            frame.stale.pop(target.value, None)
-        elif isinstance(target, (cst.Tuple, cst.List)):
-            parts = value.items if value.items is not None and len(value.items) == len(target.elements) else None
-            starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
-            for index, element in enumerate(target.elements):
-                given = UNKNOWN if parts is None or starred else parts[index]
-                self.bind(element.value, _variable(given) if value.kind == "items" else given, node)
-        else:
-            self.tell("stop", node, f"the parser assigns to names and single elements, not to `{_short(target)}`")
 
     # statements --------------------------------------------------------------------------------------------------
 
@@ -252,7 +123,7 @@ class FrontEnd:
         elif isinstance(node, cst.Expr):
             value = self.value(node.value)
             if value.kind in ("items", "odd", "buffer") or value == Parsed("number", "float"):
-                self.tell("stop", node, f"the parser cannot make a statement of `{_short(node.value)}`")
+                self.tell("stop", node, f"the parser cannot make a statement of `{short(node.value)}`")
         elif isinstance(node, cst.If):
             self._if(node)
         elif isinstance(node, (cst.For, cst.While)):
@@ -269,14 +140,6 @@ class FrontEnd:
         elif isinstance(node, cst.FunctionDef):
             self._function(node)
 
-    def bind_all(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
-        """Bind every name of a target to the same value."""
-        if isinstance(target, (cst.Name, cst.Tuple, cst.List)):
-            for name in target_names(target):
-                self.bind(cst.Name(name), value, node)
-        else:
-            self.tell("stop", node, f"the parser binds names, not `{_short(target)}`")
-
     def _function(self, node: cst.FunctionDef) -> None:
         if not node.decorators:
             text = f"the parser of a kernel knows no functions: `{node.name.value}` stands in a prim_func"
@@ -289,7 +152,7 @@ class FrontEnd:
         if self.value(node.test).on_device:
             self.condition(node.test, "assert")
         if node.msg is None:
-            self.tell("stop", node, f"`{_short(node)}` has no message, and the parser of a kernel needs one")
+            self.tell("stop", node, f"`{short(node)}` has no message, and the parser of a kernel needs one")
 
     def _given(self, node: cst.CSTNode, value: cst.BaseExpression) -> Parsed:
         """What a name gets of an expression."""
@@ -298,9 +161,9 @@ class FrontEnd:
             if given.kind in ("none", "odd", "done", "number", "text", "region"):
                 return assigned(given)
         except Stop:
-            text = f"`{_short(value)}` is a statement, which has no value"
+            text = f"`{short(value)}` is a statement, which has no value"
             if given.kind != "done":
-                text = f"the parser of a kernel cannot bind a name to `{_short(value)}`"
+                text = f"the parser of a kernel cannot bind a name to `{short(value)}`"
             self.tell("stop", node, text)
             return UNKNOWN
         return given
@@ -310,12 +173,12 @@ class FrontEnd:
         for item in node.targets:
             self._assign_to(item.target, value, node)
             if isinstance(item.target, cst.Subscript) and self.value(node.value).kind in ("text", "items"):
-                self.tell("stop", node, f"`{_short(node.value)}` is no value of an element")
+                self.tell("stop", node, f"`{short(node.value)}` is no value of an element")
 
     def _assign_to(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
         if isinstance(target, cst.Subscript):
             self._store(target)
-        elif isinstance(target, cst.Name) and self._is_cell(target.value):
+        elif isinstance(target, cst.Name) and self.is_cell(target.value):
             return
         else:
             fresh = value.kind == "cell" and not self._allocates(node)
@@ -324,20 +187,14 @@ class FrontEnd:
     def _allocates(self, node: cst.CSTNode) -> bool:
         return isinstance(node, (cst.Assign, cst.AnnAssign)) and isinstance(node.value, cst.Call)
 
-    def _is_cell(self, name: str) -> bool:
-        for frame in reversed(self.frames):
-            if name in frame.values:
-                return frame.values[name].kind == "cell"
-        return False
-
     def _store(self, target: cst.Subscript) -> None:
         self.value(target)
         if any(isinstance(item.slice, cst.Slice) for item in target.slice):
-            self.tell("stop", target, f"`{_short(target)}` is no single element")
+            self.tell("stop", target, f"`{short(target)}` is no single element")
 
     def _annotated(self, node: cst.AnnAssign) -> None:
         if node.value is None:
-            self.tell("annotation", node, f"`{_short(node)}` has no value")
+            self.tell("annotation", node, f"`{short(node)}` has no value")
             return
         value = self._given(node, node.value)
         annotation = node.annotation.annotation
@@ -350,7 +207,7 @@ class FrontEnd:
         if isinstance(node.target, cst.Name):
             self._assign_to(node.target, value, node)
         else:
-            self.tell("stop", node, f"`{_short(node.target)}` cannot have an annotation")
+            self.tell("stop", node, f"`{short(node.target)}` cannot have an annotation")
 
     def _augmented(self, node: cst.AugAssign) -> None:
         old, value = self.value(node.target), self.value(node.value)
@@ -361,32 +218,32 @@ class FrontEnd:
         if isinstance(node.target, cst.Subscript):
             self._store(node.target)
         elif isinstance(node.target, cst.Name):
-            if not self._is_cell(node.target.value):
-                self.bind(node.target, _variable(result), node)
+            if not self.is_cell(node.target.value):
+                self.bind(node.target, variable(result), node)
         else:
-            self.tell("stop", node, f"the parser assigns to names and elements, not to `{_short(node.target)}`")
+            self.tell("stop", node, f"the parser assigns to names and elements, not to `{short(node.target)}`")
 
     def _if(self, node: cst.If) -> None:
-        arms: list[_Frame] = []
+        arms: list[Frame] = []
         inner = body_of(node)
         merged = node.orelse is None and len(inner) == 1 and _is_plain(inner[0])
         alone = self.parallel or node.orelse is not None or merged or node in self.merged
         self.merged += inner if merged else []
         value = self.condition(node.test, "if" if alone else "")
         if value.kind in ("text", "none", "items", "odd", "buffer"):
-            self.tell("stop", node.test, f"`{_short(node.test)}` is no condition: compare it with something")
+            self.tell("stop", node.test, f"`{short(node.test)}` is no condition: compare it with something")
         bodies = [inner]
         if isinstance(node.orelse, cst.Else):
             bodies.append(body_of(node.orelse))
         elif node.orelse is not None:
             bodies.append([node.orelse])
         for body in bodies:
-            made = _Frame()
+            made = Frame()
             self.frames.append(made)
             self.block(body)
             arms.append(self.frames.pop())
         for arm in arms:
-            self._forget(arm)
+            self.forget(arm)
 
     def _loop(self, node: cst.For | cst.While) -> None:
         if node.orelse is not None:
@@ -395,17 +252,17 @@ class FrontEnd:
         if isinstance(node, cst.For):
             value = self.value(node.iter)
             if value.kind not in ("frame", "unknown") or isinstance(node.iter, cst.GeneratorExp):
-                self.tell("stop", node, f"the parser of a kernel cannot loop over `{_short(node.iter)}`")
+                self.tell("stop", node, f"the parser of a kernel cannot loop over `{short(node.iter)}`")
             parallel = isinstance(node.iter, cst.Call) and self.calls.name_of(node.iter) == "Parallel"
         for name in assigned_names(node.body):
             last = [part for part in nodes_of(node.body, *_BINDING) if name in assigned_names(part)]
-            if last and not self._is_cell(name):
-                self._mark(name, last[-1])
+            if last and not self.is_cell(name):
+                self.mark(name, last[-1])
         with self.frame():
             if isinstance(node, cst.For):
                 self.bind_all(node.target, INDEX, node)
             elif self.condition(node.test, "").kind == "number":
-                self.tell("stop", node, f"`{_short(node.test)}` does not change in the kernel")
+                self.tell("stop", node, f"`{short(node.test)}` does not change in the kernel")
             self.parallel += parallel
             self.block(body_of(node))
             self.parallel -= parallel
@@ -416,7 +273,7 @@ class FrontEnd:
         """An expression that is used as a condition; ``where`` is empty if a number is good there."""
         value = self.value(node)
         if where and value.is_number:
-            text = f"`{_short(node)}` is a number, and the parser needs a condition: write `{_short(node)} != 0`"
+            text = f"`{short(node)}` is a number, and the parser needs a condition: write `{short(node)} != 0`"
             self.tell("number", node, text)
         return value
 
@@ -424,7 +281,7 @@ class FrontEnd:
         try:
             return function()
         except Stop as stop:
-            self.tell("stop", node, f"`{_short(node)}` {stop}")
+            self.tell("stop", node, f"`{short(node)}` {stop}")
             return UNKNOWN
 
     def value(self, node: cst.BaseExpression) -> Parsed:
@@ -441,7 +298,7 @@ class FrontEnd:
             is_bytes = isinstance(node, cst.SimpleString) and "b" in node.prefix
             return ODD if is_bytes else TEXT
         if isinstance(node, _OWN_NAMES):
-            text = f"`{_short(node)}` binds a name of its own, which the parser of a kernel does not know"
+            text = f"`{short(node)}` binds a name of its own, which the parser of a kernel does not know"
             self.tell("stop", node, text)
             if isinstance(node, cst.NamedExpr):
                 self.bind(node.target, self.value(node.value), node)
@@ -464,7 +321,7 @@ class FrontEnd:
         if isinstance(node, cst.IfExp):
             test = self.value(node.test)
             if test.on_device:
-                self.tell("stop", node, f"`{_short(node.test)}` is known on the device only: write `T.if_then_else`")
+                self.tell("stop", node, f"`{short(node.test)}` is known on the device only: write `T.if_then_else`")
             return joined(self.value(node.body), self.value(node.orelse))
         if isinstance(node, cst.Call):
             return self.calls.call(node)
@@ -486,13 +343,13 @@ class FrontEnd:
         parts = [node.left, node.right]
         values = [self.value(part) for part in parts]
         if any(value.kind == "done" for value in values):
-            self.tell("stop", node, f"`{_short(node)}` uses a statement as a condition: write `if`")
+            self.tell("stop", node, f"`{short(node)}` uses a statement as a condition: write `if`")
             return UNKNOWN
         if any(value.on_device for value in values):
             for part, value in zip(parts, values, strict=True):
                 self.condition(part, "and")
                 if value.kind in ("none", "text", "items", "odd", "buffer", "done"):
-                    self.tell("stop", part, f"`{_short(part)}` is no condition")
+                    self.tell("stop", part, f"`{short(part)}` is no condition")
             return Parsed("device", "bool")
         if "unknown" in (values[0].kind, values[1].kind):
             return Parsed("unknown", "bool") if {value.type for value in values} == {"bool"} else UNKNOWN
@@ -538,18 +395,6 @@ _AUGMENTED: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
 }
 
 
-def _variable(value: Parsed) -> Parsed:
-    try:
-        return assigned(value) if value.kind != "done" else UNKNOWN
-    except Stop:
-        return UNKNOWN
-
-
 def _is_plain(node: cst.CSTNode) -> bool:
     """An ``if`` that is the whole body of another one: the compiler joins their conditions with ``&&``."""
     return isinstance(node, cst.If) and node.orelse is None and not nodes_of(node.body, cst.For)
-
-
-def _short(node: cst.CSTNode) -> str:
-    text = " ".join(cst.Module(body=()).code_for_node(node).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
