@@ -71,7 +71,7 @@ OPERATORS = (
     _scalar("if_then_else", "cond t f span=None", _MATH, note=_CONDITION),
     *_group("min max: a b", _BUILDER, note="in T.Parallel with a constant other than 0.0 use tile.max or tile.min"),
     _scalar("Select", "condition true_value false_value span=None", _NODE, note=_CONDITION),
-    _scalar("cast", "src dtype span=None", "tvm:tir/generic.py"),
+    _scalar("cast", "x dtype span=None", "tvm:topi/math.py"),
     *_group(
         """
         Cast: dtype value span=None
