@@ -1,7 +1,7 @@
 """The catalogues against an installed TileLang-Ascend: names, parameters, their order, kinds and defaults.
 
-``TL2NPU_TILELANG_PYTHON`` names an interpreter that has it, with ``PYTHONPATH`` as its ``set_env.sh`` sets it; without it
-nothing is tested here. Which branch is installed decides which catalogue is held against it.
+``TL2NPU_TILELANG_PYTHON`` names an interpreter that has it, with ``PYTHONPATH`` as its ``set_env.sh`` sets it; without
+it nothing is tested here. Which branch is installed decides which catalogue is held against it.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import faulthandler
 import functools
 import importlib
 import importlib.util
+import inspect
 import itertools
 import json
 import os
@@ -279,7 +280,8 @@ def first_configuration(compiler: Compiler) -> Callable[..., Any]:
         def decorate(inner: Any) -> Any:
             def call(*args: Any, **kwargs: Any) -> Any:
                 choices = configs(*args, **kwargs) if callable(configs) else configs
-                chosen = {key: value for key, value in (choices[0] if choices else {}).items() if key not in kwargs}
+                given = inspect.signature(inner).bind_partial(*args, **kwargs).arguments
+                chosen = {key: value for key, value in (choices[0] if choices else {}).items() if key not in given}
                 compiler.note("of autotuned kernels the first configuration is compiled")
                 return inner(*args, **kwargs, **chosen)
 
