@@ -66,6 +66,8 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     kernels = sorted((k for k in kernels if k.name not in left_out), key=lambda kernel: kernel.line)
     if options.target == "ascendc" and any(not is_gpu_kernel(located.node, file.names) for located in file.located):
         stops = [finding("TL734", line_of(original, node) or 1, said) for node, said in importing.failing(original)]
+        beside = importing.beside_gpu(file)
+        stops += [diagnostic(original, "TL735", kept.node, text, kept.key[0]) for kept, text in beside]
         diagnostics += [item for item in stops if not suppressions.covers(item.line, item.code)]
     diagnostics += unused_comments(suppressions)
     diagnostics = [item for item in diagnostics if item.kernel not in left_out]

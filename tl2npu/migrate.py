@@ -164,7 +164,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         module, edited, left = host.of_file(original, module, kernels)
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
         diagnostics += [finding("TL125", line_of(original, node) or 1, text) for node, text in left]
-        if any(kernel.disposition == "refused" for kernel in kernels) and any(kernel.rewritten for kernel in kernels):
+        if any(kernel.rewritten for kernel in kernels):
             stops = importing.failing(Index.of(module))
             diagnostics += [finding("TL734", line_of(original, node) or 1, text) for node, text in stops]
             beside = importing.beside_refused(original, kernels)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.checks.support import LOAD, ONE, STORE, TILES, findings, source
-from tl2npu.migrate import migrate_text
+from tl2npu.migrate import check_text, migrate_text
 from tl2npu.options import Options
 
 EXTRA = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), S: T.Tensor((8,), "{}")'
@@ -118,6 +118,20 @@ def test_a_refused_kernel_in_the_same_factory() -> None:
     for text, expected in ((inner, []), (bad, ["good.other"])):
         result = migrate_text(HEAD.format("") + text, "k.py", Options())
         assert [item.kernel for item in result.diagnostics if item.code == "TL735"] == expected
+
+
+def test_check_says_it_of_a_file_that_was_migrated() -> None:
+    bad = KERNEL.format(jit="", name="bad", arg=", d=T.bfloat16", body="T.shfl_xor(x[0, 0], 1)")
+    new = migrate_text(HEAD.format("") + GOOD + bad, "k.py", Options()).new_text
+    assert "TL734" in {item.code for item in check_text(new, "k.py", Options()).diagnostics if item.severity == "error"}
+
+
+def test_check_says_it_of_a_factory_with_two_languages() -> None:
+    npu = GOOD.replace("threads=128", "threads=1, is_npu=True")
+    inner = npu.replace("    return main\n", GOOD[GOOD.index("    @T") :].replace("main", "other"), 1)
+    found = check_text(HEAD.format("") + inner, "k.py", Options()).diagnostics
+    assert [(item.kernel, item.severity) for item in found if item.code == "TL735"] == [("good.main", "error")]
+    assert "TL735" not in {item.code for item in check_text(HEAD.format("") + npu, "k.py", Options()).diagnostics}
 
 
 def test_what_another_file_imports_stays(tmp_path: Path) -> None:

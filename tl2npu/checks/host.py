@@ -1,4 +1,4 @@
-"""TL880 to TL882, TL884: what the runtime around a kernel with on-chip hand-overs cannot do.
+"""TL740, TL880 to TL882, TL884: what the runtime around a kernel with on-chip hand-overs cannot do.
 
 The workspaces that the compiler adds are parameters behind the user's, one tile for every block. Evidence: facts 2
 (g6_neg), 6 and 7, E87 and E88.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.channels import OnChip, on_chip
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import MOST_VALUES, Finding, Subject
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.callers import LIMIT
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.positions import compilations, indices
 from tl2npu.kernel.sizes import ITEM_SIZE
@@ -21,7 +22,12 @@ HUGE_BYTES = 2 << 30
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Findings of a kernel with on-chip hand-overs, and the note for target pto."""
+    """Findings of a kernel with on-chip hand-overs, the note for target pto, and calls that are too many."""
+    ways, factory = len(subject.every_value), subject.located.factory
+    if ways > MOST_VALUES and factory is not None:
+        count = f"more than {LIMIT}" if len(subject.callers) == LIMIT else f"{ways}"
+        text = f"`{factory.node.name.value}` is called or tuned in {count} ways: sizes are checked for some of them"
+        yield Finding("TL740", factory.node.name, text)
     found = on_chip(subject)
     if found:
         yield from _check_outputs(subject)

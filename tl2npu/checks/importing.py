@@ -14,7 +14,8 @@ import libcst as cst
 from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.pass_configs import STRING_OF
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.style import is_gpu_kernel, launches_in
 from tl2npu.results import KernelResult
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -90,15 +91,31 @@ def _no_key(name: str) -> bool:
 
 def beside_refused(original: Index, kernels: Sequence[KernelResult]) -> Iterator[tuple[KernelResult, str]]:
     """TL735: migrated kernels in a factory with one that stays for the GPU: the parser stops at that one."""
-    by_line = {kernel.line: kernel for kernel in kernels}
-    groups: dict[int, list[KernelResult]] = {}
-    for located in FileKernels(original).located:
-        kernel = by_line.get(original.position(located.node).line)
-        if kernel is not None and located.factory is not None and kernel.source == "gpu":
-            groups.setdefault(id(located.factory.node), []).append(kernel)
-    for group in groups.values():
-        stays = next((kernel for kernel in group if kernel.disposition == "refused"), None)
-        for kernel in group:
-            if stays is not None and kernel.rewritten:
-                name = stays.name.rpartition(".")[2]
-                yield kernel, f"`{name}` in the same factory stays for the GPU: the factory cannot run"
+    by_line = {kernel.line: kernel for kernel in kernels if kernel.source == "gpu"}
+    for group in _factories(FileKernels(original)):
+        found = [by_line.get(original.position(located.node).line) for located in group]
+        stays = next((kernel for kernel in found if kernel is not None and kernel.disposition == "refused"), None)
+        for kernel in found:
+            if stays is not None and kernel is not None and kernel.rewritten:
+                yield kernel, _beside(stays.name.rpartition(".")[2])
+
+
+def beside_gpu(file: FileKernels) -> Iterator[tuple[Located, str]]:
+    """TL735: kernels for the NPU in a factory with one for the GPU, as a file stands."""
+    for group in _factories(file):
+        gpu_ones = [located for located in group if is_gpu_kernel(located.node, file.names)]
+        for located in group:
+            if gpu_ones and located not in gpu_ones and launches_in(located.node, file.names):
+                yield located, _beside(gpu_ones[0].node.name.value)
+
+
+def _factories(file: FileKernels) -> Iterator[list[Located]]:
+    groups: dict[int, list[Located]] = {}
+    for located in file.located:
+        if located.factory is not None:
+            groups.setdefault(id(located.factory.node), []).append(located)
+    return (group for group in groups.values() if len(group) > 1)
+
+
+def _beside(name: str) -> str:
+    return f"`{name}` in the same factory stays for the GPU: the factory cannot run"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tl2npu.options import Options
 
 DEFAULT_TARGET = "ascendc"
-_VALUES = 16
+MOST_VALUES = 16
 """So many of the known ways to call a factory are looked at everywhere; the capacity check looks at all."""
 
 
@@ -182,12 +182,21 @@ class Subject:
 
     @cached_property
     def values(self) -> tuple[Values, ...]:
-        """What is known of the factory's integers: one mapping for each known way to call it, at least one."""
+        """What is known of the factory's integers: one mapping for each known way to call it, at least one.
+
+        Of more than :data:`MOST_VALUES` some, evenly: TL740 says so.
+        """
+        found = self.every_value
+        return tuple(found[:: -(-len(found) // MOST_VALUES)])
+
+    @cached_property
+    def every_value(self) -> list[Values]:
+        """The integers of each known way to call the factory that differs from the others."""
         found: list[Values] = []
         for caller in self.callers:
             if caller.values not in found:
                 found.append(caller.values)
-        return tuple(found[:: -(-len(found) // _VALUES)])
+        return found
 
     @cached_property
     def callers(self) -> tuple[Caller, ...]:

@@ -17,7 +17,8 @@ from tl2npu.source.tree import calls_in
 
 Values = dict[str, int]
 
-_LIMIT = 256
+LIMIT = 256
+"""More ways to call a factory are not looked at; TL740 says so."""
 _OPTIONS = "--"
 """Among what a call binds: some values may come from the command line's defaults."""
 
@@ -62,7 +63,7 @@ def callers_of(file: FileKernels, located: Located, *, in_turns: bool = False) -
         known = _in_factory(node, bound, module, file.names)
         made = Caller(place, bound, known, _integers(known), _words(known), module, file.names)
         found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
-        if len(found) == _LIMIT:
+        if len(found) == LIMIT:
             break
     return tuple(found.values())
 

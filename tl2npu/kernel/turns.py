@@ -9,8 +9,6 @@ import libcst as cst
 from tl2npu.kernel.concrete import Known, Unknown, evaluate
 from tl2npu.kernel.factory import FileKernels
 
-_MOST = 16
-
 
 def turns(file: FileKernels, call: cst.CSTNode, known: Known) -> Iterator[Known]:
     """What is known in every turn of the loops around a call; as it was, where nothing tells."""
@@ -38,7 +36,7 @@ def _expanded(file: FileKernels, loops: list[cst.For], known: Known) -> Iterator
     if items is None:
         yield from _expanded(file, rest, known)
         return
-    bound = [inner for item in items[:_MOST] if _bind(file, target, item, inner := dict(known))]
+    bound = [inner for item in items if _bind(file, target, item, inner := dict(known))]
     for inner in bound or [known]:
         yield from _expanded(file, rest, inner)
 

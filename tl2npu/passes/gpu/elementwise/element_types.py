@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tl2npu.dialects.element_types import NONE, SYNONYMS, TRUNC, copies
 
+_EXACT = frozenset({"int8", "uint8", "int16", "uint16", "bool"})
 _FLOATS = {"bfloat16": 1, "float16": 2, "float32": 3, "float64": 4}
 
 
@@ -38,6 +39,11 @@ def is_float(dtype: str) -> bool:
 def is_integer(dtype: str) -> bool:
     """True for integers and booleans."""
     return dtype.startswith(("int", "uint")) or dtype == "bool"
+
+
+def is_exact(dtype: str) -> bool:
+    """True for integers whose every value is a float32: those of at most 24 bits."""
+    return plain(dtype) in _EXACT
 
 
 def is_own(dtype: str) -> bool:

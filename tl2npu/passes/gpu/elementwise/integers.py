@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.legality import Legality
 
 _EXACT = 2**24
-_SHORT = frozenset({"int8", "uint8", "int16", "uint16", "bool"})
 _BY_ZERO = {
     "==": ("", "=="),
     "!=": ("", "!="),
@@ -33,7 +32,7 @@ def is_short(value: Expr) -> bool:
     """Every value that an expression can have is one of float32: of few bits, a loop variable, a small number."""
     if value.kind == "number":
         return value.value is not None and abs(value.value) < _EXACT
-    return value.kind == "index" or (value.kind == "load" and element_types.plain(value.dtype) in _SHORT)
+    return value.kind == "index" or (value.kind == "load" and element_types.is_exact(value.dtype))
 
 
 def comparable(lowering: Legality, sign: str, left: Expr, right: Expr, rest: frozenset[str]) -> tuple[str, Expr, Expr]:
@@ -87,7 +86,7 @@ def _as_float(lowering: Legality, side: Expr) -> Expr:
 def _type(lowering: Legality, *sides: Expr) -> str:
     """int32, the one type in which large integers are computed."""
     for load in (load for side in sides for load in side.loads):
-        if element_types.plain(load.dtype) not in _SHORT | {"int32"}:
+        if not element_types.is_exact(load.dtype) and element_types.plain(load.dtype) != "int32":
             text = f"`{show(load)}` is {element_types.text_of(load.dtype)}: it is compared as float32, which rounds it"
             raise Blocked("TL762", lowering.stmt.node, text)
     return "int32"

@@ -10,7 +10,6 @@ from tl2npu.passes.gpu.elementwise.tree import Expr, cast, show, with_args
 from tl2npu.passes.gpu.elementwise.work import Work
 
 _SIGNS = frozenset("+-*/")
-_LONG = frozenset({"int32", "uint32", "int64", "uint64"})
 _BY_OTHERS = frozenset("exp2 exp10 log2 log10 log1p tanh".split())
 """Functions written with others: their steps would each be rounded to a half, the function itself is once."""
 
@@ -21,7 +20,9 @@ def _beyond_float(expr: Expr, dtype: str) -> bool:
         return False
     numbers = [part for part in expr.walk() if part.kind == "number"]
     whole = all(part.name == "integer" or part.text.isdecimal() for part in numbers)  # others make it a float
-    return whole and any(element_types.plain(load.dtype) in _LONG for load in expr.loads)
+    return whole and any(
+        element_types.is_integer(load.dtype) and not element_types.is_exact(load.dtype) for load in expr.loads
+    )
 
 
 class OneType(Work):
