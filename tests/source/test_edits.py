@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable
 from textwrap import dedent
 
@@ -108,14 +109,14 @@ BLOCK = dedent(
     [
         ("import a", "import a\n\n", ""),
         ("import b", "import b\n", ""),
-        ("x = 1", "    x = 1  # trails x\n", ""),
+        ("x = 1", "    # about x\n    x = 1  # trails x\n\n", ""),
         ("y = 2", "y = 2; z", "z"),
         ("z = 3", "; z = 3", ""),
-        ("y", "        y\n", "        pass\n"),
-        ("w = 4", "    w = 4\n", ""),
+        ("y", "        # only\n        y\n", "        pass\n"),
+        ("w = 4", "    # about z\n    w = 4\n", ""),
     ],
 )
-def test_removing_a_statement_keeps_the_comments_around_it(code: str, old: str, new: str) -> None:
+def test_removing_a_statement_keeps_the_comments_of_others(code: str, old: str, new: str) -> None:
     assert BLOCK.count(old) == 1
     change = remove(code, cst.BaseSmallStatement) if code == "y" else remove(code)
     assert edited(BLOCK, change) == BLOCK.replace(old, new)
@@ -130,11 +131,9 @@ def test_removing_by_line_or_by_statement_is_the_same() -> None:
     assert edited(BLOCK, by_line) == edited(BLOCK, remove("x = 1", cst.Assign))
 
 
-def test_comments_survive_when_everything_goes() -> None:
+def test_comments_of_nothing_survive_when_everything_goes() -> None:
     text = "def f():\n    # one\n    a\n\n    # two\n    b\n    # three\n\nx\n"
-    assert edited(text, remove("a", cst.Expr), remove("b", cst.Expr)) == (
-        "def f():\n    # one\n    # two\n    # three\n    pass\n\nx\n"
-    )
+    assert edited(text, remove("a", cst.Expr), remove("b", cst.Expr)) == ("def f():\n    # three\n    pass\n\nx\n")
 
 
 @pytest.mark.parametrize(
@@ -516,10 +515,39 @@ def test_any_removal_keeps_comments_and_the_other_statements(lines: list[str], r
     left = [s for s in Index.parse(result).statements if isinstance(s, cst.BaseSmallStatement)]
     assert bare([s for s in left if not isinstance(s, cst.Pass)]) == bare([s for s in small if id(s) not in gone])
     comments = [line.strip() for line in lines if line.strip().startswith("#")]
-    assert [line.strip() for line in result.split("\n") if line.strip().startswith("#")] == comments
+    kept = [line.strip() for line in result.split("\n") if line.strip().startswith("#")]
+    in_order = iter(comments)
+    assert all(comment in in_order for comment in kept)
+    assert gone or kept == comments
+    for statement in index.module.body:
+        if isinstance(statement, cst.SimpleStatementLine) and not gone >= {id(small) for small in statement.body}:
+            own = [line.comment.value for line in statement.leading_lines if line.comment]
+            assert not Counter(own) - Counter(kept)
 
     def longest(code: str) -> int:
         marks = "".join("x" if line.strip() else " " for line in code.rstrip("\n").split("\n"))
         return max(len(run) for run in marks.split("x"))
 
     assert not left or longest(result) <= longest(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "result"),
+    [
+        ("# caption\na\nb\n", ["a"], "# caption\nb\n"),  # it may speak of both
+        ("x\n# caption\na\n\nb\n", ["a"], "x\n\nb\n"),
+        ("x\n# caption\na\n# next\nb\n", ["a"], "x\n# next\nb\n"),
+        ("x\n\n# part\n\n# caption\n# of two lines\na\nb\n\nc\n", ["a", "b"], "x\n\n# part\n\nc\n"),
+        ("# caption\na\nb\n\nc\n", ["b"], "# caption\na\n\nc\n"),
+        ("x\n# TODO: caption\na\n\nb\n", ["a"], "x\n# TODO: caption\n\nb\n"),
+        ("x\n# tl2npu: ignore[TL801]\na\n\nb\n", ["a"], "x\n# tl2npu: ignore[TL801]\n\nb\n"),
+        ("x\n# caption\na\n", ["a"], "x\n"),
+    ],
+)
+def test_a_comment_about_removed_statements_only_goes_with_them(text: str, gone: list[str], result: str) -> None:
+    index = Index.parse(text)
+    edits = Edits(index)
+    for line in index.module.body:
+        if isinstance(line, cst.SimpleStatementLine) and index.module.code_for_node(line.body[0]) in gone:
+            edits.remove(line)
+    assert edits.apply(index.module).code == result

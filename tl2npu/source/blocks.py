@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -17,6 +18,8 @@ class HasLeadingLines(Protocol):
     @property
     def leading_lines(self) -> Sequence[cst.EmptyLine]: ...
 
+
+_STAYS = re.compile(r"TODO|FIXME|XXX|tl2npu|noqa|fmt:|type:|pragma|pylint|ruff|isort|region")
 
 LineT = TypeVar("LineT", bound=HasLeadingLines)
 
@@ -38,17 +41,41 @@ def join_lines(above: Sequence[cst.EmptyLine], below: Sequence[cst.EmptyLine]) -
     return tuple(up[: len(up) - spare] + down)
 
 
-def merge_lines(slots: Sequence[LineSlot], footer: Sequence[cst.EmptyLine]) -> tuple[list[HasLeadingLines], Lines]:
+def without_captions(statements: Sequence[object], gone: Sequence[bool]) -> list[Lines]:
+    """The whole lines above each statement, without comments about nothing but statements that are ``gone``.
+
+    Such a comment stands directly above statements that all go, up to the next blank line, comment or end of the block.
+    Notes to come back to (``TODO``) and directives stay.
+    """
+    lines = [tuple(getattr(statement, "leading_lines", ())) for statement in statements]
+    for at, own in enumerate(lines):
+        if not gone[at] or not own or own[-1].comment is None:
+            continue
+        end = next((n for n in range(at + 1, len(lines)) if lines[n]), len(lines))
+        if all(gone[at:end]):
+            kept = len(own)
+            while kept and (comment := own[kept - 1].comment) is not None and not _STAYS.search(comment.value):
+                kept -= 1
+            lines[at] = own[:kept]
+    return lines
+
+
+def merge_lines(
+    slots: Sequence[LineSlot], footer: Sequence[cst.EmptyLine], *, captions: bool = True
+) -> tuple[list[HasLeadingLines], Lines]:
     """The new statements and the lines that follow the last of them.
 
-    Own-line comments of removed statements move down to the next statement that stays, or into the footer. A block
-    never begins with more blank lines than before, and blank lines that no statement follows are dropped.
+    Own-line comments of removed statements move down to the next statement that stays, or into the footer; without
+    ``captions`` those about nothing else go with them (:func:`without_captions`). A block never begins with more
+    blank lines than before, and blank lines that no statement follows are dropped.
     """
     result: list[HasLeadingLines] = []
     pending: Lines = ()
     limit = _blank_run(slots[0].old.leading_lines) if slots else 0
-    for slot in slots:
-        own = slot.old.leading_lines
+    above = [tuple(slot.old.leading_lines) for slot in slots]
+    if not captions:
+        above = without_captions([slot.old for slot in slots], [not (slot.new or slot.trailing) for slot in slots])
+    for slot, own in zip(slots, above, strict=True):
         carried = any(line is kept for new in slot.new for line in new.leading_lines for kept in own)
         if not carried:
             pending = join_lines(pending, own)

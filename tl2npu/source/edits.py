@@ -202,7 +202,7 @@ class _Rebuild:
     def block(
         self, items: Sequence[cst.CSTNode], footer: Sequence[cst.EmptyLine]
     ) -> tuple[list[HasLeadingLines], Lines]:
-        return merge_lines([self.statement(item) for item in items], footer)
+        return merge_lines([self.statement(item) for item in items], footer, captions=False)
 
     def statement(self, node: cst.CSTNode) -> LineSlot:
         old = _lined(node)

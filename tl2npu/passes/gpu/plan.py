@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.passes.job import Job
-from tl2npu.source.blocks import join_lines
+from tl2npu.source.blocks import join_lines, without_captions
 from tl2npu.source.edits import Edits
 
 Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -76,10 +76,10 @@ class Plan:
             return suite
         result: list[cst.BaseStatement] = []
         above: tuple[cst.EmptyLine, ...] = ()  # what stood above statements that are gone
-        for line in suite.body:
-            new = self._line(line)
+        planned = [self._line(line) for line in suite.body]
+        for new, own in zip(planned, without_captions(suite.body, [not new for new in planned]), strict=True):
             if not new:
-                above = join_lines(above, getattr(line, "leading_lines", ()))
+                above = join_lines(above, own)
                 continue
             if above:
                 new[0] = new[0].with_changes(leading_lines=join_lines(above, new[0].leading_lines))
