@@ -189,6 +189,46 @@ class LibraryGenerator:
 }
 
 
+NPUIR = {
+    "tilelang/tladapter/__init__.py": "raise RuntimeError('Cannot find libraries: tilelangir')\n",
+    "tilelang/language/customize_npuir.py": "",
+    "tilelang/engine/lower.py": """
+from tvm import IRModule
+from tilelang.tladapter import transforms
+from tilelang.tladapter.utils import Pipeline
+from tilelang.engine.phase import OptimizeForTarget
+def extrac_params(func): return func.params
+def device_codegen(module, target): raise AssertionError("it needs MLIR")
+def lower(func, target="auto"):
+    mod = OptimizeForTarget(IRModule({"main": func}), target, None)
+    mod.script = lambda: "# " + func.text
+    text = device_codegen(mod, target).get_source()
+    pipeline = Pipeline()
+    pipeline.add(transforms.mlir.canonicalize, top_down=True)
+    return pipeline.run(text)
+""",
+    "tilelang/jit/jit_npu.py": """
+from tilelang.engine.lower import lower
+def _symbolic_var_promoter_pass(func): return func, {}
+""",
+    "tilelang/jit/kernel.py": "raise AssertionError('of the other branch')\n",
+    "tilelang/jit/__init__.py": """
+import functools
+def cached_npu(func=None, out_idx=None, target="npuir", pass_configs=None): raise AssertionError("it would compile")
+def compile(func, out_idx=None, target="npuir", pass_configs=None):
+    return cached_npu(func=func, out_idx=out_idx, target=target, pass_configs=pass_configs)
+class _JitImplementation:
+    def __init__(self, **options): self.options = options
+    def __call__(self, func):
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs): return compile(func(*args, **kwargs), **self.options)
+        return wrapper
+def jit(func=None, **options): return _JitImplementation(**options)
+""",
+}
+"""What branch npuir has in their place: no MLIR is built, and kernels are compiled by a function of their own."""
+
+
 def bisheng(folder: Path, code: int) -> str:
     """Put a ``bisheng`` that ends with ``code`` into a folder, which goes on ``PATH``; it logs its arguments there."""
     tool = folder / "bisheng"
@@ -199,9 +239,12 @@ def bisheng(folder: Path, code: int) -> str:
     return str(folder)
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, npuir: bool = False) -> Path:
     """Write the packages below a folder, which goes on ``PYTHONPATH``."""
-    for path, text in FILES.items():
+    files = {**FILES, **NPUIR} if npuir else FILES
+    for path, text in files.items():
+        if npuir and path.endswith("ascend_tile.py"):
+            continue
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return folder

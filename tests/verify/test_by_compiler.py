@@ -181,6 +181,25 @@ def test_another_branch_is_not_asked(installed: Path) -> None:
     assert "not TileLang for GPUs" in message
 
 
+def test_branch_npuir_up_to_its_code_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(write(tmp_path / "npuir", npuir=True)))
+    backend = Backend("compile", target="npuir")
+    text = MIGRATED.replace(", pass_configs=pass_configs", "")
+    result = judged(text, backend=backend, old=text)
+    assert (result.ok, told(result)) == (True, [])
+    assert any("libtilelangir, which is not built" in note for note in result.notes)
+    [(code, _)] = told(judged(text.replace("scale(64)", "scale(4096)"), backend=backend, old=text))
+    assert code == "TL930"
+    assert [code for code, _ in told(judged(text))] == ["TL912"]  # this branch has no other target
+
+
+def test_a_factory_that_became_two(tmp_path: Path) -> None:
+    old = MIGRATED.replace("def scale(", "def both(").replace("scale(64)", "both(64)").replace("def main(", "def half(")
+    new = MIGRATED.replace("def main(", "def half(").replace("return main", "return half")
+    assert judged(new, old=old).kernels[0].name == "both.half"
+    assert judged(new, old=old).ok
+
+
 def test_migrate_takes_back_what_the_compiler_rejects() -> None:
     other = SCALE.replace("def scale", "def bad")
     text = HEAD + SCALE + other + MAIN + "    bad(4096)\n"

@@ -92,7 +92,7 @@ def _take(lowered: Lowered, new: Source, by_name: Mapping[str, Place], findings:
     ended = lowered.ended
     findings.take(ended, settings.timeout, new.shown)
     for program in lowered.programs:
-        name = owner_of(program.kernel, by_name, ()) or program.kernel
+        name = _owner(program.kernel, by_name)
         findings.launched.setdefault(name, program.line)
         if program.status == "accepted":
             findings.accepted[name] = findings.accepted.get(name, 0) + 1
@@ -107,6 +107,12 @@ def _take(lowered: Lowered, new: Source, by_name: Mapping[str, Place], findings:
             findings.problem(MISSING, f"{at}{stop.message}")
         else:
             findings.problem(UNVERIFIED, f"{at}the code around the kernels stopped: {stop.message}")
+
+
+def _owner(kernel: str, by_name: Mapping[str, Place]) -> str:
+    """The old kernel that a new one replaces; a factory that gave two kernels may have become two factories."""
+    last = [name for name in by_name if name.rpartition(".")[2] == kernel.rpartition(".")[2]]
+    return owner_of(kernel, by_name, ()) or (last[0] if len(last) == 1 else kernel)
 
 
 def _verdict(program: Program, new: Source) -> tuple[str, str, str]:
@@ -154,7 +160,7 @@ def _compared(before: Lowered, after: Lowered, by_name: Mapping[str, Place]) -> 
         if source is not None and program.status == "accepted":
             answers.setdefault(program.kernel, []).append(same(source, program.source))
     for name, found in answers.items():
-        shown = owner_of(name, by_name, ()) or name
+        shown = _owner(name, by_name)
         if all(found):
             yield f"{shown}: the program is that of the old kernel, but for the addresses of buffers"
         else:
@@ -163,4 +169,4 @@ def _compared(before: Lowered, after: Lowered, by_name: Mapping[str, Place]) -> 
 
 def _rejected_before(before: Lowered, by_name: Mapping[str, Place]) -> Iterator[str]:
     for name in dict.fromkeys(p.kernel for p in before.programs if p.status != "accepted"):
-        yield f"{owner_of(name, by_name, ()) or name}: the compiler does not take the old kernel either"
+        yield f"{_owner(name, by_name)}: the compiler does not take the old kernel either"

@@ -34,6 +34,7 @@ _PASS = re.compile(r"transform\.(\w+)\(")
 _SOURCE = re.compile(r'File "[^"]*/((?:src/)?(?:transform|op|target|layout|tl_templates)/\S+)", line (\d+)')
 _SAID = re.compile(r"Check failed|InternalError:|TVMError:|\w+Error: ")
 _PREFIX = re.compile(r"^(tvm\.\S+: |\[\d\d:\d\d:\d\d\] \S+: )+")
+_DEVICES = {"A2": "Ascend910B2", "A3": "Ascend910_9392", "A5": "Ascend950PR_9599"}
 _STOPPED = (KeyboardInterrupt, SystemExit)
 
 
@@ -127,6 +128,9 @@ class Compiler:
         self.emit({"event": "start", "kernel": name})
 
         def work() -> dict[str, Any]:
+            if self.request["target"] == "npuir":
+                answer: dict[str, Any] = sibling("npuir").lowered(kernel, func, out_idx)
+                return answer
             return self.lowered(kernel, func, out_idx, workspace_idx, target, platform)
 
         answer = forked(work, self.folder)
@@ -309,14 +313,20 @@ def prepare(request: dict[str, Any], emit: Emit) -> Compiler:
     wrapper = types.ModuleType("cython_wrapper")  # only launches need it, and it may not be built
     wrapper.CythonKernelWrapper = lambda *args: stand_ins.Anything("wrapper")  # type: ignore[attr-defined]
     sys.modules["cython_wrapper"] = wrapper
-    tilelang: Any = importlib.import_module("tilelang")
-    kernels: Any = importlib.import_module("tilelang.jit.kernel").JITKernel
+    npuir = request["target"] == "npuir"
+    tilelang: Any = (
+        sibling("npuir").imported(stand_ins, compiler.note) if npuir else importlib.import_module("tilelang")
+    )
     entry: Any = importlib.import_module("tilelang.language.tir.entry")
     parser: Any = importlib.import_module("tvm.script.parser.core.parser").Parser
     profiler: Any = importlib.import_module("tilelang.profiler").Profiler
     jit: Any = sys.modules["tilelang.jit"]._JitImplementation
     tilelang.disable_cache()
-    kernels._compile_and_create_adapter = lambda kernel, *args: compiler.compile(kernel, *args)
+    if npuir and branch() == "npuir":
+        sibling("npuir").take_over(compiler.compile)
+    else:
+        kernels: Any = importlib.import_module("tilelang.jit.kernel").JITKernel
+        kernels._compile_and_create_adapter = lambda kernel, *args: compiler.compile(kernel, *args)
     entry.parse = functools.partial(compiler.parse, entry.parse)
     parser.report_error = functools.partialmethod(_reported, compiler, parser.report_error)
     jit.__call__ = functools.partialmethod(_jitted, compiler, jit.__call__)
@@ -439,6 +449,7 @@ def main(request: dict[str, Any], emit: Emit) -> int:
     os.environ["TMPDIR"] = request["folder"]
     if request["platform"]:
         os.environ["TL_PLATFORM"] = request["platform"]
+        os.environ["TILELANG_ASCEND_DEVICE_NAME"] = _DEVICES[request["platform"]]  # branch npuir asks for it
     compiler = prepare(request, emit)
     emit({"event": "begin", "branch": branch()})
     if request["calls"]:

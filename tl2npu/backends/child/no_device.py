@@ -69,6 +69,7 @@ def module_of_anything(name: str) -> types.ModuleType:
     """A module that has every attribute, as the package of that name."""
     module = types.ModuleType(name)
     module.__path__ = []
+    module.__file__ = f"{name}.py"
     rest = Anything(name)
 
     def get(key: str) -> Any:
