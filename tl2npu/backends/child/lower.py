@@ -287,6 +287,8 @@ def first_configuration(compiler: Compiler) -> Callable[..., Any]:
                 given = inspect.signature(inner).bind_partial(*args, **kwargs).arguments
                 chosen = {key: value for key, value in (choices[0] if choices else {}).items() if key not in given}
                 compiler.note("of autotuned kernels the first configuration is compiled")
+                if hasattr(inner, "__jit_impl__"):  # as the tuner gives it: the values need not be hashable
+                    return inner(*args, **kwargs, __tune_params=chosen)
                 return inner(*args, **kwargs, **chosen)
 
             return functools.wraps(inner)(call)
