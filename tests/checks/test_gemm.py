@@ -243,3 +243,56 @@ def test_names_that_are_dropped_inside_a_macro() -> None:
         T.clear(t)
     """
     assert "TL897" in errors(kernel(TILES, LOAD, "clear_tile(a)", STORE), launch=ONE, factory=factory)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "result", "options", "found"),
+    [
+        ((32, 64), (64, 32), (32, 32), "", []),
+        ((32, 64), (32, 32), (32, 32), "", ["TL741"]),
+        ((32, 64), (32, 64), (32, 32), ", transpose_B=True", []),
+        ((32, 64), (64, 32), (32, 32), ", transpose_B=True", ["TL741"]),
+        ((64, 32), (64, 48), (32, 48), ", transpose_A=True", []),
+        ((32, 64), (64, 48), (32, 48), ", transpose_A=True", ["TL741"]),
+        ((16, 64), (64, 32), (32, 32), "", ["TL741"]),
+        ((32, 64), (64, 16), (32, 32), "", ["TL741"]),
+    ],
+)
+def test_one_size_along_each_axis(
+    left: tuple[int, int], right: tuple[int, int], result: tuple[int, int], options: str, found: list[str]
+) -> None:
+    body = kernel(
+        f"""
+        l = T.alloc_shared({left}, "float16")
+        r = T.alloc_shared({right}, "float16")
+        c = T.alloc_fragment({result}, "float32")
+        T.copy(A[0, 0], l)
+        T.copy(B[0, 0], r)
+        T.gemm_v0(l, r, c, init=True{options})
+        T.copy(c, C[0, 0])
+        """
+    )
+    assert errors(body, params=PARAMS, jit="out_idx=[2]", launch=CUBE) == found
+
+
+@pytest.mark.parametrize(
+    ("copy", "found"),
+    [
+        ("T.copy(x, y)", []),
+        ("T.copy(x, z)", ["TL741"]),
+        ("T.copy(x, w)", ["TL741"]),
+        ("T.copy(A, x)", ["TL741"]),
+        ("T.copy(A[0, 0], x)", []),
+        ("T.copy(A[0:32, 0:64], x)", []),
+    ],
+)
+def test_whole_buffers_have_one_shape(copy: str, found: list[str]) -> None:
+    allocs = """
+    x = T.alloc_ub((32, 64), "float32")
+    y = T.alloc_ub((32, 64), "float32")
+    z = T.alloc_ub((64, 64), "float32")
+    w = T.alloc_ub((64,), "float32")
+    """
+    assert [
+        code for code in errors(kernel(allocs, LOAD.replace("a)", "x)"), copy), launch=ONE) if code == "TL741"
+    ] == found

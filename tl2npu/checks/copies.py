@@ -1,4 +1,4 @@
-"""TL892: column slices between global memory and UB; TL886: copies inside UB that do not move row by row.
+"""TL741: whole buffers of different shapes; TL892: column slices between global memory and UB; TL886: copies inside UB.
 
 The rows of a slice are packed one behind the other, without the stride of the UB buffer. Evidence: facts 1
 (g1_g_cols, gy_t2_colpartial, gy_ubub_col). Inside of UB see :mod:`tl2npu.kernel.ub_copies`.
@@ -21,6 +21,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         stmt = placed.stmt
         if not isinstance(stmt, Copy):
             continue
+        yield from _whole(subject, stmt)
         if stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
             yield from _inside_of_ub(subject, stmt)
         loads = stmt.src.buffer.memory is Memory.GM and stmt.dst.buffer.memory is Memory.UB
@@ -29,6 +30,19 @@ def check(subject: Subject) -> Iterator[Finding]:
         if (loads or (stores and subject.target != "pto")) and _is_column_slice(subject, inner):
             text = f"`{code(inner.node)}` is a part of the columns: its rows are packed without the rows' stride"
             yield Finding("TL892", stmt.node, text)
+
+
+def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """TL741: two buffers without an index must have one shape (tilelang/language/copy.py)."""
+    left, right = copy.src.buffer.shape, copy.dst.buffer.shape
+    if copy.src.dims is not None or copy.dst.dims is not None or "transpose" in copy.options:
+        return
+    if len(left) != len(right) or any(
+        subject.known_different(one, other) for one, other in zip(left, right, strict=True)
+    ):
+        shapes = [", ".join(map(str, shape)) for shape in (left, right)]
+        text = f"`{copy.src.buffer.name}` ({shapes[0]}) and `{copy.dst.buffer.name}` ({shapes[1]}) differ in shape"
+        yield Finding("TL741", copy.node, f"{text}: say which part is copied")
 
 
 def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""TL857, TL858, TL894, TL898, TL899: memories and types of a product, the first of a chain, tiles of whole fractals.
+"""TL741, TL857, TL858, TL894, TL898, TL899: shapes, memories and types of a product, the first of a chain, fractals.
 
 Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Opaque, Sym, const
@@ -30,6 +31,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             if isinstance(target, Operand):
                 chains.setdefault(target.buffer, []).append(placed)
             yield from _check_memories(stmt)
+            yield from _check_shapes(subject, stmt)
             yield from _check_sizes(subject, stmt)
             yield from _check_types(subject, stmt)
             yield from _check_tail(subject, stmt)
@@ -45,6 +47,28 @@ def _check_memories(stmt: Op) -> Iterator[Finding]:
             where = operand.buffer.memory.value
             text = f"`{operand.buffer.name}` is in {where}, but operand {name} of a product is in {memory.value}"
             yield Finding("TL894", stmt.node, text)
+
+
+def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL741: gemm_v0 asserts one K, and takes M and N from C (tilelang/language/ascend.py)."""
+    extents: dict[str, tuple[Sym, ...]] = {}
+    for name in ("A", "B", "C"):
+        operand = stmt.args.get(name)
+        sizes = (extents_of(operand) or ())[-2:] if isinstance(operand, Operand) else ()
+        extents[name] = sizes[::-1] if _is_true(stmt.args.get(f"transpose_{name}")) else sizes
+    if any(len(sizes) != 2 for sizes in extents.values()):
+        return
+    (m, k), (k_of_b, n), (rows, columns) = extents.values()
+    for what, first, left, second, right in (
+        ("K", "A", k, "B", k_of_b),
+        ("M", "A", m, "C", rows),
+        ("N", "B", n, "C", columns),
+    ):
+        if subject.known_different(left, right):
+            pairs = subject.together(left, right)
+            shown = next((pair for pair in pairs if None not in pair and pair[0] != pair[1]), (left, right))
+            text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the product"
+            yield Finding("TL741", stmt.node, text)
 
 
 def _check_chain(buffer: Buffer, chain: list[Placed]) -> Iterator[Finding]:

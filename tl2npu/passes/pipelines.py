@@ -61,6 +61,7 @@ from tl2npu.passes.gpu import (
     loops,
     macros,
     masked_products,
+    nan_notes,
     negative_indices,
     padded_rows,
     persistent,
@@ -307,6 +308,7 @@ def _plainly(job: Job, nests: bool = True) -> None:
 
 def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     _plainly(job)
+    nan_notes.tell(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
     atomics_wide.to_elements(job)
