@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
     "verified": {"results"},
-    "backends": DATA | {"source", "verified", "toolchain"},
+    "backends": DATA | {"source", "verified", "options", "toolchain"},
     "verify": DATA | {"toolchain", "backends", "source", "migrate", "cells", "options", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
     "project": DATA | {"source", "across", "passes", "migrate", "options", "files", "cells", "verify"},

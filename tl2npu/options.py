@@ -19,6 +19,10 @@ Platform = Literal["A2", "A3", "A5"]
 MAX_FILE_SIZE = 4 * 1024 * 1024
 VERIFY_TIMEOUT = 120.0
 
+Sanitizer = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
+MAX_ELEMENTS = 1 << 18
+"""Elements that CANN's simulator is given without being asked: it is about 1000 times slower than an NPU."""
+
 
 @dataclass(frozen=True)
 class Backend:
@@ -26,12 +30,21 @@ class Backend:
 
     ``target`` is the code generator of TileLang-Ascend that compiles, ``platform`` what it compiles for; None for what
     ``tilelang.jit`` says of each kernel. ``python``: the interpreter that has TileLang-Ascend, None for this one.
+
+    Of ``npu`` and ``camodel``: ``device_id`` is the NPU, as ``npu-smi`` counts; None for the first that is visible.
+    ``repeat``: how often each launch is run, None for 3 (``camodel``: 1). ``sanitize``: a tool of msSanitizer.
+    ``time``: also measure with ``msprof op``. ``max_elements``: of all tensors of a launch, for ``camodel``.
     """
 
     name: BackendName = "sim"
     target: CodeGenerator | None = None
     platform: Platform | None = None
     python: str | None = None
+    device_id: int | None = None
+    repeat: int | None = None
+    sanitize: Sanitizer | None = None
+    time: bool = False
+    max_elements: int = MAX_ELEMENTS
 
 
 @dataclass(frozen=True)

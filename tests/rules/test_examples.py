@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.backends.support import Machine
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
 from tl2npu.migrate import check_text, migrate_text
@@ -30,6 +31,16 @@ EXECUTED = {
     "TL912": Settings(backend=Backend("npu")),
 }
 COMPILED = ("TL930", "TL931", "TL932", "TL933")  # found by a compiler, for which a stand-in is installed
+# What a device does, of which there is a stand-in: with this fault.
+ON_A_DEVICE = {
+    "TL940": ("die-if-developer", Backend("npu")),
+    "TL941": ("hang-if-developer", Backend("npu")),
+    "TL942": ("uncompiled-if-developer", Backend("npu")),
+    "TL943": ("differ-if-developer", Backend("npu")),
+    "TL944": ("nan-if-developer", Backend("npu")),
+    "TL945": ("finding", Backend("npu", sanitize="racecheck")),
+    "TL946": ("refuses", Backend("npu", time=True)),
+}
 # What needs an option that the command line sets.
 OPTIONS = {
     "TL197": Options(unsafe=True),
@@ -62,6 +73,17 @@ def in_foreign_cell(text: str) -> FileResult:
     return replace(result, diagnostics=tuple(replace(item, line=item.line - 1) for item in result.diagnostics))
 
 
+def on_a_device(page: Rule, example: Example) -> FileResult:
+    """What is said where the stand-in has a fault."""
+    fault, backend = ON_A_DEVICE[page.code]
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        machine = Machine(Path(folder))
+        patch.setenv("PATH", machine.environment["PATH"])
+        patch.setenv("TL2NPU_STANDIN", fault)
+        settings = Settings(backend=replace(backend, python=str(machine.python)), timeout=20.0)
+        return migrate_verified(example.text, f"{folder}/{page.code.lower()}.py", Options(), settings)
+
+
 def run(page: Rule, example: Example) -> FileResult:
     """Limits are what ``check`` finds in the output; everything else is what ``migrate`` says."""
     path = f"{page.code.lower()}.py"
@@ -79,6 +101,8 @@ def run(page: Rule, example: Example) -> FileResult:
             return migrate_verified(example.text, path, Options(), Settings(backend=Backend("compile"), check=None))
     if page.code in EXECUTED:
         return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
+    if page.code in ON_A_DEVICE:
+        return on_a_device(page, example)
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS
     if page.group == "instructions" and example.after is None:
         checked = "is_npu=True" in example.text

@@ -62,13 +62,15 @@ def run_child(
     python: str | None = None,
     wrap: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    here: Path | None = None,
 ) -> Ended:
     """Run a stand-alone script in an interpreter of its own; see ``child/start.py`` for what it has to define.
 
     ``script``: a path, or the name of a script in ``child/``. ``request``: plain values, given to it as JSON.
     ``budget``: seconds for each kernel and for what is around them. ``python``: the interpreter, this one by default;
     it need not have this package. ``wrap``: the command that starts it, as a profiler. ``environment``: variables in
-    addition to those of this process. Raises OSError where the interpreter or the wrapper cannot be started.
+    addition to those of this process. ``here``: the working directory. Raises OSError where the interpreter or the
+    wrapper cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="tl2npu-") as folder:
         asked = Path(folder) / "request.json"
@@ -76,10 +78,12 @@ def run_child(
         told = Path(folder) / "events"
         path = _CHILD / f"{script}.py" if isinstance(script, str) else script
         command = [*wrap, python or sys.executable, str(_CHILD / "start.py"), str(path), str(asked), str(told)]
-        return follow(command, told, budget, {**os.environ, **(environment or {})})
+        return follow(command, told, budget, {**os.environ, **(environment or {})}, here)
 
 
-def follow(command: Sequence[str], told: Path, budget: float, environment: Mapping[str, str]) -> Ended:
+def follow(
+    command: Sequence[str], told: Path, budget: float, environment: Mapping[str, str], here: Path | None = None
+) -> Ended:
     """Run a command that writes events to the file ``told``, until it ends or somebody's time is used up.
 
     When this returns nothing of its process group is left. Raises OSError where it cannot be started.
@@ -93,6 +97,7 @@ def follow(command: Sequence[str], told: Path, budget: float, environment: Mappi
             stderr=subprocess.STDOUT,
             start_new_session=True,
             env=environment,
+            cwd=here,
         )
         try:
             events, overdue = _watch(child, told, budget, output)

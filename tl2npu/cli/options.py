@@ -79,6 +79,20 @@ def backend_options(command: Any) -> Any:
                 help="The platform to compile for.  [default: as the kernel says]",
             ),
             click.option("--python", metavar="PATH", help="The interpreter with TileLang-Ascend.  [default: this one]"),
+            click.option("--device-id", type=click.IntRange(min=0), metavar="N", help="The NPU, as npu-smi counts."),
+            click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="Runs of a launch.  [default: 3]"),
+            click.option(
+                "--sanitize",
+                type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
+                help="Run the new kernels under msSanitizer as well.",
+            ),
+            click.option("--time", is_flag=True, help="Measure with msprof op as well."),
+            click.option(
+                "--max-elements",
+                type=click.IntRange(min=1),
+                metavar="N",
+                help="Of a launch with --backend camodel, which is slow.  [default: 262144]",
+            ),
         ]
     ):
         command = option(command)
@@ -91,12 +105,24 @@ def backend_of(settings: dict[str, Any]) -> Backend:
 
     name: BackendName = settings.pop("backend") or "sim"
     target = settings.pop("generator")
-    chosen = Backend(name, target, settings.pop("platform"), settings.pop("python"))
-    if name == "sim" and chosen != Backend():
+    compiles = {key: settings.pop(key) for key in ("platform", "python")}
+    runs = {key: settings.pop(key) for key in ("device_id", "repeat", "sanitize", "time", "max_elements")}
+    chosen = Backend(name, target, **compiles, **{key: value for key, value in runs.items() if value is not None})
+    if name == "sim" and (target or any(compiles.values())):
         raise click.UsageError("--target, --platform and --python go with --backend compile, npu or camodel")
+    _goes_with("npu", name, runs, ("device_id", "sanitize", "time"))
+    _goes_with("camodel", name, runs, ("max_elements",))
+    if runs["repeat"] and name not in ("npu", "camodel"):
+        raise click.UsageError("--repeat goes with --backend npu or camodel")
     if target == "npuir" and name != "compile":
         raise click.UsageError("--target npuir goes with --backend compile")
     return chosen
+
+
+def _goes_with(backend: str, name: str, given: dict[str, Any], options: tuple[str, ...]) -> None:
+    for option in options:
+        if name != backend and given[option] not in (None, False):
+            raise click.UsageError(f"--{option.replace('_', '-')} goes with --backend {backend}")
 
 
 def given(settings: dict[str, Any]) -> dict[str, Any]:

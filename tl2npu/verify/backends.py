@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
+from tl2npu.backends.device.runner import NotHere
 from tl2npu.verified import VerifyResult
-from tl2npu.verify import judge, process
+from tl2npu.verify import devices, judge, process
 from tl2npu.verify.judge import Runner, diagnostic
 from tl2npu.verify.loading import Source
 from tl2npu.verify.settings import Settings
@@ -47,12 +47,15 @@ def _by_compiler(old: Source, new: Source, settings: Settings, changed: Sequence
         return not_here(old, new, settings, str(error))
 
 
-def _to_come(why: str, old: Source, new: Source, settings: Settings, changed: Sequence[str] | None) -> VerifyResult:
-    return not_here(old, new, settings, why)
+def _on_device(old: Source, new: Source, settings: Settings, changed: Sequence[str] | None) -> VerifyResult:
+    try:
+        return devices.verify(old, new, settings, changed)
+    except NotHere as error:
+        return not_here(old, new, settings, str(error))
 
 
 _JUDGES: dict[str, Judge] = {
     "compile": _by_compiler,
-    "npu": partial(_to_come, "this version does not run kernels on a device"),
-    "camodel": partial(_to_come, "this version does not run kernels on the simulator of CANN"),
+    "npu": _on_device,
+    "camodel": _on_device,
 }

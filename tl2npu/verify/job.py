@@ -42,6 +42,7 @@ from tl2npu.verify import layouts
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.chain import compare_chain
 from tl2npu.verify.drawing import Kind, draw
+from tl2npu.verify.elsewhere import Answered, Asked
 from tl2npu.verify.further import of_call, of_launch, tells_nothing
 from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
 from tl2npu.verify.layouts import Arrays
@@ -62,9 +63,13 @@ Keep = Callable[[Any, Arrays, dict[str, Any], Callable[[], None]], None]
 
 @dataclass(frozen=True)
 class Job:
-    """``folder`` holds the recorded launches, ``done`` the numbers of those that have been compared already."""
+    """``folder`` holds the recorded launches, ``done`` the numbers of those that have been compared already.
 
-    task: Literal["record", "replay", "script"]
+    ``replay`` executes the new kernels on the simulator. To have it done elsewhere, ``ask`` writes the launches into
+    the folder, and ``answer`` compares what has been written beside them.
+    """
+
+    task: Literal["record", "replay", "script", "ask", "answer"]
     source: Source
     settings: Settings
     folder: str
@@ -73,8 +78,14 @@ class Job:
 
 def run(job: Job, emit: Emit) -> None:
     """Do a job. Never raises for what the file does."""
-    task = {"record": _record, "replay": _replay, "script": _script}[job.task]
-    emit({"event": "exit", "code": task(job, emit)})
+    task = {"record": _record, "replay": _replay, "script": _script, "ask": _replay, "answer": _replay}[job.task]
+    silent = ("problem", "comparison", "note", "agrees") if job.task == "ask" else ()  # "answer" finds them again
+
+    def told(event: Event) -> None:
+        if event["event"] not in silent:
+            emit(event)
+
+    emit({"event": "exit", "code": task(job, told)})
 
 
 def _observe(job: Job, reading: Reading = "actual", arithmetic: Counted | None = None) -> Observed:
@@ -271,7 +282,10 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
 
 def _replay(job: Job, emit: Emit) -> int:
     """Repeat recorded launches with the new file's kernels, found by factory name and arguments."""
-    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"), _observe(job, arithmetic="numbers"))
+    numbers = _observe(job, arithmetic="numbers")
+    answered = Asked(Path(job.folder)) if job.task == "ask" else Answered(Path(job.folder))
+    elsewhere = None if job.task == "replay" else answered
+    judge = Judge(job.settings, _observe(job), _observe(job, "ideal"), numbers, elsewhere)
     failed: set[str] = set()
     with installed(judge.actual.session):
         emit({"event": "begin"})

@@ -66,6 +66,10 @@ class Recording:
     """The kernel runs on a GPU."""
     undefined: Arrays = field(default_factory=dict)
     """Where the kernel left undefined data in an output; outputs without are missing."""
+    params: tuple[str, ...] = ()
+    """All parameters in order."""
+    compiled: dict[str, Any] = field(default_factory=dict)
+    """The arguments of ``tilelang.compile`` that made it."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class Recorder:
             layouts.by_index(compiled.kernel, inputs),
             layouts.by_index(compiled.kernel, outputs),
             dict(scalars),
-            _shared(arrays),
+            same_memory(arrays),
             layouts.places(compiled.kernel, arrays),
             {n: found for n in arrays if (found := self.writers(n)) is not None},
             layouts.by_index(compiled.kernel, others),
@@ -162,6 +166,8 @@ class Recorder:
             has_products(compiled.kernel),
             not any(launch.is_npu for launch in compiled.kernel.launches),
             {n: np.array(mask) for n in arrays if (mask := self.undefined(n)) is not None},
+            tuple(param.name for param in compiled.kernel.params),
+            compile_arguments(compiled),
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())
         if self.bytes > LIMIT:
@@ -170,6 +176,13 @@ class Recorder:
             pickle.dump(recording, file, protocol=5)
         self.count += 1
         return True
+
+
+def compile_arguments(compiled: Any) -> dict[str, Any]:
+    """The arguments of ``tilelang.compile`` that make a kernel of its prim_func."""
+    target = compiled.kernel.attrs.get("target", "auto")
+    indices = {"out_idx": list(compiled.out_idx) or None, "workspace_idx": list(compiled.workspace_idx) or None}
+    return {**indices, "pass_configs": dict(compiled.kernel.configs) or None, "target": target}
 
 
 def load(folder: Path) -> Iterator[Recording]:
@@ -186,12 +199,12 @@ def load_one(folder: Path, number: int) -> Recording:
 
 def copies(arrays: Arrays) -> Arrays:
     """Dense copies by name; parameters that share memory share their copy."""
-    shared = _shared(arrays)
+    shared = same_memory(arrays)
     result = {name: np.array(a, order="C", copy=True) for name, a in arrays.items() if name not in shared}
     return {name: result[shared.get(name, name)] for name in arrays}
 
 
-def _shared(arrays: Arrays) -> dict[str, str]:
+def same_memory(arrays: Arrays) -> dict[str, str]:
     """The parameters that are the very same memory as an earlier one."""
     seen: dict[Any, str] = {}
     result: dict[str, str] = {}

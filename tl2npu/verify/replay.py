@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from tl2npu.backends.device.runner import NOT_A_NUMBER
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.hazards.hazard import UNINITIALISED
 from tl2npu.simulator.ir import dtypes
@@ -33,12 +34,16 @@ UNVERIFIED, CHANGED, FAULTY, READINGS = "TL906", "TL907", "TL908", "TL909"
 @dataclass(frozen=True)
 class Judge:
     """Compares launches under the given settings. ``actual`` and ``ideal`` are the sessions of the two readings;
-    in ``numbers`` a maximum with NaN is the number."""
+    in ``numbers`` a maximum with NaN is the number.
+
+    ``elsewhere``: who executes the new kernels, if not the simulator; then there is one reading only.
+    """
 
     settings: Settings
     actual: Observed
     ideal: Observed
     numbers: Observed
+    elsewhere: Elsewhere | None = None
 
     @property
     def precise(self) -> bool:
@@ -79,6 +84,8 @@ class Judge:
         problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
         if not recording.draw:  # which has the call of the launch that it repeats
             problems += _call(recording, compiled, matched, done is not None)
+        if self.elsewhere is not None:
+            recording = self.elsewhere.reference(recording)
         outcome = done or self._run(self.actual, recording, compiled, matched)
         problems += outcome.problems
         if outcome.arrays is None:
@@ -114,7 +121,7 @@ class Judge:
                 if not self._difference(recording, buffers[name], wide, counted):
                     found = None
                     unrounded.append(old)
-            if found is not None and recording.draw and recording.on_gpu:
+            if found is not None and recording.draw and recording.on_gpu and self.elsewhere is None:
                 as_on_gpu = as_on_gpu or self._run(self.numbers, recording, compiled, matched)
                 other = left if as_on_gpu.arrays is None else judged(recording, left, as_on_gpu.arrays[name])
                 if as_on_gpu.arrays is not None and not self._difference(recording, buffers[name], left, other):
@@ -122,6 +129,9 @@ class Judge:
                     quiet.append(old)
             if found is not None and not differs:
                 differs = True
+                if self.elsewhere is not None and (nan := no_numbers(old, left, counted)):
+                    problems.append((NOT_A_NUMBER, nan + on(recording)))
+                    continue
                 wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
                 problems.append((CHANGED, said(old, found, ("old", "new"), wrote) + on(recording)))
         problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
@@ -131,7 +141,7 @@ class Judge:
         self, recording: Recording, compiled: JITKernel, matched: Match, actual: Arrays, scratch: set[str]
     ) -> list[tuple[str, str]]:
         """Does the compiler make of a Developer-mode kernel what its author means?"""
-        if not any(developer(launch) for launch in compiled.kernel.launches):
+        if self.elsewhere is not None or not any(developer(launch) for launch in compiled.kernel.launches):
             return []
         outcome = self._run(self.ideal, recording, compiled, matched)
         if outcome.arrays is None:
@@ -161,6 +171,8 @@ class Judge:
         observed.clear()
         try:
             arrays = allocate(compiled, observed.session, given, scalars)
+            if self.elsewhere is not None:
+                return self.elsewhere.run(recording, compiled, matched, named(compiled, arrays))
             observed.session.execute(compiled, compiled.kernel, arrays, scalars)
         except (UnsupportedOperator, CannotBuild) as error:
             return Outcome(None, [(UNVERIFIED, f"the new kernel cannot be run: {error}")])
@@ -182,6 +194,16 @@ class Judge:
         rtol = self.settings.rtol
         usual = recording.tolerances.get(buffer.dtype, 0.0)
         return difference(left, right, usual if rtol is None else rtol, self.settings.atol)
+
+
+class Elsewhere(Protocol):
+    """Executes new kernels outside of the simulator."""
+
+    def reference(self, recording: Recording) -> Recording:
+        """The recorded launch, with the outputs of the old kernel that count."""
+
+    def run(self, recording: Recording, compiled: JITKernel, matched: Match, arrays: Arrays) -> Outcome:
+        """The outcome of a launch on ``arrays``, by the new kernel's names. Raises CannotBuild."""
 
 
 class Outcome:
@@ -273,6 +295,18 @@ def same_inputs(recording: Recording, inputs: Arrays, scalars: dict[str, Any]) -
     if len(common) < len(inputs):
         return False
     return all(_same_bits(inputs[n], recording.inputs[n]) for n in common)
+
+
+def no_numbers(name: str, old: np.ndarray, new: np.ndarray) -> str:
+    """What is to be said of NaN in place of numbers; empty without."""
+    if old.dtype.kind in "iub":
+        return ""
+    lost = np.isnan(new.astype(np.float64)) & np.isfinite(old.astype(np.float64))
+    if not lost.any():
+        return ""
+    first = ", ".join(str(i) for i in np.argwhere(lost)[0])
+    count = f"{int(lost.sum())} of {lost.size}"
+    return f"{count} elements of {name} are NaN where the old kernel has numbers, first {name}[{first}]"
 
 
 def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:

@@ -87,6 +87,8 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
             raise UsageError(
                 "--shrink goes with --args or --case: the shapes that a script has itself cannot be shrunk"
             )
+    if given["arithmetic"] != "precise" and options.backend.name != "sim":
+        raise UsageError("--arithmetic goes with --backend sim")
     if given["timeout"] is not None and not given["timeout"] > 0:
         raise UsageError("--timeout has to be above 0")
     return Settings(

@@ -1,0 +1,1 @@
+"""Judges that run kernels: on an NPU, or on the simulator of CANN."""
