@@ -186,3 +186,20 @@ def test_a_kernel_that_the_compiler_cannot_call() -> None:
     result = by_calls(old, HEAD + SYMBOLIC, Call("scores", {"d": 64}))
     assert not result.ok
     assert "TL881" in codes(result)
+
+
+BOUND_AGAIN = """            step = factor
+            if rows > 32:
+                step = factor * 1.0
+            T.tile.mul(x, x, step)"""
+
+
+def test_a_name_that_keeps_its_old_value_in_both_is_told() -> None:
+    """The compiler reads both texts alike; the same in the new kernel alone fails it."""
+    line = "            T.tile.mul(x, x, factor)"
+    old, new = SCRIPT.replace(line, BOUND_AGAIN), MIGRATED.replace(line, BOUND_AGAIN)
+    assert MIGRATED not in (new, SCRIPT)
+    result = by_calls(old, new)
+    assert (result.ok, codes(result)) == (True, [])
+    assert [note for note in result.notes if "TL739" in note or note.endswith("(as in the old kernel)")]
+    assert codes(by_calls(SCRIPT, new)) == ["TL739"]

@@ -18,6 +18,7 @@ from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, texts
 
 _EXPERT_FORM = "TL814"
+_READS_ALIKE = frozenset({"TL739"})  # the compiler reads old and new text in the same other way than Python
 _KERNEL = ("", "_kernel", "_factory")  # what is behind the name of an eager kernel where a factory takes its place
 
 
@@ -56,6 +57,8 @@ def limits_of(
         owner = owner_of(item.kernel or "", places, comparisons)
         if item.kernel in same and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (its text is that of the old kernel)")
+        elif item.code in _READS_ALIKE and (item.kernel, item.code, item.message) in known:
+            notes.append(f"{item.kernel}: {text} (as in the old kernel)")
         elif item.kernel in expert and owner in in_expert_form and item.code == _EXPERT_FORM:
             notes.append(f"{item.kernel} is in Expert mode, to which few checks apply")
         else:
