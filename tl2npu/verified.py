@@ -48,6 +48,33 @@ class RunResult:
 
 
 @dataclass(frozen=True)
+class Metrics:
+    """How far one result is from what it is measured against, element for element where both are finite.
+
+    ``mere`` and ``mare``: mean and maximum of the relative error; ``matched``: the share of elements that agree by the
+    standard; ``worst``: the index of the largest relative error; ``within``, ``within_five``: shares of elements with a
+    relative error below 0.001 and 0.005. ``reference`` and ``actual``: largest, smallest, mean and length of values.
+    ``unmet``: why the standard is not met; empty where it is.
+    """
+
+    tensor: str
+    dtype: str
+    shape: tuple[int, ...]
+    max_abs: float
+    mare: float
+    mere: float
+    rmse: float
+    cosine: float
+    matched: float
+    worst: tuple[int, ...]
+    within: float
+    within_five: float
+    reference: tuple[float, float, float, float]
+    actual: tuple[float, float, float, float]
+    unmet: str = ""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One launch, old and new on the same inputs.
 
@@ -58,7 +85,7 @@ class Comparison:
     ``unrounded``: outputs that agree with the old kernel without the roundings that it does on the way to a wider type.
     ``by``: the kernels of the new file that were run. ``draw``: of which kind the inputs are, if the launch was
     repeated with others than its own. ``quiet``: outputs that agree if ``max`` and ``min`` of a vector core give the
-    number where one operand is NaN.
+    number where one operand is NaN. ``metrics``: figures of the outputs.
     """
 
     kernel: str
@@ -73,6 +100,7 @@ class Comparison:
     by: tuple[str, ...] = ()
     draw: str = ""
     quiet: tuple[str, ...] = ()
+    metrics: tuple[Metrics, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,8 +131,9 @@ class ScriptCheck:
 class VerifyResult:
     """Everything about one verification. ``error`` is set where it could not even begin.
 
-    ``new`` is None for the old file migrated in memory. ``ok`` holds only if at least one launch was compared, all
-    agreed and every kernel that differs between old and new was among them.
+    ``new`` is None for the old file migrated in memory. ``reference``: the trace that was replayed, with its device;
+    empty where the old file was executed. ``standard``: what counts as right. ``ok`` holds only if at least one launch
+    was compared, all agreed and every kernel that differs between old and new was among them.
     """
 
     old: str
@@ -118,3 +147,5 @@ class VerifyResult:
     scripts: tuple[ScriptCheck, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
+    reference: str = ""
+    standard: str = "tl2npu"

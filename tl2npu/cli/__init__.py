@@ -22,6 +22,7 @@ COMMANDS = (
     "check",
     "run",
     "verify",
+    "record",
     "report",
     "config",
     "cache",

@@ -42,12 +42,28 @@ from tl2npu.cli.output import say, wants_color
     help="Compare numbers within tolerances, or elements of a ring bit for bit.",
 )
 @click.option("--check/--no-check", default=True, help="Errors of `tl2npu check` fail new kernels.  [default: yes]")
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="TRACE",
+    help="Compare with the launches of a trace (see `tl2npu record`), in place of running OLD.",
+)
+@click.option(
+    "--standard",
+    type=click.Choice(["tl2npu", "cann-mixed", "cann-mere", "msprobe"]),
+    default="tl2npu",
+    show_default=True,
+    help="What counts as right.",
+)
+@click.option("--golden", type=click.Choice(["fp64"]), help="Measure old and new against OLD in float64.")
+@click.option("--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="Write figures, as msprobe does.")
 @DEVICE
 @STYLE
 @REPORT
 def verify(
     old: Path,
     new: Path | None,
+    table: Path | None,
     threads: str | None,
     target: str | None,
     style: str,
@@ -57,7 +73,8 @@ def verify(
     """EXECUTE two files, launch by launch on the same inputs, and compare the results.
 
     Of a notebook the code cells are executed. Without NEW the migration of OLD is verified. The launches are those of
-    OLD, run as a script, or the calls of --args and --case with drawn inputs.
+    OLD, run as a script, or the calls of --args and --case with drawn inputs, or those of --reference: then the only
+    file is NEW, unless it is the one that was recorded.
 
     Exit codes: 0 verified, 1 not, 2 a file or an option could not be used.
     """
@@ -72,6 +89,10 @@ def verify(
         result = verify_files(old, new, settings_of(given, options), options)
     except UsageError as error:
         raise click.UsageError(str(error)) from None
+    if table is not None:
+        from tl2npu.report import csv
+
+        table.write_text(csv.table(result), encoding="utf-8")
     color = style == "text" and report is None and wants_color(sys.stdout)
     say(reports.as_json(result) if style == "json" else reports.text(result, color), report, to_stderr=False)
     sys.exit(exit_code(result))

@@ -10,7 +10,7 @@ import click
 from tl2npu.report.json import diagnostic_object, verified
 from tl2npu.report.model import counted, place
 from tl2npu.report.text import verified_text
-from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, VerifyResult
+from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, VerifyResult
 
 VERSION = 1
 
@@ -33,6 +33,8 @@ def text(result: VerifyResult, color: bool = False) -> str:
     named = {kernel.name for kernel in result.kernels}
     lines += [line for d in result.diagnostics if d.kernel not in named for line in _finding(result, d, styled)]
     lines += [_script(check) for check in result.scripts if not check.exit_code]  # of the others there is a finding
+    if result.standard != "tl2npu" or result.reference:
+        lines += [_figures(launch, row) for launch in result.comparisons for row in launch.metrics]
     lines += [f"  note: {note}" for note in result.notes]
     lines.append(_summary(result, styled))
     return "\n".join(lines) + "\n"
@@ -50,6 +52,23 @@ def _finding(result: VerifyResult, item: Any, styled: Any) -> list[str]:
     return [*lines, f"    help: {item.help}"] if item.help else lines
 
 
+def _figures(launch: Comparison, row: Metrics) -> str:
+    shape = ", ".join(map(str, row.shape))
+    return (
+        f"  {launch.kernel} {row.tensor}[{shape}] {row.dtype}: max abs {row.max_abs:.3g}, MERE {row.mere:.3g}, "
+        f"MARE {row.mare:.3g} at {list(row.worst)}, cosine {row.cosine:.6f}, {row.matched:.2%} match"
+    )
+
+
+def _metrics(row: Metrics) -> dict[str, Any]:
+    names = ("tensor", "dtype", "max_abs", "mare", "mere", "rmse", "cosine", "matched", "unmet")
+    return {
+        **{name: getattr(row, name) for name in names},
+        "shape": list(row.shape),
+        "worst": list(row.worst),
+    }
+
+
 def _script(check: ScriptCheck) -> str:
     if check.exit_code is None:
         return f"  the {check.role} script did not come to its end"
@@ -62,7 +81,10 @@ def _summary(result: VerifyResult, styled: Any) -> str:
     proved = [k.verified for k in result.kernels if k.verified is not None]
     word = _verdict(result)
     verdict = styled(word, "verified" if result.ok else "failed")
-    what = "the migration of " if result.new is None else f"{result.new} against "
+    what = f"the migration of {result.old}" if result.new is None else f"{result.new} against {result.old}"
+    if result.reference:
+        what = f"{result.new or 'the migration of ' + result.old} against {result.reference}"
+    by = "" if result.standard == "tl2npu" else f" by {result.standard}"
     where = {"sim": "the simulator"}.get(result.backend, result.backend)
     arithmetic = "" if result.arithmetic == "precise" else f" with {result.arithmetic} arithmetic"
     counts = f"{len(proved)} of {len(result.kernels)} kernel{'' if len(result.kernels) == 1 else 's'}"
@@ -79,7 +101,7 @@ def _summary(result: VerifyResult, styled: Any) -> str:
         file = result.old if result.new is None else result.new
         return f"{verdict}: {what}{file} by {where}; {counts} accepted, {counted(programs, 'program')} compiled"
     ended = [f"; the {check.role} script failed" for check in result.scripts if check.exit_code not in (0, None)]
-    return f"{verdict}: {what}{result.old} on {where}{arithmetic}; {counts} proved, {figures}{''.join(ended)}"
+    return f"{verdict}: {what} on {where}{arithmetic}{by}; {counts} proved, {figures}{''.join(ended)}"
 
 
 def _verdict(result: VerifyResult) -> str:
@@ -99,6 +121,8 @@ def as_json(result: VerifyResult) -> str:
         "error": result.error,
         "backend": result.backend,
         "arithmetic": result.arithmetic,
+        "reference": result.reference or None,
+        "standard": result.standard,
         "kernels": [
             {
                 "name": kernel.name,
@@ -129,5 +153,6 @@ def _launch(comparison: Comparison) -> dict[str, Any]:
         "dropped": list(comparison.dropped),
         "relaid": list(comparison.relaid),
         "unrounded": list(comparison.unrounded),
+        "tensors": [_metrics(row) for row in comparison.metrics],
         "problems": [{"code": code, "message": message} for code, message in comparison.problems],
     }

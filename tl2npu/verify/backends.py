@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tl2npu.backends.device.runner import NotHere
 from tl2npu.verified import VerifyResult
-from tl2npu.verify import devices, judge, process
+from tl2npu.verify import devices, judge, process, reference
 from tl2npu.verify.judge import Runner, diagnostic
 from tl2npu.verify.loading import Source
 from tl2npu.verify.settings import Settings
@@ -25,6 +25,8 @@ def verify(
 
     Raises UsageError for settings that do not fit the file.
     """
+    if settings.reference is not None:
+        return reference.verify(old, new, settings, runner, changed)
     if settings.backend.name == "sim":
         return judge.verify(old, new, settings, runner, changed)
     return _JUDGES[settings.backend.name](old, new, settings, changed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.lowering.lower import developer
-from tl2npu.verified import Comparison
+from tl2npu.verified import Comparison, Metrics
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import difference, largest
 from tl2npu.verify.further import judged
@@ -38,6 +38,7 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
     actual = run.results(problems)
     compared: list[str] = []
     unrounded: list[str] = []
+    figures: list[Metrics] = []
     worst: float | None = None
     for name, found in (actual or {}).items():
         old = recording.outputs[name]
@@ -47,6 +48,10 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
         compared.append(name)
         counted = judged(recording, old, found)
         worst = max(worst or 0.0, largest(old, counted))
+        figures += judge.figures(recording, name, old, found, True)
+        if judge.has_standard(recording, name):
+            problems += judge.unmet(recording, name, old, counted)
+            continue
         differs = run.difference(old, counted)
         wide = recording.unrounded.get(name)
         if differs is not None and wide is not None and not run.difference(wide, judged(recording, wide, found)):
@@ -59,7 +64,7 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
         problems.append((UNVERIFIED, "several new kernels with layouts of global tensors cannot be compared with one"))
     relaid = tuple(name for name, places in recording.places.items() if not layouts.same(places, None))
     shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded), tuple(run.names), recording.draw
-    return Comparison(recording.kernel, recording.call, *shown)
+    return Comparison(recording.kernel, recording.call, *shown, metrics=tuple(figures))
 
 
 class _Run:

@@ -10,8 +10,9 @@ from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.source.text import SourceError, read_source
+from tl2npu.traces.reading import TraceError, open_trace
 from tl2npu.verified import VerifyResult
-from tl2npu.verify import process
+from tl2npu.verify import process, reference
 from tl2npu.verify.backends import verify
 from tl2npu.verify.judge import Runner
 from tl2npu.verify.loading import Source
@@ -24,6 +25,9 @@ def verify_files(
 ) -> VerifyResult:
     """Verify ``new`` against ``old``, or the migration of ``old``. Executes the code of both.
 
+    With ``settings.reference`` the launches are those of a trace; a single file is the new one then, unless it is the
+    recorded one.
+
     A file that cannot be read or parsed comes back with ``error`` set. Raises UsageError for settings that do not fit.
     """
     result = VerifyResult(
@@ -34,6 +38,12 @@ def verify_files(
         after = before if new is None else _read(new, options)
     except SourceError as error:
         return replace(result, error=str(error))
+    if settings.reference is not None and new is None:
+        try:
+            if not reference.is_recorded(open_trace(Path(settings.reference)), before):
+                return replace(reference.verify(None, before, settings, runner), old=result.old, new=result.old)
+        except TraceError as error:
+            return replace(result, error=str(error))
     if new is not None:
         return told_by_cell(replace(verify(before, after, settings, runner), new=result.new), before.book)
     migrated = _migrated(before, options)

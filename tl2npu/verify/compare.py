@@ -56,14 +56,15 @@ class Difference:
     largest: float
 
 
-def tolerances(kernel: Any) -> dict[str, float]:
+def tolerances(kernel: Any, rounding: bool = True) -> dict[str, float]:
     """The relative tolerances for results of a kernel by element type; 0 for what is missing.
 
-    Those of the old kernel count: what only the new one rounds is a difference.
+    Those of the old kernel count: what only the new one rounds is a difference. Where it is not there, the new one
+    tells what kind of kernel it is, and without ``rounding`` not what it rounds to.
     """
     wider = {"attention": ATTENTION, "reduction": REDUCTION, "": {}}[operator_class(kernel)]
     own = {name: wider.get(name, usual) for name, usual in RELATIVE.items()}
-    least = max((own[name] for name in rounded(kernel) if name in own), default=0.0)
+    least = max((own[name] for name in rounded(kernel) if name in own), default=0.0) if rounding else 0.0
     return {name: max(usual, least) for name, usual in own.items()}
 
 
@@ -132,6 +133,16 @@ def difference(old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None
     ``atol`` None: ``rtol`` times the root mean square of the finite old values. With both 0 only equal bits agree.
     NaN agrees with NaN, an infinity with the same infinity, and with nothing else.
     """
+    agrees = agreement(old, new, rtol, atol)
+    if agrees.all():
+        return None
+    wrong = np.argwhere(~agrees)
+    first = tuple(int(i) for i in wrong[0])
+    return Difference(first, old[first], new[first], len(wrong), old.size, largest(old, new))
+
+
+def agreement(old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None) -> np.ndarray:
+    """Which elements agree within the tolerance; see :func:`difference`."""
     left, right = _wide(old), _wide(new)
     finite = np.isfinite(left)
     with np.errstate(all="ignore"):
@@ -139,12 +150,9 @@ def difference(old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None
             scale = float(np.sqrt(np.mean(np.square(left[finite].astype(np.float64))))) if finite.any() else 0.0
             atol = rtol * scale
         close = np.abs(left - right) <= atol + rtol * np.abs(left)
-    agrees = np.where(finite & np.isfinite(right), close, (left == right) | (np.isnan(left) & np.isnan(right)))
-    if agrees.all():
-        return None
-    wrong = np.argwhere(~agrees)
-    first = tuple(int(i) for i in wrong[0])
-    return Difference(first, old[first], new[first], len(wrong), old.size, largest(old, new))
+    alike = (left == right) | (np.isnan(left) & np.isnan(right))
+    agrees: np.ndarray = np.where(finite & np.isfinite(right), close, alike)
+    return agrees
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

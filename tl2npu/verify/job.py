@@ -20,19 +20,16 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 from tl2npu.simulator.errors import SimulatorError, TraceError, UnsupportedOperator
-from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
-from tl2npu.simulator.ir.expr import Cast, Expr, Load, Var, walk
+from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
-from tl2npu.simulator.ir.stmt import walk as statements
-from tl2npu.simulator.lowering.uses import values
 from tl2npu.simulator.run import code_of
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.package import installed
@@ -41,9 +38,11 @@ from tl2npu.verified import Comparison
 from tl2npu.verify import layouts
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.chain import compare_chain
+from tl2npu.verify.compare import tolerances
 from tl2npu.verify.drawing import Kind, draw
 from tl2npu.verify.elsewhere import Answered, Asked
 from tl2npu.verify.further import of_call, of_launch, tells_nothing
+from tl2npu.verify.golden import exact_results, prepared, rounds_on_the_way
 from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
@@ -66,19 +65,22 @@ class Job:
     """``folder`` holds the recorded launches, ``done`` the numbers of those that have been compared already.
 
     ``replay`` executes the new kernels on the simulator. To have it done elsewhere, ``ask`` writes the launches into
-    the folder, and ``answer`` compares what has been written beside them.
+    the folder, and ``answer`` compares what has been written beside them. ``factories``: those that the launches of a
+    trace need; what the file imports around them need not be installed. ``prepare`` asks the old file about them.
     """
 
-    task: Literal["record", "replay", "script", "ask", "answer"]
+    task: Literal["record", "prepare", "replay", "script", "ask", "answer"]
     source: Source
     settings: Settings
     folder: str
     done: tuple[int, ...] = ()
+    factories: tuple[str, ...] = ()
 
 
 def run(job: Job, emit: Emit) -> None:
     """Do a job. Never raises for what the file does."""
-    task = {"record": _record, "replay": _replay, "script": _script, "ask": _replay, "answer": _replay}[job.task]
+    tasks = {"record": _record, "prepare": _prepare, "script": _script}
+    task = tasks.get(job.task, _replay)
     silent = ("problem", "comparison", "note", "agrees") if job.task == "ask" else ()  # "answer" finds them again
 
     def told(event: Event) -> None:
@@ -112,7 +114,7 @@ def _record(job: Job, emit: Emit) -> int:
         if wider is not None and rounds_on_the_way(compiled.kernel):
             wide = partial(_repeat_unrounded, wider.session, compiled, scalars=scalars)
         try:
-            recorder.record(compiled, arrays, scalars, run_it, repeat, wide)
+            recorder.record(compiled, arrays, scalars, run_it, repeat, wide, golden=exact(compiled, scalars))
         except SimulatorError as error:
             _told(job.source, emit, error, "old", name)
             raise
@@ -140,7 +142,8 @@ def _record(job: Job, emit: Emit) -> int:
 
         try:
             run_it = partial(_repeat, observed.session, compiled, arrays, scalars)
-            kept = recorder.record(compiled, arrays, scalars, run_it, None, wide, what, wanted)
+            golden = exact(compiled, scalars)
+            kept = recorder.record(compiled, arrays, scalars, run_it, None, wide, what, wanted, golden)
         except SimulatorError as error:
             return str(error)
         finally:
@@ -150,6 +153,11 @@ def _record(job: Job, emit: Emit) -> int:
             emit({"event": "launched", "kernel": name, "line": job.source.line(file_of(compiled), line_of(compiled))})
             return None
         return observed.errors[0].message if observed.errors else "no result is a number"
+
+    def exact(compiled: Any, scalars: dict[str, Any]) -> Callable[[Arrays], Arrays] | None:
+        if not job.settings.golden:
+            return None
+        return lambda inputs: exact_results(compiled, inputs, scalars, job.settings.device)
 
     further_draws = job.settings.draws > 1 and job.settings.arithmetic == "precise"
     repeated: list[Any] = []
@@ -169,22 +177,6 @@ def _repeat_unrounded(session: Session, compiled: Any, arrays: Arrays, scalars: 
         arrays.clear()
 
 
-def rounds_on_the_way(kernel: Kernel) -> bool:
-    """Whether something is computed in halves and then converted to a wider float."""
-    return any(
-        isinstance(part, Cast) and dtypes.is_float(part.dtype) and _narrow(part.value) and dtypes.bits(part.dtype) > 16
-        for launch in kernel.launches
-        for stmt in statements(launch.body)
-        for value in values(stmt)
-        for part in walk(value)
-    )
-
-
-def _narrow(value: Any) -> bool:
-    computed = isinstance(value, Expr) and not isinstance(value, Load)
-    return computed and dtypes.is_float(value.dtype) and dtypes.bits(value.dtype) <= 16
-
-
 def _repeat(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, Any]) -> None:
     """Run a kernel once more, on arrays given by name, in another session."""
     kernel = compiled.kernel
@@ -202,7 +194,7 @@ def _record_calls(
 ) -> int:
     with installed(observed.session):
         emit({"event": "begin"})
-        module = _load(job.source, job.settings, emit)
+        module = _load(job, emit)
         if module is None:
             return 1
         failed = False
@@ -256,21 +248,23 @@ def _call(module: ModuleType, call: Call, settings: Settings, session: Session, 
     return compiled
 
 
-def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
+def _load(job: Job, emit: Emit) -> ModuleType | None:
     """The file as a module of which factories are wanted.
 
     A file without a main guard may stop in the middle, having no arguments or no torch. If the factories that calls
-    name are there by then, they can be used.
+    or a trace name are there by then, they can be used.
     """
+    source, settings = job.source, job.settings
     name = Path(source.path).stem
-    around: AbstractContextManager[set[str]] = anything_importable() if settings.calls else nullcontext(set())
+    wanted = {*(call.factory for call in settings.calls), *job.factories}
+    around: AbstractContextManager[set[str]] = anything_importable() if wanted else nullcontext(set())
     with around as absent:
         try:
             return execute(source, name, settings.script_args)
         except (Exception, SystemExit) as error:
             text = f"SystemExit: {error.code}" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
             module = sys.modules.get(name)
-            if settings.calls and all(hasattr(module, call.factory) for call in settings.calls):
+            if wanted and all(factory_of(module, factory) is not None for factory in wanted):
                 emit({"event": "note", "text": f"the code of {source.shown} around its kernels stopped: {text}"})
                 return module
             _problem(emit, UNVERIFIED, f"{source.shown} cannot be loaded: {text}")
@@ -278,6 +272,31 @@ def _load(source: Source, settings: Settings, emit: Emit) -> ModuleType | None:
         finally:
             for package in sorted(absent):
                 emit({"event": "note", "text": f"{package} is not installed: its names give no values"})
+
+
+def _prepare(job: Job, emit: Emit) -> int:
+    """Give the launches of a trace what only the old file tells: tolerances, and exact results if they are wanted."""
+    session = _observe(job).session
+    with installed(session):
+        emit({"event": "begin"})
+        module = _load(job, emit)
+        for recording in recordings.load(Path(job.folder)) if module is not None else ():
+            assert module is not None
+            emit({"event": "start", "kernel": recording.kernel})
+            try:
+                old = built(module, recording.factory, recording.arguments or {}, session)
+                if not isinstance(old, JITKernel):
+                    raise CannotBuild("it launches several kernels")
+                found = prepared(recording, old, job.settings)
+                recordings.keep(Path(job.folder), found)
+            except Exception as error:
+                text = f"the old kernel cannot be run on the simulator: {type(error).__name__}: {error}"
+                if job.settings.golden:
+                    _problem(emit, UNVERIFIED, text, recording.kernel, side="old")
+                else:
+                    emit({"event": "note", "text": f"{recording.kernel}: {text}; tolerances are those of the new one"})
+            emit({"event": "stop"})
+    return 0
 
 
 def _replay(job: Job, emit: Emit) -> int:
@@ -289,19 +308,19 @@ def _replay(job: Job, emit: Emit) -> int:
     failed: set[str] = set()
     with installed(judge.actual.session):
         emit({"event": "begin"})
-        module = _load(job.source, job.settings, emit)
+        module = _load(job, emit)
         for recording in recordings.load(Path(job.folder)) if module is not None else ():
             if recording.number in job.done:
                 continue
             if recording.draw and recording.kernel in failed:
                 continue  # its own inputs have told already
             function = factory_of(module, recording.factory)
-            eager = isinstance(function, Factory) and function.eager and not job.settings.calls
+            eager = isinstance(function, Factory) and function.eager and not (job.settings.calls or job.factories)
             if function is None or eager or recording.arguments is None:
                 if recording.draw:
                     continue  # of its own launch this is said
                 text = f"{job.source.shown} has no factory {recording.factory!r} that could be called again"
-                if not job.settings.calls:
+                if not (job.settings.calls or job.factories):
                     text += ", and as a script it does not launch this kernel as the old one does"
                 _problem(emit, UNVERIFIED, text, recording.kernel)
                 continue
@@ -318,6 +337,8 @@ def _replay(job: Job, emit: Emit) -> int:
                 _problem(emit, FAULTY, text, recording.kernel, side="new")
             else:
                 if isinstance(new, JITKernel):
+                    if not recording.tolerances:  # of a trace, without the old file
+                        recording = replace(recording, tolerances=tolerances(new.kernel, rounding=False))
                     comparison = judge.compare(recording, new)
                 else:
                     comparison = compare_chain(judge, recording, new)

@@ -14,7 +14,7 @@ from tl2npu.backends.children import Ended, last_line
 from tl2npu.codes import CODES
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, Verified
-from tl2npu.verified import Comparison, KernelVerdict, ScriptCheck, Status, VerifyResult
+from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, Status, VerifyResult
 from tl2npu.verify import process
 from tl2npu.verify.job import Event, Job
 from tl2npu.verify.limits import Limits, limits_of, reasons
@@ -102,8 +102,6 @@ def verify(
     ``changed`` names the kernels that have to be verified; by default those in outermost functions whose text differs,
     and all where no text differs. Raises UsageError for settings that do not fit the file.
     """
-    result = VerifyResult(old.shown, new.shown, settings.backend.name, settings.arithmetic)
-    kernels = places(old.text)
     findings = Findings()
     with tempfile.TemporaryDirectory(prefix="tl2npu-launches-") as folder:
         ended = runner(Job("record", old, settings, folder))
@@ -121,6 +119,15 @@ def verify(
             task: Literal["replay", "answer"] = "replay" if execute is None else "answer"
             again = Job(task, new, settings, folder, tuple(findings.done))
             findings.take(runner(again), settings.timeout, new.shown)
+    kernels = places(old.text)
+    return concluded(old, new, settings, findings, kernels, to_prove(kernels, old.text, new.text, changed))
+
+
+def concluded(
+    old: Source, new: Source, settings: Settings, findings: Findings, kernels: Sequence[Place], wanted: set[str]
+) -> VerifyResult:
+    """What the findings prove of the kernels, and of those that were launched; ``wanted`` have to be proved."""
+    result = VerifyResult(old.shown, new.shown, settings.backend.name, settings.arithmetic, standard=settings.standard)
     findings.comparisons = _with_torn_layouts(findings.comparisons)
     findings.comparisons = [_with_limits(c, new, settings) for c in findings.comparisons]
     by_name = {place.name: place for place in kernels}
@@ -129,7 +136,7 @@ def verify(
     limits = Limits()
     if settings.check is not None:
         limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
-    return judged(result, findings, by_name, limits, to_prove(kernels, old.text, new.text, changed))
+    return judged(result, findings, by_name, limits, wanted)
 
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
@@ -333,7 +340,14 @@ def _comparison(event: Event) -> Comparison:
         tuple(event["unrounded"]),
         tuple(event["by"]),
         event["draw"],
+        tuple(event["quiet"]),
+        tuple(_metrics(row) for row in event["metrics"]),
     )
+
+
+def _metrics(row: Event) -> Metrics:
+    fields: Event = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return Metrics(**fields)
 
 
 def diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:

@@ -70,6 +70,8 @@ class Recording:
     """All parameters in order."""
     compiled: dict[str, Any] = field(default_factory=dict)
     """The arguments of ``tilelang.compile`` that made it."""
+    golden: Arrays = field(default_factory=dict)
+    """The outputs of floats in float64, if they are wanted."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,12 @@ class Recorder:
         unrounded: Callable[[Arrays], None] | None = None,
         draw: str = "",
         wanted: Callable[[Arrays, Arrays], bool] = lambda *_: True,
+        golden: Callable[[Arrays], Arrays] | None = None,
     ) -> bool:
         """Run a launch and keep it. ``repeat`` runs it once more, on copies; then these results are kept.
 
-        ``unrounded`` does the same; then both results are kept. ``wanted`` is asked with inputs and outputs; the result
-        is its answer.
+        ``unrounded`` does the same; then both results are kept, and what ``golden`` gives for the inputs. ``wanted`` is
+        asked with inputs and outputs; the result is its answer.
 
         Raises TooLarge where the limit is reached, and what the kernel raises.
         """
@@ -168,12 +171,12 @@ class Recorder:
             {n: np.array(mask) for n in arrays if (mask := self.undefined(n)) is not None},
             tuple(param.name for param in compiled.kernel.params),
             compile_arguments(compiled),
+            {} if golden is None else golden(layouts.by_index(compiled.kernel, inputs)),
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())
         if self.bytes > LIMIT:
             raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
-        with (self.folder / f"{self.count:06}.launch").open("wb") as file:
-            pickle.dump(recording, file, protocol=5)
+        keep(self.folder, recording)
         self.count += 1
         return True
 
@@ -183,6 +186,12 @@ def compile_arguments(compiled: Any) -> dict[str, Any]:
     target = compiled.kernel.attrs.get("target", "auto")
     indices = {"out_idx": list(compiled.out_idx) or None, "workspace_idx": list(compiled.workspace_idx) or None}
     return {**indices, "pass_configs": dict(compiled.kernel.configs) or None, "target": target}
+
+
+def keep(folder: Path, recording: Recording) -> None:
+    """Write a recorded launch, over the one that has its number."""
+    with (folder / f"{recording.number:06}.launch").open("wb") as file:
+        pickle.dump(recording, file, protocol=5)
 
 
 def load(folder: Path) -> Iterator[Recording]:

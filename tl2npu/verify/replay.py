@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,17 +16,19 @@ from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.lowering.lower import developer
 from tl2npu.simulator.standin.jit import JITKernel
-from tl2npu.verified import Comparison, Fault
+from tl2npu.verified import Comparison, Fault, Metrics
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import Difference, difference, largest
 from tl2npu.verify.further import judged
 from tl2npu.verify.launching import CannotBuild, allocate, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.matching import Match, Unmatched, match
+from tl2npu.verify.metrics import metrics
 from tl2npu.verify.naming import name_of
 from tl2npu.verify.recording import Recording, Signature
 from tl2npu.verify.sessions import Observed, Writers
 from tl2npu.verify.settings import Settings
+from tl2npu.verify.standards import OWN, Judgement, by_standard
 
 UNVERIFIED, CHANGED, FAULTY, READINGS = "TL906", "TL907", "TL908", "TL909"
 
@@ -63,13 +65,14 @@ class Judge:
         laid: list[str] = []
         unrounded: list[str] = []
         quiet: list[str] = []
+        figures: list[Metrics] = []
         differs = False
         as_on_gpu: Outcome | None = None
 
         def result() -> Comparison:
             found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid), tuple(unrounded)
-            by = (name_of(compiled),)
-            return Comparison(recording.kernel, recording.call, *found, by, recording.draw, tuple(quiet))
+            last = (name_of(compiled),), recording.draw, tuple(quiet), tuple(figures)
+            return Comparison(recording.kernel, recording.call, *found, *last)
 
         try:
             matched = match(recording, compiled)
@@ -114,6 +117,10 @@ class Judge:
                 compared.append(old)  # tensors that were only read are compared as well, but are no outputs
             counted = judged(recording, left, right)
             worst = max(worst or 0.0, largest(left, counted))
+            figures += self.figures(recording, old, left, right, old in compared)
+            if self.has_standard(recording, old):
+                problems += self.unmet(recording, old, left, counted)
+                continue
             found = self._difference(recording, buffers[name], left, counted)
             wide = recording.unrounded.get(old)
             if found is not None and wide is not None:
@@ -136,6 +143,32 @@ class Judge:
                 problems.append((CHANGED, said(old, found, ("old", "new"), wrote) + on(recording)))
         problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
         return result()
+
+    def has_standard(self, recording: Recording, name: str) -> bool:
+        """Whether a tensor is judged as a whole, by a standard or against its exact result."""
+        return self.precise and (self.settings.standard != OWN or name in recording.golden)
+
+    def unmet(self, recording: Recording, name: str, left: np.ndarray, right: np.ndarray) -> list[tuple[str, str]]:
+        """What a tensor lacks by the standard of the settings."""
+        unmet = self._by_standard(recording, name, left, right).unmet
+        text = f"{name} does not meet the standard {self.settings.standard}: {unmet}"
+        return [(CHANGED, text + on(recording))] if unmet else []
+
+    def figures(
+        self, recording: Recording, name: str, left: np.ndarray, right: np.ndarray, is_output: bool
+    ) -> list[Metrics]:
+        """The figures of an output of a launch on its own inputs."""
+        if recording.draw or not is_output or not self.precise:
+            return []
+        judgement = self._by_standard(recording, name, left, right)
+        found = metrics(name, recording.golden.get(name, left), right, judgement.matched)
+        return [replace(found, dtype=left.dtype.name, unmet=judgement.unmet)]
+
+    def _by_standard(self, recording: Recording, name: str, left: np.ndarray, right: np.ndarray) -> Judgement:
+        settings = self.settings
+        usual = recording.tolerances.get(left.dtype.name, 0.0)
+        rtol = usual if settings.rtol is None else settings.rtol
+        return by_standard(settings.standard, left, right, recording.golden.get(name), rtol, settings.atol)
 
     def _readings(
         self, recording: Recording, compiled: JITKernel, matched: Match, actual: Arrays, scratch: set[str]

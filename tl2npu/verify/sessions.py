@@ -79,6 +79,10 @@ def arithmetic_of(name: Counted) -> Any:
         from tl2npu.simulator.arithmetic.numbers import Numbers
 
         return Numbers()
+    if name == "widened":
+        from tl2npu.simulator.arithmetic.widened import Widened
+
+        return Widened()
     return Precise()
 
 

@@ -11,8 +11,8 @@ from tl2npu.devices import DEFAULT_DEVICE
 from tl2npu.options import VERIFY_TIMEOUT, Backend, Options
 
 Arithmetic = Literal["precise", "algebraic", "structure"]
-Counted = Literal[Arithmetic, "unrounded", "numbers"]
-"""The arithmetics that a user can ask for, one in which an old kernel is repeated, and one for a new kernel."""
+Counted = Literal[Arithmetic, "unrounded", "widened", "numbers"]
+"""The arithmetics that a user can ask for, those in which an old kernel is repeated, and one for a new kernel."""
 Reading = Literal["actual", "ideal"]
 Hazards = Literal["off", "warn", "fatal"]
 
@@ -48,7 +48,9 @@ class Settings:
     ``reading``: what the compiler makes of a Developer-mode kernel, or what its author means (``verify`` runs both).
     ``timeout`` in seconds, see ``TIME_BUDGET``. ``rtol``, ``atol``: in place of the ones by element type; ``atol`` is
     absolute. ``seed`` draws the inputs of ``calls``, with ``draws`` 1 the standard normal ones only.
-    ``check``: the options of ``tl2npu check`` on the new kernels, None to leave it out.
+    ``check``: the options of ``tl2npu check`` on the new kernels, None to leave it out. ``reference``: the folder of a
+    trace whose launches are repeated in place of those of the old file. ``standard``: a name of ``standards.py``;
+    ``golden``: measure old and new against the old kernel in float64.
     """
 
     arithmetic: Arithmetic = "precise"
@@ -65,6 +67,9 @@ class Settings:
     calls: tuple[Call, ...] = ()
     check: Options | None = field(default_factory=Options)
     script_args: tuple[str, ...] = ()
+    reference: str | None = None
+    standard: str = "tl2npu"
+    golden: bool = False
 
 
 def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
@@ -91,6 +96,15 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
         raise UsageError("--arithmetic goes with --backend sim")
     if given["timeout"] is not None and not given["timeout"] > 0:
         raise UsageError("--timeout has to be above 0")
+    reference, standard, golden = given["reference"], given["standard"], given["golden"] is not None
+    if reference is not None and (calls or given["script_args"]):
+        raise UsageError("--reference goes without --args, --case and --script-args: the trace has the launches")
+    if reference is not None and options.backend.name != "sim":
+        raise UsageError("--reference goes with --backend sim")
+    if given["arithmetic"] != "precise" and (reference is not None or standard != "tl2npu" or golden):
+        raise UsageError("--reference, --standard and --golden go with --arithmetic precise")
+    if standard != "tl2npu" and (given["rtol"] is not None or given["atol"] is not None):
+        raise UsageError("--rtol and --atol go with --standard tl2npu: the others have thresholds of their own")
     return Settings(
         arithmetic=given["arithmetic"],
         device=options.device,
@@ -103,4 +117,7 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
         check=options if given["check"] else None,
         calls=tuple(replace(c, inputs={**c.inputs, **inputs}, symbols={**c.symbols, **symbols}) for c in calls),
         script_args=tuple(shlex.split(given["script_args"] or "")),
+        reference=None if reference is None else str(reference),
+        standard=standard,
+        golden=golden,
     )

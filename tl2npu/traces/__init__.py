@@ -1,0 +1,1 @@
+"""Traces: recorded launches of kernels as files, for another machine to replay."""

@@ -1,0 +1,172 @@
+"""``tl2npu verify --reference``: the launches of a trace, repeated with the kernels of a file, on the simulator.
+
+A trace is a list of launches with their arrays (``tl2npu.traces.reading``); any backend can run it.
+"""
+
+from __future__ import annotations
+
+import ast
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tl2npu.simulator.arithmetic.precise import Precise
+from tl2npu.simulator.ir import dtypes
+from tl2npu.traces.child.trace_writer import text_digest
+from tl2npu.traces.reading import Launch, Tensor, Trace, TraceError, kernels_of, left_out, open_trace
+from tl2npu.verified import VerifyResult
+from tl2npu.verify import process
+from tl2npu.verify.job import Job
+from tl2npu.verify.judge import UNVERIFIED, Findings, Runner, concluded, to_prove
+from tl2npu.verify.layouts import Arrays
+from tl2npu.verify.loading import Source
+from tl2npu.verify.naming import Place, places
+from tl2npu.verify.recording import Recording, keep
+from tl2npu.verify.settings import Settings, UsageError
+
+
+def verify(
+    old: Source | None,
+    new: Source,
+    settings: Settings,
+    runner: Runner = process.apart,
+    changed: Sequence[str] | None = None,
+) -> VerifyResult:
+    """Repeat every launch of ``settings.reference`` with the kernels of ``new`` and compare with what was recorded.
+
+    ``old``: the file that was recorded, which tells the tolerances and the exact results; None where only the trace is
+    there. A folder that is no trace comes back as ``error``. Raises UsageError for settings that do not fit.
+    """
+    assert settings.reference is not None
+    shown = old or new
+    result = VerifyResult(shown.shown, new.shown, "sim", settings.arithmetic)
+    try:
+        trace = open_trace(Path(settings.reference))
+        if not trace.launches:
+            raise TraceError(f"{settings.reference}: no launch was recorded")
+        found = _verified(trace, old, new, settings, runner, changed)
+    except TraceError as error:
+        return replace(result, error=str(error))
+    version = trace.versions.get("tilelang", "")
+    recorded = ", ".join([trace.device, *([f"tilelang {version}"] if version else [])])
+    return replace(found, reference=f"the trace {settings.reference} ({recorded})")
+
+
+def _verified(
+    trace: Trace, old: Source | None, new: Source, settings: Settings, runner: Runner, changed: Sequence[str] | None
+) -> VerifyResult:
+    if settings.golden and old is None:
+        raise UsageError("--golden fp64 needs the old file: give OLD and NEW")
+    shown = old or new
+    by_name = {place.name: place for place in places(shown.text)}
+    findings = Findings()
+    launched = {kernel: by_name.get(kernel, Place(kernel, 1, 1, 1)) for kernel, _ in kernels_of(trace)}
+    findings.launched = {name: place.line for name, place in launched.items()}
+    findings.notes += [f"not recorded, {why} ({count}x)" for why, count in left_out(trace).items()]
+    if old is not None:
+        findings.notes += _othertexts(trace, old)
+    with tempfile.TemporaryDirectory(prefix="tl2npu-launches-") as folder:
+        usable = [launch for launch in trace.launches if _is_usable(launch, findings)]
+        for launch in usable:
+            keep(Path(folder), recording_of(trace, launch))
+        findings.launches = len(usable)
+        factories = tuple(dict.fromkeys(launch.factory for launch in usable))
+        if old is not None and usable:
+            ended = runner(Job("prepare", old, settings, folder, (), factories))
+            findings.take(ended, settings.timeout, old.shown)
+        if usable and not findings.broken:
+            findings.take(runner(Job("replay", new, settings, folder, (), factories)), settings.timeout, new.shown)
+    wanted = set(launched)
+    if old is not None:
+        wanted |= to_prove(list(by_name.values()), old.text, new.text, changed)
+    before = old or Source("", new.path, new.shown)
+    return concluded(before, new, settings, findings, [*by_name.values()], wanted)
+
+
+def _is_usable(launch: Launch, findings: Findings) -> bool:
+    """Whether a launch can be repeated; where not, what is missing is a finding."""
+    if launch.data is None:
+        text = "a launch was recorded without its inputs: they are beyond --max-bytes"
+        findings.problem(UNVERIFIED, text, launch.kernel)
+    elif launch.arguments is None:
+        text = f"the arguments of {launch.factory or 'its factory'} were not recorded"
+        findings.problem(UNVERIFIED, f"{text}: {launch.missing or 'they are not known'}", launch.kernel)
+    return launch.data is not None and launch.arguments is not None
+
+
+def recording_of(trace: Trace, launch: Launch) -> Recording:
+    """A launch of a trace as ``verify`` keeps launches. Raises TraceError."""
+    values = trace.load(launch)
+    inputs: Arrays = {}
+    outputs: Arrays = {}
+    undefined: Arrays = {}
+    for tensor in launch.tensors:
+        kind = dtypes.numpy_dtype(tensor.dtype)
+        poison = np.full(tensor.shape, Precise.poison(tensor.dtype), kind)
+        inputs[tensor.name] = _typed(values.before, tensor, kind, poison)
+        outputs[tensor.name] = _typed(values.after, tensor, kind, inputs[tensor.name])
+        if tensor.name in values.places:
+            mask = np.ones(tensor.shape, bool)
+            mask.reshape(-1)[values.places[tensor.name]] = False
+            undefined[tensor.name] = mask
+    arguments = launch.arguments or {}
+    scratch = frozenset(tensor.name for tensor in launch.tensors if tensor.role == "scratch")
+    return Recording(
+        launch.number,
+        launch.kernel,
+        launch.turn,
+        f"{launch.factory}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})",
+        launch.factory,
+        arguments,
+        tuple(tensor.name for tensor in launch.tensors),
+        frozenset(tensor.name for tensor in launch.tensors if tensor.role in ("out", "scratch")),
+        scratch,
+        launch.given,
+        launch.returned,
+        {},
+        inputs,
+        outputs,
+        launch.scalars,
+        {tensor.name: tensor.shares for tensor in launch.tensors if tensor.shares is not None},
+        {},
+        {},
+        undefined=undefined,
+    )
+
+
+def _typed(values: Arrays, tensor: Tensor, kind: Any, default: np.ndarray) -> np.ndarray:
+    """The stored bits of a tensor in its element type."""
+    return values[tensor.name].view(kind) if tensor.name in values else default
+
+
+def is_recorded(trace: Trace, source: Source) -> bool:
+    """True if the kernels of the trace are those of a file: the text of each factory is what was recorded."""
+    digests = texts(source.text)
+    known = [launch for _, launch in kernels_of(trace) if launch.source_sha256 is not None]
+    return bool(known) and all(launch.source_sha256 in digests.values() for launch in known)
+
+
+def _othertexts(trace: Trace, old: Source) -> list[str]:
+    """A note for each kernel whose text is not the one that was recorded."""
+    digests = texts(old.text)
+    return [
+        f"{name}: the trace was recorded with another text of {launch.factory}"
+        for name, launch in kernels_of(trace)
+        if launch.factory in digests and launch.source_sha256 not in (None, digests[launch.factory])
+    ]
+
+
+def texts(text: str) -> dict[str, str]:
+    """The digests of the outermost functions of a file, with their decorators, as the recorder forms them."""
+    lines = text.splitlines(keepends=True)
+    found: dict[str, str] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            body = "".join(lines[first - 1 : node.end_lineno])
+            found[node.name] = text_digest(body if body.endswith("\n") else body + "\n")
+    return found
