@@ -125,6 +125,9 @@ def test_verify_as_json(folder: Path) -> None:
     report = json.loads(done.stdout)
     assert report["launches"][0].pop("max_error") > 1.0
     message = report["launches"][0]["problems"][0]["message"]
+    (row,) = report["launches"][0].pop("tensors")
+    assert (row["tensor"], row["shape"], row["unmet"]) == ("Y", [64, 64], "beyond the tolerance")
+    assert (report.pop("reference"), report.pop("standard")) == (None, "tl2npu")
     assert report == {
         "version": 1,
         "old": "old.py",

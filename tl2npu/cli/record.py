@@ -30,7 +30,7 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]  # no generic in older 
         return int(digits) << shift
 
 
-@click.command(short_help="EXECUTE a script where its kernels run, and keep what each launch was given and gave.")
+@click.command(short_help="EXECUTE a script and keep the launches of its kernels.")
 @click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True, help="A new folder.")
