@@ -1,4 +1,4 @@
-"""The recorder under an installed TileLang, in all the ways that a kernel can be launched; without a GPU, by its target ``c``.
+"""The recorder under an installed TileLang: all ways to launch a kernel, without a GPU, by its target ``c``.
 
 The interpreter is that of ``TL2NPU_TILELANG_PYTHON``, or this one.
 """
