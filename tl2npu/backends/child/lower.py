@@ -17,6 +17,7 @@ import importlib.util
 import inspect
 import itertools
 import json
+import linecache
 import os
 import re
 import signal
@@ -359,6 +360,9 @@ def execute(request: dict[str, Any], name: str) -> types.ModuleType:
     sys.modules[name] = module
     sys.argv = [request["path"], *request["script_args"]]
     sys.path.insert(0, str(Path(request["path"]).resolve().parent))
+    # The front end reads the text of the module, which may be on no disk.
+    whole = "".join(text for _, text in request["pieces"])
+    linecache.cache[request["path"]] = (len(whole), None, whole.splitlines(keepends=True), request["path"])
     for file, text in request["pieces"]:
         Path(file).write_text(text, encoding="utf-8")
         exec(compile(text, file, "exec", dont_inherit=True), module.__dict__)
