@@ -8,41 +8,90 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from collections import Counter
 from dataclasses import fields, is_dataclass
+from math import prod
 from typing import Any
 
 from tests.fixture_case import Case
 from tests.mutations.mutants import Mutant
+from tl2npu.devices import ALIGNMENT, DEVICES
+from tl2npu.options import Options
 from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
+from tl2npu.simulator.ir.stmt import Alloc
+from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.lower import lower
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
+from tl2npu.verify.judge import verify
 from tl2npu.verify.launching import built
 from tl2npu.verify.loading import Source, anything_importable, execute
+from tl2npu.verify.process import here
+from tl2npu.verify.settings import Call, Settings
 
+_SYNC, _PLANNING = "tl.ascend_auto_sync", "tl.ascend_memory_planning"
 _NOT_COMPARED = {"site", "hint", "notes", "name"}
 
 
 def reason(case: Case, mutant: Mutant) -> str:
-    """Why a mutant is equivalent; empty if no rule says so."""
+    """Why a mutant is equivalent; empty if no rule says so. Each rule compares programs, sizes or results."""
     if (old := program(case, case.after)) is not None and old == program(case, mutant.text):
         return "the traced program is the same for these arguments"
-    if (found := lowered(case, case.after)) is not None and found == lowered(case, mutant.text):
-        return "the compiler makes the same program for each core"
-    if mutant.kind == "launch":
-        return "the number of vector cores decides about speed: both readings agree, and no limit is broken"
-    if mutant.kind == "type" and _wider(case, mutant):
-        return "a tile of a wider type rounds less"
-    if mutant.kind == "extent" and ") + 1" in mutant.name:
-        return "one block or turn more, whose tiles lie behind the tensors: the compiler clips them to nothing"
-    if mutant.kind == "slice" and " + 1" in mutant.name.split(" -> ")[1]:
-        return "the slice ends behind the tensor, where a copy ends as well"
-    keys = _keys(case, mutant) if mutant.kind == "pass_configs" else set()
-    if keys and all("memory_planning" in key for key in keys):
-        return "without memory planning each tile has memory of its own, and there is enough"
+    off = _keys(case, mutant)
+    if _SYNC not in off and (found := lowered(case, case.after)) is not None and found == lowered(case, mutant.text):
+        if _PLANNING not in off:
+            return "the compiler makes the same program for each core"
+        if _fits_apart(case, mutant):
+            return "the same program without memory planning, and the sum of its tiles fits"
+    if text := _argument(case, mutant):
+        return text if _same_bits(case, mutant) else ""
     return ""
+
+
+def _argument(case: Case, mutant: Mutant) -> str:
+    """Why a mutant should compute the same, where only its results can show it."""
+    if mutant.kind == "launch":
+        return "another number of vector cores: the same bits on all inputs"
+    if mutant.kind == "type" and _wider(case, mutant):
+        return "a tile of a wider type: the same bits on all inputs"
+    if mutant.kind == "extent" and ") + 1" in mutant.name:
+        return "one block or turn more, whose copies are clipped: the same bits on all inputs"
+    if mutant.kind == "slice" and " + 1" in mutant.name.split(" -> ")[1]:
+        return "a slice that ends behind the tensor: the same bits on all inputs"
+    return ""
+
+
+def _same_bits(case: Case, mutant: Mutant) -> bool:
+    """On the inputs of all draws, against the migrated kernel itself."""
+    calls = (Call(case.builder or case.factory, case.args, case.inputs),)
+    old, new = (Source(text, f"{case.name}/{name}.py", name) for text, name in ((case.after, "a"), (mutant.text, "b")))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        return verify(old, new, Settings(calls=calls, check=None, rtol=0.0, atol=0.0), here).ok
+
+
+def _fits_apart(case: Case, mutant: Mutant) -> bool:
+    """Whether all tiles of each core fit into its memories side by side, each at a multiple of its alignment."""
+    compiled = _kernel(case, mutant.text)
+    if compiled is None:
+        return False
+    device = DEVICES[Options(**case.options).device]
+    for launch in compiled.kernel.launches:
+        for _, _, body in lower(compiled.kernel, launch).cores:
+            sizes: Counter[str] = Counter()
+            for stmt in statements(body):
+                if isinstance(stmt, Alloc) and stmt.buffer.alias is None:
+                    memory, shape = stmt.buffer.memory, stmt.buffer.shape
+                    if not all(isinstance(extent, int) for extent in shape):
+                        return False
+                    step = ALIGNMENT.of(memory) or 32
+                    size = prod(shape) * dtypes.bits(stmt.buffer.dtype) // 8
+                    sizes[memory] += -(-size // step) * step
+            if any((limit := device.capacity.of(m)) is not None and n > limit for m, n in sizes.items()):
+                return False
+    return True
 
 
 def _wider(case: Case, mutant: Mutant) -> bool:

@@ -74,7 +74,7 @@ def mutants(text: str) -> list[Mutant]:
     for kind, make in KINDS.items():
         for edits in make(file):
             new = file.edited(edits)
-            if new == text or new in found or not _parses(new):
+            if new == text or new in found or not (all(map(_is_expression, edits)) or _parses(new)):
                 continue
             name = f"{kind}: {'; '.join(file.shown(edit) for edit in edits)}"
             counts[name] = counts.get(name, 0) + 1
@@ -82,6 +82,12 @@ def mutants(text: str) -> list[Mutant]:
                 name += f" ({counts[name]})"
             found[new] = Mutant(name, kind, min(getattr(node, "lineno", 0) for node, _ in edits), new)
     return list(found.values())
+
+
+def _is_expression(edit: Edit) -> bool:
+    """An expression for an expression, of which nothing behind it is a part: the rest of the file parses as before."""
+    node, text = edit
+    return isinstance(node, (ast.Call, ast.Constant, ast.Name)) and _parses(f"({text})")
 
 
 def _parses(text: str) -> bool:

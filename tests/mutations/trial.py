@@ -16,13 +16,16 @@ from tests.fixture_case import Case
 from tests.mutations.mutants import Mutant
 from tl2npu.backends.children import Ended
 from tl2npu.options import Options
+from tl2npu.verified import VerifyResult
 from tl2npu.verify.job import Job
 from tl2npu.verify.judge import verify
+from tl2npu.verify.limits import limits_of
 from tl2npu.verify.loading import Source
+from tl2npu.verify.naming import places
 from tl2npu.verify.process import here
 from tl2npu.verify.settings import Call, Settings
 
-TIME = 60  # seconds for one mutant: a loop may not end any more
+TIME = 60  # seconds of CPU time for one mutant: a loop may not end any more
 
 
 class Overdue(BaseException):
@@ -50,6 +53,7 @@ class Trial:
         self.settings = Settings(
             calls=(Call(case.builder or case.factory, case.args, case.inputs),), check=Options(**case.options)
         )
+        self.old = Source(case.before, f"{case.name}/before.py", "before.py")
         self._recorded = Path(tempfile.mkdtemp(prefix="mutations-"))
         self._ended: dict[int, Ended] = {}
 
@@ -58,25 +62,26 @@ class Trial:
         shutil.rmtree(self._recorded)
 
     def of(self, mutant: Mutant) -> Verdict:
-        """Verify one mutant."""
-        old = Source(self.case.before, f"{self.case.name}/before.py", "before.py")
+        """Verify one mutant: what costs least comes first, and what is caught needs no more."""
         new = Source(mutant.text, f"{self.case.name}/after.py", "after.py")
-        for settings in (replace(self.settings, draws=1), self.settings):  # most are caught by the first inputs
-            try:
-                with (
-                    _limited(TIME),
-                    contextlib.redirect_stdout(io.StringIO()),
-                    contextlib.redirect_stderr(io.StringIO()),
-                ):
-                    result = verify(old, new, settings, self._run)
-            except Overdue:
-                return Verdict(mutant, ("overdue",))
-            except Exception as error:  # the process of the new kernel would have died
-                return Verdict(mutant, (type(error).__name__,))
-            if not result.ok:
-                codes = [d.code for d in result.diagnostics if d.severity == "error"] or ["not proved"]
-                return Verdict(mutant, tuple(sorted({*codes})))
-        return Verdict(mutant, ())
+        try:
+            with _limited(TIME), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                return Verdict(mutant, next(filter(None, self._stages(new)), ()))
+        except Overdue:
+            return Verdict(mutant, ("overdue",))
+        except Exception as error:  # the process of the new kernel would have died
+            return Verdict(mutant, (type(error).__name__,))
+
+    def _stages(self, new: Source) -> Iterator[tuple[str, ...]]:
+        """The codes of errors on the first inputs, of ``check``, and on all inputs."""
+        executed = replace(self.settings, check=None)
+        result = verify(self.old, new, replace(executed, draws=1), self._run)
+        yield _codes(result)
+        assert self.settings.check is not None
+        known = {place.name: place for place in places(self.old.text)}
+        broken = limits_of(self.old, new, self.settings.check, known, result.comparisons).broken
+        yield tuple(sorted({d.code for d in broken if d.severity == "error"}))
+        yield _codes(verify(self.old, new, executed, self._run))
 
     def _run(self, job: Job) -> Ended:
         """Do a job in this process; what the old kernel did is remembered."""
@@ -92,15 +97,20 @@ class Trial:
         return self._ended[job.settings.draws]
 
 
+def _codes(result: VerifyResult) -> tuple[str, ...]:
+    codes = {d.code for d in result.diagnostics if d.severity == "error"}
+    return () if result.ok else tuple(sorted(codes)) or ("not proved",)
+
+
 @contextlib.contextmanager
 def _limited(seconds: int) -> Iterator[None]:
     def stop(_: int, __: FrameType | None) -> None:
         raise Overdue
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

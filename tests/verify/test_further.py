@@ -281,3 +281,55 @@ def test_wide_values(dtype: str) -> None:
 def test_the_extents_are_primes() -> None:
     for values in PRIMES.values():
         assert all(n % d for n in values for d in range(2, n))
+
+
+def test_hazards_of_the_old_kernel_are_no_reason_against_further_inputs() -> None:
+    """It has them on the first ones, too."""
+    new = kernel("T.tile.add(x, x, 1.0)\n            T.tile.min(x, x, 1.0e4)")
+    old = (
+        kernel("T.tile.add(x, x, 1.0)").replace("AUTO_SYNC: True", "AUTO_SYNC: False").replace("threads=2", "threads=1")
+    )
+    result = by_calls(old, new, Call("f", {"rows": 64}), check=None)
+    messages = [d.message for d in result.diagnostics]
+    assert any(text.startswith("the old kernel: Potential RAW") for text in messages)
+    assert any("(on the whole range)" in text for text in messages)
+
+
+PRODUCT = """
+
+@tilelang.jit(out_idx=[2], pass_configs=pass_configs)
+def f(size=64):
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=2, is_npu=True) as (cid):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm_v0(a, b, c, init=True)
+            T.copy(c, C)
+
+    return main
+"""
+
+
+HALF = 'T.alloc_shared((64, 64), "float16")'
+
+
+@pytest.mark.parametrize("tile", ["a", "b"])
+def test_a_load_for_a_product_converts_nothing(tile: str) -> None:
+    """``copy_gm_to_l1`` is a template of one type (common.h:57 of tilelang-ascend)."""
+    old = HEAD + PRODUCT
+    assert by_calls(old, old, Call("f", {}), check=None).ok
+    new = old.replace(f"{tile} = {HALF}", f"{tile} = {HALF.replace('16', '32')}")
+    result = by_calls(old, new, Call("f", {}), check=None)
+    assert "between global memory and the chip" in result.diagnostics[0].message
+
+
+def test_operands_of_a_product_have_one_type() -> None:
+    """So is ``gemm_v0`` (common.h:594)."""
+    text = (HEAD + PRODUCT).replace(f"b = {HALF}", f"b = {HALF.replace('16', '32')}")
+    text = text.replace('B: T.Tensor((64, 64), "float16")', 'B: T.Tensor((64, 64), "float32")')
+    result = by_calls(text, text, Call("f", {}), check=None)
+    assert "T.gemm_v0 multiplies one type, not float16 by float32" in result.diagnostics[0].message

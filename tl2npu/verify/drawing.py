@@ -54,19 +54,18 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the numbers of the whole range may be: ``share`` of the exponents of a type, at most ``most``.
+    """How large the numbers of the whole range may be: below two to the power of ``most``.
 
     The terms of a matrix product must not overflow, and an exponential of a difference of large numbers has no digits.
     """
 
-    share: float = 1.0
     most: int = 1024
 
     @classmethod
     def of(cls, kernel: Kernel) -> Sizes:
         """What a kernel can take."""
         kind = operator_class(kernel)
-        return cls(most=10) if kind and has_exponentials(kernel) else cls(0.4) if has_products(kernel) else cls()
+        return cls(most=10) if kind and has_exponentials(kernel) else cls(most=50 if has_products(kernel) else 1024)
 
 
 def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[str, int], what: Draw = Draw()) -> Drawn:
@@ -157,7 +156,7 @@ def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Siz
         normal = np.choose(rng.integers(0, len(choices), shape), choices)
     elif kind == "the whole range":
         limits = ml_dtypes.finfo(dtypes.numpy_dtype(dtype))  # type: ignore[no-untyped-call]
-        least, most = limits.minexp, min(round(limits.maxexp * sizes.share), sizes.most)
+        least, most = limits.minexp, min(limits.maxexp, sizes.most)
         row = (*shape[:-1], 1)
         drawn = rng.integers(least, most, shape), rng.integers(least, most, row)
         exponents = np.where(rng.random(row) < 0.5, *drawn)

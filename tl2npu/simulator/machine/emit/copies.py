@@ -53,6 +53,9 @@ class Copies(Windows):
             return None  # clears the tile, or does not
         if source.dtype != target.dtype and not (dtypes.is_float(source.dtype) and dtypes.is_float(target.dtype)):
             return None
+        memories = {source.buffer.memory, target.buffer.memory}
+        if stmt.name == "copy" and source.dtype != target.dtype and memories in ({"global", "ub"}, {"global", "l1"}):
+            return None  # converts nothing, and is refused
         if stmt.name == "npuir.copy" and source.dtype != target.dtype and not is_whole(target):
             return None  # makes the tile anew
         return PlainCopy(source, target)
