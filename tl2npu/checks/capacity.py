@@ -21,7 +21,8 @@ from tl2npu.checks.subject import Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.lifetimes import Tile, lifetimes
-from tl2npu.dialects.placement import Fit, Interval, Placement, place
+from tl2npu.dialects.placement import Fit, Interval, Placement, place, shared
+from tl2npu.dialects.sharing import Conflict, Harm, conflicts
 from tl2npu.kernel.callers import Caller, Values
 from tl2npu.kernel.concrete import Unknown, evaluate
 from tl2npu.kernel.configs import PLANNING
@@ -65,10 +66,23 @@ class Overflow:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A program with the lifetimes of its tiles."""
+    """A program with the lifetimes of its tiles, and which of them must not share an address."""
 
     program: Program
     lives: Mapping[Tile, tuple[int, int]]
+    conflicts: Mapping[Conflict, Harm]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """``kept`` has a value that is still read when ``over`` is written, and both have bytes in common.
+
+    ``is_certain``: for every order of ties, and in every turn of the loops.
+    """
+
+    kept: PlannedTile
+    over: PlannedTile
+    is_certain: bool
 
 
 _Sizes = tuple[int | None, ...]
@@ -140,6 +154,32 @@ class Needs:
                     if number in plan.lives and tile.memory in self._memories:
                         yield tile
 
+    def shared(self, known: Values, words: Mapping[str, str]) -> Iterator[Shared]:
+        """Tiles that are overwritten while they are needed, for sizes with which the compiler accepts the kernel."""
+        if self.subject.is_on(PLANNING) is False:
+            return
+        for tests, without in self._choices:
+            if not self._may_hold(tests, known, words):
+                continue
+            plan = self._plan(known, without)
+            tiles = plan.program.tiles
+            for memory in self._memories if plan.conflicts else ():
+                limit = self.capacity.of(memory.value.lower())
+                numbers = [n for n, tile in enumerate(tiles) if tile.memory is memory and n in plan.lives]
+                sizes = [tiles[n].bytes(known, words) for n in numbers]
+                if limit is None or None in sizes:
+                    continue
+                intervals = [
+                    Interval(str(n), *plan.lives[n], size or 0) for n, size in zip(numbers, sizes, strict=True)
+                ]
+                orders = list(shared(intervals, limit))
+                for (kept, over), kind in plan.conflicts.items():
+                    same = [pairs.get((str(kept), str(over))) for pairs in orders]
+                    bad = [one is not None and not (one and kind.is_by_rows) for one in same]
+                    if any(bad):
+                        certain = kind.is_certain and all(bad) and not plan.program.unsure
+                        yield Shared(tiles[kept], tiles[over], certain)
+
     def _may_hold(self, tests: _Tests, known: Values, words: Mapping[str, str]) -> bool:
         """False if a condition that Python decides is known to have another outcome."""
         for branch, outcome in tests:
@@ -169,7 +209,8 @@ class Needs:
         key = (without, forms)
         if key not in self._plans:
             program = Builder(self.subject, without, known).build()
-            self._plans[key] = _Plan(program, lifetimes(program.steps))
+            lives = lifetimes(program.steps)
+            self._plans[key] = _Plan(program, lives, conflicts(program.steps, lives))
         return self._plans[key]
 
     def _place(

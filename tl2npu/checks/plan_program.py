@@ -142,11 +142,14 @@ class Builder:
             touched = self._numbers((*stmt.value.loads, *stmt.target.loads, stmt.target))
             if any(tile != touched[-1] for tile in touched) and _is_tile(stmt.target.buffer):
                 self._merged.add(touched[-1])
-            return [_Made(side_of(stmt), Leaf(touched))]
+            own = touched[-1:] if _is_tile(stmt.target.buffer) else ()
+            read = frozenset(touched if stmt.augmented or not own else touched[:-1])
+            leaf = Leaf(touched, read, frozenset(own), self._parts((stmt.target,)))
+            return [_Made(side_of(stmt), leaf)]
         if isinstance(stmt, Opaque) and stmt.buffers:
             self.unsure = True
             tiles = tuple(self.tiles.buffer(buffer) for buffer in stmt.buffers if _is_tile(buffer))
-            return [_Made(Side.BOTH, Leaf(tiles))]
+            return [_Made(Side.BOTH, Leaf(tiles, frozenset(tiles), frozenset(tiles)))]
         return []
 
     def _branch(self, stmt: Branch) -> list[_Made]:
@@ -155,7 +158,8 @@ class Builder:
             return self._block(stmt.orelse if then else stmt.then)
         self.unsure = self.unsure or self.subject.late.python_decides(stmt)
         body = (*self._block(stmt.then), *self._block(stmt.orelse))
-        return [_Made(Side.BOTH, Block((), False, self._numbers(stmt.cond.loads)), body=body)]
+        block = Block((), False, self._numbers(stmt.cond.loads), may_be_skipped=not stmt.orelse)
+        return [_Made(Side.BOTH, block, body=body)]
 
     def _loop(self, stmt: Loop) -> list[_Made]:
         if stmt.kind == "while":
@@ -183,8 +187,9 @@ class Builder:
             self.unsure = True
         if stmt.kind == "pipelined" and stages:
             turns = ranges[0].extent.evaluate(self.known) if ranges else 1
-            block = _Made(Side.BOTH, Block((), True, head), body=tuple(made), stages=stages, turns=turns)
-            return [replace(block, variable=str(stmt.ranges[0].var))]
+            variable = str(stmt.ranges[0].var)
+            step = Block((), True, head, frozenset((variable,)))
+            return [_Made(Side.BOTH, step, body=tuple(made), stages=stages, turns=turns, variable=variable)]
         if stmt.kind == "persistent":
             self.unsure = True
         return self._nested(made, ranges, head)
@@ -197,8 +202,8 @@ class Builder:
         return turns is not None and bool(step) and -(-turns // (step or 1)) == 1
 
     def _nested(self, made: list[_Made], ranges: Sequence[Range], head: tuple[Tile, ...] = ()) -> list[_Made]:
-        for _ in ranges:
-            made = [_Made(Side.BOTH, Block((), True, head), body=tuple(made))]
+        for item in reversed(ranges):
+            made = [_Made(Side.BOTH, Block((), True, head, frozenset((str(item.var),))), body=tuple(made))]
         return made
 
     def _unrolled(self, made: list[_Made], ranges: Sequence[Range]) -> list[_Made]:
@@ -229,8 +234,12 @@ class Builder:
             return self._nested(self._block(body), every)
         made = [one for touched in found.touched for one in self._instruction(touched)]
         names = frozenset(name for store in stores for name in _names_of(store))
+        rows = every[:1] if found.in_rows else ()
+        if rows:
+            variable = frozenset((str(rows[0].var),))
+            made = [replace(one, step=_in_parts(one.step, variable)) for one in made]
         made = [replace(one, names=names) for one in made]
-        return self._nested(made, every[:1] if found.in_rows else ())
+        return self._nested(made, rows)
 
     def _is_fixed(self, value: Expr) -> bool:
         """A number, or a variable of the kernel by itself."""
@@ -253,7 +262,9 @@ class Builder:
             return self._call(side, (*source, *inner), ())
         side = side_of(stmt)
         from_global = stmt.src.buffer.memory is Memory.GM
-        return self._call(side, (*source, *inner), target, loads=from_global and bool(target))
+        return self._call(
+            side, (*source, *inner), target, loads=from_global and bool(target), parts=self._parts((stmt.dst,))
+        )
 
     def _op(self, stmt: Op) -> list[_Made]:
         if stmt.op.kind in (Kind.ANNOTATION, Kind.ALLOC, Kind.LAUNCH):
@@ -269,10 +280,17 @@ class Builder:
         more: tuple[Tile, ...] = ()
         if scratch is not None:
             more = (self.tiles.scratch(scratch[1], self.subject.is_split, scratch[0]),)
-        return self._call(side_of(stmt), self._numbers(reads), (*self._numbers(writes), *more))
+        targets = (*self._numbers(writes), *more)
+        return self._call(side_of(stmt), self._numbers(reads), targets, parts=self._parts(writes))
 
     def _call(
-        self, side: Side, reads: tuple[Tile, ...], writes: tuple[Tile, ...], *, loads: bool = False
+        self,
+        side: Side,
+        reads: tuple[Tile, ...],
+        writes: tuple[Tile, ...],
+        *,
+        loads: bool = False,
+        parts: tuple[tuple[Tile, frozenset[str]], ...] = (),
     ) -> list[_Made]:
         """An instruction, behind the arrival of tiles from the other core that nothing has read before."""
         made: list[_Made] = []
@@ -281,9 +299,20 @@ class Builder:
             if buffer in self._landing and tile not in self._arrived:
                 self._arrived.add(tile)
                 there = Side.VECTOR if self.tiles.found[tile].memory is Memory.UB else Side.CUBE
-                made.append(_Made(there, Leaf((tile,)), writes=frozenset((tile,)), loads=True))
-        made.append(_Made(side, Leaf((*reads, *writes)), frozenset(reads), frozenset(writes), loads))
+                only = frozenset((tile,))
+                made.append(_Made(there, Leaf((tile,), frozenset(), only), writes=only, loads=True))
+        leaf = Leaf((*reads, *writes), frozenset(reads), frozenset(writes), parts)
+        made.append(_Made(side, leaf, leaf.reads, leaf.writes, loads))
         return made
+
+    def _parts(self, written: Iterable[Operand]) -> tuple[tuple[Tile, frozenset[str]], ...]:
+        """The tiles of which a part is written that depends on variables."""
+        found: list[tuple[Tile, frozenset[str]]] = []
+        for operand in written:
+            names = frozenset(name for dim in operand.dims or () for name in dim.lo.variables())
+            if names and _is_tile(operand.buffer):
+                found.append((self.tiles.buffer(operand.buffer), names))
+        return tuple(found)
 
     def _numbers(self, operands: Iterable[Operand]) -> tuple[Tile, ...]:
         found: list[Tile] = []
@@ -346,7 +375,7 @@ class Builder:
         if left == 1:
             steps += inside
         elif left is None or left > 1:
-            steps.append(Block(tuple(inside), True, block.head))
+            steps.append(Block(tuple(inside), True, block.head, block.variables))
         return [*steps, *turns(False)]
 
     def _only_inside(self, tile: Tile, loop: _Made) -> bool:
@@ -366,6 +395,12 @@ class Builder:
 def is_landing(stmt: Copy) -> bool:
     """A copy between the cores: stored to a workspace here, it arrives in front of its first reader."""
     return (stmt.src.buffer.memory, stmt.dst.buffer.memory) in _LANDINGS
+
+
+def _in_parts(step: Step, variable: frozenset[str]) -> Step:
+    """An instruction on one row, in a loop over the rows."""
+    assert isinstance(step, Leaf)
+    return replace(step, parts=tuple((tile, variable) for tile in sorted(step.writes)))
 
 
 def _leaves(made: _Made, side: Side | None) -> Iterable[_Made]:

@@ -34,6 +34,7 @@ from tl2npu.checks import (
     row_ops,
     rows,
     self_check,
+    sharing,
     signatures,
     starts,
 )
@@ -66,6 +67,7 @@ CHECKS: tuple[Check, ...] = (
     leftovers.check,
     gpu_names.check,
     fitting.check,
+    sharing.check,
     starts.check,
     signatures.check,
     front_end.check,

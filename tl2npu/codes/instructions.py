@@ -20,6 +20,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "spread the divisor over a tile and divide tiles, or divide in float32"),
     ("TL720", "unproved-capacity", "warning", "display-only",
      "call the factory in the file, or give its parameters defaults, with sizes that fit"),
+    ("TL721", "overwritten-tile", "error", "display-only",
+     "fill the tile in front of the loops, so that it keeps its address to the end of them"),
     ("TL730", "call-without-signature", "error", "display-only",
      "give the arguments that docs/dialect-ascend.md lists"),
     ("TL731", "lazy-expression", "info", "safe",

@@ -17,9 +17,15 @@ Tile = int
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """One instruction or scalar store, and the tiles that it touches."""
+    """One instruction or scalar store, and the tiles that it touches.
+
+    ``parts``: tiles of which it writes a part, each with the variables that say which.
+    """
 
     touched: tuple[Tile, ...]
+    reads: frozenset[Tile] = frozenset()
+    writes: frozenset[Tile] = frozenset()
+    parts: tuple[tuple[Tile, frozenset[str]], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +37,16 @@ class Glance:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A loop (``loops``) or a branch; ``head``: what its bounds or its condition read."""
+    """A loop (``loops``) over ``variables``, or a branch; ``head``: what its bounds or its condition read.
+
+    ``may_be_skipped``: a branch without an ``else``.
+    """
 
     body: tuple[Step, ...]
     loops: bool
     head: tuple[Tile, ...] = ()
+    variables: frozenset[str] = frozenset()
+    may_be_skipped: bool = False
 
 
 Step = Leaf | Glance | Block

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 32
 _STATES = 4096
 _ORDERS = 20_000
 """So many states of the memory at a time, and orders of ties in all, are followed; more may or may not fit."""
+
+
+_SHOWN = 64
+"""In so many orders of ties it is looked which tiles share bytes."""
 
 
 class Fit(enum.Enum):
@@ -135,6 +139,38 @@ def place(intervals: Sequence[Interval], limit: int) -> Placement:
             return Placement(Fit.DOUBTFUL if after else Fit.NEVER, peak, *(failed or ()))
         states = after
     return Placement(Fit.CERTAIN if failed is None else Fit.DOUBTFUL, peak, *(failed or ()))
+
+
+def shared(intervals: Sequence[Interval], limit: int) -> Iterator[Mapping[tuple[str, str], bool]]:
+    """The pairs of tiles with bytes in common, for each order of ties in which all have a place; the first of many.
+
+    True for a pair of the same address and size.
+    """
+    if sum(interval.size for interval in intervals) <= limit:
+        yield {}
+        return
+    ordered = sorted(intervals, key=lambda interval: interval.start)
+    groups = [list(group) for _, group in itertools.groupby(ordered, key=lambda interval: interval.start)]
+    orders = itertools.product(*(itertools.permutations(group) for group in groups))
+    for order in itertools.islice(orders, _SHOWN):
+        offsets: list[tuple[Interval, int]] = []
+        memory = _Memory(limit)
+        for tile in itertools.chain(*order):
+            before = memory.at(tile.start)
+            after = before.with_tile(tile)
+            if after is None:
+                break
+            (taken,) = set(after.taken) - set(before.taken)
+            offsets.append((tile, taken[1]))
+            memory = after
+        else:
+            pairs = itertools.combinations(offsets, 2)
+            yield {
+                pair: (at, one.size) == (there, other.size)
+                for (one, at), (other, there) in pairs
+                if at < there + other.size and there < at + one.size
+                for pair in ((one.name, other.name), (other.name, one.name))
+            }
 
 
 def _all_orders(memory: _Memory, tiles: Sequence[Interval]) -> Iterator[tuple[_Memory, Interval | None]]:
