@@ -81,10 +81,10 @@ def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Atte
 
 
 def _misfits(tried: Attempt) -> bool:
-    """Whether there is a call of the factory that asks for tiles that do not fit for certain."""
+    """Whether a call of the factory, or usual sizes where no call gives them, ask for tiles that do not fit."""
     if tried.blocked is not None:
         return tried.blocked.code == "TL801"
-    return any(note.code == "TL801" for note in tried.job.notes)
+    return any(note.code in ("TL720", "TL801") for note in tried.job.notes)
 
 
 def _shortage(tried: Attempt) -> tuple[int, int]:

@@ -97,6 +97,19 @@ def _first_unfit(subject: Subject, needs: Needs, caller: Caller) -> _Trial | Non
     names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
     own = [name for name in (*names, *types) if name.isidentifier() and not subject.file.names.resolve(cst.Name(name))]
     shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the sizes of tiles"
+    fits = 0
+    for given, overflows, each in _trials(subject, needs, caller):
+        if overflows:
+            return _Trial(shown, given, _worst(overflows), fits)
+        fits = max(fits, each)
+    return None
+
+
+def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[str, list[Overflow], int]]:
+    """Usual sizes and types for what a caller leaves open, in words; what overflows; the size, if it is one for all."""
+    names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
+    if not names and not types:
+        return
     tensors = {str(extent) for buffer in subject.kernel.params for extent in buffer.shape}
     for word in _TYPES if types else ("",):
         words = {**caller.words, **dict.fromkeys(types, word)}
@@ -104,20 +117,20 @@ def _first_unfit(subject: Subject, needs: Needs, caller: Caller) -> _Trial | Non
         for name, size in itertools.product([name for name in names if name in tensors], _LONG):
             rest = f" and {_OTHERS} for the rest" if len(names) > 1 else ""
             trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))
-        fits = 0
         for sizes, values, each in trials or [("", {}, 0)]:
             overflows = list(needs.overflows({**caller.values, **values}, words))
-            if overflows:
-                given = " and ".join(filter(None, (sizes, f"`{word}`" if word else "")))
-                return _Trial(shown, given, _worst(overflows), fits)
-            fits = max(fits, each)
-    return None
+            yield " and ".join(filter(None, (sizes, f"`{word}`" if word else ""))), overflows, each
 
 
 def shortage(subject: Subject) -> tuple[int, int]:
-    """How many calls ask for tiles that do not fit for certain, and the bytes that they want more than there are."""
+    """How many calls ask for tiles that do not fit for certain, and the bytes that they want more than there are.
+
+    Where sizes are open, the usual ones are calls of their own.
+    """
     needs = Needs(subject)
     found = [_worst(overflows) for overflows in map(needs.of, subject.callers) if overflows]
+    for caller in subject.callers:
+        found += [_worst(overflows) for _, overflows, _ in _trials(subject, needs, caller) if overflows]
     return len(found), sum(max(1, overflow.need - overflow.limit) for overflow in found)
 
 

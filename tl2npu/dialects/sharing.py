@@ -86,13 +86,14 @@ def _leaves(steps: Sequence[Step]) -> Iterator[Leaf]:
 
 def conflicts(steps: Sequence[Step], lives: Mapping[Tile, tuple[int, int]]) -> Mapping[Conflict, Harm]:
     """Tiles of which one is overwritten while it is needed, if they share an address."""
+    written = frozenset(tile for leaf in _leaves(steps) for tile in leaf.writes)
     sure, maybe = _Flow(False, set(), set()), _Flow(True, set(), set())
     for flow in (sure, maybe):
         flow.before(steps, frozenset(), frozenset())
     return {
         pair: Harm(pair in sure.found | sure.by_rows, pair not in maybe.found)
         for pair in sorted(maybe.found | maybe.by_rows)
-        if all(tile in lives for tile in pair) and not _overlap(lives[pair[0]], lives[pair[1]])
+        if pair[0] in written and all(tile in lives for tile in pair) and not _overlap(lives[pair[0]], lives[pair[1]])
     }
 
 

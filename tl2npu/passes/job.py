@@ -40,7 +40,8 @@ class Job:
     ``origin``: name and line in the input of a kernel that has been given another form before (eager kernels).
     ``users`` finds the other files that call a factory, None where nothing is known of them; ``promises`` are what
     these must do.
-    ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop.
+    ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
+    to their sums as late as may be.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
     """

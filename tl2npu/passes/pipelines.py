@@ -57,6 +57,7 @@ from tl2npu.passes.gpu import (
     homes,
     jit,
     known_branches,
+    late_sums,
     local_memory,
     loops,
     macros,
@@ -325,6 +326,8 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     scalar_functions.to_tiles(job)
     elementwise.rewrite(job)
     element_copies_vectors.by_element(job)
+    if job.tight:
+        late_sums.put_off(job)
     pipelined.limit(job)
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)
