@@ -88,9 +88,9 @@ def test_accumulators(shape: str, found: list[str]) -> None:
     T.gemm_v0(l, r, c, init=True)
     T.copy(c, O[0, 0])
     """
-    assert errors(body, params=CUBE_PARAMS, launch=CUBE, args="bm") == found
-    # what the caller chooses is a warning (see test_fitting)
-    assert errors(body, params=CUBE_PARAMS, launch=CUBE, args="bm", tail="factory(512)") == found
+    for tail in ("", "factory(512)"):  # what the caller chooses is a warning (see test_fitting)
+        said = errors(body, params=CUBE_PARAMS, launch=CUBE, args="bm", tail=tail)
+        assert [code for code in said if code != "TL741"] == found  # the operands have sizes of their own
 
 
 @pytest.mark.parametrize(
