@@ -47,7 +47,7 @@ def test_each_reason_stands_above_its_statement() -> None:
     found = result(REFUSED)
     lines = (found.new_text or "").splitlines()
     (thread,) = [i for i, line in enumerate(lines) if "TL184" in line]
-    assert lines[thread].strip().startswith("# TODO(tl2npu): TL184 no counterpart for ")
+    assert lines[thread].strip().startswith("# TODO(tl2npu): TL184 the NPU has no counterpart for ")
     assert lines[thread + 1].strip() == "tx = T.get_thread_binding()"
     assert lines[thread - 1].strip() == "# one thread for each row"
     (grid,) = [i for i, line in enumerate(lines) if "TL187" in line]

@@ -66,7 +66,7 @@ def test_what_a_function_of_another_module_asks(
         []
         if expected == "migrated"
         else [
-            "TL104 calls of the eager kernel `double` cannot be kept right: `run` uses `compile` of it, "
+            "TL104 cannot rewrite the calls of the eager kernel `double`: `run` uses its attribute `compile`, "
             "which a function does not have"
         ]
     )

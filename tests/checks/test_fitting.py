@@ -164,7 +164,7 @@ def test_sizes_that_nobody_gives() -> None:
     params = 'A: T.Tensor((512, 512), "float32"), O: T.Tensor((512, 512), "float32")'
     found = findings(source(body, params=params, launch=ONE, args="rows"))
     assert [(finding.code, finding.message) for finding in found] == [
-        ("TL720", "no call in this file gives `rows`: with 128 each, UB does not hold all tiles; 64 each fits")
+        ("TL720", "no call in this file sets `rows`; with 128 each the tiles overflow UB, 64 each fits")
     ]
     for args, tail in (("rows=64", ""), ("rows", "factory(64)")):
         assert findings(source(body, params=params, launch=ONE, args=args, tail=tail)) == []
@@ -175,15 +175,15 @@ def test_sizes_that_nobody_gives() -> None:
 @pytest.mark.parametrize(
     ("args", "call", "said"),
     [
-        ("N", "factory(x.shape[1])", "`N`: with `N` = 2048, UB does not hold"),
+        ("N", "factory(x.shape[1])", "`N`; with `N` = 2048 the tiles overflow UB"),
         ("N, dtype", "factory(256, name_of(x.dtype))", None),
-        ("N, dtype", "factory(512, name_of(x.dtype))", "`dtype`: with `float32`, UB does not hold"),
-        ("N, dtype='float16'", "factory(512, dtype=str(x.dtype))", "`dtype`: with `float32`, UB does not hold"),
+        ("N, dtype", "factory(512, name_of(x.dtype))", "`dtype`; with `float32` the tiles overflow UB"),
+        ("N, dtype='float16'", "factory(512, dtype=str(x.dtype))", "`dtype`; with `float32` the tiles overflow UB"),
         ("N, dtype='float16'", "factory(512)", None),
-        ("N, dtype", "factory(1024, 'float16' if x.dtype == half else 'bfloat16')", "`dtype`: with `float16`, UB does"),
-        ("N, dtype='float16'", "factory(*x.shape)", "`N`: with `N` = 2048, UB does not hold"),
-        ("N, dtype='float16'", "factory(256)\nfactory(**sizes)", "`N`: with `N` = 2048, UB does not hold"),
-        ("N, dtype", "factory(256, 'float16')\npartial(factory, 512)", "`dtype`: with `float32`, UB does not hold"),
+        ("N, dtype", "factory(1024, 'float16' if x.dtype == half else 'bfloat16')", "`dtype`; with `float16` the tiles"),
+        ("N, dtype='float16'", "factory(*x.shape)", "`N`; with `N` = 2048 the tiles overflow UB"),
+        ("N, dtype='float16'", "factory(256)\nfactory(**sizes)", "`N`; with `N` = 2048 the tiles overflow UB"),
+        ("N, dtype", "factory(256, 'float16')\npartial(factory, 512)", "`dtype`; with `float32` the tiles overflow UB"),
     ],
 )
 def test_what_a_call_leaves_open(args: str, call: str, said: str | None) -> None:
@@ -196,7 +196,7 @@ def test_what_a_call_leaves_open(args: str, call: str, said: str | None) -> None
     all_found = findings(source(body, params=params, launch=ONE, args=args, tail=tail))
     found = [finding for finding in all_found if finding.code in ("TL720", "TL801")]
     assert [finding.code for finding in found] == ([] if said is None else ["TL720"])
-    assert said is None or f"no call in this file gives {said}" in found[0].message
+    assert said is None or f"no call in this file sets {said}" in found[0].message
 
 
 def test_sizes_of_the_command_line_are_a_warning() -> None:

@@ -56,7 +56,7 @@ DIFFERENT = {
     "operators": ("T.tile.exp(a, a)", "T.tile.abs(a, a)"),
     "modes": ('T.tile.cast(a, a, "CAST_RINT", 1024)', 'T.tile.cast(a, a, "CAST_FLOOR", 1024)'),
     "tensors": ("T.copy(A[cid * 32, 0], a)", "T.copy(B[cid * 32 + 16, 0], a)"),
-    "no row offset": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 8, 0], a)"),
+    "not a row offset": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 8, 0], a)"),
     "the same rows": ("T.copy(B[cid * 32, 0], a)", "T.copy(B[cid * 32, 0], a)"),
     "columns": ("T.copy(A[cid * 32, 0], a)", "T.copy(A[cid * 32 + 16, 0:64], a)"),
     "scalars": ("T.tile.mul(a, a, 2)", "T.tile.mul(a, a, 3)"),

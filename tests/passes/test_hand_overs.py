@@ -61,9 +61,9 @@ def test_names_order_and_keywords() -> None:
 
 
 WRITE, READ = "T.copy(c_l0, workspace_1[cid, 0, 0])", "T.copy(workspace_1[cid, vid * 16, 0], u)"
-ELSEWHERE = "the tile of `workspace_1` that is read is not proved to be the tile that is written"
-ONE_SIDED = "writer and reader of the tile stand under different conditions"
-OFTEN = "writer and reader of the tile do not run equally often"
+ELSEWHERE = "cannot prove that this copy reads the tile of `workspace_1` that the other core writes"
+ONE_SIDED = "the tile is written and read under different conditions"
+OFTEN = "the tile is written and read a different number of times"
 
 
 def under(head: str, statement: str) -> str:
@@ -95,10 +95,10 @@ def under(head: str, statement: str) -> str:
         ),
         (
             {READ: under("for i, j in T.Parallel(16, 64):", "u[i, j] = workspace_1[cid, vid * 16 + i, j]")},
-            "TL842 `workspace_1` is exchanged other than by copies",
+            "TL842 the cores also access `workspace_1` without `T.copy`",
         ),
-        ({READ: READ.replace(" u)", " u, pad_value=1.0)")}, "TL841 a copy of the round trip pads the tile"),
-        ({READ: READ + "\n" + READ.replace(" u)", " v)")}, "TL840 a tile of `workspace_1` has several readers"),
+        ({READ: READ.replace(" u)", " u, pad_value=1.0)")}, "TL841 a copy through the workspace pads the tile"),
+        ({READ: READ + "\n" + READ.replace(" u)", " v)")}, "TL840 several copies read the same tile of `workspace_1`"),
     ],
 )
 def test_near_misses(replaced: dict[str, str], why: str) -> None:
@@ -235,7 +235,7 @@ def test_a_source_of_two_hand_overs_is_refused() -> None:
     )
     text = gemm_file('w = T.alloc_ub((16, 64), "float32")\n' + body, params=WS2, jit=JIT2)
     refused(text)
-    assert "`c_l0` is the source of two hand-overs" in [d.message for d in migrated(text).diagnostics]
+    assert "`c_l0` is the source of two cross-core transfers" in [d.message for d in migrated(text).diagnostics]
 
 
 def test_three_hand_overs_to_one_buffer() -> None:

@@ -54,11 +54,11 @@ class Overflow:
 
     def __str__(self) -> str:
         if self.fit is Fit.DOUBTFUL:
-            text = f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need} and perhaps more for gaps"
-            return f"may not fit: {text} between tiles (`{self.buffer}`: {self.size})"
+            text = f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need}, with gaps"
+            return f"may not fit: {text} between tiles perhaps more (`{self.buffer}`: {self.size})"
         if self.need <= self.limit:
             text = f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need}"
-            return f"{text} and the gaps between tiles: no place for `{self.buffer}` ({self.size})"
+            return f"{text} plus gaps between tiles: `{self.buffer}` ({self.size}) does not fit"
         if self.need == self.size:
             return f"{self.memory} holds {self.limit} bytes, `{self.buffer}` needs {self.need}"
         return f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need} (`{self.buffer}`: {self.size})"

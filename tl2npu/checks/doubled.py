@@ -22,7 +22,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     vid = launch.names[1] if len(launch.names) > 1 else "_"
     if any(name.value == vid for name in names_in(launch.node.body)) and vid != "_":
         return
-    who = f"`{vid}` is used nowhere" if vid != "_" else "the launch names no second axis"
+    who = f"`{vid}` is never used" if vid != "_" else "the launch does not bind vid"
     read: dict[Buffer, list[_Place]] = {}
     for placed in subject.statements:
         stmt = placed.stmt
@@ -33,10 +33,10 @@ def check(subject: Subject) -> Iterator[Finding]:
             tensor, place = item.operand.buffer, _place(item.operand)
             if item.writes and isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
                 yield Finding(
-                    "TL859", stmt.node, f"both vector cores add to `{tensor.name}`, as {who}: it counts twice"
+                    "TL859", stmt.node, f"both vector cores add to `{tensor.name}`, so each value counts twice: {who}"
                 )
             elif item.writes and (item.reads or place in read.get(tensor, ())):
-                text = f"both vector cores read and then write the same part of `{tensor.name}`, as {who}: they race"
+                text = f"both vector cores read and write the same part of `{tensor.name}` and race: {who}"
                 yield Finding("TL859", stmt.node, text)
         for item in found:
             if item.reads:

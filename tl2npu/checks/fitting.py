@@ -75,9 +75,9 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
         if trial is None:
             continue
         assert subject.kernel.launch is not None
-        held = "does not hold" if trial.overflow.fit is Fit.NEVER else "may not hold"
-        text = f"no call in this file gives {trial.open}: with {trial.sizes}, {trial.overflow.memory} {held} all tiles"
-        text += f"; {trial.fits} each fits" if trial.fits else ""
+        held = "overflow" if trial.overflow.fit is Fit.NEVER else "may overflow"
+        text = f"no call in this file sets {trial.open}; with {trial.sizes} the tiles {held} {trial.overflow.memory}"
+        text += f", {trial.fits} each fits" if trial.fits else ""
         yield Finding("TL720", subject.kernel.launch.call, text)
         return
 
@@ -96,7 +96,7 @@ def _first_unfit(subject: Subject, needs: Needs, caller: Caller) -> _Trial | Non
     """The first of the usual sizes, and of the usual types, with which not everything fits for certain."""
     names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
     own = [name for name in (*names, *types) if name.isidentifier() and not subject.file.names.resolve(cst.Name(name))]
-    shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the sizes of tiles"
+    shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the tile sizes"
     fits = 0
     for given, overflows, each in _trials(subject, needs, caller):
         if overflows:

@@ -20,12 +20,10 @@ def check(subject: Subject) -> Iterator[Finding]:
         wrong = next((text for text in where if text is not None), None)
         if wrong is not None:
             yield Finding(
-                "TL761", one.node, f"{shown} divides a negative number{wrong}: the NPU rounds it towards zero"
+                "TL761", one.node, f"{shown} has a negative dividend{wrong}: the NPU rounds towards zero, Python down"
             )
         else:
-            text = (
-                f"{shown} rounds towards zero on the NPU: it differs from `//` in Python where {_what(one)} is negative"
-            )
+            text = f"where {_what(one)} is negative, {shown} rounds towards zero on the NPU, but down in Python"
             yield Finding("TL761", one.node, text, "warning")
 
 

@@ -27,12 +27,14 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield from _check_shape(subject, item)
         yield from _check_reader(subject, item)
         if subject.threads is None and not item.to_vector:
-            text = "without `threads=` the tile that the cube core gets is put together from the wrong halves"
+            text = "without `threads=` the cube core would get a tile made of the wrong halves"
             yield Finding("TL856", item.copy.node, text)
     limit = subject.compiler.cross_core_flags
     count = _flags(subject, subject.kernel.body)
     if count > limit:
-        yield Finding("TL869", found[limit].copy.node, f"{count} hand-overs, but only {limit} cross-core flags")
+        yield Finding(
+            "TL869", found[limit].copy.node, f"{count} cross-core transfers, but the flags suffice for {limit}"
+        )
 
 
 def _flags(subject: Subject, body: Iterable[Stmt]) -> int:
@@ -54,7 +56,11 @@ def _check_names(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
     ends = {buffer.name for item in found for buffer in (item.src, item.dst)}
     for name in sorted(ends):
         if len(names.get(name, ())) > 1:
-            yield Finding("TL847", names[name][1].node, f"two buffers of a kernel with hand-overs are called `{name}`")
+            yield Finding(
+                "TL847",
+                names[name][1].node,
+                f"two buffers are named `{name}`, which a kernel with cross-core transfers must not have",
+            )
 
 
 def _check_pairs(found: list[OnChip]) -> Iterator[Finding]:
@@ -62,9 +68,13 @@ def _check_pairs(found: list[OnChip]) -> Iterator[Finding]:
     landings: dict[str, OnChip] = {}
     for item in found:
         if item.dst.name in landings:
-            yield Finding("TL840", item.copy.node, f"`{item.dst.name}` receives more than one hand-over")
+            yield Finding(
+                "TL840", item.copy.node, f"`{item.dst.name}` is the target of more than one cross-core transfer"
+            )
         elif item.src.name in sources:
-            yield Finding("TL840", item.copy.node, f"`{item.src.name}` is handed over more than once")
+            yield Finding(
+                "TL840", item.copy.node, f"`{item.src.name}` is the source of more than one cross-core transfer"
+            )
         sources.setdefault(item.src.name, item)
         landings.setdefault(item.dst.name, item)
 
@@ -73,7 +83,7 @@ def _check_shape(subject: Subject, item: OnChip) -> Iterator[Finding]:
     node, src, dst = item.copy.node, item.src, item.dst
     for size in (*src.shape, *dst.shape):
         if subject.is_runtime(size):
-            yield Finding("TL843", node, "a tile whose size is only known at run time cannot be handed over")
+            yield Finding("TL843", node, "a cross-core transfer needs a tile size that is known at compile time")
             return
     if item.row is None:
         if not item.copy.src.is_whole or not item.copy.dst.is_whole:
@@ -88,7 +98,7 @@ def _check_shape(subject: Subject, item: OnChip) -> Iterator[Finding]:
     if not item.to_vector and src.dtype != dst.dtype and not _same_dtype(src, dst) and subject.target != "pto":
         yield Finding("TL844", node, f"`{src.name}` is {src.dtype}, `{dst.name}` is {dst.dtype}")
     if dst.dtype in _NO_WORKSPACE_DTYPE:
-        yield Finding("TL844", node, f"a tile of {dst.dtype} cannot be handed over")
+        yield Finding("TL844", node, f"a cross-core transfer does not support {dst.dtype}")
 
 
 def _check_row(subject: Subject, item: OnChip) -> Iterator[Finding]:
@@ -102,7 +112,7 @@ def _check_row(subject: Subject, item: OnChip) -> Iterator[Finding]:
     if item.to_vector or not full or len(src.shape) != 1:
         yield Finding("TL841", node, f"`{code(item.copy.dst.node)}` is a part of `{dst.name}`")
     elif not subject.same(src.shape[0], dst.shape[1]):
-        yield Finding("TL841", node, f"`{src.name}` is not as long as a row of `{dst.name}`")
+        yield Finding("TL841", node, f"`{src.name}` and a row of `{dst.name}` have different lengths")
     elif not row.start.is_zero or not subject.same(row.extent, dst.shape[0]):
         yield Finding("TL841", node, f"the loop over `{row.name}` does not fill all rows of `{dst.name}`")
 
@@ -136,21 +146,21 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
         if touch.hidden or touch.accumulates:
             rule = "TL845" if touch.hidden else "TL835"
             how = "reads elements of" if touch.hidden else "accumulates into"
-            text = f"this statement {how} `{dst.name}` before the compiler has put the tile there"
+            text = f"this statement {how} `{dst.name}` before the compiler loads the tile"
             yield Finding(rule, touch.placed.stmt.node, text)
             return
         late = item.placed.order < touch.placed.order or (
             reader is not None and reader.placed.order < item.placed.order
         )
         if touch.writes and reader is not None and late:
-            text = f"`{dst.name}` is overwritten here, but the tile is only put there before its first reader"
+            text = f"`{dst.name}` is overwritten here, but the compiler loads the tile later, before its first reader"
             yield Finding("TL845", touch.placed.stmt.node, text)
             return
     if reader is None:
-        yield Finding("TL845", item.copy.node, f"nothing reads the tile handed over to `{dst.name}`")
+        yield Finding("TL845", item.copy.node, f"nothing reads the tile that is copied to `{dst.name}`")
         return
     if reader.placed.order < item.placed.order and not item.placed.loops:
-        text = f"`{dst.name}` is read here, in front of the copy that hands it over: the compiler puts the tile there"
+        text = f"`{dst.name}` is read here, before the cross-core copy that fills it"
         yield Finding("TL845", reader.placed.stmt.node, text)
         return
     yield from _check_place(subject, item, reader)
@@ -173,20 +183,20 @@ def _check_place(subject: Subject, item: OnChip, reader: Touch) -> Iterator[Find
         for placed in (item.placed, reader.placed)
     )
     if here != there:
-        text = f"`{dst.name}` arrives and is first read under different conditions"
+        text = f"`{dst.name}` is filled and first read under different conditions"
         deeper = len(reader.placed.conditions) > len(item.placed.conditions)
         yield Finding("TL846", stmt.node if deeper else item.copy.node, text)
         return
     inner = [loop for loop in reader.placed.loops if loop not in item.placed.loops and loop.kind != "parallel"]
     parallel = reader.parallel
     if parallel is not None and parallel.form == "rows" and _written_in(parallel.nest[0], dst):
-        text = f"`{dst.name}` is updated row by row by its first reader; each step would load the whole tile again"
+        text = f"the first reader of `{dst.name}` updates it row by row; each row would reload the whole tile"
         yield Finding("TL845", stmt.node, text)
     elif any(_written_in(loop, dst) for loop in inner):
-        text = f"`{dst.name}` is updated in the loop that first reads it; each step would load the whole tile again"
+        text = f"the loop that first reads `{dst.name}` also updates it; each iteration would reload the whole tile"
         yield Finding("TL845", stmt.node, text)
     elif inner and not _same_counts(item, inner):
-        text = f"the whole tile `{dst.name}` is loaded again in each step of this loop"
+        text = f"each iteration of this loop would reload the whole tile `{dst.name}`"
         yield Finding("TL845", stmt.node, text, "warning")
 
 

@@ -41,8 +41,12 @@ def check(subject: Subject) -> Iterator[Finding]:
 def _check_atomic(subject: Subject, stmt: Op) -> Iterator[Finding]:
     source = next((o for name, o in stmt.operands if name == "src"), None)
     if source is not None and source.buffer.memory is Memory.UB:
-        why = "neither its size nor its place is split" if subject.is_split else "target pto runs two vector cores"
-        yield Finding("TL836", stmt.node, f"both vector cores add `{source.buffer.name}`: {why}")
+        why = (
+            "`threads=2` splits neither its size nor its offset"
+            if subject.is_split
+            else "target pto runs two vector cores"
+        )
+        yield Finding("TL836", stmt.node, f"both vector cores would add all of `{source.buffer.name}`: {why}")
 
 
 def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
@@ -60,11 +64,11 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
             text = f"{name} needs all rows of `{buffer}`, but with `threads=2` each vector core has half of them"
             if stmt.op.name == "tile.createvecindex":
                 text = (
-                    "index values, as a causal mask needs them, would start anew on each vector core with `threads=2`"
+                    "a causal mask needs row numbers, but with `threads=2` they would restart at 0 on each vector core"
                 )
             yield Finding("TL837", stmt.node, text)
         elif subject.target != "pto":
-            text = f"{name} runs over the whole of `{buffer}`, of which each vector core has half"
+            text = f"{name} processes all of `{buffer}`, but with `threads=2` each vector core has half"
             yield Finding("TL832", stmt.node, text)
         return
     views = [o for o in operands if is_row_view(o) and split.has_rows(o.buffer)]
@@ -90,12 +94,18 @@ def _check_reduce(stmt: Op, cut: list[Operand], name: str) -> Iterator[Finding]:
         return
     rank = len(source.buffer.shape)
     if rank == 1:
-        yield Finding("TL834", stmt.node, f"{name} of the 1-D buffer `{source.buffer.name}` would see half of it")
+        yield Finding(
+            "TL834",
+            stmt.node,
+            f"{name} of the 1-D buffer `{source.buffer.name}` would cover half of it on each vector core",
+        )
         return
     dim = stmt.args.get("dim")
     value = dim.sym.constant if isinstance(dim, Scalar) else -1
     if value is None or (value if value >= 0 else value + rank) != rank - 1:
-        yield Finding("TL833", stmt.node, f"{name} reduces over the rows of `{source.buffer.name}`, which are split")
+        yield Finding(
+            "TL833", stmt.node, f"{name} reduces over the rows of `{source.buffer.name}`, which `threads=2` splits"
+        )
 
 
 def _check_compare(subject: Subject, stmt: Op, operand: Operand) -> Iterator[Finding]:
@@ -109,7 +119,7 @@ def _check_compare(subject: Subject, stmt: Op, operand: Operand) -> Iterator[Fin
         if size is None or number is None:
             continue
         if number * size % _COMPARE_BYTES == 0 and number // 2 * size % _COMPARE_BYTES:
-            text = f"half of `{buffer.name}` is {number // 2 * size} bytes, no multiple of {_COMPARE_BYTES}"
+            text = f"half of `{buffer.name}` is {number // 2 * size} bytes, not a multiple of {_COMPARE_BYTES}"
             yield Finding("TL830", stmt.node, text)
             return
 
@@ -126,7 +136,7 @@ def _check_carried(subject: Subject, split: Split, item: Range) -> Iterator[Find
         if id(placed.stmt) in inside and isinstance(placed.stmt, (Op, Store)):
             found = _shared_result(split, placed, item)
             if found is not None:
-                text = f"`{found.buffer.name}` collects the rows of loop `{item.name}`, of which each core runs half"
+                text = f"`{found.buffer.name}` collects all rows of loop `{item.name}`; each vector core runs half"
                 yield Finding("TL837", placed.stmt.node, text)
 
 

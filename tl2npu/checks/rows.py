@@ -45,7 +45,7 @@ def _check_buffer(subject: Subject, split: Split, buffer: Buffer) -> Iterator[Fi
     node = buffer.node
     rows = buffer.shape[0]
     if subject.is_runtime(rows):
-        yield Finding("TL831", node, f"the rows of `{buffer.name}` are only known at run time")
+        yield Finding("TL831", node, f"the number of rows of `{buffer.name}` is known at run time only")
         return
     if rows == const(1):
         if _unit_row_matters(subject, split, buffer):
@@ -93,7 +93,9 @@ def _check_use(subject: Subject, split: Split, use: Use) -> Iterator[Finding]:
     if not use.access.element or use.row is None:
         return
     if use.row in split.columns:
-        text = f"`{use.buffer.name}` runs along the columns (`{use.row.name}`), but each vector core gets half of it"
+        text = (
+            f"with `threads=2` each vector core has half of `{use.buffer.name}`, but `{use.row.name}` indexes all of it"
+        )
         yield Finding("TL822", operand.node, text)
 
 
@@ -102,13 +104,13 @@ def _check_row_index(subject: Subject, use: Use) -> Iterator[Finding]:
     assert operand.dims is not None
     shown = code(operand.node)
     if use.row is None:
-        text = f"`{shown}`: the first index is no plain loop variable, so each vector core takes its own local row"
+        text = f"`{shown}`: the first index is no loop variable, so with `threads=2` each vector core reads its own row"
         yield Finding("TL826", operand.node, text)
         return
     if use.row.step is not None and use.row.step != const(1):
-        yield Finding("TL826", operand.node, f"`{shown}`: the loop over `{use.row.name}` does not take every row")
+        yield Finding("TL826", operand.node, f"`{shown}`: the loop over `{use.row.name}` skips rows")
     elif use.row.start.is_zero and subject.known_different(use.row.extent, use.buffer.shape[0]):
-        text = f"`{shown}`: the loop over `{use.row.name}` does not run over all rows of `{use.buffer.name}`"
+        text = f"`{shown}`: the loop over `{use.row.name}` does not cover all rows of `{use.buffer.name}`"
         yield Finding("TL826", operand.node, text)
 
 
@@ -118,12 +120,16 @@ def _check_copy(subject: Subject, split: Split, use: Use, other: Operand) -> Ite
     shown = code(operand.node)
     view = is_row_view(operand, whole=False)
     if not view and not starts_whole(operand) and not is_element(operand) and split.has_rows(buffer):
-        yield Finding("TL825", node, f"`{shown}` is a part of the rows; each vector core would take half of that part")
+        yield Finding(
+            "TL825",
+            node,
+            f"`{shown}` is a part of the rows: with `threads=2` each vector core would copy half of that part",
+        )
         return
     if other.buffer.memory is Memory.GM:
         yield from _check_global(subject, split, use, other)
     elif view and split.has_rows(other.buffer) and len(other.buffer.shape) == 1 and not is_element(other):
-        text = f"`{other.buffer.name}` holds a row of `{buffer.name}`, but each vector core has half of its columns"
+        text = f"`{other.buffer.name}` holds a row of `{buffer.name}`, but `threads=2` splits it in half"
         yield Finding("TL822", node, text)
 
 
@@ -138,19 +144,19 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
     if dims is None and split.has_rows(buffer) and rank < len(tensor.shape):
         axis = len(tensor.shape) - rank
         if any(size != const(1) for size in tensor.shape[:axis]) or tensor.shape[axis] == const(1):
-            wrong = f"`{tensor.name}`: the vector core's offset goes to axis {axis} of `{tensor.name}`"
-            yield Finding("TL824", node, f"{wrong}, which is not the axis of the rows")
+            wrong = f"`threads=2` adds the vector core's offset to axis {axis} of `{tensor.name}`"
+            yield Finding("TL824", node, f"{wrong}, which is not the row axis")
     if dims is None or not split.has_rows(buffer) or len(dims) != len(tensor.shape):
         return
     axis = len(dims) - rank
-    wrong = f"`{code(outer.node)}`: the vector core's offset goes to axis {axis} of `{tensor.name}`"
+    wrong = f"`{code(outer.node)}`: `threads=2` adds the vector core's offset to axis {axis} of `{tensor.name}`"
     row = use.row if is_row_view(operand, whole=False) or is_element(operand) else None
     if operand.dims is not None and operand.dims[0].is_point:
         if row is None:
             return
         moving = [i for i, dim in enumerate(dims) if dim.lo.depends_on(str(row.var))]
         if moving != [axis]:
-            yield Finding("TL824", node, f"{wrong}, which is not the axis of the rows")
+            yield Finding("TL824", node, f"{wrong}, which is not the row axis")
         elif dims[axis].lo.substitute({str(row.var): row.var + 1}) - dims[axis].lo != const(1):
             yield Finding("TL826", node, f"`{code(outer.node)}`: the rows of `{buffer.name}` are not adjacent here")
         return
@@ -159,11 +165,11 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
     before = [dim for dim in dims[:axis] if not dim.is_point and dim.extent != const(1)]
     extent = dims[axis].extent if not dims[axis].is_point else const(1)
     if before or extent == const(1):
-        yield Finding("TL824", node, f"{wrong}, which is not the axis of the rows")
+        yield Finding("TL824", node, f"{wrong}, which is not the row axis")
     elif extent is not None and subject.is_runtime(extent):
-        yield Finding("TL831", node, f"`{code(outer.node)}`: the number of rows is only known at run time")
+        yield Finding("TL831", node, f"`{code(outer.node)}`: the number of rows is known at run time only")
     elif extent is not None and subject.known_different(extent, buffer.shape[0]):
-        text = f"`{code(outer.node)}` has other rows than `{buffer.name}`: the second vector core would start elsewhere"
+        text = f"`{code(outer.node)}` and `{buffer.name}` differ in rows: the second vector core starts at a wrong row"
         yield Finding("TL825", node, text)
 
 
@@ -175,7 +181,7 @@ def _check_op(subject: Subject, split: Split, use: Use, stmt: Op) -> Iterator[Fi
         return
     views = [o for _, o in stmt.operands if o.buffer in split.halved and is_row_view(o)]
     if views and stmt.op.kind is not Kind.REDUCE:
-        text = f"`{use.buffer.name}` is used along the columns of `{views[0].buffer.name}`, but is cut in half"
+        text = f"`{use.buffer.name}` runs along the columns of `{views[0].buffer.name}`, but `threads=2` halves it"
         yield Finding("TL822", use.operand.node, text)
 
 
@@ -186,14 +192,16 @@ def _check_loop(subject: Subject, split: Split, item: Range) -> Iterator[Finding
     values = ValueUses(subject.located.evaluator, split)
     loop = next(p for p in uses[0].placed.parents if isinstance(p, Loop) and item in p.ranges)
     if not item.start.is_zero:
-        yield Finding("TL827", loop.node, f"loop `{item.name}` starts at {item.start}, and only its length is halved")
+        yield Finding(
+            "TL827", loop.node, f"loop `{item.name}` starts at {item.start}, but `threads=2` halves only its length"
+        )
     inside = {id(stmt) for stmt in walk(loop.body)}
     for placed in subject.statements:
         if id(placed.stmt) not in inside:
             continue
         stmt = placed.stmt
         if _is_cube(stmt):
-            text = f"the loop over `{item.name}` is halved, and with it this statement of the cube core"
+            text = f"`threads=2` halves the loop over `{item.name}`, which contains this cube-core statement"
             yield Finding("TL829", stmt.node, text)
         if item in split.columns or (isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG):
             continue  # reported as a vector along the columns; a print does not change the result

@@ -161,11 +161,15 @@ class Starts:
 
     def _why(self, move: Move, doubt: Doubt) -> str:
         if not doubt.behind:
-            return "the copy takes all of it"
+            return "a copy is clamped only at the end of a tensor"
         if move.inner.buffer.memory in CUBE_MEMORY:
-            side = "from L0C" if move.inner.buffer.memory is Memory.L0C else "to L1"
-            return f"a copy {side} takes no valid rows for all rows"
-        return "only the last two axes of a copy end with the tensor"
+            done = (
+                "store a full tile there"
+                if move.inner.buffer.memory is Memory.L0C
+                else "load a full tile of other data"
+            )
+            return f"the NPU would {done}"
+        return "a copy is clamped in its last two axes only"
 
 
 def _is_sensible(bounds: Bounds, low: Sym, behind: bool) -> bool:

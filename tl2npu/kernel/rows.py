@@ -227,8 +227,14 @@ class Rows:
                     at(sym, self.vid, 1) == at(sym, self.vid, 0).substitute({str(r.var): r.var + r.extent})
                     for r in self.loops[stmt]
                 ):
-                    raise Blocked("TL828", stmt.node, "the number of a row is used as a value, not as an index")
-                raise Blocked("TL220", stmt.node, "vid is used as a value, not as a row offset")
+                    raise Blocked(
+                        "TL828",
+                        stmt.node,
+                        "with `threads=2` a row number is available as an index only, not as a value",
+                    )
+                raise Blocked(
+                    "TL220", stmt.node, "vid is used as a value; `threads=2` provides it only as a row offset"
+                )
 
     def _is_plain_load(self, sym: Sym, load: Operand) -> bool:
         atoms = list(sym.atoms())
@@ -243,7 +249,7 @@ class Rows:
                 continue
             if position != 0 or not dim.is_point or self._row_use(stmt, dim) is None:
                 raise Blocked(
-                    "TL221", stmt.node, f"`{operand.buffer.name}` is indexed with a vid term that is no row offset"
+                    "TL221", stmt.node, f"`{operand.buffer.name}` is indexed with a vid term that is not a row offset"
                 )
 
     def _row_use(self, stmt: Stmt, dim: Dim) -> Range | None:
@@ -279,7 +285,7 @@ class Rows:
         if inner.buffer.memory is not Memory.UB:
             for operand in (stmt.src, stmt.dst):
                 if any(self._depends(d.lo) for d in operand.dims or ()):
-                    raise Blocked("TL221", stmt.node, "vid appears in a copy of the cube core")
+                    raise Blocked("TL221", stmt.node, "vid is used in a copy of the cube core")
             return
         for dim in inner.dims or ():
             if self._depends(dim.lo) or (dim.extent is not None and self._depends(dim.extent)):
@@ -361,13 +367,13 @@ class Rows:
                     )
             for item in axis.ranges:
                 if item.step is not None and item.step != const(1):
-                    raise Blocked("TL223", place, f"loop `{item.name}` does not visit every row")
+                    raise Blocked("TL223", place, f"loop `{item.name}` skips rows")
                 if not item.start.is_zero or not self.parity.equal(item.extent, axis.half):
                     raise Blocked(
-                        "TL223", place, f"loop `{item.name}` does not run over the {axis.half} rows of its buffers"
+                        "TL223", place, f"loop `{item.name}` does not cover the {axis.half} rows of its buffers"
                     )
             if axis.whole is not None:
-                raise Blocked("TL223", axis.whole, "the same rows are split by vid in one copy and whole in another")
+                raise Blocked("TL223", axis.whole, "one copy splits these rows by vid, another copies all of them")
         for stmt in self.kernel.walk():
             if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE:
                 self._check_reduce(stmt)
@@ -392,7 +398,7 @@ class Rows:
                 own = position == 0 and self.is_split(access.operand.buffer)
                 if own and not self._is_row_of(access.operand.buffer, dim, split):
                     name = access.operand.buffer.name
-                    raise Blocked("TL826", stmt.node, f"`{name}` is accessed by a part of each core's rows")
+                    raise Blocked("TL826", stmt.node, f"`{name}` is accessed in a part of each vector core's rows")
                 if not own:
                     start = at(dim.lo, self.vid, 0) if dim in self.tile_starts else dim.lo
                     self._check_value(stmt, start, split)
@@ -418,7 +424,11 @@ class Rows:
         moved = {str(item.var): item.var + item.extent for item in split}
         if not self.parity.equal(low.substitute(moved), high):
             code = "TL828" if any(sym.depends_on(name) for name in moved) else "TL220"
-            raise Blocked(code, stmt.node, "the number of a row within its vector core is used as a value")
+            raise Blocked(
+                code,
+                stmt.node,
+                "the row number within one vector core is used as a value; `threads=2` does not provide it",
+            )
 
     def _check_state(self, loop: Loop) -> None:
         """A loop over split rows becomes one loop over all rows: nothing else may be carried from row to row."""
@@ -435,7 +445,11 @@ class Rows:
                 if access.reads:
                     written = any(a.writes and a.operand.buffer is buffer for s in inside for a in accesses(s))
                     if written:
-                        raise Blocked("TL837", stmt.node, f"`{buffer.name}` is carried from row to row")
+                        raise Blocked(
+                            "TL837",
+                            stmt.node,
+                            f"`{buffer.name}` carries a value from row to row, which `threads=2` cannot split",
+                        )
                 seen.add(buffer)
         for stmt in self.kernel.walk():
             if stmt in inside or stmt is loop:
@@ -443,7 +457,11 @@ class Rows:
             for access in accesses(stmt):
                 if access.reads and access.operand.buffer in seen and self._written_in(loop, access.operand.buffer):
                     name = access.operand.buffer.name
-                    raise Blocked("TL837", stmt.node, f"`{name}` keeps what the last row of each core left in it")
+                    raise Blocked(
+                        "TL837",
+                        stmt.node,
+                        f"`{name}` is read after the row loop: it holds the last row of each vector core",
+                    )
 
     @staticmethod
     def _written_in(loop: Loop, buffer: Buffer) -> bool:
@@ -453,7 +471,9 @@ class Rows:
         """An operator on split tiles must treat every row by itself."""
         touched = [o.buffer for _, o in stmt.operands if self.is_split(o.buffer)]
         if touched and stmt.op.kind is not Kind.REDUCE and not stmt.op.row_independent:
-            raise Blocked("TL837", stmt.node, f"T.{stmt.op.name} mixes the rows of `{touched[0].name}`")
+            raise Blocked(
+                "TL837", stmt.node, f"T.{stmt.op.name} needs all rows of `{touched[0].name}`, but vid splits them"
+            )
 
     def _check_reduce(self, stmt: Op) -> None:
         source = next((o.buffer for _, o in stmt.operands if self.is_split(o.buffer)), None)
@@ -463,7 +483,7 @@ class Rows:
         value = dim.sym.constant if isinstance(dim, Scalar) else -1
         rank = len(source.shape)
         if value is None or (value if value >= 0 else value + rank) != rank - 1 or rank < 2:
-            raise Blocked("TL833", stmt.node, f"the reduction runs over the split rows of `{source.name}`")
+            raise Blocked("TL833", stmt.node, f"the reduction runs over the rows of `{source.name}`, which vid splits")
 
     def _free_unused(self, buffer: Buffer) -> None:
         axis = self._axis.get(buffer)

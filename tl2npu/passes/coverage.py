@@ -39,10 +39,12 @@ def check(job: Job, cv_sync: bool) -> None:
         scoped = any(isinstance(stmt, ScopeBlock) for stmt in kernel.walk())
         if scoped and not any(s.op.name == "sync_all" for s in syncs):
             place = next(iterate_places(crossing[0]))
-            raise Blocked("TL309", place.copy.node, f"nothing orders the two cores around `{crossing[0].tensor.name}`")
+            raise Blocked(
+                "TL309", place.copy.node, f"no flag orders the cube and vector cores around `{crossing[0].tensor.name}`"
+            )
         return
     if cv_sync and not any(isinstance(stmt, ScopeBlock) for stmt in kernel.walk()):
-        raise Blocked("TL309", flags[0].node, "manual cross flags stand beside AUTO_CV_SYNC")
+        raise Blocked("TL309", flags[0].node, "the kernel sets cross-core flags by hand although AUTO_CV_SYNC is on")
     _run(kernel, crossing, flags)
 
 
@@ -55,12 +57,16 @@ def _check_grid_barriers(kernel: Kernel, syncs: Sequence[Sync], entries: Sequenc
     modes = [s for s in syncs if s.op.name == "set_cross_flag" and s.text("mode") not in ("", "2")]
     for stmt in [*barriers, *modes]:
         if entries and stmt in modes and not _crosses(entries[0]):
-            raise Blocked("TL849", stmt.node, f"`{entries[0].tensor.name}` passes data between cores of the same kind")
+            raise Blocked(
+                "TL849",
+                stmt.node,
+                f"`{entries[0].tensor.name}` passes data between cores of one kind; Developer mode does not order them",
+            )
         if entries:
             raise Blocked(
                 "TL309",
                 stmt.node,
-                f"a barrier across blocks protects `{entries[0].tensor.name}`, which is written and read",
+                f"a barrier between blocks protects `{entries[0].tensor.name}`; Developer mode does not order blocks",
             )
 
 
@@ -92,17 +98,17 @@ def _run(kernel: Kernel, crossing: Sequence[Traffic], flags: Sequence[Sync]) -> 
     programs = [_once_per_row(events(kernel.body, core, extract, unroll=3)) for core in (Side.CUBE, Side.VECTOR)]
     outcome = run(*programs)
     if outcome.deadlock:
-        raise Blocked("TL309", flags[0].node, "the cross flags of the kernel never let both cores finish")
+        raise Blocked("TL309", flags[0].node, "deadlock: the cross-core flags never let both cores finish")
     by_key = {_key(p, e): p.copy.node for e in crossing for p in e.readers}
     for key, verdict in outcome.verdicts.items():
         node: cst.CSTNode = by_key.get(key, flags[0].node)
         name = key[0] if isinstance(key, tuple) else key
         if verdict.unordered:
-            raise Blocked("TL309", node, f"no cross flag orders this read of `{name}` after the write that it needs")
+            raise Blocked("TL309", node, f"no cross-core flag makes this read of `{name}` wait for its write")
         if verdict.overtaken:
-            raise Blocked("TL309", node, f"the flags let this read see a later write of `{name}`")
+            raise Blocked("TL309", node, f"the flags let a later write of `{name}` overtake this read")
         if verdict.unmatched:
-            raise Blocked("TL309", node, f"`{name}` is not written and read equally often")
+            raise Blocked("TL309", node, f"`{name}` is written and read a different number of times")
 
 
 def _once_per_row(program: list[Event]) -> list[Event]:

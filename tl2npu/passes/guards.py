@@ -58,13 +58,13 @@ def normalise(job: Job) -> None:
         _join_halves(job, two_sided)
         return
     if two_sided or not _only_guards(kernel, guards):
-        raise Blocked("TL220", guards[0][0].node, "one vector core works alone here while vid is used elsewhere")
+        raise Blocked("TL220", guards[0][0].node, "only one vector core works here, but vid is used elsewhere too")
     _refuse_meetings(kernel, guards)
     edits = Edits(job.file.index)
     for stmt, _ in guards:
         assert isinstance(stmt.node, cst.If)
         edits.unwrap(stmt.node)
-        job.change("TL206", stmt.node, "one vector core did this alone; without vid, no guard is needed")
+        job.change("TL206", stmt.node, "removed the vid guard: with one vector core it is not needed")
     job.apply(edits)
 
 
@@ -77,7 +77,7 @@ def refuse_second_core(job: Job) -> None:
     """Raise :class:`Blocked` where ``threads=1`` would let the second core do what a guard kept it from."""
     guards = _guards(job.kernel)
     if guards and runs_both_cores(job):
-        raise Blocked("TL220", guards[0][0].node, "target pto launches both vector cores, with threads=1 too")
+        raise Blocked("TL220", guards[0][0].node, "target pto runs both vector cores even with `threads=1`")
 
 
 def works_alone(kernel: Kernel) -> bool:
@@ -103,7 +103,7 @@ def _refuse_meetings(kernel: Kernel, guards: list[tuple[Branch, int]]) -> None:
             leaves = [after for after in step.after if id(step.stmt) in own and id(after.stmt) not in own]
             met = next((tile for after in leaves for tile in after.wanted if tile in shared), None)
             if met is not None:
-                text = f"each vector core works alone here on a `{met.name}` of its own, which is wanted later"
+                text = f"each vector core fills its own `{met.name}` here, and both are read later"
                 raise Blocked("TL220", step.stmt.node, text)
 
 
@@ -130,19 +130,19 @@ def _join_halves(job: Job, guards: list[tuple[Branch, int]]) -> None:
     for stmt, core in guards:
         assert isinstance(stmt.node, cst.If)
         if not isinstance(stmt.node.orelse, cst.Else):
-            raise Blocked("TL220", stmt.node, "the two vector cores do different things")
+            raise Blocked("TL220", stmt.node, "the two vector cores run different statements")
         first, second = list(body_of(stmt.node)), list(body_of(stmt.node.orelse))
         if core == 1:
             first, second = second, first
         if len(first) != len(second):
-            raise Blocked("TL220", stmt.node, "the two vector cores do different things")
+            raise Blocked("TL220", stmt.node, "the two vector cores run different statements")
         env = stmt.env
         assert env is not None
 
         joiner = _Joiner(job, env, vid, stmt)
         joined = [joiner.join(a, b) for a, b in zip(first, second, strict=True)]
         edits.replace_many(stmt.node, joined)
-        job.change("TL205", stmt.node, "both halves of the tile written out: one statement")
+        job.change("TL205", stmt.node, "merged the statements of both halves")
     job.apply(edits)
 
 
@@ -195,4 +195,4 @@ class _Joiner:
         return cst.parse_expression(moved if low.is_zero else f"{code(left)} + {moved}")
 
     def _different(self) -> Blocked:
-        return Blocked("TL220", self.stmt.node, "the two vector cores do different things")
+        return Blocked("TL220", self.stmt.node, "the two vector cores run different statements")

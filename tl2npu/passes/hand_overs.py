@@ -52,7 +52,7 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
-SHARED = "it also receives another hand-over"
+SHARED = "it also receives another tile"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def find(kernel: Kernel, outputs: set[int]) -> tuple[list[HandOver], list[Buffer
         sides = {side(place, entry.tensor) for place in iterate_places(entry)}
         other = [*entry.element_writes, *entry.element_reads]
         if other:
-            raise Blocked("TL842", other[0].node, f"`{entry.tensor.name}` is exchanged other than by copies")
+            raise Blocked("TL842", other[0].node, f"the cores also access `{entry.tensor.name}` without `T.copy`")
         if len(sides) == 1:
             _same_core(entry)
             continue
@@ -100,7 +100,9 @@ def _same_core(entry: Traffic) -> None:
         for writer in entry.writers:
             if not same_region(reader.region, writer.region) and not disjoint(reader.region, writer.region):
                 raise Blocked(
-                    "TL849", writer.copy.node, f"`{entry.tensor.name}` passes data between cores of the same kind"
+                    "TL849",
+                    writer.copy.node,
+                    f"`{entry.tensor.name}` passes data between cores of one kind; Developer mode does not order them",
                 )
 
 
@@ -125,7 +127,7 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
             raise Blocked(_why_unmatched(entry), reader.copy.node, _unmatched_text(entry, reader))
         writer = same[0]
         if writer not in left:
-            raise Blocked("TL840", reader.copy.node, f"a tile of `{entry.tensor.name}` has several readers")
+            raise Blocked("TL840", reader.copy.node, f"several copies read the same tile of `{entry.tensor.name}`")
         left.remove(writer)
         row = None if same_region(writer.region, _aligned(writer, reader)) else _row_range(writer)
         result.append(HandOver(entry.tensor, writer, reader, row))
@@ -133,7 +135,7 @@ def _pairs(entry: Traffic, kernel: Kernel) -> tuple[list[HandOver], list[Place]]
         if side(writer, entry.tensor) is Side.CUBE and not all(
             disjoint(writer.region, r.region) for r in entry.readers
         ):
-            raise Blocked("TL841", writer.copy.node, f"no reader takes exactly this tile of `{entry.tensor.name}`")
+            raise Blocked("TL841", writer.copy.node, f"no copy reads exactly this tile of `{entry.tensor.name}`")
     for pair in result:
         _check(pair, kernel)
     return result, left
@@ -151,7 +153,7 @@ def _check_result(pair: HandOver, rest: Sequence[Place]) -> None:
     raise Blocked(
         "TL842",
         pair.writer.copy.node,
-        f"`{pair.tensor.name}` is a result too, and keeps what is handed over through it",
+        f"`{pair.tensor.name}` is both a workspace and a result: its last tile is part of the result",
     )
 
 
@@ -206,8 +208,8 @@ def _why_unmatched(entry: Traffic) -> str:
 
 def _unmatched_text(entry: Traffic, reader: Place) -> str:
     if not any(side(w, entry.tensor) is not side(reader, entry.tensor) for w in entry.writers):
-        return f"`{entry.tensor.name}` is read here but the other core does not write it"
-    return f"the tile of `{entry.tensor.name}` that is read is not proved to be the tile that is written"
+        return f"`{entry.tensor.name}` is read here, but the other core never writes it"
+    return f"cannot prove that this copy reads the tile of `{entry.tensor.name}` that the other core writes"
 
 
 def _check(pair: HandOver, kernel: Kernel) -> None:
@@ -216,22 +218,24 @@ def _check(pair: HandOver, kernel: Kernel) -> None:
     node = writer.copy.node
     if (pair.src.memory, pair.dst.memory) not in ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1)):
         raise Blocked(
-            "TL849", node, f"{pair.src.memory.value} -> {pair.dst.memory.value} is no hand-over between the cores"
+            "TL849",
+            node,
+            f"{pair.src.memory.value} -> {pair.dst.memory.value} is not a cross-core transfer that Developer mode has",
         )
     if writer.copy.via or reader.copy.via:
-        raise Blocked("TL903", node, "the copy stands in a macro or helper that other statements share")
+        raise Blocked("TL903", node, "this copy is in a macro or helper that is used elsewhere too")
     if not reader.copy.dst.is_whole:
-        raise Blocked("TL841", reader.copy.node, f"only a part of `{pair.dst.name}` receives the tile")
+        raise Blocked("TL841", reader.copy.node, f"the cross-core transfer fills only a part of `{pair.dst.name}`")
     if not writer.copy.src.is_whole:
-        raise Blocked("TL841", node, f"only a part of `{pair.src.name}` is handed over")
+        raise Blocked("TL841", node, f"the cross-core transfer sends only a part of `{pair.src.name}`")
     if pair.row is None and pair.src.shape != pair.dst.shape:
         if [s for s in pair.src.shape if s != const(1)] != [s for s in pair.dst.shape if s != const(1)]:
-            raise Blocked("TL841", node, f"`{pair.src.name}` and `{pair.dst.name}` differ in shape")
-        raise Blocked("TL843", node, f"`{pair.src.name}` and `{pair.dst.name}` differ in rank")
+            raise Blocked("TL841", node, f"`{pair.src.name}` and `{pair.dst.name}` have different shapes")
+        raise Blocked("TL843", node, f"`{pair.src.name}` and `{pair.dst.name}` have different ranks")
     if pair.row is not None and pair.dst.shape != (pair.row.extent, *pair.src.shape):
         raise Blocked("TL841", node, f"the gathered rows do not fill `{pair.dst.name}`")
     if pair.row is None and len(pair.dst.shape) != 2:
-        raise Blocked("TL843", node, f"`{pair.dst.name}` is no 2-D tile")
+        raise Blocked("TL843", node, f"`{pair.dst.name}` is not a 2-D tile")
     if not pair.to_vector and pair.src.dtype != pair.dst.dtype:
         raise Blocked("TL844", node, f"`{pair.src.name}` is {pair.src.dtype}, `{pair.dst.name}` is {pair.dst.dtype}")
     if pair.tensor.dtype != pair.dst.dtype:
@@ -239,14 +243,14 @@ def _check(pair: HandOver, kernel: Kernel) -> None:
             "TL844", node, f"`{pair.tensor.name}` is {pair.tensor.dtype}, `{pair.dst.name}` is {pair.dst.dtype}"
         )
     if not is_private(writer, kernel, kernel.launch.grid if kernel.launch else ()):
-        raise Blocked("TL842", node, f"different blocks may share this tile of `{pair.tensor.name}`")
+        raise Blocked("TL842", node, f"different blocks may use the same tile of `{pair.tensor.name}`")
     if any("pad_value" in place.copy.options for place in (writer, reader)):
-        raise Blocked("TL841", node, "a copy of the round trip pads the tile")
+        raise Blocked("TL841", node, "a copy through the workspace pads the tile")
     if writer.branches != reader.branches:
-        raise Blocked("TL846", node, "writer and reader of the tile stand under different conditions")
+        raise Blocked("TL846", node, "the tile is written and read under different conditions")
     for parent in writer.branches:
         if _arm(parent, writer.copy) != _arm(parent, reader.copy):
-            raise Blocked("TL846", node, "writer and reader of the tile stand in different branches")
+            raise Blocked("TL846", node, "the tile is written and read in different branches")
     _check_loops(pair)
 
 
@@ -262,7 +266,7 @@ def _check_loops(pair: HandOver) -> None:
         mine = mine[:-1]
     counts = [[item.extent for loop in side_loops for item in loop.ranges] for side_loops in (mine, theirs)]
     if counts[0] != counts[1]:
-        raise Blocked("TL868", pair.writer.copy.node, "writer and reader of the tile do not run equally often")
+        raise Blocked("TL868", pair.writer.copy.node, "the tile is written and read a different number of times")
 
 
 def check_distinct(pairs: Sequence[HandOver]) -> list[HandOver]:
@@ -272,11 +276,15 @@ def check_distinct(pairs: Sequence[HandOver]) -> list[HandOver]:
     landings: dict[Buffer, HandOver] = {}
     for pair in pairs:
         if pair.src in sources and sources[pair.src].dst is not pair.dst:
-            raise Blocked("TL840", pair.writer.copy.node, f"`{pair.src.name}` is the source of two hand-overs")
+            raise Blocked(
+                "TL840", pair.writer.copy.node, f"`{pair.src.name}` is the source of two cross-core transfers"
+            )
         sources[pair.src] = pair
         if pair.dst in landings:
             if not pair.to_vector:
-                raise Blocked("TL840", pair.writer.copy.node, f"`{pair.dst.name}` receives two hand-overs")
+                raise Blocked(
+                    "TL840", pair.writer.copy.node, f"`{pair.dst.name}` is the target of two cross-core transfers"
+                )
             again.append(pair)
         landings[pair.dst] = pair
     return again
@@ -300,7 +308,7 @@ def needs_anchor(kernel: Kernel, pair: HandOver) -> str | None:
             continue
         is_read = any(a.reads for a in touching)
         if not before and is_read != _seen_reading(stmt, pair.dst):
-            return "the compiler does not see its first reader as one"
+            return "the compiler does not recognise its first reader"
         if before:
             if is_read:
                 return "it is read earlier in the text"
@@ -323,12 +331,12 @@ def _bad_first_reader(stmt: Stmt, parents: tuple[Stmt, ...], pair: HandOver) -> 
     inside = [p for p in parents if p not in pair.reader.parents]
     loops = [p for p in inside if isinstance(p, Loop)]
     if any(isinstance(p, Branch) for p in inside):
-        return "its first reader stands under a condition"
+        return "its first reader is under a condition"
     if len(inside) != len(loops) or any(loop.kind != "parallel" for loop in loops):
-        return "its first reader stands in an inner loop"
+        return "its first reader is in an inner loop"
     if isinstance(stmt, Store):
         if not loops:
-            return "its first reader takes single elements"
+            return "its first reader reads single elements"
         in_place = stmt.target.buffer is pair.dst
         rank = len(pair.dst.shape)
         partners = [o for o in stmt.value.loads if o.buffer is not pair.dst and len(o.buffer.shape) < rank]
@@ -350,7 +358,7 @@ def _check_cube_reader(kernel: Kernel, pair: HandOver) -> None:
     """An L1 landing buffer has no anchor: its first reader must be a gemm that runs as often as the old reader."""
     for stmt, parents in walk_with_parents(kernel.body):
         if isinstance(stmt, Copy) and stmt.dst.buffer is pair.dst and stmt is not pair.reader.copy:
-            raise Blocked("TL840", stmt.node, f"`{pair.dst.name}` is also loaded from elsewhere")
+            raise Blocked("TL840", stmt.node, f"another copy also fills `{pair.dst.name}`")
         if isinstance(stmt, Op) and any(o.buffer is pair.dst for _, o in stmt.operands):
             if stmt.op.kind is not Kind.GEMM:
                 continue
@@ -359,7 +367,7 @@ def _check_cube_reader(kernel: Kernel, pair: HandOver) -> None:
                 raise Blocked(
                     "TL846" if any(isinstance(p, Branch) for p in inside) else "TL845",
                     stmt.node,
-                    f"the gemm that reads `{pair.dst.name}` does not run exactly where the tile arrives",
+                    f"the gemm that reads `{pair.dst.name}` does not run once for each tile that arrives",
                 )
             return
     raise Blocked("TL845", pair.reader.copy.node, f"no gemm reads `{pair.dst.name}`")
@@ -435,15 +443,15 @@ def _write(job: Job, edits: Edits, pair: HandOver, why: str | None, names: set[s
         twins.setdefault(id(statement), (statement, []))[1].append(twin)
         edits.replace(reader.src.node, cst.Name(landing))
         anchor = "TL219" if why == SHARED else "TL216"
-        job.change(anchor, reader.node, f"the tile lands in `{landing}`, because of `{pair.dst.name}`: {why}")
+        job.change(anchor, reader.node, f"the tile is copied to `{landing}`, not to `{pair.dst.name}`: {why}")
     else:
         edits.remove(reader.node)
-        job.change(rule, reader.node, f"`{pair.tensor.name}` is no longer read back: `{landing}` gets the tile on chip")
+        job.change(rule, reader.node, f"wrote an on-chip copy to `{landing}`; `{pair.tensor.name}` is not read back")
     target: cst.BaseExpression = cst.Name(landing)
     if pair.row is not None:
         target = cst.parse_expression(f"{landing}[{pair.row.name}, :]")
     edits.replace(writer.dst.node, target)
-    job.change(rule, writer.node, f"`{pair.src.name}` -> `{pair.tensor.name}` -> `{landing}` becomes one copy")
+    job.change(rule, writer.node, f"`{pair.src.name}` -> `{pair.tensor.name}` -> `{landing}` is now one on-chip copy")
 
 
 def _outputs(job: Job) -> set[int]:

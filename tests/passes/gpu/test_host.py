@@ -127,14 +127,14 @@ def test_pass_configs_of_a_gpu_are_said() -> None:
         "x = {K.TL_DISABLE_WGMMA: True, tilelang.PassConfigKey.TIR_DISABLE_CSE: True}\n"
     )
     (text,) = (text for _, text in retarget(Index.of(module), module).left)
-    assert text == "`K.TL_DISABLE_WGMMA` is about a GPU, and has no counterpart here"
+    assert text == "`K.TL_DISABLE_WGMMA` is for a GPU and has no known NPU counterpart"
 
 
 def test_what_has_no_counterpart_is_said() -> None:
     module = cst.parse_module("import torch\n\ntorch.cuda.nvtx.range_push('x')\nprint(torch.cuda.is_available())\n")
     done = retarget(Index.of(module), module)
     assert [text for _, text in done.left] == [
-        "`torch.cuda.nvtx.range_push` is about a GPU, and has no counterpart here"
+        "`torch.cuda.nvtx.range_push` is for a GPU and has no known NPU counterpart"
     ]
 
 
@@ -228,7 +228,7 @@ def test_methods_without_a_counterpart_are_named(use: str) -> None:
     text = KERNEL + "\n\n" + use.replace("'n': 4", "") + "\n"
     (found,) = [d for d in result_of(text).diagnostics if d.code == "TL125"]
     assert found.line == len(text.splitlines())
-    assert "is a function" in found.message
+    assert "returns a function" in found.message
 
 
 def test_a_tuner_has_no_name() -> None:

@@ -248,7 +248,7 @@ def test_a_type_that_the_file_does_not_show_is_said(chosen: str, said: bool) -> 
     text = gpu_file("A: T.Tensor((64, 64), dtype)", body, args="flag", factory=f"dtype = {chosen}")
     result = result_of(text.replace("\n\n\n", HELPERS, 1))
     told = [(d.severity, d.message) for d in result.diagnostics if d.severity == "warning"]
-    message = "the element type of `A` is what `some_type()` gives: the file does not show it"
+    message = "cannot tell the element type of `A`: this file does not show what `some_type()` returns"
     assert told == ([("warning", message)] if said else [])
 
 

@@ -149,7 +149,9 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
     node = eager.node
     jit = next((d for d in node.decorators if compilation(d.decorator, names, index.module) is not None), None)
     if jit is None:
-        raise Blocked("TL103", node, f"`{node.name.value}` launches a kernel, but is neither a prim_func nor under jit")
+        raise Blocked(
+            "TL103", node, f"`{node.name.value}` launches a kernel, but has neither `@T.prim_func` nor `@tilelang.jit`"
+        )
     plan = Plan(index, names, node, jit)
     callers = Callers(index, names, plan, users)
     callers.read()
@@ -164,13 +166,13 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
     try:
         module = edits.apply(index.module)
     except EditError as error:
-        raise Blocked("TL104", node, f"a call of `{node.name.value}` cannot be rewritten: {error}") from None
+        raise Blocked("TL104", node, f"cannot rewrite a call of `{node.name.value}`: {error}") from None
     current = callers.finish(Index.of(module))
     if callers.wrapped:
         attributes = [cst.parse_statement(text, module.config_for_parsing) for text in callers.attributes]
         current = _with_wrapper(current, factory_name, [wrapper_of(plan, callers), *_set_off(attributes, index, node)])
     result.made(factory_name, eager)
-    result.changes.append((eager, "TL102", node, f"`{eager.name}` becomes a factory of a prim_func"))
+    result.changes.append((eager, "TL102", node, f"wrote a factory with a prim_func for `{eager.name}`"))
     result.changes += [(eager, "TL105", call, message) for call, message in callers.changes]
     return current
 

@@ -82,14 +82,14 @@ class Callers:
         for use in uses:
             found = self._call(use)
             if found is None:
-                self._keep_name(f"`{plan.name}` is passed around")
+                self._keep_name(f"`{plan.name}` is passed around as a value")
             elif found.method is None:
                 direct.append(found)
             else:
                 self._bind(found)
                 self.calls.append(found)
         if not uses:
-            self._keep_name("no call in this file")
+            self._keep_name("this file does not call it")
         elif self.users is not None and isinstance(scope, cst.Module) and self.users.of(plan.name):
             self._keep_name("another file calls it")
         try:
@@ -104,7 +104,7 @@ class Callers:
                 self._check_kept(call)
             if any(not is_told(self.axes.get(name)) for name in plan.consts) and not plan.configs:
                 missing = next(name for name in plan.consts if not is_told(self.axes.get(name)))
-                raise self._blocked(plan.node, f"no argument tells the extent `{missing}`")
+                raise self._blocked(plan.node, f"no tensor argument determines the extent `{missing}`")
         else:
             self.calls += direct
 
@@ -112,7 +112,7 @@ class Callers:
         self.wrapped, self.reason = True, self.reason or why
 
     def _blocked(self, node: cst.CSTNode, why: str) -> Blocked:
-        return Blocked("TL104", node, f"calls of the eager kernel `{self.plan.name}` cannot be kept right: {why}")
+        return Blocked("TL104", node, f"cannot rewrite the calls of the eager kernel `{self.plan.name}`: {why}")
 
     def _call(self, use: cst.Name) -> _Call | None:
         above = self.index.parent(use)
@@ -121,7 +121,7 @@ class Callers:
         if isinstance(above, cst.Attribute) and above.value is use:
             call = self.index.parent(above)
             if above.attr.value not in _METHODS or not isinstance(call, cst.Call) or call.func is not above:
-                raise self._blocked(above, f"a factory has no `{above.attr.value}` in this sense")
+                raise self._blocked(above, f"a factory has no such attribute `{above.attr.value}`")
             return _Call(use, call, above.attr.value)
         return None
 
@@ -140,18 +140,18 @@ class Callers:
             attribute = attribute_for(asked, self.plan, self.factory_name)
             if attribute is None:
                 raise self._blocked(
-                    node, f"`{asked.who}` uses `{asked.attribute}` of it, which a function does not have"
+                    node, f"`{asked.who}` uses its attribute `{asked.attribute}`, which a function does not have"
                 )
             if attribute not in self.attributes:
                 self.attributes.append(attribute)
-                self.changes.append((node, f"`{asked.who}` asks for `{self.plan.name}.{asked.attribute}`"))
+                self.changes.append((node, f"`{asked.who}` uses `{self.plan.name}.{asked.attribute}`"))
 
     def _check_kept(self, call: _Call) -> None:
         """A call that stays as it is must be able to tell every extent."""
         given = {arg.keyword.value for arg in call.call.args if arg.keyword is not None}
         for name, known in self.plan.consts.items():
             if not is_told(self.axes.get(name)) and known not in given and not any(arg.star for arg in call.call.args):
-                raise self._blocked(call.call, f"no argument tells the extent `{name}`")
+                raise self._blocked(call.call, f"no tensor argument determines the extent `{name}`")
 
     # -- one call ---------------------------------------------------------------------------------------------------
 
@@ -176,15 +176,15 @@ class Callers:
                 left = [name for name in run_time if name not in given]
                 by_name = arg.star == "**" and not left
                 if not by_name and any(name in run_time for name in params[position:]) and found.method is None:
-                    raise _Unclear(f"`{code(arg)}` may hold tensors")
+                    raise _Unclear(f"`{code(arg)}` may contain tensors")
                 continue
             name = arg.keyword.value if arg.keyword is not None else None
             if name is None:
                 if position >= len(params):
-                    raise _Unclear("it has too many arguments")
+                    raise _Unclear("a call has too many arguments")
                 name = params[position]
             if name not in params and name not in plan.consts and name not in plan.consts.values():
-                raise _Unclear(f"the factory takes no `{name}`")
+                raise _Unclear(f"a call passes `{name}`, which the factory does not take")
             if name in run_time:
                 given[name] = arg.value
                 found.moved.append(arg)
@@ -193,7 +193,7 @@ class Callers:
                     found.renamed.append((arg, own))
         missing = [name for name in run_time if name not in given]
         if missing and found.method is None:
-            raise _Unclear(f"`{missing[0]}` is not given")
+            raise _Unclear(f"a call does not pass `{missing[0]}`")
         found.tensors = [given[name] for name in run_time if name in given]
         return given
 
@@ -204,7 +204,7 @@ class Callers:
         if found.method is not None and any(arg.star == "**" for arg in found.call.args) and not given:
             return  # the extents may be in there
         if wanted and len(wanted) != len(plan.consts):
-            raise _Unclear("some extents are given by name and some are not")
+            raise _Unclear("a call passes some extents by name and not the others")
         for name in wanted:
             found.extents.append(self._extent(name, given, found.call))
 
@@ -223,7 +223,7 @@ class Callers:
         either = choice(axes)
         if either is not None:
             return self._either(name, *either, given, at)
-        raise _Unclear(f"no argument tells the extent `{name}`")
+        raise _Unclear(f"no tensor argument determines the extent `{name}`")
 
     def _either(
         self, name: str, true: Axis, false: Axis, given: dict[str, cst.BaseExpression], at: cst.Call
@@ -327,4 +327,4 @@ def _apart(calls: list[_Call]) -> None:
     for outer in calls:
         inside = {id(node) for arg in outer.moved for node in walk(arg)}
         if any(other is not outer and id(other.call) in inside for other in calls):
-            raise _Unclear("its calls are nested")
+            raise _Unclear("one of its calls is an argument of another")

@@ -45,7 +45,7 @@ class Plan:
         self.name = node.name.value
         params = node.params
         if params.star_kwarg is not None or isinstance(params.star_arg, cst.Param) or params.posonly_params:
-            raise self.blocked(node, "its parameters are not all named")
+            raise self.blocked(node, "it takes `*args` or `**kwargs`")
         self.params = (*params.params, *params.kwonly_params)
         self.consts: dict[str, str] = {}  # name in the body -> name that callers use
         self.declared: dict[str, Declared] = {}
@@ -63,7 +63,7 @@ class Plan:
 
     def blocked(self, node: cst.CSTNode, why: str) -> Blocked:
         """The refusal of this kernel."""
-        return Blocked("TL103", node, f"the eager kernel `{self.name}` cannot become a factory: {why}")
+        return Blocked("TL103", node, f"cannot write a factory for the eager kernel `{self.name}`: {why}")
 
     @property
     def inputs(self) -> list[Declared]:
@@ -136,11 +136,11 @@ class Plan:
     def _read(self) -> None:
         body = self.node.body
         if not isinstance(body, cst.IndentedBlock):
-            raise self.blocked(self.node, "its body stands behind the colon")
+            raise self.blocked(self.node, "its body is on the same line as its `def`")
         for line in body.body:
             again = isinstance(line, cst.With) and self._launches(line)
             if self.launches and not again and not is_return(line):
-                raise self.blocked(line, "more than the return follows the launch")
+                raise self.blocked(line, "statements other than `return` follow the launch")
             if isinstance(line, cst.SimpleStatementLine):
                 for single in _singles(line):
                     self._line(single)
@@ -149,7 +149,7 @@ class Plan:
             elif isinstance(line, cst.BaseCompoundStatement):
                 self._other(line)
         if not self.launches:
-            raise self.blocked(self.node, "it launches under a condition")
+            raise self.blocked(self.node, "the launch is under a condition")
 
     def _launches(self, node: cst.With) -> bool:
         calls = [item.item for item in node.items if isinstance(item.item, cst.Call)]
@@ -189,10 +189,10 @@ class Plan:
             assert isinstance(call, cst.Call)
             text = call.args[0].value if call.args and call.args[0].keyword is None else None
             if not isinstance(text, cst.SimpleString) or not isinstance(text.evaluated_value, str):
-                raise self.blocked(assign, "`T.const` is not given its names as a literal")
+                raise self.blocked(assign, "the argument of `T.const` is not a string literal")
             wanted += text.evaluated_value.replace(",", " ").split()
         if len(assign.targets) != 1 or len(wanted) != len(targets) or not all(isinstance(t, cst.Name) for t in targets):
-            raise self.blocked(assign, "the names of `T.const` and those that it is assigned to differ in number")
+            raise self.blocked(assign, "`T.const` declares more or fewer names than it is assigned to")
         for name, known in zip(targets, wanted, strict=True):
             assert isinstance(name, cst.Name)
             self.consts[name.value] = known
@@ -200,7 +200,7 @@ class Plan:
     def _annotation(self, line: cst.SimpleStatementLine, name: str, annotation: cst.BaseExpression) -> None:
         if all(param.name.value != name for param in self.params) or not self._is_run_time(annotation):
             if self._is_tensor(annotation):
-                raise self.blocked(line, f"`{name}` is declared as a tensor, but is no parameter")
+                raise self.blocked(line, f"`{name}` is declared as a tensor, but is not a parameter")
             self._other(line)
         elif name in self.declared and self.declared[name].line is not None:
             raise self.blocked(line, f"`{name}` is declared twice")
@@ -210,13 +210,13 @@ class Plan:
     def _empty(self, line: cst.SimpleStatementLine, small: cst.Assign | cst.AnnAssign) -> None:
         targets = [item.target for item in small.targets] if isinstance(small, cst.Assign) else [small.target]
         if len(targets) != 1 or not isinstance(targets[0], cst.Name) or not isinstance(small.value, cst.Call):
-            raise self.blocked(line, "the result of `T.empty` is not given one name")
+            raise self.blocked(line, "the result of `T.empty` is not assigned to one name")
         name, call = targets[0].value, small.value
         spelled = self.names.spell(PREFIX + "Tensor", self.node)
         if spelled is None:
-            raise self.blocked(line, "the file has no name for `T.Tensor`")
+            raise self.blocked(line, "this file does not import `T.Tensor` under any name")
         if len(call.args) > 2 or (call.args and call.args[0].star):
-            raise self.blocked(line, "the shape of `T.empty` is not one argument")
+            raise self.blocked(line, "the shape of `T.empty` is not a single argument")
         self._declare(self.outputs, name, call.with_changes(func=cst.parse_expression(spelled)), line)
 
     def _declare(
@@ -227,7 +227,7 @@ class Plan:
         into[name] = Declared(name, annotation, line)
         used = {item.value for item in names_in(annotation)}
         if used & (self._inner_names | self._scalars() | self.outputs.keys()):
-            raise self.blocked(line, f"the shape of `{name}` depends on what is known only when the kernel runs")
+            raise self.blocked(line, f"the shape of `{name}` is known at run time only")
         self.slots.append(LineSlot(line.with_changes(leading_lines=()), ()))
         self._later.append((line, used))
 
@@ -239,14 +239,14 @@ class Plan:
         items = [e.value for e in value.elements] if isinstance(value, (cst.Tuple, cst.List)) else [value]
         for item in items if value is not None else ():
             if not isinstance(item, cst.Name) or item.value not in self.outputs or item.value in self.returned:
-                raise self.blocked(node, "it returns something else than tensors of `T.empty`")
+                raise self.blocked(node, "it returns something other than tensors of `T.empty`")
             self.returned.append(item.value)
 
     def _other(self, line: Line) -> None:
         """Compile-time code is the factory's, what handles tensors is the prim_func's."""
         for part in nodes_of(line, cst.Return, cst.Call, cst.AnnAssign):
             if isinstance(part, cst.Return) and self.index.enclosing(part, cst.FunctionDef) is self.node:
-                raise self.blocked(line, "it returns under a condition")
+                raise self.blocked(line, "the `return` is under a condition")
             if isinstance(part, cst.Call) and self.operator(part.func) in (*_LAUNCHES, "const", "empty"):
                 what = "launches" if self.operator(part.func) in _LAUNCHES else "declares extents or outputs"
                 raise self.blocked(line, f"it {what} in a nested statement")
@@ -276,7 +276,7 @@ class Plan:
         made = {self.operator(call.func) for call in _calls_outside_functions(line)} & {"dynamic", "symbolic", "dyn"}
         used = {name.value for name in names_in(line)}
         if isinstance(line, cst.If) and {n.value for n in names_in(line.test)} & self._symbolic:
-            raise self.blocked(line, "a condition outside the launch depends on a symbolic extent")
+            raise self.blocked(line, "a condition outside of the launch depends on a symbolic extent")
         return bool(made or used & self._symbolic)
 
     # -- checking ---------------------------------------------------------------------------------------------------
@@ -296,16 +296,16 @@ class Plan:
                 raise self.blocked(self.node, f"`{name}` is both a tensor and another variable; rename one")
         clash = self.consts.keys() & {param.name.value for param in self.configs}
         if clash:
-            raise self.blocked(self.node, f"`{min(clash)}` is an extent and a parameter")
+            raise self.blocked(self.node, f"`{min(clash)}` is both an extent and a parameter")
         for position, (line, used) in enumerate(self._later):
             if not isinstance(line, cst.SimpleStatementLine) or all(d.line is not line for d in self._all()):
                 continue
             for later, bound in self._later[position + 1 :]:
                 if used & bound and all(d.line is not later for d in self._all()):
-                    raise self.blocked(later, f"`{min(used & bound)}` changes after a declaration has used it")
+                    raise self.blocked(later, f"`{min(used & bound)}` changes after a declaration used it")
         around = factory | {param.name.value for param in self.configs}
         for name in _read_before_bound((*self.inner, *self.launches), around):
-            raise self.blocked(self.launches[0], f"`{name}` of the code around the launch is changed inside it")
+            raise self.blocked(self.launches[0], f"the launch changes `{name}`, which is bound outside of it")
 
     def _all(self) -> list[Declared]:
         return [*self.declared.values(), *self.outputs.values()]

@@ -74,7 +74,7 @@ def _prim_func(plan: Plan) -> cst.FunctionDef:
     name = next(n for n in ("main", "kernel", "prim_func", "main_kernel") if n not in taken or n == "main_kernel")
     decorator = plan.names.spell(PREFIX + "prim_func", plan.node)
     if decorator is None:
-        raise plan.blocked(plan.node, "the file has no name for `T.prim_func`")
+        raise plan.blocked(plan.node, "this file does not import `T.prim_func` under any name")
     params = [*plan.inputs, *plan.results]
     indent = plan.index.module.default_indent
     lines = [f"@{decorator}", f"def {name}("]

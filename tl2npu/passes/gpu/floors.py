@@ -38,13 +38,13 @@ def _round(job: Job) -> bool:
             continue  # the inner one first
         done.add(id(one.node))
         if not isinstance(one.node, cst.BaseExpression):
-            text = f"`{code(one.left)}` may be negative: the NPU rounds the quotient towards zero, a GPU down"
+            text = f"`{code(one.left)}` may be negative: the NPU rounds the quotient towards zero, a GPU rounds it down"
             raise Blocked("TL761", one.node, text)
         shown, text = code(one.node), _text(one)
         around = job.file.index.parent(one.node)
         alone = isinstance(around, (cst.Index, cst.Arg, cst.Assign, cst.Slice, cst.Comparison, cst.AnnAssign))
         edits.replace(one.node, expression(job, text if alone else f"({text})", one.node))
-        job.change("TL760", one.node, f"`{shown}` may divide a negative number: written so that it rounds down")
+        job.change("TL760", one.node, f"`{shown}` may have a negative dividend: wrote a form that rounds down")
     job.apply(edits)
     return bool(done)
 

@@ -98,7 +98,7 @@ def retarget(original: Index, module: cst.Module) -> Host:
             tree = Tree(tree.index.after(edits.apply(host.module)))
         host.module = tree.index.module
     host.module, gone = without_unused(original.module, tree.index)
-    host.changes += [(node, f"the import of `{name}` has no use any more") for node, name in gone]
+    host.changes += [(node, f"removed the unused import of `{name}`") for node, name in gone]
     if host.module is not tree.index.module:
         tree = Tree(tree.index.after(host.module))
     _note_rest(host, tree)
@@ -149,7 +149,7 @@ def _devices(host: Host, tree: Tree, edits: Edits) -> None:
             for arg in _bench_arguments(node):
                 edits.remove(arg)
                 tuner = arg.keyword is not None and arg.keyword.value in _TUNER_ARGUMENTS
-                why = "is no option of the tuner here" if tuner else "times with a tool of the GPU"
+                why = "is not an option of the tuner on Ascend" if tuner else "selects a GPU timer"
                 host.changes.append((arg, f"`{_short(arg).strip(' ,') if tuner else _short(arg.value)}` {why}"))
         elif type(node) is cst.Decorator and _is_gpu_mark(names, node):
             edits.remove(node)
@@ -198,10 +198,10 @@ def _cores(host: Host, tree: Tree, edits: Edits) -> None:
                 if torch is None:
                     add_import(tree.index, edits, "import torch")
                 edits.replace(node, cst.parse_expression(_CORES.replace("torch", torch or "torch")))
-                host.changes.append((node, f"`{_short(node)}`: the cube cores of the NPU"))
+                host.changes.append((node, f"`{_short(node)}` -> number of cube cores"))
         elif type(node) is cst.Attribute and node.attr.value == "multi_processor_count":
             edits.replace(node.attr, cst.Name("cube_core_num"))
-            host.changes.append((node, "`multi_processor_count`: the cube cores of the NPU"))
+            host.changes.append((node, "`multi_processor_count` -> number of cube cores"))
 
 
 def _methods(host: Host, tree: Tree, edits: Edits) -> None:
@@ -225,7 +225,7 @@ def _note_rest(host: Host, tree: Tree) -> None:
         while isinstance(inner, cst.Attribute):
             seen.add(id(inner))
             inner = inner.value
-        host.left.append((node, f"`{_short(node)}` is about a GPU, and has no counterpart here"))
+        host.left.append((node, f"`{_short(node)}` is for a GPU and has no known NPU counterpart"))
 
 
 def _short(node: cst.CSTNode) -> str:

@@ -35,7 +35,7 @@ def follow(index: Index, names: Names, edits: Edits) -> Iterator[tuple[cst.CSTNo
             edits.replace(above, new)
             yield (
                 method,
-                f"`{code(method)}`: what `tilelang.jit` gives here is a function, which makes the kernel itself",
+                f"`{code(method)}`: on Ascend, `tilelang.jit` returns a function that compiles the kernel itself",
             )
 
 
@@ -44,7 +44,7 @@ def left(index: Index, names: Names) -> Iterator[tuple[cst.Attribute, str]]:
     for method, _ in _methods(index, names):
         yield (
             method,
-            f"`{code(method)}`: what `tilelang.jit` gives here is a function, which has no `{method.attr.value}`",
+            f"`{code(method)}`: on Ascend, `tilelang.jit` returns a function without `{method.attr.value}`",
         )
 
 

@@ -49,8 +49,8 @@ def normalise(job: Job, *, nests: bool = True) -> None:
 def _refuse_jumps(job: Job) -> None:
     for node in nodes_of(job.located.node.body, *_JUMPS):
         if isinstance(node, cst.While):
-            raise Blocked("TL120", node, "how often a `while` runs is not known beforehand")
-        raise Blocked("TL120", node, "a loop that is left in the middle")
+            raise Blocked("TL120", node, "the trip count of this `while` is not known at compile time")
+        raise Blocked("TL120", node, "this statement leaves a loop early")
 
 
 def _plain_calls(job: Job) -> None:
@@ -75,7 +75,7 @@ def _plain_calls(job: Job) -> None:
         if plain != name:
             edits.replace(func, expression(job, f"T.{plain}", func))
         if gone or plain != name:
-            job.change("TL119", stmt.node, f"`{code(stmt.call)}`: `T.{plain}` without what only a GPU needs")
+            job.change("TL119", stmt.node, f"`{code(stmt.call)}` -> `T.{plain}` without GPU-only arguments")
     job.apply(edits)
 
 
@@ -102,9 +102,9 @@ def _plain_assignments(job: Job) -> None:
         if name in STRINGS:
             value = expression(job, f'T.cast({code(value)}, "{STRINGS[name]}")', node)
         elif code(written) not in ("int", "float", "bool"):
-            raise Blocked("TL120", node, f"an annotation `{code(written)}`")
+            raise Blocked("TL120", node, f"the annotation `{code(written)}` is not supported")
         edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], value))
-        job.change("TL119", node, f"the annotation `{code(written)}` goes")
+        job.change("TL119", node, f"removed the annotation `{code(written)}`")
     for several in nodes_of(job.located.node.body, cst.Assign):
         names = [target.target for target in several.targets]
         if len(names) == 1 or not all(isinstance(name, cst.Name) for name in names):
@@ -181,10 +181,10 @@ def _count_from_zero(job: Job, loop: Loop) -> None:
     assert item.step is not None
     step = _step_argument(loop.call)
     if step is None or item.stop_node is None or not isinstance(node.body, cst.IndentedBlock):
-        raise Blocked("TL120", node, "the bounds of the loop cannot be read")
+        raise Blocked("TL120", node, "cannot read the bounds of this loop")
     size = item.step.constant
     if size == 0:
-        raise Blocked("TL120", node, "a loop whose step is 0")
+        raise Blocked("TL120", node, "the step of this loop is 0")
     backwards = size is not None and size < 0
     amount = str(-size) if backwards and size is not None else _closed(step.value)
     first = item.start_node if item.start_node is not None and not item.start.is_zero else None
@@ -202,7 +202,7 @@ def _count_from_zero(job: Job, loop: Loop) -> None:
     body = node.body.with_changes(body=[line, *node.body.body])
     edits = Edits(job.file.index)
     edits.replace(node, node.with_changes(target=cst.Name(counter), iter=call, body=body))
-    job.change("TL119", node, f"`{item.name}` goes in steps: the loop counts them")
+    job.change("TL119", node, f"wrote a loop with step 1 for the step of `{item.name}`")
     job.apply(edits)
 
 

@@ -48,7 +48,7 @@ def _drop(job: Job, node: cst.Continue) -> None:
         or not isinstance(loop, cst.IndentedBlock)
         or not isinstance(index.parent(loop), cst.For)
     ):
-        raise Blocked("TL120", node, "a `continue` that is not the end of an `if` of the loop itself")
+        raise Blocked("TL120", node, "`continue` must be the last statement of an `if` directly in the loop")
     place = next(i for i, statement in enumerate(loop.body) if statement is branch)
     rest = loop.body[place + 1 :]
     before = block.body[:-1]
@@ -65,7 +65,7 @@ def _drop(job: Job, node: cst.Continue) -> None:
         edits.remove(branch)
     for statement in rest:
         edits.remove(statement)
-    job.change("TL119", node, "what `continue` skips stands under an `if`")
+    job.change("TL119", node, "wrote an `if` for `continue`")
     job.apply(edits)
 
 

@@ -73,7 +73,7 @@ Axes = list[tuple[str, str]]
 def _node(loop: Loop) -> cst.For:
     assert isinstance(loop.node, cst.For)
     if not isinstance(loop.node.body, cst.IndentedBlock):
-        raise Blocked("TL120", loop.node, "a loop on one line")
+        raise Blocked("TL120", loop.node, "this loop has its body on the same line")
     return loop.node
 
 
@@ -120,7 +120,7 @@ def _distributed(job: Job, loop: Loop, axes: Axes) -> list[cst.For]:
         elif isinstance(stmt, (Store, Branch)) and not any(isinstance(s, Loop) for s in walk([stmt])):
             run.append(line)
         else:
-            raise Blocked("TL120", line, "a loop under a condition inside a parallel loop")
+            raise Blocked("TL120", line, "this loop is under a condition inside a parallel loop")
     return [*result, *_flush(job, axes, lets, run)]
 
 
@@ -137,7 +137,7 @@ def _inner(job: Job, inner: Loop, axes: Axes, lets: list[cst.CSTNode]) -> list[c
     for item in inner.ranges:
         for part in (item.start_node, item.stop_node):
             if part is not None and any(name.value in names for name in names_in(part)):
-                raise Blocked("TL120", inner.node, "the bounds of a loop depend on the parallel loop around it")
+                raise Blocked("TL120", inner.node, "the bounds of this loop depend on the parallel loop around it")
     node = _node(inner)
     block = node.body
     assert isinstance(block, cst.IndentedBlock)

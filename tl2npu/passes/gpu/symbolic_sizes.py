@@ -64,7 +64,7 @@ def _rewrite(job: Job, edits: Edits, call: cst.Call) -> set[str]:
 def _names(call: cst.Call) -> list[str]:
     first = call.args[0].value if call.args else None
     if not isinstance(first, cst.SimpleString) or not isinstance(first.evaluated_value, str):
-        raise Blocked("TL902", call, "the name of a dynamic size cannot be read")
+        raise Blocked("TL902", call, "cannot read the name of a dynamic size")
     return [name for name in _BETWEEN.split(first.evaluated_value) if name]
 
 
@@ -86,7 +86,7 @@ def _refuse_dynamic_tiles(job: Job, declared: set[str]) -> None:
     unknown = {name for value in values if isinstance(value, Sym) for name in value.variables()}
     for what, size, node in _tile_sizes(job):
         if size.variables() & unknown:
-            raise Blocked("TL195", node, f"{what} has the size `{size}`, which is only known when the kernel runs")
+            raise Blocked("TL195", node, f"{what} has the size `{size}`, which is known at run time only")
 
 
 def _tile_sizes(job: Job) -> Iterator[tuple[str, Sym, cst.CSTNode]]:

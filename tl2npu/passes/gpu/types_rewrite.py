@@ -92,7 +92,7 @@ class _Rewriter:
         compared = any(isinstance(above, cst.Comparison) for above in self.index.ancestors(node))
         if compared or not self.refuse:
             return cst.SimpleString(f'"{name}"')  # a question, not a use
-        raise Blocked("TL191", node, f"`{code(node)}`: the cores of A2 and A3 have no such type")
+        raise Blocked("TL191", node, f"A2 and A3 have no element type `{code(node)}`")
 
     def _text(self, node: cst.BaseExpression) -> str:
         new = self.new(node)

@@ -38,7 +38,7 @@ class Reason:
         shown = ", ".join(self.names[:_SHOWN])
         more = len(self.names) - _SHOWN
         listed = f"{shown} and {more} more" if more > 0 else shown
-        return f"no counterpart for {self.what}: {listed}" if self.names else self.what
+        return f"the NPU has no counterpart for {self.what}: {listed}" if self.names else self.what
 
 
 def refuse(job: Job) -> None:
@@ -64,9 +64,9 @@ def reasons(job: Job) -> list[Reason]:
         found.setdefault("TL195", Reason("TL195", node, message))
     for stmt in job.kernel.walk():
         if _stores_several(job, stmt):
-            found.setdefault("TL199", Reason("TL199", stmt.node, "one statement stores several elements"))
+            found.setdefault("TL199", Reason("TL199", stmt.node, "one assignment stores several elements"))
         if _is_second_name(stmt, job):
-            what = f"`{stmt.name}` is a second name of a tile: aliases and reshaped views are not supported"
+            what = f"reshaped alias `{stmt.name}` is not supported"
             found.setdefault("TL903", Reason("TL903", stmt.node, what))
     return list(found.values())
 

@@ -18,8 +18,8 @@ _LANGUAGE = "tilelang.language."
 _PACKAGES = ("tilelang.intrinsics.", "tilelang.cuda.", "tilelang.tileop.", "tvm.tir.", "tvm.script.")
 """Other places that export the same building blocks."""
 _LAUNCH_KEYWORDS = {
-    "prelude": ("TL185", "code in another language"),
-    "cluster_dims": ("TL186", "clusters of thread blocks"),
+    "prelude": ("TL185", "extern calls and code in another language"),
+    "cluster_dims": ("TL186", "thread-block clusters"),
 }
 _HINTS = frozenset(name for name in HANDLED["hints"] if name.startswith("annotate_"))
 

@@ -18,5 +18,5 @@ def symbolic_tiles(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
             continue
         for extent, node in zip(buffer.shape, buffer.shape_nodes, strict=False):
             if job.late.is_late(extent):
-                yield buffer.node, f"the tile `{buffer.name}` has the extent `{code(node)}`, known at run time only"
+                yield buffer.node, f"the extent `{code(node)}` of the tile `{buffer.name}` is known at run time only"
                 break

@@ -26,8 +26,8 @@ def foreign_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
         found = _types_of(job, buffer, made, values)
         wrong = [name for name in found if name is not None and is_foreign(name)]
         if wrong and len(wrong) == len(found):
-            where = "an argument" if buffer.memory is Memory.GM else "a tile"
-            yield buffer.node, f"`{buffer.name}`, {where}, has elements of type {wrong[0]}"
+            where = "tensor" if buffer.memory is Memory.GM else "tile"
+            yield buffer.node, f"the {where} `{buffer.name}` is {wrong[0]}, which the NPU cannot compute with"
 
 
 def hidden_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
@@ -41,7 +41,7 @@ def hidden_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
         if unknown := values.hidden(node, None if factory is None else factory.node):
             yield (
                 buffer.node,
-                f"the element type of `{buffer.name}` is what `{unknown}` gives: the file does not show it",
+                f"cannot tell the element type of `{buffer.name}`: this file does not show what `{unknown}` returns",
             )
 
 
