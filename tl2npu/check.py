@@ -54,7 +54,7 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
         reason = f"{errors} errors" if errors else "no errors"
         kernels.append(KernelResult(located.key[0], line, style, "none", "unchanged", reason, codes))
     for kept in find_eager(original):
-        why = "an eager kernel, and Ascend takes only prim_funcs (`tl2npu migrate` tells what can become of it)"
+        why = "this is an eager kernel, but Ascend supports only prim_funcs (try `tl2npu migrate`)"
         found = [diagnostic(original, "TL103", kept.node, why, kept.name)]
         found = [item for item in found if not suppressions.covers(item.line, item.code)]
         diagnostics += found

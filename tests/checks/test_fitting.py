@@ -180,7 +180,7 @@ def test_sizes_that_nobody_gives() -> None:
         ("N, dtype", "factory(512, name_of(x.dtype))", "`dtype`; with `float32` the tiles overflow UB"),
         ("N, dtype='float16'", "factory(512, dtype=str(x.dtype))", "`dtype`; with `float32` the tiles overflow UB"),
         ("N, dtype='float16'", "factory(512)", None),
-        ("N, dtype", "factory(1024, 'float16' if x.dtype == half else 'bfloat16')", "`dtype`; with `float16` the tiles"),
+        ("N, dtype", "factory(1024, 'float16' if x.dtype == half else 'bfloat16')", "`dtype`; with `float16` the"),
         ("N, dtype='float16'", "factory(*x.shape)", "`N`; with `N` = 2048 the tiles overflow UB"),
         ("N, dtype='float16'", "factory(256)\nfactory(**sizes)", "`N`; with `N` = 2048 the tiles overflow UB"),
         ("N, dtype", "factory(256, 'float16')\npartial(factory, 512)", "`dtype`; with `float32` the tiles overflow UB"),

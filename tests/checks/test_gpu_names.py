@@ -26,7 +26,7 @@ def test_names_that_do_not_exist(body: str, name: str) -> None:
 @pytest.mark.parametrize("args", ["dtype=T.float16", "n, dtype=T.float16"])
 def test_types_as_values(args: str) -> None:
     assert found(f"{LOAD}T.tile.exp(b, a)\n{STORE}", args=args) == [
-        'T.float16 is a function in Ascend TileLang, the element type is "float16"'
+        'T.float16 is a function in Ascend TileLang; write the element type as "float16"'
     ]
 
 

@@ -22,7 +22,7 @@ def found(body: str, params: str, args: str = "") -> list[str]:
 @pytest.mark.parametrize(
     ("body", "params", "why"),
     [
-        (ONE_ELEMENT + "for i in T.Parallel(1):\n    s[i] = T.exp(s[i])\n", FLOAT, "it has one turn"),
+        (ONE_ELEMENT + "for i in T.Parallel(1):\n    s[i] = T.exp(s[i])\n", FLOAT, "it has one iteration"),
         (ONE_ELEMENT + "for i in T.Parallel(n):\n    s[i] = T.sqrt(s[i])\n", FLOAT, "`n` is 1 here"),
         (VECTOR + "g = S[cid]\nfor i in T.Parallel(64):\n    s[i] = s[i] * 0.5 + g\n" + EXP, HALF, "`g` is float16"),
         (VECTOR + "g = S[cid] * 2\nfor i in T.Parallel(64):\n    s[i] = s[i] - g\n" + EXP, HALF, "`g` is float16"),

@@ -165,18 +165,18 @@ def _finding(placed: Placed, demand: Demand, verdict: Verdict, caller: Caller) -
     given = sorted({n for n in demand.elements.variables() if n in caller.values and n.isidentifier()})
     sizes = f" with {', '.join(f'{n}={caller.values[n]}' for n in given)}" if given else ""
     if demand.what == "start":
-        message = f"`{text}` starts {verdict.size % BLOCK} bytes behind a block of {BLOCK}{sizes}"
+        message = f"`{text}` starts {verdict.size % BLOCK} bytes after a {BLOCK}-byte boundary{sizes}"
     elif demand.what == "end":
         rest = -verdict.size % BLOCK
-        message = f"`{text}` ends inside a block of {BLOCK}{sizes}: the load overwrites the {rest} bytes behind it"
+        message = f"`{text}` ends inside a {BLOCK}-byte block{sizes}: the load overwrites the next {rest} bytes"
         return Finding("TL700", placed.stmt.node, message, "warning")
     elif demand.what == "rows":
-        message = f"a row of `{name}` is {verdict.size} bytes{sizes}, no multiple of {BLOCK}"
+        message = f"a row of `{name}` is {verdict.size} bytes{sizes}, not a multiple of {BLOCK}"
     else:
-        message = f"`{text}` is {verdict.size} bytes{sizes}, no multiple of {demand.block}"
+        message = f"`{text}` is {verdict.size} bytes{sizes}, not a multiple of {demand.block}"
         if demand.block == BLOCK:
             message += f": the copy drops the last {verdict.size % BLOCK}"
     node = demand.operand.buffer.node if demand.what == "rows" else placed.stmt.node
     if verdict.some:
-        return Finding("TL700", node, f"{message}; other configurations are right", "warning")
+        return Finding("TL700", node, f"{message}; other configurations are aligned", "warning")
     return Finding("TL700", node, message)

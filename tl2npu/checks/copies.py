@@ -28,7 +28,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         stores = stmt.dst.buffer.memory is Memory.GM and stmt.src.buffer.memory is Memory.UB
         inner = stmt.dst if loads else stmt.src
         if (loads or (stores and subject.target != "pto")) and _is_column_slice(subject, inner):
-            text = f"`{code(inner.node)}` is a part of the columns: its rows are packed without the rows' stride"
+            text = f"`{code(inner.node)}` is a part of the columns: the copy ignores the stride between its rows"
             yield Finding("TL892", stmt.node, text)
 
 
@@ -56,7 +56,7 @@ def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
     for left, right, what in ((src.rows, dst.rows, "rows"), (src.columns, dst.columns, "columns")):
         if subject.known_different(left, right):
             text = f"`{code(copy.src.node)}` has {left} {what} and `{code(copy.dst.node)}` has {right}"
-            yield Finding("TL886", copy.node, f"{text}: the rows of the source are moved, whatever the other side is")
+            yield Finding("TL886", copy.node, f"{text}: the copy uses the size of the source")
             return
 
 

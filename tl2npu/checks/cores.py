@@ -73,13 +73,15 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _check_empty_call(subject: Subject, stmt: Op | Sync, name: str, has_args: bool) -> Iterator[Finding]:
     if name in ("sync_all", "loop_break") and not has_args and subject.is_on(COMBINE) is not False:
-        yield Finding("TL862", stmt.node, f"T.{name} has no argument from which its core could be told")
+        yield Finding("TL862", stmt.node, f"T.{name} has no argument that tells the compiler which core runs it")
 
 
 def _check_persistent(subject: Subject, stmt: Loop) -> Iterator[Finding]:
     """``T.Persistent`` leaves its last wave by ``loop_break()`` unless the tiles fill every wave ."""
     if fills_every_wave(stmt, subject.file.evaluator) is False and subject.is_on(COMBINE) is not False:
-        yield Finding("TL862", stmt.node, "T.Persistent is left by loop_break(), a call from which no core can be told")
+        yield Finding(
+            "TL862", stmt.node, "T.Persistent ends with loop_break(), which the compiler cannot assign to a core"
+        )
 
 
 def _check_copy(stmt: Copy) -> Iterator[Finding]:
@@ -87,7 +89,7 @@ def _check_copy(stmt: Copy) -> Iterator[Finding]:
     if pair in _COPIES or Memory.VAR in pair:
         return
     source, target = (f"{o.buffer.memory.value} (`{o.buffer.name}`)" for o in (stmt.src, stmt.dst))
-    text = f"no copy leads from {source} to {target}"
+    text = f"the NPU cannot copy from {source} to {target}"
     rule = "TL866" if any(o.buffer.alloc == "alloc_shared" for o in (stmt.src, stmt.dst)) else "TL894"
     yield Finding(rule, stmt.node, text)
 
@@ -102,8 +104,8 @@ def _check_vector_op(stmt: Op) -> Iterator[Finding]:
 
 
 def _on_cube(what: str, buffer: Buffer) -> str:
-    where = "an accumulator" if buffer.memory is Memory.L0C else "an operand of the cube core"
-    return f"{what} works on `{buffer.name}`, {where} in {buffer.memory.value}, which no vector core can reach"
+    where = "an accumulator" if buffer.memory is Memory.L0C else "a cube-core operand"
+    return f"{what} uses `{buffer.name}`, {where} in {buffer.memory.value}, which the vector cores cannot access"
 
 
 def _check_memories(subject: Subject) -> Iterator[Finding]:
@@ -117,7 +119,7 @@ def _check_memories(subject: Subject) -> Iterator[Finding]:
     for buffer, operand in touched.items():
         use = found.get(buffer)
         if buffer.alloc == "alloc_shared" and use is not None and not use.cube and not use.to_l0:
-            text = f"only element-wise code uses `{buffer.name}`: the compiler takes it for a buffer of the cube core"
+            text = f"only element-wise code uses `{buffer.name}`, so the compiler assigns it to the cube core"
             yield Finding("TL866", buffer.node, text)
         else:
             yield Finding("TL894", operand.node, _on_cube("element-wise code", buffer))
@@ -133,7 +135,7 @@ def _check_options(subject: Subject) -> Iterator[Finding]:
     }:
         own = buffer.alloc == "alloc_shared" and buffer.memory is Memory.UB
         if own and inferred(found.get(buffer, Use())) is not Memory.UB:
-            text = f"only an option of the factory gives `{buffer.name}` a use that marks it as UB"
+            text = f"`{buffer.name}` has a use that marks it as UB only for some options of the factory"
             yield Finding("TL866", buffer.node, text)
 
 
@@ -196,7 +198,7 @@ def _check_store(subject: Subject, placed: Placed, stmt: Store) -> Iterator[Find
     if source is None:
         return
     rule = "TL895" if placed.loops else "TL861"
-    text = f"the cube core runs this store and reads its own memory in place of `{source.buffer.name}`"
+    text = f"the cube core runs this store, but cannot read `{source.buffer.name}` in UB"
     yield Finding(rule, stmt.node, text)
 
 
@@ -210,7 +212,7 @@ def _check_condition(subject: Subject, stmt: Branch | Loop) -> Iterator[Finding]
     inside = [s for body in children(stmt) for s in walk(body)]
     inner = next((s for s in inside if _runs_on_cube(s) or (isinstance(s, Let) and s.name in variables)), None)
     if inner is not None:
-        text = f"a value in UB (`{source.buffer.name}`) decides whether this statement of the cube core runs"
+        text = f"this cube-core statement depends on `{source.buffer.name}` in UB, which the cube core cannot read"
         yield Finding("TL865", inner.node, text)
 
 
@@ -227,7 +229,7 @@ def _check_lets(subject: Subject, body: list[Stmt]) -> Iterator[Finding]:
         if isinstance(stmt, Let) and any(load.buffer.memory is Memory.UB for load in stmt.value.loads):
             inner = next((s for s in walk(body[i + 1 :]) if _runs_on_cube(s)), None)
             if inner is not None:
-                text = f"`{stmt.name}` is read from UB on the cube core too, for the statements after it"
+                text = f"`{stmt.name}` is read from UB, which the cube core cannot do, before cube-core statements"
                 yield Finding("TL865", stmt.node, text)
         for inner_body in children(stmt):
             yield from _check_lets(subject, inner_body)

@@ -40,7 +40,7 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
         return
     dtype = element_types.known(operand.buffer.dtype)
     if dtype and not element_types.takes(name, dtype, _text(subject, stmt, "mode")):
-        text = f"`{operand.buffer.name}` is {dtype}: `T.{name}` has an instruction for {_known(name)} only"
+        text = f"`{operand.buffer.name}` is {dtype}, but `T.{name}` supports only {_known(name)}"
         yield Finding("TL710", stmt.node, text)
 
 
@@ -53,7 +53,7 @@ def _store(found: ParallelStore) -> Iterator[Finding]:
         sign = part.name if part.kind == "binary" else _CALLS.get(part.name, "") if part.kind == "call" else ""
         name = element_types.SIGNS.get(sign, "")
         if name and not element_types.takes(name, dtype):
-            text = f"`{target.name}` is {dtype}: `{sign}` has an instruction for {_known(name)} only"
+            text = f"`{target.name}` is {dtype}, but `{sign}` supports only {_known(name)}"
             yield Finding("TL710", found.store.node, text)
             return
 
@@ -68,7 +68,7 @@ def _copy(stmt: Copy) -> Iterator[Finding]:
     memories = {buffer.memory for buffer in sides}
     if Memory.GM in memories and memories <= {Memory.GM, Memory.UB, Memory.L1} and {source, target} != {"bool", "int8"}:
         if source and target and source != target and {source, target} != {"bool", "uint8"}:
-            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` {target}: only a copy on the chip converts"
+            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
             yield Finding("TL711", stmt.node, text)
         return
     if memories != {Memory.UB}:
@@ -76,7 +76,7 @@ def _copy(stmt: Copy) -> Iterator[Finding]:
     if source and target and not element_types.copies(source, target):
         modes = element_types.CASTS.get((source, target))
         asked = element_types.copy_mode(source, target)
-        why = f"it asks for {asked}, the instruction has {_either(modes)}" if modes else "no instruction does that"
+        why = f"it needs {asked}, the instruction supports {_either(modes)}" if modes else "no instruction does that"
         yield Finding("TL711", stmt.node, f"`T.copy` would convert {source} to {target}: {why}")
 
 
@@ -92,7 +92,7 @@ def _cast(subject: Subject, stmt: Op) -> Iterator[Finding]:
     if modes is None:
         yield Finding("TL711", stmt.node, f"no instruction converts {source} to {target}")
     elif mode and mode not in modes:
-        text = f"{source} to {target} with {mode}: the instruction has {_either(modes)}"
+        text = f"{source} to {target} with {mode}: the instruction supports {_either(modes)}"
         yield Finding("TL711", stmt.node, text)
 
 

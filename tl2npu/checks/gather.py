@@ -24,7 +24,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     for item in rows:
         yield from _check_source(subject, item)
     if rows and not vectorised:
-        text = "rows of an L1 tile land on top of each other in a kernel without a vectorised T.Parallel"
+        text = "without a vectorised T.Parallel in the kernel, rows loaded into an L1 tile overwrite each other"
         yield Finding("TL853", rows[0].copy.node, text)
     if vectorised:
         yield from _check_partial(subject)
@@ -37,7 +37,7 @@ def _check_source(subject: Subject, item: OnChip) -> Iterator[Finding]:
     loads = [p for p in subject.statements if isinstance(p.stmt, Copy) and p.stmt.dst.buffer is item.src]
     gathered = [p for p in loads if isinstance(p.stmt, Copy) and index_loads(p.stmt.src)]
     if not gathered:
-        text = f"the rows of `{item.src.name}` are not picked by an index buffer (`ix[i]` as a whole index)"
+        text = f"the rows of `{item.src.name}` are not selected by an index buffer (`ix[i]` as the whole index)"
         yield Finding("TL852", item.copy.node, text)
         return
     for placed in gathered:
@@ -53,9 +53,9 @@ def _check_index(subject: Subject, placed: Placed, dim: Dim, row: Range | None) 
     if len(index.shape) != 1 or row is None or not load.dims or load.dims[0].lo != row.var:
         yield Finding("TL852", node, f"`{code(load.node)}` is not an element of a 1-D index buffer at the row number")
     elif not subject.same(index.shape[0], row.extent):
-        yield Finding("TL852", node, f"`{index.name}` has another length than the loop over `{row.name}`")
+        yield Finding("TL852", node, f"`{index.name}` and the loop over `{row.name}` have different lengths")
     elif not any(_loads_whole(p, index) for p in subject.statements):
-        yield Finding("TL852", node, f"`{index.name}` is not loaded whole from global memory")
+        yield Finding("TL852", node, f"`{index.name}` is not loaded from global memory as a whole")
 
 
 def _loads_whole(placed: Placed, index: Buffer) -> bool:
@@ -107,10 +107,10 @@ def _check_gather_copy(split: Split, stmt: Copy, tainted: set[str]) -> Iterator[
             continue
         if index_loads(outer):
             if inner.dims is not None:
-                text = f"`{code(inner.node)}`: the loop over the gathered rows is halved, `{inner.buffer.name}` is not"
+                text = f"`{code(inner.node)}`: `threads=2` halves the gather loop, but not `{inner.buffer.name}`"
                 yield Finding("TL854", stmt.node, text)
         elif any(_from_ub(dim, tainted) for dim in outer.dims or ()):
-            text = f"`{code(outer.node)}`: an index that is computed from UB is not seen as a gather"
+            text = f"`{code(outer.node)}`: the compiler does not recognise a gather whose index is computed from UB"
             yield Finding("TL852", stmt.node, text)
     yield from _check_mixed(split, [o for o in (stmt.src, stmt.dst) if o.buffer.memory is Memory.UB], stmt)
 
@@ -138,4 +138,4 @@ def _check_mixed(split: Split, operands: list[Operand], stmt: Copy | Op) -> Iter
 
 
 def _mixed_text(gathered: Buffer, halved: Buffer) -> str:
-    return f"the gathered rows `{gathered.name}` stay whole, but `{halved.name}` is cut in half"
+    return f"`threads=2` halves `{halved.name}`, but not the gathered rows `{gathered.name}`"

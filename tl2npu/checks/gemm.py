@@ -45,7 +45,7 @@ def _check_memories(stmt: Op) -> Iterator[Finding]:
         operand = stmt.args.get(name)
         if isinstance(operand, Operand) and operand.buffer.memory is not memory:
             where = operand.buffer.memory.value
-            text = f"`{operand.buffer.name}` is in {where}, but operand {name} of a product is in {memory.value}"
+            text = f"`{operand.buffer.name}` is in {where}, but operand {name} of a gemm must be in {memory.value}"
             yield Finding("TL894", stmt.node, text)
 
 
@@ -78,14 +78,14 @@ def _check_chain(buffer: Buffer, chain: list[Placed]) -> Iterator[Finding]:
     if init is not None and not init.is_zero:
         never = _never_true(first, init)
         if never:
-            yield Finding("TL898", first.stmt.node, f"`init` is never true: `{never}` does not start there")
+            yield Finding("TL898", first.stmt.node, f"`init` is never true: `{never}` does not start at that value")
         return
     branch = next((condition for condition, _ in first.conditions), None)
     if branch is not None:
         inside = [p for p in chain if any(c is branch for c, _ in p.conditions)]
         if any(isinstance(p.stmt, Op) and not (_init(p.stmt) or const(0)).is_zero for p in inside):
             return
-    text = f"the first product into `{buffer.name}` adds to what the memory happens to hold"
+    text = f"the first gemm adds to `{buffer.name}`, which is never cleared"
     yield Finding("TL898", first.stmt.node, text)
 
 
@@ -118,7 +118,7 @@ def _check_sizes(subject: Subject, stmt: Op) -> Iterator[Finding]:
         for size in operand.buffer.shape[-2:]:
             odd = next((n for n in subject.numbers(size) if n is not None and n % FRACTAL), None)
             if odd is not None:
-                text = f"`{operand.buffer.name}` is {odd} wide in one axis, no multiple of {FRACTAL}"
+                text = f"`{operand.buffer.name}` has an axis of {odd} elements, not a multiple of {FRACTAL}"
                 yield Finding("TL899", stmt.node, text, severity)
                 return
     if subject.target != "pto":
@@ -175,9 +175,11 @@ def _check_tail(subject: Subject, stmt: Op) -> Iterator[Finding]:
             continue
         tail = deep % step or step
         if not subject.compiler.pads_depth and tail % FRACTAL:
-            text = f"K is {deep}: its last {tail} are no multiple of {FRACTAL}, and gemm_v0 adds what lies behind them"
+            text = (
+                f"K is {deep}: its last {tail} are not a multiple of {FRACTAL}, so gemm_v0 also adds data past the end"
+            )
         elif subject.compiler.pads_depth and size == 1 and 0 < tail % _ROW_BYTES <= FRACTAL:
-            text = f"K is {deep}: gemm_v0 refuses one-byte types whose last {tail} are no multiple of {_ROW_BYTES}"
+            text = f"K is {deep}: for one-byte types, its last part ({tail}) must be a multiple of {_ROW_BYTES}"
         else:
             continue
         yield Finding("TL858", stmt.node, text)

@@ -33,7 +33,11 @@ def check(subject: Subject) -> Iterator[Finding]:
             if isinstance(stmt, Let) and stmt.name not in subject.kernel.buffers:
                 chosen.add(stmt.name)  # a plain name: its value is put where it is used
                 continue
-            yield Finding("TL737", stmt.node, f"`{code(value)}` becomes a declaration in the middle of an assignment")
+            yield Finding(
+                "TL737",
+                stmt.node,
+                f"the compiler generates invalid C++ for `{code(value)}`: a declaration inside an assignment",
+            )
         elif isinstance(stmt, Op) and stmt.op.name == "tile.compare" and subject.target == "pto":
             yield from _packed(stmt)
 
@@ -61,5 +65,5 @@ def _packed(stmt: Op) -> Iterator[Finding]:
         return
     rows = source.buffer.shape[:-1]
     if mask.buffer.memory is Memory.UB and len(mask.buffer.shape) == 1 and any(size != const(1) for size in rows):
-        text = f"for target pto `{mask.buffer.name}` gets its whole length as the stride of a row: it overwrites others"
+        text = f"target pto uses the length of `{mask.buffer.name}` as its row stride and overwrites other buffers"
         yield Finding("TL738", stmt.node, text)

@@ -33,7 +33,9 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang")
         elif short in ITEM_SIZE and not _called(subject, node):
             seen.add(name)
-            yield Finding("TL897", node, f'T.{short} is a function in Ascend TileLang, the element type is "{short}"')
+            yield Finding(
+                "TL897", node, f'T.{short} is a function in Ascend TileLang; write the element type as "{short}"'
+            )
 
 
 def own_names(subject: Subject, root: cst.CSTNode) -> Iterator[cst.Name | cst.Attribute]:

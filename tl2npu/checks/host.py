@@ -53,7 +53,7 @@ def _check_grid(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
     assert launch is not None
     for size in launch.grid:
         if subject.is_runtime(size):
-            text = "the number of blocks is only known at run time, and with it the size of the workspaces"
+            text = "the number of blocks, and so the size of the workspaces, is known at run time only"
             yield Finding("TL881", launch.call, text)
             return
     total = const(0)
@@ -65,6 +65,6 @@ def _check_grid(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
     for size in launch.grid[:1]:
         for need in subject.numbers(total * size):
             if need is not None and need > HUGE_BYTES:
-                text = f"the automatic workspaces take {need / (1 << 30):.1f} GiB, one tile of each for every block"
+                text = f"the automatic workspaces need {need / (1 << 30):.1f} GiB: one tile of each for every block"
                 yield Finding("TL882", launch.call, text)
                 return

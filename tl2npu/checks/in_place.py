@@ -20,5 +20,5 @@ def check(subject: Subject) -> Iterator[Finding]:
             continue
         result, *others = [arg for arg in stmt.args.values() if isinstance(arg, Operand)]
         if any(other.buffer is result.buffer for other in others):
-            text = f"T.{stmt.op.name} reads `{result.buffer.name}` again after it was overwritten, for target {target}"
+            text = f"for target {target}, T.{stmt.op.name} reads `{result.buffer.name}` after overwriting it"
             yield Finding("TL750", stmt.node, text)

@@ -32,7 +32,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         store, name = calls[0]
         why = _one_turn(subject, store) or next(filter(None, (_scalar(subject, each, types) for each in stores)), "")
         if why:
-            text = f"T.{name} is left over: {why}, so the loop runs element by element"
+            text = f"{why}, so the loop runs element by element and T.{name} does not compile"
             yield Finding("TL733", store.store.node, text)
 
 
@@ -45,7 +45,7 @@ def _one_turn(subject: Subject, store: ParallelStore) -> str:
     if 1 not in subject.numbers(store.inner.extent):
         return ""
     extent = code(store.inner.stop_node) if store.inner.stop_node is not None else "1"
-    return "it has one turn" if extent == "1" else f"`{extent}` is 1 here"
+    return "it has one iteration" if extent == "1" else f"`{extent}` is 1 here"
 
 
 def _scalar(subject: Subject, store: ParallelStore, types: dict[str, str]) -> str:

@@ -51,12 +51,12 @@ def _check_points(subject: Subject, entry: Traffic) -> Iterator[Finding]:
         return
     for cube, vector in zip(points["C"], points["V"], strict=True):
         if _writes(cube, entry) == _writes(vector, entry):
-            text = f"`{name}`: this copy is paired with one of the other core in the same direction"
+            text = f"`{name}`: the compiler pairs this copy with one of the other core in the same direction"
             yield Finding("TL840", vector.stmt.node, text)
             return
         channel = kept_channel(entry.tensor, cube, vector)
         if channel is not None and not runs_equally(channel, meet(subject, channel)):
-            text = f"`{name}` is written and read under different conditions: flags are set and awaited unequally"
+            text = f"`{name}` is written and read under different conditions, so its flags do not balance"
             yield Finding("TL868", cube.stmt.node, text)
             return
 
@@ -85,7 +85,7 @@ def _check_same_core(entry: Traffic) -> Iterator[Finding]:
                 continue
             if any(other.order < reader.order and _between(entry, writer, other, reader) for other in entry.writers):
                 continue
-            text = f"`{entry.tensor.name}` is stored and loaded again by the same sort of core: nothing orders that"
+            text = f"`{entry.tensor.name}` is stored and loaded again by cores of one kind, which nothing orders"
             yield Finding("TL849", reader.copy.node, text)
             return
 
@@ -99,7 +99,7 @@ def _check_stores(entry: Traffic) -> Iterator[Finding]:
         alternatives = set(first.branches) & set(second.branches)
         if rows and None not in apart and not alternatives and not disjoint(first.region, second.region):
             name, by = entry.tensor.name, abs(rows[-1])
-            text = f"two stores to `{name}` overlap, shifted by {by}: nothing orders the two vector cores"
+            text = f"two stores to `{name}` overlap, shifted by {by}, and nothing orders the two vector cores"
             yield Finding("TL849", second.copy.node, text)
             return
 
@@ -117,5 +117,5 @@ def _check_clash(subject: Subject) -> Iterator[Finding]:
     for param in subject.kernel.params:
         match = _AUTOMATIC.fullmatch(param.name)
         if match and 1 <= int(match.group(1)) <= count:
-            text = f"the compiler calls one of its own workspaces `{param.name}` too"
+            text = f"the compiler uses the name `{param.name}` for its own workspace"
             yield Finding("TL851", param.node, text)

@@ -31,7 +31,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         for call in calls_in(node):
             name = _dropped(subject, call)
             if name:
-                yield Finding("TL897", call, f"T.{name} is dropped or refused by the Ascend compiler")
+                yield Finding("TL897", call, f"the Ascend compiler ignores or rejects T.{name}")
     for placed in subject.statements:
         yield from _check_scalars(subject, placed)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
@@ -49,7 +49,7 @@ def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:
     for call in calls_in(stmt.value.node):
         name = (subject.file.names.resolve(call.func) or "").removeprefix(_PREFIX)
         if name in _FUNCTIONS:
-            yield Finding("TL897", call, f"T.{name} of single values, which the Ascend compiler does not know")
+            yield Finding("TL897", call, f"the Ascend compiler does not support T.{name} of single values")
 
 
 def _check_ranges(stmt: Op) -> Iterator[Finding]:
@@ -57,7 +57,7 @@ def _check_ranges(stmt: Op) -> Iterator[Finding]:
         sizes = zip(operand.dims or (), operand.buffer.shape, strict=False)
         ranges = [(dim, size) for dim, size in sizes if not dim.is_point]
         if len(ranges) > 1 and any(not dim.lo.is_zero or dim.extent != size for dim, size in ranges):
-            text = f"T.{stmt.op.name} takes whole rows or one part of a row, not `{code(operand.node)}`"
+            text = f"T.{stmt.op.name} supports whole rows or a part of one row, not `{code(operand.node)}`"
             yield Finding("TL897", stmt.node, text)
             return
 

@@ -50,18 +50,20 @@ def _check_value(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
     node = store.store.node
     for part in value.walk():
         if part.kind == "call" and part.name in _CONDITIONALS:
-            yield Finding("TL871", node, f"T.{part.name} in T.Parallel becomes code that does not compile")
+            yield Finding("TL871", node, f"the compiler generates invalid C++ for T.{part.name} in T.Parallel")
             return
     yield from _check_intrinsics(store)
     for part in value.walk():
         left = _row_on_the_left(part, store.outer, store.inner) if store.outer is not None else None
         if left is not None:
-            text = f"`{code(left.node)}` holds one value per row and stands on the left: it is taken for columns"
+            text = (
+                f"`{code(left.node)}` holds one value per row: on the left, the compiler reads it as a row of columns"
+            )
             yield Finding("TL890", node, text)
             return
         left = _taken_for_columns(part, store)
         if left is not None:
-            text = f"`{code(left.node)}` is one value in `{code(part.node)}`: it is taken for columns that begin there"
+            text = f"`{code(left.node)}` is one value in `{code(part.node)}`, but is read as columns that start there"
             yield Finding("TL890", node, text)
             return
     yield from _check_global(subject, store)
@@ -145,7 +147,9 @@ def _check_copy(subject: Subject, store: ParallelStore, in_rows: bool) -> Iterat
         return  # a loop over the elements
     shown = f"`{code(store.store.node)}`"
     if in_rows and len(target.dims) > 1:
-        yield Finding("TL887", store.store.node, f"{shown} is repeated for every row beside a statement with rows")
+        yield Finding(
+            "TL887", store.store.node, f"{shown} would run once for each row, as another statement of the loop has rows"
+        )
         return
     items = [store.outer, store.inner] if store.outer is not None else [store.inner]
     if len(items) != len(target.dims):
@@ -153,7 +157,7 @@ def _check_copy(subject: Subject, store: ParallelStore, in_rows: bool) -> Iterat
     for dim, size, item in zip(target.dims, target.buffer.shape, items, strict=True):
         shift = dim.lo - item.var
         if (shift.constant or 0) != 0 or (len(items) > 1 and subject.known_different(item.extent, size)):
-            yield Finding("TL887", store.store.node, f"{shown} is a copy into all of `{target.buffer.name}`")
+            yield Finding("TL887", store.store.node, f"{shown} would copy into all of `{target.buffer.name}`")
             return
 
 
@@ -167,8 +171,8 @@ def _check_turns(store: ParallelStore) -> Iterator[Finding]:
     if alone and inner is store.nest[0] and len(store.store.target.buffer.shape) == 1:
         if around.ranges[0].extent.constant in (0, 1):
             return
-        text = f"every turn of the loop over `{around.ranges[0].name}` computes the elements of all its turns"
-        yield Finding("TL888", store.store.node, f"{text}, behind the end of `{store.store.target.buffer.name}`")
+        text = f"each iteration of the loop over `{around.ranges[0].name}` computes the elements of all iterations"
+        yield Finding("TL888", store.store.node, f"{text}, past the end of `{store.store.target.buffer.name}`")
 
 
 def _check_global(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
@@ -206,6 +210,6 @@ def _check_columns(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
             yield Finding("TL891", store.store.node, f"`{code(operand.node)}` starts in the middle of the columns")
             return
         if columns != const(1) and subject.known_different(inner.extent, columns):
-            text = f"the loop over `{inner.name}` does not run over all columns of `{operand.buffer.name}`"
+            text = f"the loop over `{inner.name}` does not cover all columns of `{operand.buffer.name}`"
             yield Finding("TL891", store.store.node, text)
             return

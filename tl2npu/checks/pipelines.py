@@ -26,7 +26,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield from _check_state(loop)
     for loop in found[1:]:
         if not any(loop in list(walk(outer.body)) or outer in list(walk(loop.body)) for outer in found[:1]):
-            yield Finding("TL878", loop.node, "a kernel may have one pipelined loop with hand-overs")
+            yield Finding("TL878", loop.node, "a kernel may have only one pipelined loop with cross-core transfers")
 
 
 def _is_staged(loop: Loop) -> bool:
@@ -40,12 +40,12 @@ def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:
         yield Finding("TL875", loop.node, f"the pipelined loop over `{item.name}` does not start at 0")
         return
     if subject.is_runtime(item.extent):
-        text = f"the length of the pipelined loop over `{item.name}` is only known at run time"
+        text = f"the trip count of the pipelined loop over `{item.name}` is known at run time only"
         yield Finding("TL876", loop.node, text)
         return
     for count, depth in subject.together(item.extent, stages):
         if count is not None and depth is not None and depth > 0 and count % depth:
-            text = f"{count} steps in {depth} stages: the last {count % depth} would be left out"
+            text = f"{count} iterations in {depth} stages: the last {count % depth} would not run"
             yield Finding("TL875", loop.node, text)
             return
 
@@ -67,7 +67,7 @@ def _check_state(loop: Loop) -> Iterator[Finding]:
             carried[buffer] = carried.get(buffer, 0) + 1
     for buffer, count in carried.items():
         if count > 1 and buffer in written and _starts_from_before(stages, buffer):
-            text = f"two vector stages of the pipelined loop start from the value of `{buffer.name}`"
+            text = f"two vector stages of the pipelined loop read the same value of `{buffer.name}`"
             yield Finding("TL877", loop.node, text)
 
 

@@ -39,7 +39,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     bad = False
     for channel, meeting in meetings:
         if meeting.dynamic is not None:
-            text = f"`{channel.name}`: this loop is not shared by both cores and has no constant length"
+            text = f"`{channel.name}`: the cores run different loops here, without a constant trip count"
             yield Finding("TL867", meeting.dynamic.node, text)
             bad = True
     if found and not bad:
@@ -58,7 +58,7 @@ def _judge(subject: Subject, meetings: Sequence[tuple[Channel, Meeting]]) -> Ite
     for channel, _ in meetings:
         kind = _verdict(outcome, channel)
         if kind:
-            yield Finding("TL848", channel.writer.stmt.node, f"`{channel.name}` in a loop: {kind}")
+            yield Finding("TL848", channel.writer.stmt.node, f"race on `{channel.name}`: {kind}")
 
 
 def _verdict(outcome: Outcome, channel: Channel) -> str:
@@ -66,9 +66,9 @@ def _verdict(outcome: Outcome, channel: Channel) -> str:
         verdict for key, verdict in outcome.verdicts.items() if isinstance(key, tuple) and key[0] == memory(channel)
     ]
     if any(verdict.overwritten for verdict in mine):
-        return "the next tile may be written before this one was taken"
+        return "the next tile may overwrite this one before it is read"
     if any(verdict.unordered or verdict.overtaken for verdict in mine):
-        return "the tile that is read is not the one that was written last"
+        return "this read does not get the tile that was written last"
     return ""
 
 

@@ -56,5 +56,7 @@ def _is_element(operand: Operand) -> bool:
 
 
 def _finding(node: cst.CSTNode, divisor: Operand) -> Finding:
-    text = f"the compiler multiplies by `1 / {code(divisor.node)}` in float16: infinite for divisors below 1.5e-5"
+    text = (
+        f"the compiler multiplies by `1 / {code(divisor.node)}` in float16, which is infinite for divisors below 1.5e-5"
+    )
     return Finding("TL712", node, text)

@@ -104,7 +104,7 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
         found = [*check_kernel(subject), *_findings(subject, (doubled.check,))]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
-    text = "a GPU kernel: `is_npu=True` is missing (`tl2npu migrate` tells what can become of it)"
+    text = "this is a GPU kernel: `is_npu=True` is missing (try `tl2npu migrate`)"
     return [Finding("TL815", launch.call, text)]
 
 

@@ -35,7 +35,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield from _check_vid(subject, launch)
         yield from _check_allocations(subject)
     elif found:
-        text = "hand-overs on chip without `threads=`: both vector cores do all of the vector work"
+        text = "cross-core transfers without `threads=`: both vector cores do all of the vector work"
         yield Finding("TL813", launch.call, text, "warning")
     if found:
         yield from _check_workspaces(subject)
@@ -51,7 +51,7 @@ def check_leftover_sync(subject: Subject) -> Iterator[Finding]:
         if name and name not in seen and name != "sync_all":
             seen.add(name)
             node = stmt.node.items[0] if isinstance(stmt.node, cst.With) else stmt.node
-            yield Finding("TL814", node, f"T.{name} is left beside the automatic passes")
+            yield Finding("TL814", node, f"T.{name} and the automatic passes are both in use")
 
 
 def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
@@ -61,12 +61,12 @@ def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
         if value is not None and value not in (1, 2):
             yield Finding("TL815", call, f"an NPU kernel takes 1 or 2 threads, not {value}")
         if not launch.is_npu:
-            yield Finding("TL815", call, "`is_npu=True` is missing: `threads=` does not split the vector work")
+            yield Finding("TL815", call, "without `is_npu=True`, `threads=` does not split the vector work")
         target = launch.item.asname.name if launch.item.asname is not None else None
         if isinstance(target, cst.Tuple):
-            yield Finding("TL815", call, "with `threads=` the launch gives a single name: `as (cid)`")
+            yield Finding("TL815", call, "with `threads=` the launch binds one name: `as (cid)`")
     elif launch.is_npu and isinstance(launch.item.asname and launch.item.asname.name, cst.Name):
-        yield Finding("TL815", call, "without `threads=` the launch gives two names: `as (cid, _)`")
+        yield Finding("TL815", call, "without `threads=` the launch binds two names: `as (cid, _)`")
     if len(launch.grid) > 1:
         yield Finding("TL815", call, f"an NPU kernel has one grid axis, not {len(launch.grid)}")
 
@@ -80,7 +80,7 @@ def _check_vid(subject: Subject, launch: Launch) -> Iterator[Finding]:
         return  # a block or a variable of the kernel; what the module calls so may be there by chance
     for name in names_in(launch.node.body):
         if name.value == "vid":
-            yield Finding("TL810", name, "`vid` is left, but the launch no longer names it")
+            yield Finding("TL810", name, "`vid` is used, but the launch does not bind it")
             return
 
 
@@ -103,7 +103,7 @@ def _check_workspaces(subject: Subject) -> Iterator[Finding]:
         if "workspace" in param.name.lower():
             unused = param not in touched
             severity: Severity | None = None if unused else "warning"
-            how = "is no longer used" if unused else "still carries a hand-over beside on-chip copies"
+            how = "is unused" if unused else "carries a cross-core transfer in a kernel with on-chip copies"
             yield Finding("TL811", param.node, f"the parameter `{param.name}` {how}", severity)
     names = {param.index: param for param in subject.kernel.params}
     for compilation in compilations(subject.located):
@@ -113,13 +113,13 @@ def _check_workspaces(subject: Subject) -> Iterator[Finding]:
         try:
             found = indices(subject.file, subject.located, compilation, "workspace_idx")
         except Blocked:
-            yield Finding("TL811", node, "`workspace_idx` names parameters that the kernel no longer has")
+            yield Finding("TL811", node, "`workspace_idx` lists parameters that the kernel does not have")
             continue
         for position in found.positions if found else ():
             param_at = names.get(position)
             if param_at is None or "workspace" not in param_at.name.lower():
                 shown = param_at.name if param_at else f"number {position}"
-                yield Finding("TL811", node, f"`workspace_idx` names the parameter {shown}, which is no workspace")
+                yield Finding("TL811", node, f"`workspace_idx` lists the parameter {shown}, which is not a workspace")
 
 
 def _check_configs(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         for keyword, value in found.kwargs.items():
             if allowed and keyword not in allowed:
                 where = "tilelang.jit" if found.compiler == "jit" else "tilelang.compile"
-                yield Finding("TL730", value, f"{where} has no argument `{keyword}` on the NPU")
+                yield Finding("TL730", value, f"{where} does not support the argument `{keyword}` on the NPU")
 
 
 def mismatch(op: Operator, call: cst.Call, missing: str = "") -> str:

@@ -37,7 +37,7 @@ def scalar_reason(loop: Loop, late: Late, names: Names) -> str:
     """Why a loop nest is run element by element; empty for one that becomes vector operations."""
     for item in loop.ranges:
         if late.is_late(item.extent):
-            return f"the extent of `{item.name}` is no constant"
+            return f"the extent of `{item.name}` is not constant"
     return _body(names, loop, list(loop.ranges))
 
 
@@ -50,7 +50,7 @@ def _body(names: Names, loop: Loop, ranges: list[Range]) -> str:
         elif isinstance(stmt, Let):
             continue
         else:
-            why = "a statement in it is no assignment to an element"
+            why = "it has a statement that is not an assignment to an element"
         if why:
             return why
     return ""
@@ -63,7 +63,7 @@ def _store(names: Names, stmt: Store, ranges: Sequence[Range]) -> str:
             return f"`{_one_line(stmt.target.node)}` is not written at the loop's own indices"
     for load in stmt.value.loads:
         if not in_steps_of_one(load, ranges):
-            return f"`{_one_line(load.node)}` is not read in steps of one"
+            return f"`{_one_line(load.node)}` is not read with stride 1"
     return _expression(names, stmt.value.node)
 
 

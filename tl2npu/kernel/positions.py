@@ -41,7 +41,7 @@ def indices(file: FileKernels, located: Located, compilation: Compilation, key: 
     given = [file.evaluator.sym(item, item_env).constant for item, item_env in items]
     count = parameter_count(located)
     if any(value is None or not -count <= value < count for value in given):
-        raise Blocked("TL902", node, f"`{key}={code(node)}` cannot be read")
+        raise Blocked("TL902", node, f"cannot read `{key}={code(node)}`")
     values = tuple(value for value in given if value is not None)
     return Indices(node, values, tuple(value % count for value in values))
 

@@ -147,7 +147,7 @@ class Reader:
                 return [Let(node, node.target.value, Scalar(node.value, fresh, value.loads), via=via)]
         if isinstance(node, cst.Assert):
             return []
-        return [self.opaque(node, env, via, "a statement that the kernel model does not know")]
+        return [self.opaque(node, env, via, "this statement is not supported")]
 
     def assign(
         self,
@@ -186,7 +186,9 @@ class Reader:
                     return inlined
                 op = self.operator(value.func, env)
                 if op is not None and op.kind is Kind.TYPE and self.evaluator.buffers_in(value, env):
-                    return [self.opaque(node, env, via, f"`{name} = {code(value)}`, another shape of a tensor")]
+                    return [
+                        self.opaque(node, env, via, f"`{name} = {code(value)}`: reshaped tensors are not supported")
+                    ]
             scalar = self.evaluator.scalar(value, env)
             bound = value_of(name, value, env, self.evaluator)
             if isinstance(bound, Sym) and not is_arithmetic(scalar.sym):
@@ -197,7 +199,7 @@ class Reader:
             return [Let(node, name, scalar, via=via, bound=bound if isinstance(bound, Sym) else None)]
         for name in target_names(target):
             env.values[name] = self.fresh(name)
-        return [self.opaque(node, env, via, "an assignment that the kernel model does not know")]
+        return [self.opaque(node, env, via, "this assignment is not supported")]
 
     def _unique(self, name: str) -> str:
         if name not in self.buffers:
@@ -264,7 +266,7 @@ class Reader:
         op = languages.half_rewritten(self.dialect, op, _pairs(call))
         bound = self._bind(op, call)
         if bound is None:
-            return [self.opaque(node, env, via, f"a call of T.{op.name} that does not match its signature")]
+            return [self.opaque(node, env, via, f"this call of T.{op.name} does not match its signature")]
         if op.kind is Kind.SYNC:
             return [Sync(node, call, op, {k: self.evaluator.scalar(v, env) for k, v in bound.items()}, via=via)]
         args: dict[str, Operand | Scalar] = {}
@@ -278,7 +280,7 @@ class Reader:
             if isinstance(src, Operand) and isinstance(dst, Operand):
                 options = {k: v for k, v in args.items() if isinstance(v, Scalar)}
                 return [Copy(node, call, src, dst, options, via=via)]
-            return [self.opaque(node, env, via, "a copy between things that are no buffers")]
+            return [self.opaque(node, env, via, "cannot tell which buffers this copy reads and writes")]
         return [Op(node, call, op, args, via=via)]
 
     def _helper(self, func: cst.BaseExpression, env: Env) -> Helper | None:
@@ -296,12 +298,16 @@ class Reader:
         if helper is None or inner is None:
             touched = self.evaluator.buffers_in(call, env)
             if helper is not None and not again and many:
-                self.problems.append((node, "TL903", f"`{code(call.func)}` is called through too many macros"))
+                self.problems.append(
+                    (node, "TL903", f"the macro calls that lead to `{code(call.func)}` are nested too deeply")
+                )
             elif touched:
                 own = (self.evaluator.names.resolve(call.func) or "").startswith("tilelang.language.")
-                why = "calls itself" if again else "is no operator of the compiler" if own else "cannot be read"
-                self.problems.append((node, "TL903", f"`{code(call.func)}` {why} and is given buffers"))
-            return [Opaque(node, f"a call of `{code(call.func)}`", touched, via=via)]
+                why = "calls itself" if again else "is not a TileLang operator" if own else "cannot be analysed"
+                self.problems.append(
+                    (node, "TL903", f"cannot follow the buffers that `{code(call.func)}` takes: it {why}")
+                )
+            return [Opaque(node, f"this call of `{code(call.func)}` is not supported", touched, via=via)]
         self.inlined += 1
         self.inlining.append(helper.node)
         body = self.block(body_of(helper.node), inner, (*via, node))
@@ -326,7 +332,7 @@ class Reader:
             env.values[node.name.value] = Helper(node, env)
             return []
         self._forget(node, env)
-        return [self.opaque(node, env, via, "a compound statement that the kernel model does not know")]
+        return [self.opaque(node, env, via, "this compound statement is not supported")]
 
     def _forget(self, node: cst.CSTNode, env: Env) -> None:
         """Names that the statement may change are unknown from here on."""
@@ -369,7 +375,7 @@ class Reader:
             targets = [e.value for e in node.target.elements if isinstance(e.value, cst.Name)]
         if kind is None or targets is None or call is None or len(targets) != len(bounds):
             self._forget(node, env)
-            return [self.opaque(node, env, via, f"a loop over `{code(node.iter)}`")]
+            return [self.opaque(node, env, via, f"a loop over `{code(node.iter)}` is not supported")]
         ranges = []
         for target, (start_node, stop_node, step_node) in zip(targets, bounds, strict=False):
             assert isinstance(target, cst.Name)
@@ -414,7 +420,7 @@ class Reader:
             return [branch]
         self._forget(node, env)
         heads = ", ".join(code(item.item) for item in node.items)
-        second = "a second launch" if launches_in(node, self.names) else "a block that the kernel model does not know"
+        second = "a second launch" if launches_in(node, self.names) else "this block is not supported"
         return [self.opaque(node, env, via, f"{second}, `with {heads}`")]
 
     def _read_launch(self, node: cst.With, item: cst.WithItem, call: cst.Call, op: Operator, env: Env) -> None:

@@ -69,7 +69,7 @@ def _in_blocks(
             if launch is not None and (
                 _untraced(launch.func, names) is None or _uses_tiles(child, _before(launch.func))
             ):
-                message = f"`with {code(launch.func)}(...)` stands in no function, so that it is no kernel to be read"
+                message = f"`with {code(launch.func)}(...)` is not in a function, so it is not read as a kernel"
                 assert isinstance(child, cst.With)
                 yield Unseen(child, code(launch.func), "TL923", message)
             else:
@@ -148,13 +148,13 @@ def _why(function: cst.FunctionDef, root: cst.BaseExpression, names: Names, inde
     told = names.resolve(root)
     parts = told.lstrip(".").split(".") if told is not None else []
     if "tilelang" in parts:
-        reason = f"`{shown}` is `{told}`, a copy of TileLang that only this repository has"
+        reason = f"`{shown}` is `{told}`, this repository's own copy of TileLang"
     elif told is not None:
-        reason = f"`{shown}` comes from `{told}`, and nothing there leads to TileLang"
+        reason = f"`{shown}` comes from `{told}`, which does not import TileLang"
     elif isinstance(first, cst.Name) and (owner := _parameter_of(first.value, function, index)) is not None:
         reason = f"`{shown}` is a parameter of `{owner}`"
     else:
-        reason = f"nothing tells that `{shown}` is TileLang"
+        reason = f"cannot tell whether `{shown}` is TileLang"
     return f"`{function.name.value}` looks like a kernel, but {reason}"
 
 
@@ -177,7 +177,13 @@ def _in_texts(index: Index) -> Iterator[Unseen]:
     executed = any(isinstance(c.func, cst.Name) and c.func.value in _RUNS_TEXT for c in calls_in(index.module))
     for node in texts:
         if not isinstance(index.parent(node), cst.Expr):  # a docstring
-            yield Unseen(node, "a string", "TL924", "this string holds a kernel, which is not read", executed)
+            yield Unseen(
+                node,
+                "a string",
+                "TL924",
+                "this string contains a kernel; kernels in strings are not migrated",
+                executed,
+            )
 
 
 def _text(node: cst.SimpleString | cst.FormattedString) -> str:

@@ -405,7 +405,7 @@ def fuse(job: Job) -> Fused:
     kernel = job.kernel
     for stmt in kernel.walk():
         if isinstance(stmt, Opaque) and stmt.buffers:
-            raise Blocked("TL902", stmt.node, f"{stmt.why} touches buffers")
+            raise Blocked("TL902", stmt.node, stmt.why)
     pairs, emptied = find(kernel, _outputs(job))
     shared = check_distinct(pairs)
     edits = Edits(job.file.index)
