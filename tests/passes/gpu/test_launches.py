@@ -380,11 +380,11 @@ def test_parts_in_the_wrong_order_are_not_verified() -> None:
 @pytest.mark.parametrize(
     ("decorators", "said"),
     [
-        ("", "is not under `tilelang.jit`"),
-        ("@staticmethod\n", "is not under `tilelang.jit`"),
-        ("@tilelang.autotune(configs=[])\n@tilelang.jit(out_idx=[1])\n", "is under `tilelang.autotune` as well"),
-        ("@tilelang.jit(out_idx=[1])\n@cache\n", "is under `cache` as well"),
-        ("@tilelang.jit(out_idx=[1])\n@tilelang.jit(out_idx=[1])\n", "is under `tilelang.jit` twice"),
+        ("", "has no `@tilelang.jit`"),
+        ("@staticmethod\n", "has no `@tilelang.jit`"),
+        ("@tilelang.autotune(configs=[])\n@tilelang.jit(out_idx=[1])\n", "also has the decorator `tilelang.autotune`"),
+        ("@tilelang.jit(out_idx=[1])\n@cache\n", "also has the decorator `cache`"),
+        ("@tilelang.jit(out_idx=[1])\n@tilelang.jit(out_idx=[1])\n", "has `tilelang.jit` twice"),
     ],
 )
 @pytest.mark.parametrize("end", ["return main", ENDS["if"]], ids=["one", "choice"])

@@ -32,7 +32,7 @@ def finish(job: Job) -> None:
         spelled = imports.spelling(job, "alloc_ub", buffer.node.func)
         bare |= {spelled} & {"alloc_ub"}
         edits.replace(buffer.node.func, cst.parse_expression(spelled))
-        job.change("TL130", buffer.node, f"`{buffer.name}` is used element by element only: alloc_ub")
+        job.change("TL130", buffer.node, f"`{buffer.name}` is only used element by element: wrote alloc_ub")
     job.apply(edits)
     imports.complete(job, bare, set())
 
@@ -48,5 +48,5 @@ def drop_unused(job: Job, before: Counter[str]) -> None:
         unused = mentioned[buffer.name] == 1 and before[buffer.name] != 1
         if buffer.memory is not Memory.GM and buffer.statement is not None and unused:
             edits.remove(buffer.statement)
-            job.change("TL130", buffer.statement, f"`{buffer.name}` is not needed any more")
+            job.change("TL130", buffer.statement, f"removed the unused `{buffer.name}`")
     job.apply(edits)

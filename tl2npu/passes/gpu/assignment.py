@@ -101,7 +101,7 @@ class Assignment:
                 f"    {buffer.name}[{index}] += {part}[{index}]\n",
                 at,
             )
-            self.job.change("TL133", at, f"`{buffer.name}` is added to by the vector cores")
+            self.job.change("TL133", at, f"`{buffer.name}` is accumulated on the vector cores")
         self.plan.after(at, lines)
 
     def _stage(self, buffer: Buffer) -> None:
@@ -139,7 +139,7 @@ class Assignment:
             self.plan.before(item.anchor.node, lines)
         else:
             self.plan.after(made.node, lines)
-        self.job.change("TL131", item.anchor.node, f"`{item.buffer.name}` goes to L1 for the gemm")
+        self.job.change("TL131", item.anchor.node, f"copied `{item.buffer.name}` to L1 for the gemm")
 
     def _load_twice(self, buffer: Buffer) -> None:
         name = self.names.fresh(f"{buffer.name}_l1")
@@ -225,7 +225,7 @@ def _accumulator_dtype(buffer: Buffer) -> str | None:
 
 def _renamed(operand: Operand, name: str | None, gemm: Op) -> str:
     if operand.dims is not None and not operand.is_whole:
-        raise Blocked("TL136", gemm.node, f"`{code(operand.node)}` is a part of a tile, which gemm_v0 does not take")
+        raise Blocked("TL136", gemm.node, f"gemm_v0 needs whole tiles, and `{code(operand.node)}` is a part of one")
     return name if name is not None else operand.buffer.name
 
 

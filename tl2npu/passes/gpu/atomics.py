@@ -38,7 +38,7 @@ def to_tile(job: Job) -> None:
     def step() -> bool:
         found = _loop(job)
         if found is not None and not LoopWork(job, *found).carry_out():
-            raise Blocked("TL173", found[0].node, "these elements are added in a way that no tile can stand for")
+            raise Blocked("TL173", found[0].node, "these elements cannot be added as one tile")
         return found is not None
 
     until_settled(job, step)
@@ -68,14 +68,14 @@ def _tile(job: Job, stmt: Op) -> None:
     assert isinstance(target, Operand)
     elements = isinstance(value, Operand) and value.dims is not None and all(dim.is_point for dim in value.dims)
     if not isinstance(value, Operand) or elements or value.buffer.memory in (Memory.GM, Memory.VAR):
-        raise Blocked("TL173", stmt.node, "a single number is added; the NPU adds tiles")
+        raise Blocked("TL173", stmt.node, "this adds a single number; the NPU adds tiles")
     edits = Edits(job.file.index)
     source = code(value.node)
     lines: list[str] = []
     tiles = Tiles(job, Names(job))
     if element_type(job, value.buffer) != element_type(job, target.buffer):
         if not value.is_whole:
-            raise Blocked("TL173", stmt.node, f"`{source}` and `{target.buffer.name}` differ in type")
+            raise Blocked("TL173", stmt.node, f"`{source}` and `{target.buffer.name}` have different element types")
         name = tiles.like(value.buffer, f"{value.buffer.name}_cast", dtype=dtype_text(target.buffer))
         lines.append(f"T.copy({source}, {name})")
         source = name
@@ -110,7 +110,7 @@ def _skip_staging(job: Job) -> None:
         allocation = staged.buffer.statement
         if allocation is not None and sum(isinstance(s, Alloc) and s.node is allocation for s in kernel.walk()) == 1:
             plan.remove(allocation)
-        job.change("TL172", stmt.node, f"the product `{source.name}` is added without the way through a tile")
+        job.change("TL172", stmt.node, f"added the product `{source.name}` directly from L0C")
     plan.apply()
 
 

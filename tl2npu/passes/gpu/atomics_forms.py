@@ -11,10 +11,10 @@ def refuse_atomic(stmt: Op) -> None:
     """Raise :class:`Blocked` for anything but an addition to global memory whose old value nobody wants."""
     target = stmt.args.get("dst")
     if stmt.op.name != "atomic_add":
-        raise Blocked("TL173", stmt.node, f"`T.{stmt.op.name}` has no counterpart: the NPU adds tiles")
+        raise Blocked("TL173", stmt.node, f"the NPU has no counterpart for `T.{stmt.op.name}`: it adds tiles")
     if not isinstance(target, Operand) or target.buffer.memory is not Memory.GM:
         name = code(target.node) if target is not None else "this"
-        raise Blocked("TL173", stmt.node, f"`{name}` is on chip; only global memory is added to atomically")
+        raise Blocked("TL173", stmt.node, f"`{name}` is on chip: the NPU has atomics only on global memory")
     previous = stmt.args.get("return_prev")
     if isinstance(previous, Scalar) and previous.sym.constant != 0:
-        raise Blocked("TL173", stmt.node, "the old value is not given back")
+        raise Blocked("TL173", stmt.node, "the NPU's atomic addition does not return the old value")

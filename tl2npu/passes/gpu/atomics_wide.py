@@ -90,7 +90,7 @@ def _rewrite(job: Job, loop: Loop, item: Range, width: int, adds: Sequence[Op]) 
         call = substitute(stmt.call, _elements(stmt, item, width))
         assert isinstance(call, cst.Call)
         edits.replace(stmt.call, call.with_changes(func=expression(job, "T.atomic_add", stmt.node)))
-        job.change("TL172", stmt.node, f"`T.atomic_add` of single elements in the place of `T.{stmt.op.name}`")
+        job.change("TL172", stmt.node, f"wrote `T.atomic_add` of single elements for `T.{stmt.op.name}`")
     job.apply(edits)
     if imports.spelling(job, "atomic_add", job.located.node) == "atomic_add":
         imports.complete(job, {"atomic_add"}, {f"atomic_addx{width}"})

@@ -18,7 +18,7 @@ from tl2npu.source.tree import names_in
 def refuse_leaks(job: Job) -> None:
     """Raise :class:`Blocked` for the first such name that is no ``T.alloc_var``."""
     for stmt, used in leaks(job):
-        raise Blocked("TL120", stmt.node, f"`{min(used)}` is assigned in the arms of this `if` and used behind it")
+        raise Blocked("TL120", stmt.node, f"`{min(used)}` is assigned in the branches of this `if` and used after it")
 
 
 def leaks(job: Job) -> Iterator[tuple[Branch, set[str]]]:

@@ -48,7 +48,7 @@ def choose(job: Job) -> None:
         above = [*stmt.node.leading_lines, *comments]
         edits.replace_many(stmt.node, [first.with_changes(leading_lines=above), *rest])
         names = ", ".join(f"`{name}`" for name in values)
-        job.change("TL119", stmt.node, f"{names}: a conditional value, as names of an arm end with it")
+        job.change("TL119", stmt.node, f"wrote a conditional value for {names}, assigned in the branches of an `if`")
     job.apply(edits)
 
 

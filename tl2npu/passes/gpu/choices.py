@@ -52,14 +52,14 @@ def separate_choices(
         try:
             stays = next((source for source in sources if source.line in leave), None)
             if stays is not None:
-                raise inseparable(stays.node, f"`{stays.name}`, which the same factory gives, stays as it is")
+                raise inseparable(stays.node, f"not migrated: `{stays.name}` of the same factory was refused")
             made, new = _separated(index, names, factory, choices)
         except Blocked as blocked:
             kept |= {id(choice): blocked for choice in choices}
             continue
         for own, source in zip(made, sources, strict=True):
             lazy.made(own.name, source)
-        text = f"a factory for each of the {len(choices)} prim_funcs of `{factory.name.value}`"
+        text = f"wrote one factory for each of the {len(choices)} prim_funcs of `{factory.name.value}`"
         lazy.changes.append((sources[0], "TL106", factory, text))
         edits = Edits(index)
         edits.replace_many(factory, new)
@@ -72,7 +72,7 @@ def _separated(
     """The factories of the prim_funcs, and these followed by the function that chooses."""
     only_jit(index, names, factory, factory)
     if not all_named(factory.params):
-        raise inseparable(factory, f"the parameters of `{factory.name.value}` are not all named")
+        raise inseparable(factory, f"`{factory.name.value}` takes `*args` or `**kwargs`")
     lines = [
         line for line in factory.body.body if isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     ]
@@ -81,7 +81,7 @@ def _separated(
     setup = [line for line in lines[len(docs) : end] if line not in choices]
     chosen = {choice.name.value for choice in choices}
     if len(chosen) < len(choices) or any(chosen & {n.value for n in names_in(line)} for line in setup):
-        raise inseparable(factory, f"`{factory.name.value}` does more than to choose one")
+        raise inseparable(factory, f"`{factory.name.value}` does more than choose a prim_func")
     taken = {name.value for name in nodes_of(index.module, cst.Name)}
     top = {name for line in index.module.body for name in assigned_names(line)}
     made: list[cst.FunctionDef] = []
@@ -154,7 +154,7 @@ def _choosing(index: Index, factory: cst.FunctionDef, line: Line, given: dict[st
         above = index.parent(name)
         outer = index.parent(above) if isinstance(above, cst.IfExp) and above.test is not name else above
         if not isinstance(outer, cst.Return):
-            raise inseparable(name, f"`{factory.name.value}` does more than to choose one")
+            raise inseparable(name, f"`{factory.name.value}` does more than choose a prim_func")
         own = given[name.value]
         passed = [p.name.value for p in own.params.params]
         passed += [f"{p.name.value}={p.name.value}" for p in own.params.kwonly_params]

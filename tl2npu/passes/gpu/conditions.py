@@ -31,7 +31,9 @@ def _choose_loops(job: Job) -> None:
             written = stmt.node.iter
             if isinstance(written, cst.IfExp) and stmt.call is not None:
                 edits.replace(written, stmt.call)
-                job.change("TL119", written, f"`{code(stmt.call)}` for a choice of loops over the same")
+                job.change(
+                    "TL119", written, f"wrote `{code(stmt.call)}` for a choice between loops over the same range"
+                )
     job.apply(edits)
 
 

@@ -27,7 +27,7 @@ def rewrite(job: Job) -> None:
         if isinstance(stmt, Copy) and _differs(stmt):
             edits.replace_many(stmt.node, parse(job, _loop(job, stmt), stmt.node))
             types = f"{stmt.src.buffer.dtype} to {stmt.dst.buffer.dtype}"
-            job.change("TL156", stmt.node, f"`T.copy` does not convert {types} as a GPU does")
+            job.change("TL156", stmt.node, f"`T.copy` does not convert {types} like a GPU")
     job.apply(edits)
 
 
@@ -50,8 +50,8 @@ def _loop(job: Job, copy: Copy) -> str:
     sides = [list(_axes(copy, operand)) for operand in (copy.src, copy.dst)]
     extents = [[extent for _, extent in side if extent] for side in sides]
     if extents[0] != extents[1] or not extents[0]:
-        text = f"`{code(copy.src.node)}` and `{code(copy.dst.node)}` are read as regions of two shapes"
-        raise Blocked("TL154", copy.node, f"{text}; the conversion needs equal ones")
+        text = f"`{code(copy.src.node)}` and `{code(copy.dst.node)}` have different shapes"
+        raise Blocked("TL154", copy.node, f"{text}, but the conversion needs equal ones")
     elements = []
     for operand, side in zip((copy.src, copy.dst), sides, strict=True):
         free = iter(names)

@@ -116,10 +116,10 @@ def put_in_order(job: Job) -> None:
         job.change("TL198", call, f"T.{operator_name(job, call.func)} -> T.{operator}")
     for statement in found.dropped:
         edits.remove(statement)
-        job.change("TL198", statement, "the waiting is the compiler's work")
+        job.change("TL198", statement, "removed: the compiler inserts the synchronisation")
     for block in found.blocks:
         edits.unwrap(block)
-        job.change("TL198", block, "one program for all warps")
+        job.change("TL198", block, "merged the code of all warps")
     job.apply(edits)
 
 

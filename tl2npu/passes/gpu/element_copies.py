@@ -21,7 +21,7 @@ def to_copies(job: Job) -> None:
     def step() -> bool:
         found = _next(job)
         if found is not None and not LoopWork(job, *found).carry_out():
-            text = "this loop touches global memory in a way that no copy can stand for"
+            text = "this loop accesses global memory in a pattern that no copy has"
             raise Blocked("TL170", found[0].node, text)
         return found is not None
 

@@ -102,7 +102,7 @@ def _column(job: Job, stmt: Copy, column: Column, edits: Edits, tiles: Tiles) ->
     at = place_in(tile.buffer, name)
     if not tile.is_whole or at is None or stmt.options or not _on_chip(tile.buffer):
         text = f"`{code((stmt.src if load else stmt.dst).node)}` is a column of `{column.tensor.name}`"
-        raise Blocked("TL170", stmt.node, f"{text}, whose elements lie a row apart")
+        raise Blocked("TL170", stmt.node, f"{text}: its elements are not contiguous")
     if load:
         lines = load_column(column, tile.buffer.name, name, tiles.names, at)
     else:
@@ -122,7 +122,7 @@ def _between(job: Job, stmt: Copy, edits: Edits, tiles: Tiles) -> None:
     dims = stmt.src.dims if stmt.src.dims and not all(dim.is_point for dim in stmt.src.dims) else stmt.dst.dims
     shape = [_extent(dim) for dim in dims or ()]
     if None in shape or not 1 <= len([size for size in shape if size]) <= _MATRIX:
-        raise Blocked("TL170", stmt.node, "a copy from tensor to tensor whose size is not to be seen")
+        raise Blocked("TL170", stmt.node, "cannot tell the size of this copy between two tensors")
     size = shape_text(job.kernel, [text for text in shape if text])
     name = tiles.names.fresh(f"{stmt.src.buffer.name.lower()}_tile")
     source, target = stmt.src.buffer, stmt.dst.buffer
@@ -142,7 +142,7 @@ def _between(job: Job, stmt: Copy, edits: Edits, tiles: Tiles) -> None:
     else:
         text = "\n".join(made) + "\n" + text
     edits.replace_many(stmt.node, parse(job, text, stmt.node))
-    job.change("TL171", stmt.node, f"`{source.name}` goes to `{target.name}` through a tile")
+    job.change("TL171", stmt.node, f"copied `{source.name}` to `{target.name}` through a tile")
 
 
 def _convert(job: Job, stmt: Copy, edits: Edits, tiles: Tiles, made: dict[tuple[Buffer, str], str]) -> None:
@@ -159,23 +159,23 @@ def _convert(job: Job, stmt: Copy, edits: Edits, tiles: Tiles, made: dict[tuple[
     options = "".join(f", {name}={code(value.node)}" for name, value in stmt.options.items() if load)
     lines = f"T.copy({', '.join(first)}{options})\nT.copy({', '.join(second)})\n"
     edits.replace_many(stmt.node, parse(job, lines, stmt.node))
-    job.change("TL171", stmt.node, f"the conversion of `{tensor.buffer.name}` is a copy between two tiles")
+    job.change("TL171", stmt.node, f"converted `{tensor.buffer.name}` by a copy between two tiles")
 
 
 def _through_part(job: Job, stmt: Copy, operand: Operand, edits: Edits, tiles: Tiles) -> None:
     """A tile of the size of the part; a copy between two tiles keeps to the columns."""
     buffer = operand.buffer
     if is_operand(job.kernel, buffer):
-        text = f"`{code(operand.node)}` is a part of a gemm operand"
-        raise Blocked("TL170", stmt.node, f"{text}; copies to and from global memory take whole rows of a tile")
+        text = f"`{code(operand.node)}` is a part of a tile of the gemm"
+        raise Blocked("TL170", stmt.node, f"{text}, but copies to and from global memory need whole rows of a tile")
     load = stmt.dst is operand
     tensor = stmt.src.buffer if load else stmt.dst.buffer
     shape = [extent for extent in (_extent(dim) for dim in operand.dims or ()) if extent]
     if None in [_extent(dim) for dim in operand.dims or ()] or buffer.statement is None:
-        raise Blocked("TL170", stmt.node, f"the size of `{code(operand.node)}` is not to be seen")
+        raise Blocked("TL170", stmt.node, f"cannot tell the size of `{code(operand.node)}`")
     if any(dim.extent is not None and job.late.is_late(dim.extent) for dim in operand.dims or ()):
-        text = f"`{code(operand.node)}` has a size that is only known when the kernel runs"
-        raise Blocked("TL170", stmt.node, f"{text}; copies to and from global memory take whole rows of a tile")
+        text = f"`{code(operand.node)}` has a size that is known at run time only"
+        raise Blocked("TL170", stmt.node, f"{text}, but copies to and from global memory need whole rows of a tile")
     name = tiles.names.fresh(f"{buffer.name}_part")
     tiles.add(buffer, f"{name} = T.alloc_shared({shape_text(job.kernel, shape)}, {dtype_text(tensor)})")
     other = code(stmt.src.node) if load else code(stmt.dst.node)
@@ -186,7 +186,7 @@ def _through_part(job: Job, stmt: Copy, operand: Operand, edits: Edits, tiles: T
         else f"T.copy({here}, {name})\nT.copy({name}, {other})\n"
     )
     edits.replace_many(stmt.node, parse(job, lines, stmt.node))
-    job.change("TL171", stmt.node, f"a part of `{buffer.name}` goes through a tile of its size")
+    job.change("TL171", stmt.node, f"copied a part of `{buffer.name}` through a tile of that size")
 
 
 def _extent(dim: Dim) -> str | None:
@@ -208,9 +208,11 @@ def _single_asynchronous(job: Job) -> None:
         if isinstance(stmt, Op) and stmt.op.kind is Kind.COPY and stmt.op.name == "async_copy":
             src, dst = (stmt.args[name] for name in ("src", "dst"))
             if isinstance(src, Scalar) or isinstance(dst, Scalar):
-                raise Blocked("TL170", stmt.node, "an asynchronous copy of something that is no buffer")
+                raise Blocked("TL170", stmt.node, "cannot tell which buffers this asynchronous copy uses")
             edits.replace(stmt.call, expression(job, f"T.copy({code(src.node)}, {code(dst.node)})", stmt.node))
-            job.change("TL171", stmt.node, "an asynchronous copy is a copy")
+            job.change("TL171", stmt.node, "wrote a plain copy for an asynchronous copy")
         elif isinstance(stmt, Op) and stmt.op.name == "transpose":
-            raise Blocked("TL170", stmt.node, "`T.transpose` of a tile; let the gemm transpose its operand instead")
+            raise Blocked(
+                "TL170", stmt.node, "`T.transpose` of a tile is not supported; let the gemm transpose its operand"
+            )
     job.apply(edits)

@@ -47,7 +47,7 @@ def split_columns(job: Job) -> None:
         edits.replace_many(buffer.statement, parse(job, "\n".join(lines) + "\n", buffer.statement))
         for part, operand in found:
             edits.replace(operand.node, cst.Name(given[part]))
-        job.change("TL171", buffer.statement, f"the column parts of `{buffer.name}` are tiles of their own")
+        job.change("TL171", buffer.statement, f"wrote separate tiles for the column parts of `{buffer.name}`")
     job.apply(edits)
 
 

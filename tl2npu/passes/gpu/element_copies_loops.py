@@ -64,10 +64,10 @@ class LoopWork(LoopStores):
             nested = isinstance(stmt, (Loop, Opaque)) or (isinstance(stmt, Op) and stmt.op.kind is not Kind.ATOMIC)
             operands = (*reads(stmt, deep=True), *writes(stmt, deep=True)) if nested else ()
             if any(operand.buffer.memory is Memory.GM for operand in operands):
-                raise Blocked("TL170", stmt.node, "global memory inside of a nested statement of `T.Parallel`")
+                raise Blocked("TL170", stmt.node, "global memory is accessed in a nested statement of `T.Parallel`")
             if isinstance(stmt, Let):
                 if stmt.name in seen or not isinstance(stmt.node, (cst.Assign, cst.AnnAssign)):
-                    raise Blocked("TL170", stmt.node, f"`{stmt.name}` changes inside of the loop")
+                    raise Blocked("TL170", stmt.node, f"`{stmt.name}` changes inside the loop")
                 seen.add(stmt.name)
 
     def _items(self, body: Sequence[Stmt], branches: tuple[tuple[Branch, bool], ...]) -> list[Item]:
@@ -122,9 +122,9 @@ class LoopWork(LoopStores):
             name = self._tile_for(found)
             self._before(f"T.copy({name}, {tile.name})")
         self.gone |= {id(stmt), *(id(twin.stmt) for twin in twins)}
-        self.say("TL166", stmt.node, f"`{tile.name}` is loaded from `{found.buffer.name}` by a copy")
+        self.say("TL166", stmt.node, f"wrote a copy from `{found.buffer.name}` to `{tile.name}`")
         if item.branches or chosen.cond is not None:
-            self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
+            self.say("TL168", stmt.node, f"removed the guard: the copy is clamped at the end of `{found.buffer.name}`")
         return True
 
     def _load_of_what_lies_inside(self, item: Item, stmt: Store, chosen: Choice, found: Region, tests: Tests) -> bool:
@@ -147,7 +147,7 @@ class LoopWork(LoopStores):
             "\n".join(load_column(column_of(found), stmt.target.buffer.name, found.ranges[0].name, self.names))
         )
         self.gone.add(id(stmt))
-        text = f"a column of `{found.buffer.name}` is read element by element, which is slow"
+        text = f"a column of `{found.buffer.name}` is read element by element (slow)"
         self.say("TL169", stmt.node, text)
         return True
 

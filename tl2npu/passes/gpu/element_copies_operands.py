@@ -162,12 +162,10 @@ class LoopOperands(LoopWriter):
             return name
         if found.in_rows:
             self._hoisted(found, f"T.copy({self._text(found)}, {name})")
-            self.say("TL167", self.loop.node, f"`{found.buffer.name}` is loaded into `{name}` first")
+            self.say("TL167", self.loop.node, f"loaded `{found.buffer.name}` into `{name}` first")
             return name
         self._hoisted(found, "\n".join(load_column(column_of(found), name, found.ranges[0].name, self.names)))
-        self.say(
-            "TL169", self.loop.node, f"a column of `{found.buffer.name}` is read element by element, which is slow"
-        )
+        self.say("TL169", self.loop.node, f"a column of `{found.buffer.name}` is read element by element (slow)")
         return name
 
     def _load_inside(self, found: Region, name: str, tests: Tests, *, here: bool = False) -> None:
@@ -177,7 +175,7 @@ class LoopOperands(LoopWriter):
             self._before(text)
         else:
             self._hoisted(found, text, True)
-        text = f"`{found.buffer.name}` is read before its beginning or behind its end: only what lies inside is loaded"
+        text = f"`{found.buffer.name}` is read outside of its bounds: only elements inside are loaded"
         self.say("TL178", self.loop.node, text)
 
     def tile(self, found: Region) -> str:

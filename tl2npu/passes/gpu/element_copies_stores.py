@@ -48,14 +48,14 @@ class LoopStores(LoopOperands):
             new_value = self._new(scalar.node)
             assert isinstance(new_value, cst.BaseExpression)
             self.new[id(stmt.node)] = cst.Assign([cst.AssignTarget(index)], new_value)
-        self.say("TL172", stmt.node, f"the whole tile is added to `{target.buffer.name}` at once")
+        self.say("TL172", stmt.node, f"wrote one atomic addition of the whole tile to `{target.buffer.name}`")
 
     def _store_to_global(self, item: Item, stmt: Store, later: Sequence[Item], *, add: bool = False) -> None:
         env = env_of(stmt)
         rule = "TL173" if add else "TL170"
         found = self._region(stmt.target, env)
         if found is None or not found.ranges:
-            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is stored at scattered places")
+            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` stores scattered elements")
         if not found.in_rows and (add or len(found.ranges) != 1 or stmt.augmented):
             text = f"`{code(stmt.target.node)}` stores columns of `{found.buffer.name}`"
             raise Blocked(rule, stmt.node, text)
@@ -65,18 +65,18 @@ class LoopStores(LoopOperands):
         if guards is None:
             raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is stored under an `else`")
         if self._tests(found, False):
-            text = f"`{found.buffer.name}` may be accessed before its beginning, where no copy may start"
+            text = f"`{found.buffer.name}` may be accessed before its start, where a copy is not clamped"
             raise Blocked("TL170", stmt.node, text)
         tails = all(condition.is_tail(found) for condition in guards)
         if add and not tails:
-            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is added to under a condition of its own")
+            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is added to under a separate condition")
         source = self._stored_tile(stmt, found, later, add)
         if source is None:
             source = self._computed(item, stmt, found)
         else:
             self.gone.add(id(stmt))
             if not add:
-                self.say("TL166", stmt.node, f"`{source}` is stored to `{found.buffer.name}` by a copy")
+                self.say("TL166", stmt.node, f"wrote a copy from `{source}` to `{found.buffer.name}`")
         if tails and not found.in_rows:
             self._store_column(stmt, found, source, ())
             return
@@ -84,7 +84,9 @@ class LoopStores(LoopOperands):
             text = self._text(found)
             self._after(f"T.tile.atomic_add({text}, {source})" if add else f"T.copy({source}, {text})")
             if guards:
-                self.say("TL168", stmt.node, f"the copy stops at the end of `{found.buffer.name}` itself")
+                self.say(
+                    "TL168", stmt.node, f"removed the guard: the copy is clamped at the end of `{found.buffer.name}`"
+                )
             return
         self._guarded_rows(stmt, found, source, guards)
 
@@ -100,7 +102,7 @@ class LoopStores(LoopOperands):
             tests = [column.is_inside(name), *tests]
         lines = store_column(column, source, rows, name, self.names, lanes, tests)
         self._after("\n".join(lines))
-        self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one, which is slow")
+        self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one (slow)")
 
     def _computed(self, item: Item, stmt: Store, found: Region) -> str:
         """Let the loop write a new tile; its name."""
@@ -114,7 +116,7 @@ class LoopStores(LoopOperands):
             index = ", ".join(item.name for item in found.ranges)
             self.new[id(stmt.target.node)] = cst.parse_expression(f"{source}[{index}]")
         self._loads(stmt.value.node, item)
-        self.say("TL167", stmt.node, f"`{source}` is computed first and then goes to `{found.buffer.name}`")
+        self.say("TL167", stmt.node, f"computed `{source}` first, then copied it to `{found.buffer.name}`")
         return source
 
     def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
@@ -128,7 +130,7 @@ class LoopStores(LoopOperands):
             self._store_column(stmt, found, source, conditions, ended=ended)
             return
         if len(found.ranges) != 2 or found.ranges[1].name in names:
-            text = f"`{found.buffer.name}` is stored under a condition that no copy has"
+            text = f"`{found.buffer.name}` is stored under a condition that a copy cannot express"
             raise Blocked("TL170", stmt.node, text)
         one = found.at(number)
         if number < len(found.axes) - 2 and not ended:

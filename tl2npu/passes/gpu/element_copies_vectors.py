@@ -58,10 +58,10 @@ def by_element(job: Job) -> None:
             continue  # TL700 or TL886 says why the kernel is left alone
         edits.replace_many(stmt.node, parse(job, text, stmt.node))
         if column is not None:
-            shown = f"`{code(column.node)}` is a column: its elements are moved one by one"
+            shown = f"`{code(column.node)}` is a column: its elements are copied one by one"
             job.change("TL171", stmt.node, shown)
         else:
-            shown = f"`{code(stmt.src.node)}` goes to `{code(stmt.dst.node)}` element by element, which is slow"
+            shown = f"`{code(stmt.src.node)}` is copied to `{code(stmt.dst.node)}` element by element (slow)"
             job.change("TL702", stmt.node, shown)
     job.apply(edits)
 

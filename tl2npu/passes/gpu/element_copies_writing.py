@@ -127,7 +127,7 @@ class LoopWriter:
             self.plan.replace(stmt.node, lines)
         elif self._new(stmt.node) is not stmt.node:
             if any(id(inner) in self.gone for inner in inside):
-                raise Blocked("TL170", stmt.node, "part of this condition moves data, part of it computes")
+                raise Blocked("TL170", stmt.node, "this `if` contains both data movement and computation")
             self.plan.replace(stmt.node, self._rendered(stmt))
         else:
             self._body(stmt.then)

@@ -28,7 +28,7 @@ def rewrite(job: Job) -> None:
 def _one(job: Job, stmt: Op, edits: Edits) -> None:
     target = stmt.args["buffer"]
     if not isinstance(target, Operand):
-        raise Blocked("TL161", stmt.node, f"`T.{stmt.op.name}` of something that is no buffer")
+        raise Blocked("TL161", stmt.node, f"cannot tell which buffer `T.{stmt.op.name}` fills")
     value = stmt.args.get("value")
     if value is None:
         text = literal(job, target.buffer, cst.Integer("0"))
@@ -50,11 +50,11 @@ def _check(stmt: Op, target: Operand, value: Operand | Scalar | None) -> None:
     if buffer.memory is Memory.GM:
         raise Blocked("TL161", stmt.node, f"`{buffer.name}` is a global tensor; fill a tile and copy it there")
     if buffer.memory in CUBE_MEMORY:
-        raise Blocked("TL161", stmt.node, f"`{buffer.name}` belongs to the cube core, which fills nothing")
+        raise Blocked("TL161", stmt.node, f"`{buffer.name}` is in cube-core memory, which cannot be filled")
     if isinstance(value, Operand) and not (value.dims and all(dim.is_point for dim in value.dims)):
-        raise Blocked("TL161", stmt.node, f"`{code(value.node)}` is no number")
+        raise Blocked("TL161", stmt.node, f"the fill value `{code(value.node)}` is not a number")
     if not contiguous(target):
-        text = f"`{code(target.node)}` is no contiguous part of `{buffer.name}`, and `T.tile.fill` fills one stretch"
+        text = f"`{code(target.node)}` is not contiguous in `{buffer.name}`, but `T.tile.fill` needs that"
         raise Blocked("TL161", stmt.node, text)
 
 

@@ -68,7 +68,7 @@ def _split_chains(job: Job) -> None:
         text = " and ".join(texts)
         new = cst.parse_expression(text if alone and not node.lpar else f"({text})")
         edits.replace(node, new)
-        job.change("TL731", node, f"`{code(node)}`: the parser compares the result of the first comparison")
+        job.change("TL731", node, f"`{code(node)}`: the kernel parser compares the result of the first comparison")
     job.apply(edits)
 
 
@@ -80,13 +80,13 @@ def _fill_none(job: Job) -> None:
     maybe = optional(job.file.index.ancestors(job.located.node))
     for test in truths(job.located.node.body, maybe - own):
         edits.replace(test, cst.parse_expression(f"bool({test.value})"))
-        job.change("TL731", test, f"`{test.value}` may be None, which is no condition for the parser")
+        job.change("TL731", test, f"`{test.value}` may be None, which is not a valid kernel condition")
     for found in guarded(job.located.node.body, maybe):
         if found.name in own:
             continue
         if found.name not in fresh:
             fresh[found.name] = names.fresh(f"{found.name}_or_1")
-            job.change("TL731", found.whole, f"`{found.name}` may be None, and the parser evaluates all of it")
+            job.change("TL731", found.whole, f"`{found.name}` may be None, and the kernel parser evaluates every part")
         for use in found.uses:
             if id(use) not in done:
                 done.add(id(use))
@@ -104,7 +104,7 @@ def _name_assertions(job: Job) -> None:
             edits.replace(
                 node, node.with_changes(msg=said, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
             )
-            job.change("TL731", node, "the parser of a kernel needs a message")
+            job.change("TL731", node, "the kernel parser needs a message")
     job.apply(edits)
 
 
@@ -125,5 +125,5 @@ def _branch(job: Job) -> None:
         other = "" if no == target else f"else:\n    {target} = {no}\n"
         text = f"if {test}:\n    {target} = {yes}\n{other}"
         edits.replace_many(node, parse(job, text, node))
-        job.change("TL737", node, f"`{target}` gets its value in the arms of an `if`")
+        job.change("TL737", node, f"`{target}` is assigned in the branches of an `if`")
     job.apply(edits)

@@ -29,9 +29,9 @@ def fold(job: Job, threads: int) -> None:
     launch = _launch(job)
     extents = [arg.value for arg in launch.call.args if arg.keyword is None]
     if any(arg.star for arg in launch.call.args) or not extents:
-        raise Blocked("TL138", launch.call, "the grid of this launch cannot be read")
+        raise Blocked("TL138", launch.call, "cannot read the grid of this launch")
     if launch.item.asname is None:
-        raise Blocked("TL138", launch.call, "the launch gives its block index no name")
+        raise Blocked("TL138", launch.call, "the launch does not bind a name to its block index")
     if len(launch.names) not in (len(extents), 0):
         raise Blocked("TL138", launch.call, f"{len(extents)} grid axes and {len(launch.names)} names")
     used = {name.value for name in names_in(launch.node.body)}

@@ -19,18 +19,18 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 STATEMENTS: Mapping[str, str] = {
-    "use_swizzle": "the order in which a GPU visits blocks",
-    "annotate_layout": "how a GPU stores a tile",
-    "annotate_l2_hit_ratio": "a cache of the GPU",
-    "annotate_safe_value": "0 is what a copy fills in",
-    "annotate_restrict_buffers": "aliasing in CUDA code",
-    "annotate_min_blocks_per_sm": "occupancy of a GPU",
-    "assume": "an assumption for the GPU compiler",
-    "device_assert": "a check on the device, which the NPU does not have",
-    "print": "printing from a GPU",
-    "no_set_max_nreg": "registers of a GPU",
-    "disable_warp_group_reg_alloc": "registers of a GPU",
-    "sync_threads": "there are no threads to wait for",
+    "use_swizzle": "block order on a GPU",
+    "annotate_layout": "GPU tile layout",
+    "annotate_l2_hit_ratio": "GPU cache hint",
+    "annotate_safe_value": "copies already pad with 0",
+    "annotate_restrict_buffers": "aliasing hint for CUDA",
+    "annotate_min_blocks_per_sm": "GPU occupancy hint",
+    "assume": "assumption for the GPU compiler",
+    "device_assert": "device-side assertion, which the NPU does not have",
+    "print": "GPU print",
+    "no_set_max_nreg": "GPU register hint",
+    "disable_warp_group_reg_alloc": "GPU register hint",
+    "sync_threads": "no threads to synchronise",
 }
 """Operators that stand alone and go -> what they are about."""
 
@@ -83,7 +83,7 @@ def _mapping(stmt: Op | Sync, what: str) -> list[cst.DictElement]:
     elements = list(value.elements) if isinstance(value, cst.Dict) else []
     pairs = [element for element in elements if isinstance(element, cst.DictElement)]
     if not pairs or len(pairs) != len(elements):
-        raise Blocked("TL116", stmt.node, f"{what} cannot be read")
+        raise Blocked("TL116", stmt.node, f"cannot read {what}")
     return pairs
 
 
@@ -91,22 +91,22 @@ def _refuse_global_layout(job: Job, stmt: Op | Sync) -> None:
     for element in _mapping(stmt, "the layouts"):
         buffer = None if stmt.env is None else job.file.evaluator.buffer(element.key, stmt.env)
         if buffer is None:
-            raise Blocked("TL116", element, f"`{code(element.key)}` is no buffer of the kernel")
+            raise Blocked("TL116", element, f"`{code(element.key)}` is not a buffer of the kernel")
         if buffer.memory is Memory.GM and is_shared(job.original, job.def_line):
             text = f"`{buffer.name}` is row-major now in every kernel of this file; check host code that reads it"
             job.note("TL129", element, text, "warning")
             job.change("TL129", element, f"`{buffer.name}` is row-major now")
         elif buffer.memory is Memory.GM:
-            text = f"`{buffer.name}` is a global tensor: its layout is seen by host code and by other kernels"
+            text = f"`{buffer.name}` is a global tensor: host code and other kernels depend on its layout"
             raise Blocked("TL116", element, text)
 
 
 def _refuse_safe_value(job: Job, stmt: Op | Sync) -> None:
-    for element in _mapping(stmt, "the safe values"):
+    for element in _mapping(stmt, "the argument of annotate_safe_value"):
         value = element.value
         number = value.evaluated_value if isinstance(value, (cst.Integer, cst.Float)) else None
         if number != 0:
-            text = f"a copy fills what it does not find in `{code(element.key)}` with 0, not with `{code(value)}`"
+            text = f"copies pad `{code(element.key)}` with 0, not with `{code(value)}`"
             raise Blocked("TL116", element, text)
 
 

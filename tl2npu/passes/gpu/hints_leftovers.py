@@ -60,7 +60,7 @@ def drop_leftovers(job: Job, removed: Sequence[cst.CSTNode], code: str = "TL115"
             if target in candidates and counts[target] == 1 and not _exported(job, node, target):
                 edits.remove(node)
                 found.append(node)
-                job.change(code, node, f"`{target}` has no use any more")
+                job.change(code, node, f"removed the unused `{target}`")
         _drop_imports(job, edits, {name for name in candidates if counts[name] <= 1})
         job.apply(edits)
         candidates = {name.value for node in found for name in names_in(node)}
@@ -108,7 +108,7 @@ def _drop_imports(job: Job, edits: Edits, unused: set[str]) -> None:
             for alias in gone:
                 edits.remove(alias)
         for alias in gone:
-            job.change("TL115", node, f"`{_bound(alias)}` has no use any more")
+            job.change("TL115", node, f"removed the unused `{_bound(alias)}`")
 
 
 def _bound(alias: cst.ImportAlias) -> str:

@@ -76,7 +76,7 @@ def _repaired(layout: Layout, closing: Closing, around: tuple[Loop, ...]) -> boo
         return False
     if not closing.close(loop, layout.chains, layout.uses):
         direction = "from the cube to the vector cores" if loop.to_vector else "from the vector cores to the cube"
-        text = f"this loop hands tiles over {direction} only, which the compiler does not order"
+        text = f"this loop transfers tiles only {direction}; the compiler does not synchronise that"
         raise Blocked("TL135", loop.loop.node, text)
     return True
 

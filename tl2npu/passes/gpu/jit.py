@@ -45,13 +45,13 @@ def name_positional(job: Job) -> None:
             edits.replace_many(found.call.args[0], [cst.Arg(_made_here(job, found))])
             for arg in _handed_on(found):
                 edits.remove(arg)
-            job.change("TL122", found.unread, "the factory is called here: `cached` does not hand arguments on")
+            job.change("TL122", found.unread, "called the factory here: `cached` does not pass arguments on")
         names = {id(value): name for name, value in found.kwargs.items()}
         for arg in found.call.args:
             if arg.keyword is None and id(arg.value) in names:
                 equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
                 edits.replace(arg, arg.with_changes(keyword=cst.Name(names[id(arg.value)]), equal=equal))
-                job.change("TL122", arg, "the argument gets its name")
+                job.change("TL122", arg, "passed the argument by name")
     job.apply(edits)
 
 
@@ -86,7 +86,7 @@ def drop_arguments(job: Job, place: int) -> None:
             edits.remove(_holder(job, value))
             job.change("TL122", value, f"`{name}` is an argument of the GPU compiler")
         elif name not in _KEPT and name not in _GPU_ONLY:
-            raise Blocked("TL123", value, f"`{name}` is no argument of tilelang.jit on the NPU")
+            raise Blocked("TL123", value, f"tilelang.jit does not support `{name}` on the NPU")
     job.apply(edits)
 
 
@@ -116,11 +116,11 @@ def _count_from_the_front(job: Job) -> None:
             continue
         refuse_shared_arguments(job, found)
         if isinstance(outputs.arg, cst.Name):
-            text = f"`out_idx` is the name `{outputs.arg.value}`, which other code may use"
+            text = f"`out_idx` is set from `{outputs.arg.value}`, which other code may use too"
             raise Blocked("TL123", outputs.arg, text)
         chosen = outputs.arg is not found.kwargs["out_idx"]
         if counts != {count} and not chosen:
-            text = "two kernels of one factory count `out_idx` from the end, and have not the same parameters"
+            text = "two kernels of one factory share a negative `out_idx` but differ in parameters"
             raise Blocked("TL123", outputs.arg, text)
         edits.replace(outputs.arg, _positions(outputs.positions, outputs.arg))
         job.change("TL213", outputs.arg, f"`out_idx`: {list(outputs.given)} -> {list(outputs.positions)}")

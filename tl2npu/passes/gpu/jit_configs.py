@@ -66,7 +66,7 @@ def _short(element: cst.BaseDictElement) -> str:
 
 def _is_kept(job: Job, element: cst.BaseDictElement, meant: frozenset[str]) -> bool:
     if not isinstance(element, cst.DictElement):
-        raise Blocked("TL123", element, "the keys of pass_configs cannot all be read")
+        raise Blocked("TL123", element, "cannot read all keys of pass_configs")
     if key_of(job.file, element.key) in meant:
         return True
     if isinstance(element.key, cst.SimpleString):
@@ -74,7 +74,7 @@ def _is_kept(job: Job, element: cst.BaseDictElement, meant: frozenset[str]) -> b
     resolved = job.file.names.resolve(element.key) or ""
     if ".PassConfigKey." in f".{resolved}":
         return False
-    raise Blocked("TL123", element, f"`{code(element.key)}` cannot be read as a key of pass_configs")
+    raise Blocked("TL123", element, f"cannot read the pass_configs key `{code(element.key)}`")
 
 
 def _literal(job: Job, node: cst.BaseExpression) -> tuple[cst.Dict, cst.CSTNode | None]:
@@ -91,7 +91,7 @@ def _literal(job: Job, node: cst.BaseExpression) -> tuple[cst.Dict, cst.CSTNode 
                 returned = _returned(statement)
                 if returned is not None:
                     return returned, statement
-    raise Blocked("TL123", node, f"`pass_configs={code(node)}` cannot be read")
+    raise Blocked("TL123", node, f"cannot read `pass_configs={code(node)}`")
 
 
 def _assigns(statement: cst.Assign, name: str) -> bool:

@@ -112,7 +112,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     new = rebuilt(index, names, factory, node, parts, temporaries, outputs, _profiler(index, names, factory))
     for made_factory in new[:-1]:
         lazy.made(made_factory.name, source)
-    lazy.changes.append((source, "TL106", node, f"its {len(parts)} launches become a prim_func each"))
+    lazy.changes.append((source, "TL106", node, f"wrote one prim_func for each of its {len(parts)} launches"))
     edits = Edits(index)
     edits.replace_many(factory, new)
     return edits.apply(index.module)
@@ -122,12 +122,12 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
     """The outputs of the prim_func, by name. Raises :class:`Blocked` for surroundings that cannot follow."""
     factory, node = program.factory, program.node
     if index.enclosing(factory, cst.FunctionDef, cst.ClassDef) is not None:
-        raise inseparable(node, f"the factory `{factory.name.value}` is not a function of the module")
+        raise inseparable(node, f"the factory `{factory.name.value}` is not at module level")
     jit = only_jit(index, names, factory, node)
     if jit.unread is not None or jit.spread is not None:
         raise inseparable(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")
     if not all_named(factory.params):
-        raise inseparable(node, f"the parameters of `{factory.name.value}` are not all named")
+        raise inseparable(node, f"`{factory.name.value}` takes `*args` or `**kwargs`")
     place = factory.body.body.index(node)
     *between, last = factory.body.body[place + 1 :] or [node]
     if not all(_is_print(line) for line in between) or not (
@@ -136,7 +136,7 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
         and isinstance(last.body[0].value, cst.Name)
         and last.body[0].value.value == node.name.value
     ):
-        raise inseparable(node, f"`{factory.name.value}` does more than to return it")
+        raise inseparable(node, f"`{factory.name.value}` does more than return it")
     params = [param.name.value for param in node.params.params]
     if "out_idx" not in jit.kwargs:
         return []
@@ -144,7 +144,7 @@ def _check(index: Index, names: Names, program: Program) -> list[str]:
         given = ast.literal_eval(index.module.code_for_node(jit.kwargs["out_idx"]))
         return [params[position] for position in ([given] if isinstance(given, int) else given)]
     except (ValueError, SyntaxError, IndexError, TypeError):
-        raise inseparable(jit.kwargs["out_idx"], "its `out_idx` is no literal") from None
+        raise inseparable(jit.kwargs["out_idx"], "its `out_idx` is not a literal") from None
 
 
 def _is_print(line: cst.CSTNode) -> bool:
@@ -164,10 +164,10 @@ def _profiler(index: Index, names: Names, factory: cst.FunctionDef) -> str | Non
         if not of_result:
             raise inseparable(attribute, f"`{factory.name.value}.{attribute.attr.value}` is used")
         if attribute.attr.value != "get_profiler":
-            raise inseparable(attribute, f"`{attribute.attr.value}` of the compiled kernel is used")
+            raise inseparable(attribute, f"the compiled kernel's `{attribute.attr.value}` is used")
         root = names.spell("tilelang", factory)
         if root is None:
-            raise inseparable(attribute, "a profiler of the compiled kernel cannot be named")
+            raise inseparable(attribute, "a profiler of the compiled kernel is used")
     return root
 
 
@@ -185,17 +185,17 @@ def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpressi
             if names.resolve(small.value.func) == _PREFIX + "alloc_global" and isinstance(target, cst.Name):
                 spelled = names.spell(_PREFIX + "Tensor", program.node)
                 if spelled is None or len(small.targets) != 1:
-                    raise inseparable(line, "a tensor between them cannot be named")
+                    raise inseparable(line, "they share a tensor that has no name")
                 temporaries[target.value] = small.value.with_changes(func=cst.parse_expression(spelled))
                 continue
         used = {name.value for name in names_in(line)}
         if small is None or used & (tensors | temporaries.keys()) or not isinstance(small, (cst.Assign, cst.Expr)):
-            raise inseparable(line, "code around them touches tensors or is no plain assignment")
+            raise inseparable(line, "the code around them accesses tensors or is not a plain assignment")
         assert isinstance(line, cst.SimpleStatementLine)
         if isinstance(small, cst.Assign):
             shared.append(line)
         elif not isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString)):
-            raise inseparable(line, "code around them touches tensors or is no plain assignment")
+            raise inseparable(line, "the code around them accesses tensors or is not a plain assignment")
     return temporaries, shared
 
 

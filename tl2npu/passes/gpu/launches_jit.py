@@ -13,7 +13,7 @@ from tl2npu.source.names import Names
 
 def inseparable(node: cst.CSTNode, why: str) -> Blocked:
     """The refusal of a prim_func that stays in one piece."""
-    return Blocked("TL107", node, f"several launches of one prim_func cannot be separated: {why}")
+    return Blocked("TL107", node, f"cannot split the launches of this prim_func: {why}")
 
 
 def only_jit(index: Index, names: Names, factory: cst.FunctionDef, at: cst.FunctionDef) -> Compilation:
@@ -21,12 +21,12 @@ def only_jit(index: Index, names: Names, factory: cst.FunctionDef, at: cst.Funct
     name = factory.name.value
     found = list(decorating(factory, names, index.module))
     if not found:
-        why = f"`{name}` is not under `tilelang.jit`: the parts are compiled one by one, not as what it returns"
+        why = f"`{name}` has no `@tilelang.jit`, so its parts cannot be compiled one by one"
         raise inseparable(at, why)
     others = [item.decorator for item in factory.decorators if all(item.decorator is not jit.node for jit in found)]
     if others:
         other = code(others[0].func if isinstance(others[0], cst.Call) else others[0])
-        raise inseparable(at, f"`{name}` is under `{other}` as well, which may want one compiled kernel")
+        raise inseparable(at, f"`{name}` also has the decorator `{other}`, which may need one compiled kernel")
     if len(found) > 1:
-        raise inseparable(at, f"`{name}` is under `tilelang.jit` twice")
+        raise inseparable(at, f"`{name}` has `tilelang.jit` twice")
     return found[0]

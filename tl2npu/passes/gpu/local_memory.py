@@ -137,14 +137,14 @@ class _Scalars:
         dtype = dtype_text(buffer)
         if buffer.name in variables:
             lines = f"{buffer.name} = T.alloc_var({dtype})\n"
-            self.job.change("TL174", stmt.node, f"`{buffer.name}` is a scalar: T.alloc_var")
+            self.job.change("TL174", stmt.node, f"wrote T.alloc_var for the scalar `{buffer.name}`")
         elif buffer.name in tiles:
             lanes = self._lanes(buffer)
             lines = f"{buffer.name} = T.alloc_shared([{lanes}], {dtype})\n"
             initial = _initial(buffer)
             if initial is not None:
                 lines += f"T.fill({buffer.name}, {code(initial)})\n"
-            text = f"`{buffer.name}` is computed by the vector unit, in a tile of equal values"
+            text = f"wrote a tile of equal values for `{buffer.name}`, for the vector unit"
             self.job.change("TL174", stmt.node, text)
         else:
             return

@@ -45,7 +45,7 @@ def _read(job: Job, buffer: Buffer) -> _Reducer:
     given = argument(buffer, 2, "op")
     kind = str(given.evaluated_value) if isinstance(given, cst.SimpleString) else "sum" if given is None else ""
     if kind not in _KINDS:
-        raise Blocked("TL164", statement, f"a reducer by {code(given) if given is not None else kind}")
+        raise Blocked("TL164", statement, f"a reducer by {code(given) if given is not None else kind} is not supported")
     found = _Reducer(buffer, kind, [], [], [])
     for stmt, parents in walk_with_parents(job.kernel.body):
         if isinstance(stmt, Alloc) or not any(a.operand.buffer is buffer for a in accesses(stmt)):
@@ -58,9 +58,11 @@ def _read(job: Job, buffer: Buffer) -> _Reducer:
         elif isinstance(stmt, Store) and stmt.target.buffer is buffer and loop is not None and not found.ends:
             found.updates.append((stmt, loop))
         elif not found.ends:
-            raise Blocked("TL175", stmt.node, f"`{buffer.name}` is read before it is complete")
+            raise Blocked("TL175", stmt.node, f"`{buffer.name}` is read before `T.finalize_reducer`")
     if len(found.ends) != 1 or len(found.starts) > 1 or not found.updates:
-        raise Blocked("TL175", statement, f"`{buffer.name}` is not opened, updated and closed once each")
+        raise Blocked(
+            "TL175", statement, f"`{buffer.name}` needs one clear, at least one update and one `T.finalize_reducer`"
+        )
     return found
 
 
@@ -72,9 +74,9 @@ def _rewrite(job: Job, found: _Reducer, names: Names) -> None:
     for store, loop in found.updates:
         indices = [code(dim.node) for dim in store.target.dims or ()]
         if [item.extent for item in loop.ranges] != extents or len(extents) != _MATRIX:
-            raise Blocked("TL175", store.node, f"`{buffer.name}` is updated over iterations of another shape")
+            raise Blocked("TL175", store.node, f"the loops that update `{buffer.name}` have different shapes")
         if len(indices) != 1 or indices[0] not in own or [item.name for item in loop.ranges] != own:
-            raise Blocked("TL175", store.node, f"`{buffer.name}` is updated at computed places")
+            raise Blocked("TL175", store.node, f"`{buffer.name}` is updated at a computed index")
     first = code((found.updates[0][0].target.dims or ())[0].node)
     axis = 1 - own.index(first)
     if any(code((store.target.dims or ())[0].node) != first for store, _ in found.updates):
@@ -99,7 +101,7 @@ def _rewrite(job: Job, found: _Reducer, names: Names) -> None:
     result = end.args.get("dst")
     out = code(result.node) if isinstance(result, Operand) else buffer.name
     edits.replace_many(end.node, parse(job, f"T.reduce_{found.kind}({part}, {out}, dim={axis})\n", end.node))
-    job.change("TL176", buffer.node, f"`{buffer.name}` is reduced once, where it is closed")
+    job.change("TL176", buffer.node, f"wrote one reduction of `{buffer.name}` for `T.finalize_reducer`")
     job.apply(edits)
 
 
@@ -110,13 +112,13 @@ def _neutral(found: _Reducer, dtype: str) -> str:
     if found.kind == "sum":
         zero = value is None or (isinstance(value, Scalar) and code(value.node) in ("0", "0.0"))
         if not zero and start is not None:
-            raise Blocked("TL175", start.node, f"`{found.buffer.name}` starts with a number of its own")
+            raise Blocked("TL175", start.node, f"`{found.buffer.name}` starts with a non-neutral value")
         return "0"
     sign = "-" if found.kind == "max" else ""
     neutral = f"{sign}T.infinity({dtype})"
     infinite = isinstance(value, Scalar) and "infinity" in code(value.node)
     if start is not None and start.op.name != "reducer_init" and not infinite:
-        raise Blocked("TL175", start.node, f"`{found.buffer.name}` starts with a number of its own")
+        raise Blocked("TL175", start.node, f"`{found.buffer.name}` starts with a non-neutral value")
     return neutral
 
 

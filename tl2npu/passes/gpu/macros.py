@@ -135,17 +135,17 @@ def _write(job: Job, sites: list[Site], launching: bool) -> None:
         _refuse_dropped_work(site)
         target = _target(statement, site.call)
         body = inliner.body(site, target)
-        job.change("TL117", site.call, f"`{name}` is written in place")
+        job.change("TL117", site.call, f"inlined `{name}`")
         whole = isinstance(statement, cst.Expr) and statement.value is site.call
         if not whole and body.value is None:
-            raise Blocked("TL118", site.call, f"`{name}` returns nothing, and its value is used")
+            raise Blocked("TL118", site.call, f"`{name}` returns nothing, but its value is used")
         if not body.statements and not whole:
             assert body.value is not None
             edits.replace(site.call, _operand(job, site.call, body.value))
         elif isinstance(statement, cst.BaseSmallStatement):
             _replace(job, edits, site, body, target)
         else:
-            raise Blocked("TL118", site.call, f"`{name}` does work in the head of a compound statement")
+            raise Blocked("TL118", site.call, f"`{name}` is called in the head of a compound statement")
     job.apply(edits)
 
 
@@ -155,7 +155,7 @@ def _refuse_dropped_work(site: Site) -> None:
         return
     for part in nodes_of(site.helper.node.body, *_WORK):
         if not isinstance(part, cst.Expr) or isinstance(part.value, cst.Call):
-            text = f"`{site.helper.node.name.value}` is no macro: the GPU compiler drops what it does"
+            text = f"`{site.helper.node.name.value}` is not a macro, so the GPU compiler ignores its statements"
             raise Blocked("TL118", part, text)
 
 
@@ -182,7 +182,7 @@ def _replace(job: Job, edits: Edits, site: Site, body: Body, target: str | None)
     statement = site.statement
     line = job.file.index.parent(statement)
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-        raise Blocked("TL118", site.call, "several statements on one line")
+        raise Blocked("TL118", site.call, "this line has several statements")
     rest: list[cst.CSTNode] = []
     if body.value is not None and not (isinstance(statement, cst.Expr) and statement.value is site.call):
         named = target is not None and isinstance(body.value, cst.Name) and body.value.value == target

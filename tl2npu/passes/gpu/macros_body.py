@@ -102,7 +102,9 @@ class Inliner:
         found: dict[str, cst.BaseExpression] = {}
         for arg in site.call.args:
             if arg.star or (arg.keyword is None and not positions):
-                raise Blocked("TL118", site.call, f"the arguments of `{node.name.value}` cannot be told apart")
+                raise Blocked(
+                    "TL118", site.call, f"cannot match the arguments of `{node.name.value}` with its parameters"
+                )
             name = arg.keyword.value if arg.keyword is not None else positions[0]
             if name in positions:
                 positions.remove(name)
@@ -110,7 +112,7 @@ class Inliner:
         for param in listed:
             if param.name.value not in found:
                 if param.default is None:
-                    raise Blocked("TL118", site.call, f"`{param.name.value}` is not given")
+                    raise Blocked("TL118", site.call, f"the argument `{param.name.value}` is missing")
                 found[param.name.value] = param.default
         return found
 
@@ -188,7 +190,7 @@ class Inliner:
         for name in sorted({n.value for n in names_in(helper.node.body)} - bound - inner):
             here, there = site.env.lookup(name), helper.env.lookup(name)
             if here is not there and here != there and not (isinstance(here, Buffer) and here is there):
-                text = f"`{helper.node.name.value}` uses a `{name}` that is something else at this call"
+                text = f"`{helper.node.name.value}` uses `{name}`, which means something else at this call"
                 raise Blocked("TL118", site.call, text)
 
 

@@ -41,7 +41,7 @@ def substituted(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> 
             slice=[cst.ensure_type(substituted(e, values), cst.SubscriptElement) for e in node.slice]
         )
         if isinstance(target, cst.Subscript):
-            raise Unclear(node, f"`{node.value.value}` stands for a part of a buffer and is indexed here")
+            raise Unclear(node, f"`{node.value.value}` is a part of a buffer and is indexed here")
         return inner.with_changes(value=closed(target))
     if isinstance(node, cst.BinaryOperation):
         left, right = substituted(node.left, values), substituted(node.right, values)
@@ -49,7 +49,7 @@ def substituted(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> 
         assert isinstance(right, cst.BaseExpression)
         return _operation(node, left, right)
     if isinstance(node, (cst.Lambda, cst.BaseComp)) and _binds(node) & set(values):
-        raise Unclear(node, "a lambda or comprehension has a variable of the same name")
+        raise Unclear(node, "a lambda or comprehension binds the same name")
     changes: dict[str, cst.CSTNode | list[cst.CSTNode]] = {}
     for field in child_fields(type(node)):
         value = getattr(node, field)

@@ -40,7 +40,7 @@ def apply(job: Job) -> None:
             continue
         edits.remove(found.mask.node)
         edits.replace_many(found.gemm.node, [substitute(found.gemm.node, {id(found.gemm.call): gemm}), masked])
-        job.change("TL133", found.mask.node, f"the mask is applied to the product in `{found.buffer.name}`")
+        job.change("TL133", found.mask.node, f"applied the mask to the product in `{found.buffer.name}`")
     job.apply(edits)
 
 

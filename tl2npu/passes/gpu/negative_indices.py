@@ -32,7 +32,7 @@ def count_from_the_start(job: Job) -> None:
                 for axis, dim in enumerate(operand.dims or ()):
                     if dim.is_point and axis < len(operand.buffer.shape) and bounds.is_not_negative(-1 - dim.lo):
                         edits.replace(dim.node, expression(job, _text(operand, axis), dim.node))
-                        text = f"`{code(dim.node)}` of `{operand.buffer.name}` is counted from the start of the axis"
+                        text = f"rewrote the negative index `{code(dim.node)}` of `{operand.buffer.name}`"
                         job.change("TL177", node, text)
     job.apply(edits)
 

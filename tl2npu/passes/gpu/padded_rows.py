@@ -72,7 +72,7 @@ class _Width:
             for loop in self.nests:
                 self._widen_loop(loop, wide)
         for buffer in chosen:
-            text = f"rows of `{buffer.name}` are padded to blocks of {alignment.BLOCK} bytes: {wide} columns"
+            text = f"padded the rows of `{buffer.name}` to {alignment.BLOCK}-byte blocks: {wide} columns"
             self.job.change("TL703", buffer.node, text)
         self.job.apply(self.edits)
 

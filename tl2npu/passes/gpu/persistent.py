@@ -61,7 +61,11 @@ def loop_over_tasks(job: Job) -> None:
     job.apply(edits)
     if job.located.factory is not None:
         constants.define(job, [f"{count} = {cores}"])
-    job.change("TL128", launch.node, f"the number of blocks is known at run time only: {cores} cores take them in turn")
+    job.change(
+        "TL128",
+        launch.node,
+        f"the number of blocks is known at run time only: wrote a persistent loop for {cores} cores",
+    )
 
 
 def grid_at_run_time(job: Job) -> bool:

@@ -41,7 +41,7 @@ def _why_not(job: Job, loop: Loop) -> str | None:
     if any(isinstance(stmt, Loop) and stmt.kind == "pipelined" for stmt in inside):
         return "pipelines do not nest"
     if any(isinstance(stmt, Branch) for stmt in inside):
-        return "its steps differ from turn to turn"
+        return "its statements differ between iterations"
     item = loop.ranges[0]
     if any("@" in name for name in (*item.extent.variables(), *item.start.variables())) or loop.loads:
         return "its bounds are known at run time only"

@@ -44,7 +44,7 @@ def rewrite(job: Job) -> None:
     for name in [stmt.op.name for stmt in job.kernel.walk() if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE]:
         if not name.startswith(("reduce", "cum")) or name in ("reducer_init", "reducer_update"):
             node = next(s.node for s in job.kernel.walk() if isinstance(s, Op) and s.op.name == name)
-            raise Blocked("TL164", node, f"`T.{name}` has no counterpart on the NPU")
+            raise Blocked("TL164", node, f"the NPU has no counterpart for `T.{name}`")
     edits = Edits(job.file.index)
     tiles = Tiles(job, Names(job))
     for stmt in list(job.kernel.walk()):
@@ -61,24 +61,26 @@ def rewrite(job: Job) -> None:
 def _read(job: Job, stmt: Op) -> _Reduction:
     src, out = stmt.args["buffer"], stmt.args["out"]
     if not isinstance(src, Operand) or not isinstance(out, Operand):
-        raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` of something that is no buffer")
+        raise Blocked("TL164", stmt.node, f"cannot tell which buffer `T.{stmt.op.name}` reduces")
     kind = stmt.op.name.removeprefix("reduce_")
     if kind == "reduce":
         kind = str(_static(job, stmt, "reduce_type") or "").removeprefix("reduce_")
     if kind not in _KINDS and kind not in _ABSOLUTE:
-        raise Blocked("TL164", stmt.node, f"the NPU reduces by max, min and sum, not by {kind or 'an unknown name'}")
+        raise Blocked(
+            "TL164", stmt.node, f"the NPU reduces only by max, min and sum, not by {kind or 'an unknown name'}"
+        )
     for operand in (src, out):
         if operand.buffer.memory is not Memory.UB:
-            where = "a global tensor" if operand.buffer.memory is Memory.GM else "no vector tile"
+            where = "a global tensor" if operand.buffer.memory is Memory.GM else "not a vector tile"
             raise Blocked("TL164", stmt.node, f"`{operand.buffer.name}` is {where}; reductions work on vector tiles")
         if not contiguous(operand):
-            text = f"`{code(operand.node)}` is no contiguous part of `{operand.buffer.name}`"
-            raise Blocked("TL164", stmt.node, f"{text}, and a reduction takes one stretch")
+            text = f"`{code(operand.node)}` is not contiguous in `{operand.buffer.name}`"
+            raise Blocked("TL164", stmt.node, f"{text}, but a reduction needs that")
     clear = stmt.args.get("clear")
     known = 1 if clear is None else clear.sym.constant if isinstance(clear, Scalar) else None
     not_a_number = stmt.args.get("nan_propagate")
     if isinstance(not_a_number, Scalar) and not_a_number.sym.constant != 0:
-        raise Blocked("TL164", stmt.node, "what the NPU makes of a NaN is not known")
+        raise Blocked("TL164", stmt.node, "how the NPU reduces NaN is not documented")
     return _Reduction(stmt, kind, src, out, _axis(stmt, src), None if known is None else bool(known))
 
 
@@ -92,7 +94,7 @@ def _axis(stmt: Op, src: Operand) -> int:
     rank = len(src.buffer.shape)
     value = -1 if dim is None else dim.sym.constant if isinstance(dim, Scalar) else None
     if value is None or not -rank <= value < rank:
-        raise Blocked("TL164", stmt.node, "the axis of a reduction must be a number that the tile has")
+        raise Blocked("TL164", stmt.node, "the axis of a reduction must be a constant within the rank of the tile")
     return value % rank
 
 
@@ -121,7 +123,7 @@ def _reduce(job: Job, found: _Reduction, edits: Edits, tiles: Tiles) -> None:
     for dead in earlier.dead:
         edits.remove(dead)
     if found.clear is False:
-        how = "nothing to keep: it was filled before" if earlier.fresh else f"joined with `T.tile.{_KINDS[kind]}`"
+        how = "it was filled before" if earlier.fresh else f"combined with `T.tile.{_KINDS[kind]}`"
         job.change("TL162", found.stmt.node, f"`clear=False` of `{found.out.buffer.name}`: {how}")
     if found.kind in _ABSOLUTE or wide is not None or found.clear is not False:
         job.change("TL163", found.stmt.node, f"`T.{found.stmt.op.name}` of `{found.src.buffer.name}` in the NPU's form")
@@ -159,7 +161,7 @@ def _has_type(job: Job, operand: Operand, dtype: str) -> bool:
 
 def _tile(found: _Reduction, operand: Operand, tiles: Tiles, *wishes: str, dtype: str | None = None) -> str:
     if not operand.is_whole:
-        text = f"a part of `{operand.buffer.name}` would need a tile of its own"
+        text = f"a reduction of a part of `{operand.buffer.name}` needs a separate tile"
         raise Blocked("TL164", found.stmt.node, f"`T.{found.stmt.op.name}`: {text}")
     return tiles.like(operand.buffer, *wishes, dtype=dtype)
 
@@ -194,7 +196,7 @@ def _plain(found: _Reduction, kind: str, source: str, target: str, names: Names)
     kept = len(found.out.buffer.shape) == rank
     if rank != _MOST_AXES + 1 or found.axis == 0 or kept or not (found.src.is_whole and found.out.is_whole):
         text = f"a reduction of {rank} axes over axis {found.axis}"
-        raise Blocked("TL164", found.stmt.node, f"{text}; the NPU reduces tiles of two axes")
+        raise Blocked("TL164", found.stmt.node, f"{text} is not supported: the NPU reduces 2-D tiles")
     index = names.fresh("i", "plane")
     size = extent_text(found.src.buffer, 0)
     inner = "" if found.axis == rank - 1 else ", dim=0"
@@ -207,5 +209,5 @@ def _check_rows(job: Job, found: _Reduction) -> None:
     bits = BITS.get(element_type(job, found.src.buffer))
     last = found.src.buffer.shape[-1].constant
     if bits is not None and last is not None and last * bits // 8 % _BLOCK:
-        text = f"a row of `{found.src.buffer.name}` has {last * bits // 8} bytes, no multiple of {_BLOCK}"
+        text = f"a row of `{found.src.buffer.name}` has {last * bits // 8} bytes, not a multiple of {_BLOCK}"
         raise Blocked("TL164", found.stmt.node, text)

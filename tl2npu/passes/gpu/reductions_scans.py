@@ -20,10 +20,10 @@ def scan(job: Job, stmt: Op, edits: Edits, names: Names) -> None:
         dst = None
     target = src if dst is None else dst
     if not isinstance(src, Operand) or not isinstance(target, Operand):
-        raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` of something that is no buffer")
+        raise Blocked("TL164", stmt.node, f"cannot tell which buffer `T.{stmt.op.name}` scans")
     for operand in (src, target):
         if not operand.is_whole or operand.buffer.memory is not Memory.UB:
-            raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` of `{code(operand.node)}`, which is no whole tile")
+            raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` needs a whole tile, not `{code(operand.node)}`")
     if src.buffer.shape != target.buffer.shape:
         raise Blocked("TL164", stmt.node, f"`{src.buffer.name}` and `{target.buffer.name}` have different shapes")
     rank = len(src.buffer.shape)
@@ -39,8 +39,8 @@ def scan(job: Job, stmt: Op, edits: Edits, names: Names) -> None:
     else:
         lines += _loop(stmt, target, dim % rank, bool(reverse), step, row)
     edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
-    text = "rows are added one after another" if dim % rank < rank - 1 else "element by element, which is slow"
-    job.change("TL165", stmt.node, f"`T.{stmt.op.name}` becomes a loop: {text}")
+    text = "rows are added one after another" if dim % rank < rank - 1 else "element by element (slow)"
+    job.change("TL165", stmt.node, f"wrote a loop for `T.{stmt.op.name}`: {text}")
 
 
 def _number(stmt: Op, name: str) -> int | None:

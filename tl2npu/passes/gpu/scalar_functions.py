@@ -62,7 +62,7 @@ def _refuse_without_condition(job: Job, stmt: Let | Store, parents: tuple[Stmt, 
     bounds = Reach(job.kernel, evaluator).bounds(parents, stmt)
     loads = evaluator.loads(call, stmt.env or Env()) if under else ()
     if not all(lies_inside(bounds, load) for load in loads):
-        text = f"`{code(call)}` reads what only the condition around it keeps inside of its buffer"
+        text = f"`{code(call)}` reads an element whose bounds only the surrounding condition checks"
         raise Blocked("TL179", stmt.node, text)
 
 
@@ -76,7 +76,7 @@ def _write(job: Job, site: _Site, names: Names) -> bool:
     stmt, call = site.stmt, site.call
     line = job.file.index.parent(stmt.node)
     if len(call.args) != 1 or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-        raise Blocked("TL150", stmt.node, f"`{code(call)}` of single values")
+        raise Blocked("TL150", stmt.node, f"`{code(call)}` of single values is not supported here")
     stem = stmt.name if isinstance(stmt, Let) else stmt.target.buffer.name
     argument = call.args[0].value
     text = ""
@@ -91,7 +91,7 @@ def _write(job: Job, site: _Site, names: Names) -> bool:
     assert isinstance(new, cst.BaseSmallStatement)
     edits = Edits(job.file.index)
     edits.replace_many(line, [*parse(job, text, line), line.with_changes(body=[new], leading_lines=())])
-    job.change("TL152", call, f"`{code(call.func)}` of single values is taken of a small tile")
+    job.change("TL152", call, f"computed `{code(call.func)}` of single values on a small tile")
     _allocate(job, edits, site.top, f'{tile} = T.alloc_shared([{_BLOCK}], "float32")\n')
     job.apply(edits)
     return True
@@ -106,5 +106,5 @@ def _allocate(job: Job, edits: Edits, top: Stmt, text: str) -> None:
     assert job.kernel.launch is not None
     first = job.kernel.launch.node.body.body[0]
     if first is job.file.index.parent(top.node) or first is top.node:
-        raise Blocked("TL150", top.node, "a function of single values before the first allocation")
+        raise Blocked("TL150", top.node, "this function of single values comes before the first allocation")
     edits.replace_many(first, [*parse(job, text, first), first])

@@ -29,7 +29,7 @@ def collapse(job: Job) -> bool:
         plan.remove(use.copied_in[0].node)
         for store in use.stores:
             plan.replace(store.node, parse(job, f"T.copy({source.name}, {_destination(store)})", store.node))
-            job.change("TL137", store.node, f"`{source.name}` is stored without the way through `{staged.name}`")
+            job.change("TL137", store.node, f"stored `{source.name}` directly, without `{staged.name}`")
         if staged.statement is not None and _mentions(kernel, staged) == 0:
             plan.remove(staged.statement)
     found_any = bool(plan)

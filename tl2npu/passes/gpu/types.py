@@ -57,7 +57,7 @@ def _refuse_pointers(job: Job) -> None:
         if type(node) is cst.Attribute or type(node) is cst.Name:
             name = (job.file.names.resolve(node) or "").removeprefix(LANGUAGE)
             if name in ("StridedTensor", "ptr", "make_tensor", "Tensor.from_ptr", "StridedTensor.from_ptr"):
-                raise Blocked("TL193", node, f"`{code(node)}`: copies on the NPU take a tensor to be contiguous")
+                raise Blocked("TL193", node, f"`{code(node)}`: NPU copies need contiguous tensors")
 
 
 def _refuse_open_types(job: Job) -> None:
@@ -71,7 +71,7 @@ def _refuse_open_types(job: Job) -> None:
     chosen = next((node.value for node in written if isinstance(node, cst.Name) and node.value in open_ends), None)
     foreign = _FOREIGN.search(job.original.module.code) if chosen is not None else None
     if chosen is not None and foreign is not None:
-        text = f"callers choose `{chosen}`, and the file has types such as `{foreign.group().lstrip('.')}`"
+        text = f"callers choose `{chosen}`, and this file uses types such as `{foreign.group().lstrip('.')}`"
         raise Blocked("TL191", open_ends[chosen], text)
 
 

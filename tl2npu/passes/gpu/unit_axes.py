@@ -58,7 +58,7 @@ def insert(job: Job) -> bool:
             if shape is None:
                 return False
             edits.replace(shape, _with_units(buffer, shape, tile.units))
-            job.change("TL155", buffer.node, f"`{buffer.name}` has the axes of its tensor")
+            job.change("TL155", buffer.node, f"gave `{buffer.name}` the axes of its tensor")
             for copy in tile.copies:
                 if copy.dst.buffer is buffer and behind.is_used(copy.src):
                     edits.replace_many(

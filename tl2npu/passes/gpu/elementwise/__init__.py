@@ -1,7 +1,7 @@
 """Element-wise code in the form that the vector core has instructions for.
 
 Every ``T.Parallel`` over tiles on the chip comes out as statements that the Ascend vectoriser takes (facts 3):
-functions stand alone on an element, row vectors and numbers stand on the right, every statement has one element type,
+functions stand alone on an element, moved row vectors and numbers to the right, every statement has one element type,
 loops run over whole rows, conditions are compare and select on tiles. What has none of these forms runs element by
 element where that is right, and is refused where it is not.
 """
@@ -28,18 +28,18 @@ from tl2npu.source.tree import nodes_of
 
 _MESSAGES = {
     "TL112": "powers of two and rounded logarithms to base two are exact",
-    "TL140": "a function of an expression is two statements",
-    "TL141": "row vectors and numbers stand on the right",
-    "TL142": "base two becomes base e",
-    "TL143": "a limit by a number or a vector is an operator on tiles",
-    "TL144": "the element type is changed by a copy",
-    "TL145": "a condition on elements is compare and select",
-    "TL146": "computed element by element: there is no vector form of it",
-    "TL147": "names inside of T.Parallel are put where they are used, or become tiles",
-    "TL148": "a part of the columns is copied into a tile of its own",
-    "TL149": "a constant is filled in, a tile is copied",
-    "TL157": "a division stays a division: by a tile, not times a rounded reciprocal",
-    "TL152": "a function becomes an operator on tiles",
+    "TL140": "split a function of an expression into two statements",
+    "TL141": "moved row vectors and numbers to the right",
+    "TL142": "wrote base e for base two",
+    "TL143": "wrote `T.tile.max` or `T.tile.min` for a limit",
+    "TL144": "converted the element type by a copy",
+    "TL145": "wrote compare and select for a condition on elements",
+    "TL146": "computed element by element: no vector instruction fits",
+    "TL147": "inlined names inside T.Parallel, or stored them in tiles",
+    "TL148": "copied a part of the columns into a separate tile",
+    "TL149": "wrote a fill for a constant and a copy for a tile",
+    "TL157": "divided by a tile, not by a rounded reciprocal",
+    "TL152": "wrote an operator on tiles for a function",
 }
 
 
@@ -77,7 +77,7 @@ def rewrite(job: Job) -> None:
                 "TL146", node, f"{count} elements are computed one by one in each iteration: no vector instruction fits"
             )
         for node, text in lowering.doubts:
-            job.note("TL114", node, f"`{text}`: an NPU may come to another whole number than a GPU")
+            job.note("TL114", node, f"`{text}`: rounding may give another integer on the NPU than on a GPU")
         for node, text, dtype in lowering.unrounded:
             job.note(
                 "TL144", node, f"wrote float32 for `{text}`, which a GPU rounds to {dtype}: the result is more exact"

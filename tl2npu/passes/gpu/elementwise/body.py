@@ -73,7 +73,7 @@ class _Body:
                 continue
             else:
                 what = "a loop" if isinstance(stmt, Loop) else f"`{_first_line(stmt.node)}`"
-                raise Blocked("TL153", stmt.node, f"{what} in T.Parallel has no vector form")
+                raise Blocked("TL153", stmt.node, f"{what} in T.Parallel cannot be vectorised")
 
     def pair(self, stmt: Opaque) -> bool:
         return isinstance(stmt.node, cst.Pass)
@@ -160,7 +160,7 @@ class _Body:
         read = {load.load.buffer for load in condition.loads if load.load is not None}
         one_each = len([s for s in walk(stmt.then) if isinstance(s, Store)]) <= 1 and len(stores) <= 1
         if any(s.target.buffer in read for s in stores) and not one_each:
-            raise Blocked("TL153", stmt.node, "the branches change what their condition reads")
+            raise Blocked("TL153", stmt.node, "the branches of this `if` change what its condition reads")
 
 
 def choices_of(stmt: Branch) -> list[tuple[Store, Store]]:

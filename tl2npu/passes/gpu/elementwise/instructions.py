@@ -95,7 +95,7 @@ class Instructions(OneType):
     def gather(self, value: Expr, place: Place) -> None:
         """Elements in another order, one by one: as a ``T.Parallel`` they would be taken as they lie (facts 3)."""
         if not place_of_tile(value):
-            raise Blocked("TL151", self.stmt.node, f"`{show(value)}` in global memory has no place in a copy")
+            raise Blocked("TL151", self.stmt.node, f"cannot copy `{show(value)}` from global memory")
         if not self.usable(place):
             self.through_tile(value, place, _NOTHING)
             return

@@ -66,9 +66,9 @@ class Legality(Instructions):
         """Integer division and the like: a loop over the elements (facts 3: g3_i32div)."""
         for part in value.walk():
             if part.kind in ("call", "select", "unknown") or part.span is Span.OTHER:
-                raise Blocked("TL151", self.stmt.node, f"`{show(part)}` in integer arithmetic has no vector form")
+                raise Blocked("TL151", self.stmt.node, f"`{show(part)}` in integer arithmetic cannot be vectorised")
             if part.kind == "binary" and part.name in ("&", "|", "^", "<<", ">>", "?"):
-                raise Blocked("TL151", self.stmt.node, f"`{show(part)}`: the compiler has no form of it")
+                raise Blocked("TL151", self.stmt.node, f"the compiler does not support `{show(part)}`")
         if not self.usable(place) or not place.on_chip:
             self.through_tile(value, place, rest)
             return

@@ -97,7 +97,7 @@ class Lowering(Legality):
     def irregular(self, item: Put, target: Expr) -> None:
         """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""
         if not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
-            raise Blocked("TL151", self.stmt.node, f"a store to `{show(target)}` has no vector form")
+            raise Blocked("TL151", self.stmt.node, f"this store to `{show(target)}` cannot be vectorised")
         value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, target.dtype)
         if value.kind == "load" and value.dtype == target.dtype:
             source = value

@@ -61,7 +61,7 @@ def _rendered(value: Sym, node: cst.CSTNode) -> str:
     try:
         return render(value)
     except Unrenderable:
-        raise Blocked("TL153", node, f"`{code(node)}` cannot be written outside of the loop") from None
+        raise Blocked("TL153", node, f"cannot move `{code(node)}` out of the loop") from None
 
 
 def _uses(node: cst.CSTNode, names: set[str]) -> bool:

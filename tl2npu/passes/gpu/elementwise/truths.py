@@ -52,7 +52,7 @@ def retype(job: Job) -> None:
         node = _dtype_argument(buffer)
         if node is not None:
             edits.replace(node, cst.SimpleString(f'"{DTYPE}"'))
-            job.change("TL145", buffer.statement or buffer.node, "a tile of truth values holds 1.0 and 0.0")
+            job.change("TL145", buffer.statement or buffer.node, "stored the boolean mask as 1.0 and 0.0")
     job.apply(edits)
 
 

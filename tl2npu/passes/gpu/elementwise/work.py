@@ -71,16 +71,16 @@ class Work:
         if value.kind == "unknown" and value.name:
             raise Blocked("TL150", self.stmt.node, f"`{shown}` has no vector instruction")
         if value.kind == "unknown" and isinstance(value.node, cst.Call):
-            text = f"which function `{code(value.node.func)}` is cannot be told from this file"
+            text = f"cannot tell from this file what function `{code(value.node.func)}` is"
             raise Blocked("TL903", self.stmt.node, text)
-        raise Blocked("TL153", self.stmt.node, f"`{shown}` has no vector form")
+        raise Blocked("TL153", self.stmt.node, f"`{shown}` cannot be vectorised")
 
     def plain_condition(self, condition: Expr) -> None:
         """A condition that a scalar loop can compute; raises :class:`Blocked`."""
         for part in condition.walk():
             if part.kind in ("call", "select") or (part.kind == "unknown" and part.name):
                 shown = f"`{show(part)}`" if show(part) else "a choice between two values"
-                raise Blocked("TL151", self.stmt.node, f"{shown} in a condition on single elements")
+                raise Blocked("TL151", self.stmt.node, f"{shown} is not supported in a condition on single elements")
 
     def loop_statement(self, text: str, form: Form, kept: bool = False) -> None:
         """A statement in the loops of the nest."""
