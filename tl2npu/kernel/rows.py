@@ -227,14 +227,8 @@ class Rows:
                     at(sym, self.vid, 1) == at(sym, self.vid, 0).substitute({str(r.var): r.var + r.extent})
                     for r in self.loops[stmt]
                 ):
-                    raise Blocked(
-                        "TL828",
-                        stmt.node,
-                        "with `threads=2` a row number is available as an index only, not as a value",
-                    )
-                raise Blocked(
-                    "TL220", stmt.node, "vid is used as a value; `threads=2` provides it only as a row offset"
-                )
+                    raise Blocked("TL828", stmt.node, "a row number is used as a value, not as an index")
+                raise Blocked("TL220", stmt.node, "vid is used as a value, not as a row offset")
 
     def _is_plain_load(self, sym: Sym, load: Operand) -> bool:
         atoms = list(sym.atoms())
@@ -424,11 +418,7 @@ class Rows:
         moved = {str(item.var): item.var + item.extent for item in split}
         if not self.parity.equal(low.substitute(moved), high):
             code = "TL828" if any(sym.depends_on(name) for name in moved) else "TL220"
-            raise Blocked(
-                code,
-                stmt.node,
-                "the row number within one vector core is used as a value; `threads=2` does not provide it",
-            )
+            raise Blocked(code, stmt.node, "the row number within one vector core is used as a value")
 
     def _check_state(self, loop: Loop) -> None:
         """A loop over split rows becomes one loop over all rows: nothing else may be carried from row to row."""
@@ -445,11 +435,7 @@ class Rows:
                 if access.reads:
                     written = any(a.writes and a.operand.buffer is buffer for s in inside for a in accesses(s))
                     if written:
-                        raise Blocked(
-                            "TL837",
-                            stmt.node,
-                            f"`{buffer.name}` carries a value from row to row, which `threads=2` cannot split",
-                        )
+                        raise Blocked("TL837", stmt.node, f"`{buffer.name}` carries a value from row to row")
                 seen.add(buffer)
         for stmt in self.kernel.walk():
             if stmt in inside or stmt is loop:
@@ -457,11 +443,7 @@ class Rows:
             for access in accesses(stmt):
                 if access.reads and access.operand.buffer in seen and self._written_in(loop, access.operand.buffer):
                     name = access.operand.buffer.name
-                    raise Blocked(
-                        "TL837",
-                        stmt.node,
-                        f"`{name}` is read after the row loop: it holds the last row of each vector core",
-                    )
+                    raise Blocked("TL837", stmt.node, f"`{name}` holds the last row of each vector core here")
 
     @staticmethod
     def _written_in(loop: Loop, buffer: Buffer) -> bool:
@@ -471,9 +453,7 @@ class Rows:
         """An operator on split tiles must treat every row by itself."""
         touched = [o.buffer for _, o in stmt.operands if self.is_split(o.buffer)]
         if touched and stmt.op.kind is not Kind.REDUCE and not stmt.op.row_independent:
-            raise Blocked(
-                "TL837", stmt.node, f"T.{stmt.op.name} needs all rows of `{touched[0].name}`, but vid splits them"
-            )
+            raise Blocked("TL837", stmt.node, f"vid splits the rows that T.{stmt.op.name} needs: `{touched[0].name}`")
 
     def _check_reduce(self, stmt: Op) -> None:
         source = next((o.buffer for _, o in stmt.operands if self.is_split(o.buffer)), None)
