@@ -158,7 +158,9 @@ def _attempt(
         else:
             if kind.vector and not kind.cube and not kind.uses_vid:
                 raise Blocked(
-                    "TL222", start.located.node, "both vector cores do the same work; splitting it is a redesign"
+                    "TL222",
+                    start.located.node,
+                    "both vector cores do the same work, and the kernel shows no way to split it",
                 )
             developer_form(job, kind, 1 if form == "developer-threads1" else 2)
     except Blocked as blocked:
@@ -197,11 +199,11 @@ def _end_with_tensors(job: Job, kind: Traits) -> None:
     told: set[str] = set()
     for one in found:
         if one.known:
-            text = f"the copy goes on behind the end of its tensor{one.shown}"
+            text = f"ended the copy at the end of its tensor{one.shown}"
             job.note("TL438", one.copy.node, text, "info")
         elif one.sizes - told:
             sizes = " or ".join(f"`{size}`" for size in sorted(one.sizes - told))
-            text = f"AscendNPU IR does not end this copy with its tensor, where {sizes} is no multiple of the tile"
+            text = f"AscendNPU IR does not clamp this copy at its tensor's end if {sizes} is not a multiple of the tile"
             job.note("TL439", one.copy.node, text, "warning")
             told |= one.sizes
     end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
@@ -244,4 +246,9 @@ def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: 
     if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and split_failed):
         return
     if _attempt(start, kind, "developer-threads1", suppressions).reached:
-        job.note("TL234", start.located.node, "`--threads 1` gives the full form, with one vector core at work", "info")
+        job.note(
+            "TL234",
+            start.located.node,
+            "`--threads 1` migrates the whole kernel, with one vector core per block",
+            "info",
+        )

@@ -73,7 +73,7 @@ def migrate_text(
 
 def unkept(promise: Promise, follower: Follower, why: str = "give both files to one run") -> str:
     """Why a kernel cannot lose what it promises: another file does not follow."""
-    return f"{follower.place} calls `{promise.factory}` and would have to follow: {why}"
+    return f"{follower.place} calls `{promise.factory}` and cannot be changed: {why}"
 
 
 def not_followed(line: int, message: str) -> Diagnostic:
@@ -158,7 +158,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     if done.module is not original.module:
         module, unused = restored(file.across, done.module, file.path)
         done.changes += [
-            Change("TL117", line_of(original, node) or 1, f"`{name}` has no use any more") for node, name in unused
+            Change("TL117", line_of(original, node) or 1, f"removed the unused `{name}`") for node, name in unused
         ]
         module = tensor_layouts.without_unused(original, module)
         module, edited, left = host.of_file(original, module, kernels)
@@ -171,7 +171,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             diagnostics += [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
         module, line = mode.of_file(module, kernels)
         if line is not None:
-            done.changes.append(Change("TL403", kernels[0].line, f"`{mode.VARIABLE}` is set to Developer"))
+            done.changes.append(Change("TL403", kernels[0].line, f"set `{mode.VARIABLE}` to Developer"))
         if file.options.target == "ascendc":
             module, gone = npuir_host.of_file(original.module, module, kernels)
             done.changes += [Change("TL451", line_of(original, node) or 1, text) for node, text in gone]
@@ -222,7 +222,7 @@ def _half_retargeted(
         staying = next((kernel for kernel in group if kernel.disposition == "refused"), None)
         for kernel in group:
             if staying is not None and kernel.rewritten and kernel.line not in leave:
-                text = f"`{staying.name}` of the same factory stays as it is, and both have one target"
+                text = f"not migrated: `{staying.name}` of the same factory and target was refused"
                 found[kernel.line] = [replace(finding("TL401", kernel.line, text), severity="error")]
     return found
 
@@ -438,7 +438,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
         form = (
             "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
         )
-        return f"{form}, because of {why}" if changed else f"nothing to do; the full form is blocked by {why}"
+        return f"{form}, because of {why}" if changed else f"unchanged: the full form is not possible because of {why}"
     if reached.target == "npuir":
         return "for AscendNPU IR" if changed else "for AscendNPU IR already"
     if kind.is_rewritten:
@@ -447,7 +447,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
         return "cube only: automatic passes, no threads"
     split = "threads=1" if reached.target == "developer-threads1" else "every tile is split by rows: threads=2"
     if reached.target == "developer-threads1" and better:
-        split += ", as one vector core did all the work before"
+        split += ", because one vector core did all the work before"
     return split if kind.cube else f"vector only; {split}"
 
 

@@ -119,10 +119,14 @@ def test_a_caller_outside_of_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("imports", "factory", "why"),
     [
-        ("from ops.k import factory\n\nrest = [1]\nfactory()(*rest)", "factory", "cannot be changed with certainty"),
+        ("from ops.k import factory\n\nrest = [1]\nfactory()(*rest)", "factory", "cannot prove what this call passes"),
         ("from ops.k import factory\n\nprint(factory)", "factory", "may hide a call"),
-        ("from ops.k import factory\n\nwith open('x') as workspace:\n    pass", "factory", "host code also uses"),
-        ("import importlib\n\nk = importlib.import_module('ops.k')", "k.factory", "imports modules by strings"),
+        ("from ops.k import factory\n\nwith open('x') as workspace:\n    pass", "factory", "host code also reads"),
+        (
+            "import importlib\n\nk = importlib.import_module('ops.k')",
+            "k.factory",
+            "imports or runs modules by string names",
+        ),
     ],
 )
 def test_a_caller_that_cannot_follow(tmp_path: Path, imports: str, factory: str, why: str) -> None:

@@ -98,7 +98,7 @@ def test_what_is_missing_is_added_here(tmp_path: Path, imports: str, value: str,
 @pytest.mark.parametrize(
     ("imports", "value", "why"),
     [
-        ("from shared import UNREAD", "UNREAD", "the value of TL_ASCEND_AUTO_CV_COMBINE cannot be read"),
+        ("from shared import UNREAD", "UNREAD", "cannot read the value of TL_ASCEND_AUTO_CV_COMBINE"),
     ],
 )
 def test_what_was_decided_there_stands(tmp_path: Path, imports: str, value: str, why: str) -> None:

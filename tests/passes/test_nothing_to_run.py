@@ -44,11 +44,11 @@ def outcome(body: str) -> tuple[str, str, bool]:
     ["pass", "_ = A\n_ = row", "# TODO: the epilogue\n_ = (A, B)", "x = T.alloc_ub((8, 64), 'float32')", "print(M)"],
 )
 def test_a_plan_stays_as_it_is(body: str) -> None:
-    assert outcome(body) == ("unchanged", "nothing in it runs on a core yet", True)
+    assert outcome(body) == ("unchanged", "it has no statement for a core", True)
 
 
 @pytest.mark.parametrize(
     "body", ["T.copy(A[row, 0], B[row, 0])", "x = T.alloc_ub((1, 64), 'float32')\nT.tile.fill(x, 0.0)"]
 )
 def test_one_statement_is_something(body: str) -> None:
-    assert outcome(body)[1] != "nothing in it runs on a core yet"
+    assert outcome(body)[1] != "it has no statement for a core"

@@ -268,7 +268,7 @@ def test_the_policy_keep_leaves_the_authors_word() -> None:
     text = gemm_file(jit=JIT, head=dict_of({**ALL, KEYS[2]: False}))
     result = migrate_text(text, "k.py", Options(pass_config_policy="keep"))
     assert [(k.disposition, k.codes) for k in result.kernels] == [("refused", ("TL816",))]
-    assert f"{KEYS[2]} is switched off, and the policy is to keep" in result.diagnostics[0].message
+    assert f"{KEYS[2]} is switched off, but `--pass-config-policy keep` forbids" in result.diagnostics[0].message
 
 
 def test_planning_is_switched_on_where_addresses_were_written_by_hand() -> None:
@@ -278,7 +278,7 @@ def test_planning_is_switched_on_where_addresses_were_written_by_hand() -> None:
     by_hand = text[:place] + "            T.annotate_address({u: 0})\n" + text[place:]
     assert compiled(developer(by_hand)) == [ALL]
     (note,) = [d for d in migrated(by_hand).diagnostics if d.code == "TL925"]
-    assert "the addresses written by hand are gone" in note.message
+    assert "the hand-written addresses were removed" in note.message
     assert compiled(developer(text)) == [{**ALL, KEYS[3]: False}]
 
 

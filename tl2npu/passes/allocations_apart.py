@@ -31,7 +31,7 @@ def take_apart(job: Job) -> None:
         if len(pairs) < 2 or not _one_by_one(pairs):
             continue
         edits.replace_many(node, [_assignment(left, right) for left, right in pairs])
-        job.change("TL207", node, "one statement for each allocation")
+        job.change("TL207", node, "wrote one statement per allocation")
     job.apply(edits)
 
 

@@ -177,7 +177,7 @@ def _write(job: Job, first: Loop, second: Loop) -> None:
     else:
         edits.replace(first.node.body, block)
         edits.remove(second.node)
-    job.change("TL313", second.node, "what one core does with the tiles of a batch stands in one loop")
+    job.change("TL313", second.node, "merged the loops over the tiles of a batch")
     job.apply(edits)
 
 

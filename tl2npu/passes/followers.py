@@ -46,7 +46,7 @@ def followers_of(job: Job, factory: cst.FunctionDef) -> tuple[Follower, ...]:
     for user in found:
         if not user.names:
             name = f"`{factory.name.value}`"
-            text = f"line {user.line} of {user.shown} may use {name}: the file imports modules by strings, or runs them"
+            text = f"line {user.line} of {user.shown} may use {name}: the file imports or runs modules by string names"
             raise Blocked("TL915", factory, text)
     return tuple(Follower(user.shown, user.line, user.names, user.cell) for user in found)
 
@@ -64,7 +64,7 @@ def follow(text: str, path: str, names: Sequence[str], promise: Promise) -> tupl
     except SourceError as error:
         raise Unable(error.line or 1, str(error)) from None
     except EditError as error:
-        raise Unable(1, f"a call of `{promise.factory}` cannot be rewritten: {error}") from None
+        raise Unable(1, f"cannot rewrite a call of `{promise.factory}`: {error}") from None
     return relayout(text, index.module.code, path), changes
 
 
@@ -100,17 +100,17 @@ def drop_parameters(host: Host, edits: Edits, promise: Promise) -> None:
     for use in names_in(module):
         foreign = use.value == host.factory and id(use) not in own
         if foreign and not isinstance(host.index.parent(use), (cst.ImportAlias, cst.AsName)):
-            raise Blocked("TL915", use, f"`{host.factory}` is used here in a way that may hide a call")
+            raise Blocked("TL915", use, f"this use of `{host.factory}` may hide a call")
     places = [place for place, name in enumerate(promise.order) if name in promise.parameters]
     for call in made:
         if any(arg.star for arg in call.args):
-            raise Blocked("TL915", call, "the arguments of this call cannot be told apart")
+            raise Blocked("TL915", call, "cannot match the arguments of this call with the parameters")
         positional = [arg for arg in call.args if arg.keyword is None]
         gone = [positional[place] for place in places if place < len(positional)]
         gone += [arg for arg in call.args if arg.keyword is not None and arg.keyword.value in promise.parameters]
         for arg in gone:
             edits.remove(arg)
-            host.change("TL315", call, f"`{host.factory}` takes one argument less")
+            host.change("TL315", call, f"removed an argument of `{host.factory}`")
 
 
 def _with(index: Index, nodes: Sequence[cst.CSTNode]) -> Index:

@@ -129,7 +129,7 @@ class Sites:
                 self.add(arg.node, stmt, 2 * arg.sym)
                 return
             if operands[0].dims is None:
-                raise Blocked("TL224", stmt.node, f"the count `{code(arg.node)}` is not that of the whole half tile")
+                raise Blocked("TL224", stmt.node, f"the count `{code(arg.node)}` is not the size of the half tile")
         self._value(stmt, arg)
 
     def _value(self, stmt: Stmt, arg: Scalar) -> None:
@@ -218,7 +218,7 @@ class Rewriter:
             return
         value = self.evaluator.sym(definition.value, env)
         if not is_arithmetic(old) and any(name.value in self.changes for name in names_in(definition.value)):
-            raise Blocked("TL224", definition.value, f"`{definition.name}` would change its value with the half size")
+            raise Blocked("TL224", definition.value, f"doubling the tile would change the value of `{definition.name}`")
         if value != old and is_arithmetic(old):
             self.changes[definition.name] = (old, value)
 
@@ -230,7 +230,7 @@ class Rewriter:
                 self.changes[definition.name] = (old, want)
                 self.edits[id(definition.value)] = (definition.value, candidate)
                 return
-        raise Blocked("TL224", definition.value, f"no whole-tile definition of `{definition.name}` could be proved")
+        raise Blocked("TL224", definition.value, f"cannot prove a whole-tile definition of `{definition.name}`")
 
     def _site(self, site: Site) -> None:
         env = Changed(site.env, self.changes)
@@ -244,7 +244,7 @@ class Rewriter:
                 self._check_owner(site.node)
                 self.edits[id(site.node)] = (site.node, candidate)
             return
-        raise Blocked("TL224", site.node, f"no whole-tile form of `{code(site.node)}` could be proved")
+        raise Blocked("TL224", site.node, f"cannot prove a whole-tile form of `{code(site.node)}`")
 
     def _check_owner(self, node: cst.BaseExpression) -> None:
         """A shape that stands behind a name may only change if the name is nothing but a shape of this kernel."""
@@ -258,7 +258,7 @@ class Rewriter:
                 if id(use) not in self.shapes:
                     raise Blocked("TL224", use, f"`{name}` is used for more than the shapes of this kernel")
             if name in self.elsewhere:
-                raise Blocked("TL224", node, f"`{name}` is used by other kernels too")
+                raise Blocked("TL224", node, f"other kernels use `{name}` too")
 
     def _proved(self, node: cst.BaseExpression, env: Env, want: Sym) -> bool:
         """True if the *text* of the proposal has the wanted value (parsed again, so parentheses count)."""
@@ -343,7 +343,7 @@ def whole_tiles(job: Job, rows: Rows) -> None:
             covered = [*(site.node for site in sites.found), *sites.arguments]
             stray = uses_outside(job, changed, covered, rewriter.definitions)
             if stray is not None:
-                raise Blocked("TL224", stray, f"`{code(stray)}` is also used where its value must not change")
+                raise Blocked("TL224", stray, f"`{code(stray)}` is also used where its value must stay the same")
         except Blocked as blocked:
             failure = failure or blocked
             continue
@@ -367,7 +367,9 @@ def _axis_by_shape(job: Job, rows: Rows) -> Blocked | None:
             continue
         source = stmt.args.get("src")
         if isinstance(source, Operand) and len(source.buffer.shape) == 1 and rows.is_split(source.buffer):
-            return Blocked("TL224", stmt.node, "the sizes choose the axis of this broadcast; write `axis=` out first")
+            return Blocked(
+                "TL224", stmt.node, "the sizes determine the axis of this broadcast; write `axis=` explicitly"
+            )
     return None
 
 
@@ -384,7 +386,7 @@ def _write(job: Job, rewriter: Rewriter) -> None:
     for old, new in rewriter.edits.values():
         edits.replace(old, new.with_changes(lpar=old.lpar, rpar=old.rpar) if _keeps_parens(old, new) else new)
         moved = rewriter.vid_name in code(old) or any(name in code(old) for name in dropped)
-        rule, what = ("TL203", "vid offset dropped") if moved else ("TL202", "half a tile becomes the whole")
+        rule, what = ("TL203", "removed the vid offset") if moved else ("TL202", "wrote the whole tile for half a tile")
         job.change(rule, old, f"{what}: `{code(old)}` -> `{code(new)}`")
     job.apply(edits)
     edits = Edits(job.file.index)
@@ -418,9 +420,9 @@ def _verify(job: Job, rewriter: Rewriter) -> None:
     wanted = rewriter.sites
     for new, old in zip(written, wanted, strict=False):
         if not parity.equal(new.old, old.want):
-            raise Blocked("TL224", new.node, f"`{code(new.node)}` does not have the value of the whole tile")
+            raise Blocked("TL224", new.node, f"cannot prove that `{code(new.node)}` is the size of the whole tile")
     if len(written) != len(wanted):
-        raise Blocked("TL224", job.located.node, "the rewritten kernel could not be read back")
+        raise Blocked("TL224", job.located.node, "internal error: cannot analyse the rewritten kernel")
 
 
 def _keeps_parens(old: cst.BaseExpression, new: cst.BaseExpression) -> bool:

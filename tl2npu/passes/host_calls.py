@@ -72,7 +72,7 @@ def _handle_calls(index: Index, scope: cst.CSTNode, handle: str) -> Iterator[cst
 
 
 def _unseen(node: cst.CSTNode, name: str) -> Blocked:
-    return Blocked("TL883", node, f"`{name}` is used here in a way that may hide a call of the kernel")
+    return Blocked("TL883", node, f"this use of `{name}` may hide a call of the kernel")
 
 
 def _makes_kernel(host: Host, call: cst.Call) -> bool:
@@ -106,11 +106,11 @@ def drop_arguments(host: Host, edits: Edits, gone: Mapping[int, str], arity: int
     found = list(kernel_calls(host))
     for call in found:
         if any(arg.star or arg.keyword for arg in call.args) or len(call.args) != arity:
-            raise Blocked("TL883", call, "this call of the kernel cannot be changed with certainty")
+            raise Blocked("TL883", call, "cannot prove what this call passes to the kernel")
         for place in sorted(gone):
             arg = call.args[place]
             edits.remove(arg)
-            host.change("TL214", call, f"`{code(arg.value)}` is no longer passed")
+            host.change("TL214", call, f"removed the argument `{code(arg.value)}`")
     _drop_tensors(host, edits, [call.args[p].value for call in found for p in sorted(gone)])
     return len(found)
 
@@ -123,7 +123,7 @@ def _drop_tensors(host: Host, edits: Edits, values: Sequence[cst.BaseExpression]
     removed = {id(value) for value in values}
     for value in values:
         if not isinstance(value, cst.Name) and not _is_allocation(value):
-            raise Blocked("TL883", value, f"where `{code(value)}` comes from and goes to cannot be seen")
+            raise Blocked("TL883", value, f"cannot trace the uses of `{code(value)}`")
     names = {value.value for value in values if isinstance(value, cst.Name)}
     for name in sorted(names):
         stores = [
@@ -139,10 +139,10 @@ def _drop_tensors(host: Host, edits: Edits, values: Sequence[cst.BaseExpression]
         ]
         if other or not stores or not all(_is_allocation(a.value) for a in stores):
             place = other[0] if other else next(v for v in values if isinstance(v, cst.Name) and v.value == name)
-            raise Blocked("TL842", place, f"host code also uses `{name}`, which the kernel would no longer write")
+            raise Blocked("TL842", place, f"host code also reads `{name}`, which the migrated kernel would not write")
         for assign in stores:
             edits.remove(assign)
-            host.change("TL214", assign, f"`{name}` was only a workspace")
+            host.change("TL214", assign, f"removed `{name}`, which was only a workspace")
 
 
 def _in_kernel(host: Host, node: cst.CSTNode) -> bool:

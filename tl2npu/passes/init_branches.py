@@ -37,7 +37,7 @@ def merge(job: Job) -> None:
         if merged is None:
             continue
         edits.replace(stmt.node, merged)
-        job.change("TL217", stmt.node, "one gemm, so that its operand is reloaded in every iteration")
+        job.change("TL217", stmt.node, "merged both gemms, so that the operand is loaded in every iteration")
     job.apply(edits)
 
 

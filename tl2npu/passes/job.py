@@ -153,7 +153,7 @@ class Job:
             uses = [n for n in names_in(self.module) if n.value == helper.name.value and n is not helper.name]
             foreign = [n for n in uses if not any(a is kernel or id(a) in seen for a in index.ancestors(n))]
             if foreign or self.elsewhere[helper.name.value]:
-                text = f"`{helper.name.value}` is used by other code too, and would have to change"
+                text = f"`{helper.name.value}` would have to change, but other code uses it too"
                 raise Blocked("TL903", node, text)
 
     def _check_foreign(self, edits: Edits) -> None:
@@ -163,7 +163,7 @@ class Job:
             if node in self.original and (place := self.original.foreign(node)) is not None:
                 path, line = place
                 what = f"line {line} of {path}" if path else "an imported constant"
-                raise Blocked("TL914", node, f"{what} would have to change, and other files may use it")
+                raise Blocked("TL914", node, f"{what} would have to change, but other files may use it")
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of the input text that a node, old or new, comes from; else that of what stands around it."""

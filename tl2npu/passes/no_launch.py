@@ -31,9 +31,9 @@ def no_launch(node: cst.FunctionDef, names: Names) -> str:
         beside = [item.item for item in statement.items if all(item.item is not call for call in launches)]
         if beside and len(beside) < len(statement.items):
             shown = code(beside[0]).split("\n")[0]
-            return f"`with T.Kernel(...)` and `{shown}` are one statement: give the launch a `with` of its own"
+            return f"`with T.Kernel(...)` and `{shown}` are one statement: write a separate `with` for the launch"
     if launches:
-        return f"`{code(launches[0].func)}(...)` is no `with` of the prim_func itself: write `with T.Kernel(...)` there"
+        return f"`{code(launches[0].func)}(...)` is not a `with` of the prim_func itself: write `with T.Kernel(...)`"
     called = dict.fromkeys(name for call in calls_in(node.body) if (name := _of_tir(call, names)))
     written = f" ({', '.join(f'`{name}`' for name in list(called)[:_SHOWN])})" if called else ""
     return (

@@ -33,14 +33,12 @@ def drop_unused(job: Job, before: Counter[str]) -> None:
     tuned = {name for config in configs_of(job.file, factory, {}) for name in config.values}
     if made is None or not (made or followers) or tuned & {p.name.value for p in gone}:
         listed = ", ".join(f"`{p.name.value}`" for p in gone)
-        job.note(
-            "TL315", gone[0], f"{listed} of `{factory.name.value}` have no use any more, but callers may give them"
-        )
+        job.note("TL315", gone[0], f"{listed} of `{factory.name.value}` are unused now, but callers may pass them")
         return
     edits = Edits(job.file.index)
     for param in gone:
         edits.remove(param)
-        job.change("TL315", param, f"`{param.name.value}` has no use any more")
+        job.change("TL315", param, f"removed the unused parameter `{param.name.value}`")
     job.promise(followers, parameters=tuple(p.name.value for p in gone), order=tuple(p.name.value for p in order))
     places = [i for i, p in enumerate(order) if p in gone]
     names = {p.name.value for p in gone}

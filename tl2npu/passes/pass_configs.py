@@ -37,10 +37,10 @@ _BY_HAND: Mapping[str, Sequence[tuple[frozenset[str], str]]] = {
 }
 """What an author writes instead of a pass, by the codes of the edits that take it away."""
 _WITHOUT: Mapping[str, str] = {
-    COMBINE: "as nothing else sends each statement to its core",
-    CV_SYNC: "as nothing else orders the two cores",
-    SYNC: "as nothing else orders the units of a core",
-    PLANNING: "as nothing else places the tiles",
+    COMBINE: "because nothing else assigns statements to cores",
+    CV_SYNC: "because nothing else synchronises the two cores",
+    SYNC: "because nothing else synchronises the pipes of a core",
+    PLANNING: "because nothing else assigns addresses",
 }
 _UNPACKED_AS_IT_IS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Dict)
 """What needs no parentheses behind ``**``."""
@@ -85,10 +85,12 @@ def _missing(job: Job, found: Compilation, configs: Configs | None = None, neede
     if policy == "keep" and configs.values and missing:
         state = "switched off" if configs.values.get(missing[0]) is False else "missing"
         where = _where(job, configs)
-        raise Blocked("TL816", node, f"{missing[0]} is {state}{where}, and the policy is to keep pass_configs")
+        raise Blocked(
+            "TL816", node, f"{missing[0]} is {state}{where}, but `--pass-config-policy keep` forbids adding it"
+        )
     unread = [key for key in missing if key in configs.values and configs.values[key] is None]
     if unread:
-        raise Blocked("TL816", node, f"the value of {unread[0]} cannot be read{_where(job, configs)}")
+        raise Blocked("TL816", node, f"cannot read the value of {unread[0]}{_where(job, configs)}")
     return missing
 
 
@@ -97,7 +99,7 @@ def _why(job: Job, key: str) -> str:
     gone = {code for code, _, _ in job.edited}
     for codes, what in _BY_HAND[key]:
         if gone & codes:
-            return f"as the {what} written by hand are gone"
+            return f"because the hand-written {what} were removed"
     return _WITHOUT[key]
 
 
@@ -292,7 +294,7 @@ def _top_statement(job: Job, found: Compilation) -> cst.BaseStatement:
     while not isinstance(job.file.index.parent(node), cst.Module):
         parent = job.file.index.parent(node)
         if parent is None:
-            raise Blocked("TL902", found.node, "the compilation stands outside the module")
+            raise Blocked("TL902", found.node, "the kernel is compiled outside of the module")
         node = parent
     assert isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     return node

@@ -175,7 +175,7 @@ def refuse_unreadable(job: Job) -> None:
     for stmt in kernel.walk():
         if isinstance(stmt, Op):
             if stmt.op.kind is Kind.SYSTEM or stmt.op.name.endswith("_experiment"):
-                raise Blocked("TL311", stmt.node, f"T.{stmt.op.name} is outside what the automatic passes know")
+                raise Blocked("TL311", stmt.node, f"the automatic passes do not support T.{stmt.op.name}")
         elif isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL902", stmt.node, f"{stmt.why}")
 
@@ -186,7 +186,7 @@ def left_alone(job: Job) -> str | None:
         return "a hand-written mma pipeline is kept (--keep-expert)"
     does = (stmt for stmt in job.kernel.walk() if not children(stmt) and not isinstance(stmt, (Alloc, Let, Sync)))
     if all(isinstance(stmt, Opaque) and not stmt.buffers for stmt in does):
-        return "nothing in it runs on a core yet"
+        return "it has no statement for a core"
     return None
 
 
@@ -260,7 +260,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
 
 def gpu_form(job: Job, threads: int) -> None:
     """A GPU kernel in Developer mode."""
-    job.change("TL101", job.located.node, "a GPU kernel, rewritten for an NPU")
+    job.change("TL101", job.located.node, "rewrote a GPU kernel for the NPU")
     before = unused.name_counts(job)
     jit.name_positional(job)
     _from_gpu(job, threads, before)
@@ -370,7 +370,7 @@ def npuir_from_gpu(job: Job) -> None:
 def npuir_from_ascend(job: Job, kind: Traits) -> None:
     """An Ascend kernel of any style for AscendNPU IR: first in Developer mode, then in the other language."""
     before: Counter[str] = unused.name_counts(job)
-    job.change("TL420", job.located.node, "an Ascend kernel, rewritten for AscendNPU IR")
+    job.change("TL420", job.located.node, "rewrote an Ascend kernel for AscendNPU IR")
     jit.name_positional(job)
     macros.inline(job)
     if kind.style != "developer":

@@ -42,7 +42,7 @@ def vectorise_beside_gather(job: Job) -> None:
         new = cst.parse_statement(text, job.module.config_for_parsing)
         edits = Edits(job.file.index)
         edits.replace(stmt.node, new.with_changes(leading_lines=stmt.node.leading_lines))
-        job.change("TL236", stmt.node, "the gather into L1 needs a vectorised loop in the kernel")
+        job.change("TL236", stmt.node, "wrote a vectorised loop, which the gather into L1 needs")
         job.apply(edits)
         return
 

@@ -63,7 +63,7 @@ def casts_to_copies(job: Job) -> None:
         seen.add(id(stmt.call))
         call = cst.parse_expression(f"{spelled}({_argument(stmt, 'src')}, {_argument(stmt, 'dst')})")
         edits.replace(stmt.call, call)
-        job.change("TL232", stmt.node, "a copy between UB tiles casts, and threads=2 halves it")
+        job.change("TL232", stmt.node, "wrote `T.copy` for the cast, so that threads=2 can split it")
     job.apply(edits)
 
 
@@ -174,7 +174,7 @@ def _spread(job: Job, stmt: Op) -> None:
         spread.write(edits, stmt, text, f"{fill}({tile.name}, 1.0)")
     else:
         spread.write(edits, stmt, text)
-    job.change("TL233", stmt.node, f"`{vector.name}` is spread by a loop that threads=2 halves, unlike a broadcast")
+    job.change("TL233", stmt.node, f"wrote a loop that broadcasts `{vector.name}`, so that threads=2 can split it")
     job.apply(edits)
 
 
@@ -297,9 +297,9 @@ def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
         infix = _INFIX[user.op.name]
         text = f"{dst.buffer.name}[{spread.at}] = {other.buffer.name}[{spread.at}] {infix} {spread.element}"
         spread.write(edits, user, text)
-        job.change("TL233", user.node, f"`{vector.name}` is a row vector of an element-wise loop")
+        job.change("TL233", user.node, f"wrote an element-wise loop with the row vector `{vector.name}`")
     edits.remove(stmt.node)
-    job.change("TL233", stmt.node, f"`{tile.name}` is no longer needed: threads=2 would not halve this broadcast")
+    job.change("TL233", stmt.node, f"removed `{tile.name}`: threads=2 cannot split its broadcast")
     job.apply(edits)
 
 
@@ -340,7 +340,7 @@ def drop_unused_buffers(job: Job, before: set[str]) -> None:
             mentioned = sum(1 for n in names_in(job.located.node) if n.value == name)
             if mentioned == 1:
                 edits.remove(buffer.statement)
-                job.change("TL233", buffer.statement, f"`{name}` is not used any more")
+                job.change("TL233", buffer.statement, f"removed the unused `{name}`")
     job.apply(edits)
 
 

@@ -138,7 +138,11 @@ class Merger:
             elif (early := next((s for s in pending if self._ready(s, pending, None)), None)) is not None:
                 result.append(pending[early].pop(0).node)  # the set that it waits for was in the iteration before
             else:
-                raise Blocked("TL310", heads[0].node, "the cores wait for each other in an order that no text can show")
+                raise Blocked(
+                    "TL310",
+                    heads[0].node,
+                    "the cores wait for each other in an order that no sequence of statements has",
+                )
         return result
 
     @staticmethod
@@ -267,7 +271,7 @@ def _innermost(body: list[Stmt], job: Job) -> tuple[Sequence[cst.CSTNode], list[
     for stmt in body:
         if isinstance(stmt, ScopeBlock):
             if stmt.via:
-                raise Blocked("TL310", stmt.node, "the Scope stands in a macro")
+                raise Blocked("TL310", stmt.node, "this Scope is in a macro")
             parent = job.file.index.parent(stmt.node)
             assert isinstance(parent, cst.IndentedBlock)
             return parent.body, body
@@ -313,7 +317,7 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
             return
         merger = Merger(job.kernel)
         body = [line.node for _, line in ordered]
-        job.note(blocked.code, blocked.node, f"{blocked.message}; the loops stay apart", "info")
+        job.note(blocked.code, blocked.node, f"{blocked.message}; the loops were not merged", "info")
     if merger.renames:
         _rename(job, merger.renames)
         return
@@ -327,7 +331,7 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
     for line in run:
         job.change("TL302", line.node, "AUTO_CV_COMBINE splits the work between the cores")
     for left, _right in merger.joined:
-        job.change("TL307", left, "cube and vector loop run equally often and exchange tiles: one loop")
+        job.change("TL307", left, "merged the cube and the vector loop, which exchange tiles")
     job.apply(edits)
 
 
@@ -382,7 +386,9 @@ def _separate_names(job: Job, block: Sequence[Line], run: Sequence[Line], clash:
     edits = Edits(job.file.index)
     for name in uses:
         edits.replace(name, cst.Name(new, lpar=name.lpar, rpar=name.rpar))
-    job.change("TL307", mine[0].node, f"`{clash.name}` of the vector core is called `{new}`: the cube has its own")
+    job.change(
+        "TL307", mine[0].node, f"renamed `{clash.name}` of the vector core to `{new}`: the cube core has the same name"
+    )
     job.apply(edits)
     return True
 

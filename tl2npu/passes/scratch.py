@@ -35,5 +35,5 @@ def rename(job: Job) -> None:
         for use in names_in(job.located.node):
             if use.value == name:
                 edits.replace(use, cst.Name(new, lpar=use.lpar, rpar=use.rpar))
-        job.change("TL218", entry.tensor.node, f"`{name}` -> `{new}`: AUTO_CV_SYNC goes by the name")
+        job.change("TL218", entry.tensor.node, f"`{name}` -> `{new}`: AUTO_CV_SYNC recognises workspaces by name")
     job.apply(edits)

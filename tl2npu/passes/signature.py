@@ -52,7 +52,7 @@ def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
     edits = Edits(job.file.index)
     for buffer in gone:
         edits.remove(buffer.node)
-        job.change("TL211", buffer.node, f"`{buffer.name}` carries nothing any more")
+        job.change("TL211", buffer.node, f"removed `{buffer.name}`, which is unused now")
     for compilation in compilations(job.located):
         if compilation.unread is not None and (gone or fused):
             raise Blocked("TL902", compilation.unread, compilation.why_unread)
@@ -76,7 +76,7 @@ def _change_calls(job: Job, edits: Edits, gone: Mapping[int, str], arity: int) -
         found = drop_arguments(host_of(job, factory.node), edits, gone, arity)
         followers = followers_of(job, factory.node)
     if not found and not followers:
-        text = f"`{name}` is passed by the caller, and no call of the kernel in this repository shows how"
+        text = f"callers pass `{name}`, but no call of the kernel is in this repository"
         raise Blocked("TL883", job.located.node, text)
     job.promise(followers, arguments=gone, arity=arity)
 
@@ -88,7 +88,7 @@ def refuse_shared_arguments(job: Job, compilation: Compilation) -> None:
         return
     uses = sum(1 for name in names_in(job.module) if name.value == spread.value)
     if uses > 2 or job.elsewhere[spread.value]:
-        raise Blocked("TL902", spread, f"`{spread.value}` also holds the arguments of other kernels")
+        raise Blocked("TL902", spread, f"`{spread.value}` also contains arguments of other kernels")
 
 
 def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: set[int], rebase: bool) -> None:
@@ -107,7 +107,7 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
             edits.replace(holder.value, cst.Name("None"))
         else:
             edits.remove(holder)
-        job.change("TL212", found.arg, "no parameter is a workspace any more")
+        job.change("TL212", found.arg, "no parameter is a workspace now")
         return
     new = []
     for given, position in kept:
@@ -116,7 +116,7 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
     if tuple(new) != found.given:
         refuse_shared_arguments(job, compilation)
         if isinstance(found.arg, cst.Name):
-            raise Blocked("TL902", found.arg, f"`{key}` is the name `{found.arg.value}`, which other code may use")
+            raise Blocked("TL902", found.arg, f"`{key}` is set from `{found.arg.value}`, which other code may use too")
         edits.replace(found.arg, _list_text(new, found.arg))
         job.change(rule, found.arg, f"`{key}`: {list(found.given)} -> {new}")
 
@@ -133,5 +133,5 @@ def _holder(job: Job, compilation: Compilation, key: str) -> cst.CSTNode:
     value = compilation.kwargs[key]
     holder = job.file.index.parent(value)
     if not isinstance(holder, (cst.Arg, cst.DictElement)):
-        raise Blocked("TL902", value, f"`{key}` cannot be removed here")
+        raise Blocked("TL902", value, f"cannot remove `{key}` here")
     return holder

@@ -13,18 +13,18 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in, names_in
 
 _RULE = {
-    "barrier_all": ("TL303", "AUTO_SYNC orders the pipes of a core"),
-    "pipe_barrier": ("TL303", "AUTO_SYNC orders the pipes of a core"),
-    "set_flag": ("TL304", "AUTO_SYNC orders the pipes of a core"),
-    "wait_flag": ("TL304", "AUTO_SYNC orders the pipes of a core"),
-    "set_cross_flag": ("TL305", "AUTO_CV_SYNC orders every hand-over between the cores"),
-    "wait_cross_flag": ("TL305", "AUTO_CV_SYNC orders every hand-over between the cores"),
+    "barrier_all": ("TL303", "AUTO_SYNC synchronises the pipes of a core"),
+    "pipe_barrier": ("TL303", "AUTO_SYNC synchronises the pipes of a core"),
+    "set_flag": ("TL304", "AUTO_SYNC synchronises the pipes of a core"),
+    "wait_flag": ("TL304", "AUTO_SYNC synchronises the pipes of a core"),
+    "set_cross_flag": ("TL305", "AUTO_CV_SYNC synchronises every cross-core transfer"),
+    "wait_cross_flag": ("TL305", "AUTO_CV_SYNC synchronises every cross-core transfer"),
     "sync_all": ("TL306", "no data passes between blocks"),
 }
 
 
 def is_address(stmt: Stmt) -> bool:
-    """``T.annotate_address``: MEMORY_PLANNING chooses the addresses."""
+    """``T.annotate_address``: MEMORY_PLANNING assigns the addresses."""
     return isinstance(stmt, Op) and stmt.op.kind is Kind.ANNOTATION and stmt.op.name == "annotate_address"
 
 
@@ -90,12 +90,12 @@ def _remove(
     for stmt in body:
         if (isinstance(stmt, Sync) and stmt.op.name in names) or is_address(stmt):
             assert isinstance(stmt, (Sync, Op))
-            rule, why = _RULE.get(stmt.op.name, ("TL308", "MEMORY_PLANNING chooses the addresses"))
+            rule, why = _RULE.get(stmt.op.name, ("TL308", "MEMORY_PLANNING assigns the addresses"))
             _once(job, stmt.node, edits, done, rule, f"T.{stmt.op.name}: {why}")
         elif _only_sync(stmt, names):
             if isinstance(stmt, Inlined):
                 helpers[stmt.callee] = stmt.definition
-            rule, what = ("TL305", "only synchronised") if _synchronises(stmt) else ("TL308", "only chose addresses")
+            rule, what = ("TL305", "only synchronised") if _synchronises(stmt) else ("TL308", "only assigned addresses")
             _once(job, stmt.node, edits, done, rule, what)
         else:
             for inner in children(stmt):
@@ -125,5 +125,5 @@ def _drop_helpers(job: Job, names: set[str]) -> None:
         if not uses:
             edits = Edits(job.file.index)
             edits.remove(definition)
-            job.change("TL305", definition, f"`{name}` only wrapped what is automatic now")
+            job.change("TL305", definition, f"removed `{name}`, which only wrapped manual synchronisation")
             job.apply(edits)

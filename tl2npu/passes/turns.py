@@ -183,7 +183,7 @@ def _write(job: Job, flow: Flow, found: Turns) -> None:
             edits.replace(operand.node, cst.Name(name))
     job.apply(edits)
     _take_over(job, buffer.name, old)
-    job.change("TL314", alloc.node, f"`{buffer.name}` and `{old}` in the place of two slots that take turns")
+    job.change("TL314", alloc.node, f"wrote `{buffer.name}` and `{old}` for a ping-pong buffer")
 
 
 def _take_over(job: Job, name: str, old: str) -> None:

@@ -12,7 +12,7 @@ from tl2npu.source.tree import calls_in
 
 _TUNERS = ("tilelang.autotune", "tilelang.autotuner.autotune")
 _PARALLEL = "tilelang.par_compile"
-_NOTHING = {"pass_configs": "nothing can be given pass_configs", "target": "no target can be named"}
+_NOTHING = {"pass_configs": "pass_configs cannot be set", "target": "the target cannot be set"}
 
 
 def why_uncompiled(job: Job, wanted: str) -> str:
@@ -20,14 +20,14 @@ def why_uncompiled(job: Job, wanted: str) -> str:
     for shown, meaning in _decorators(job):
         if meaning == "tilelang.autotuner.jit":
             return (
-                f"`@{shown}` is `tilelang.autotuner.jit`, which TileLang does not have any more: write `@tilelang.jit` "
+                f"`@{shown}` is `tilelang.autotuner.jit`, which TileLang has removed: write `@tilelang.jit` "
                 "and say in `@tilelang.autotune` how to tune"
             )
         if meaning not in _TUNERS:
             known = f"is `{meaning}`, which is" if meaning else "is"
-            return f"`@{shown}` above the factory {known} not known to compile, so that no {wanted} can be given"
+            return f"`@{shown}` above the factory {known} not known to compile the kernel, so {wanted} cannot be set"
     if any(job.file.names.resolve(call.func) == _PARALLEL for call in calls_in(job.module)):
-        return "`tilelang.par_compile` is not on an NPU: give each kernel to `tilelang.compile`"
+        return "the NPU has no `tilelang.par_compile`: pass each kernel to `tilelang.compile`"
     return f"no `@tilelang.jit` or `tilelang.compile` in this file compiles the kernel: {_NOTHING[wanted]}"
 
 

@@ -58,7 +58,7 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
             if gone:
                 assert isinstance(node, (cst.Assign, cst.AnnAssign))
                 take_out(edits, node, gone)
-                job.change("TL204", node, f"`{'`, `'.join(gone)}` has no use any more")
+                job.change("TL204", node, f"removed the unused `{'`, `'.join(gone)}`")
         if not edits:
             return
         job.apply(edits)

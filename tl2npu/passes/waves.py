@@ -29,12 +29,14 @@ def may_break(job: Job) -> bool:
 
 def unroll(job: Job) -> None:
     """TL312: a loop of waves with a task in each, and a condition where a block may have none."""
-    _rewrite_all(job, "TL312", "a plain loop over tasks: AUTO_CV_COMBINE cannot read the break of T.Persistent", True)
+    _rewrite_all(
+        job, "TL312", "wrote a plain loop over tasks: AUTO_CV_COMBINE does not support the break of T.Persistent", True
+    )
 
 
 def to_loops(job: Job) -> None:
     """TL432: a loop over the waves in which a block has a task."""
-    _rewrite_all(job, "TL432", "the tasks of a block, one after the other", False)
+    _rewrite_all(job, "TL432", "wrote a loop over the tasks of a block", False)
 
 
 def _frames(job: Job) -> list[Loop]:
@@ -56,7 +58,7 @@ def _rewrite(job: Job, loop: Loop, guarded: bool) -> None:
     node, wave, index = loop.node, argument(loop, "wave_size"), argument(loop, "index")
     sizes = [code(item.stop_node) for item in loop.ranges if item.stop_node is not None]
     if not isinstance(node, cst.For) or loop.via or wave is None or index is None or len(sizes) < len(loop.ranges):
-        raise Blocked("TL862" if guarded else "TL428", node, "this `T.Persistent` is not understood")
+        raise Blocked("TL862" if guarded else "TL428", node, "this form of `T.Persistent` is not supported")
     assert isinstance(node.body, cst.IndentedBlock)
     fresh = Names(job)
     turn, task = fresh.fresh("wave", "wave_id"), fresh.fresh("task", "task_id")

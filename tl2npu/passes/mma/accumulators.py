@@ -92,5 +92,5 @@ def _rename(
                 name = node.value if isinstance(node, cst.Subscript) else node
                 if access.operand.buffer is buffer and isinstance(name, cst.Name) and name not in edits.nodes:
                     edits.replace(name, cst.Name(new))
-        job.change("TL301", alloc.node, f"`{buffer.name}` holds several results in turn: `{new}` is one of them")
+        job.change("TL301", alloc.node, f"wrote `{new}` for one of the results that share `{buffer.name}`")
     edits.replace_many(alloc.node, lines)

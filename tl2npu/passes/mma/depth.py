@@ -106,9 +106,9 @@ def _refuse(item: Slices, verdict: bool | None, job: Job, numbers: Numbers) -> N
     if verdict is False:
         found = (numbers.shortage(*_size(staged)) for staged in product.loads)
         short = next((text for text in found if text is not None), "more than 128 deep, not two bytes wide: TL857")
-        text = f"gemm_v0 cannot stage {tiles} ({short}), and no loop fetches them in thinner slabs"
+        text = f"gemm_v0 cannot stage {tiles} ({short}), and no loop loads them in smaller slices of K"
         raise Blocked("TL331", product.mma.node, text)
-    text = f"nothing says how big {tiles} are: check that gemm_v0 can stage them in L0 (at most 128 of K at a time)"
+    text = f"the sizes of {tiles} are unknown: check that gemm_v0 can stage them in L0 (at most 128 of K at a time)"
     job.note("TL331", product.mma.node, text, "warning")
 
 
@@ -126,11 +126,11 @@ def _slabs(flow: Flow, item: Slices) -> list[Slab]:
     loop = found[0].loop
     place = item.product.mma.node
     if found[1].loop is not loop:
-        raise Blocked("TL331", place, "the two tiles of this product are fetched in different loops")
+        raise Blocked("TL331", place, "the two tiles of this product are loaded in different loops")
     known = {slab.load for slab in found}
     for stmt in walk(loop.body):
         if stmt not in known and stmt is not item.product.mma and _depends(stmt, loop):
-            raise Blocked("TL331", stmt.node, "this uses the number of the slab")
+            raise Blocked("TL331", stmt.node, "this statement uses the index of the K slice")
     for slab in found:
         buffer = slab.staged.source.buffer
         users = [s for s, _ in (*reads_of(flow.kernel.body, buffer), *writes_of(flow.kernel.body, buffer))]
@@ -155,16 +155,16 @@ def _slab(flow: Flow, staged: Staged) -> Slab:
     writes = writes_of(flow.kernel.body, buffer)
     load = writes[0][0] if len(writes) == 1 else None
     if not isinstance(load, Copy) or load.src.buffer.memory is not Memory.GM or load.src.dims is None or load.via:
-        raise Blocked("TL331", staged.load.node, f"`{buffer.name}` is not fetched slab by slab from global memory")
+        raise Blocked("TL331", staged.load.node, f"`{buffer.name}` is not loaded from global memory in slices of K")
     loops = flow.loops(load)
     if not loops or loops[-1] not in flow.loops(staged.load) or len(loops[-1].ranges) != 1:
-        raise Blocked("TL331", load.node, f"`{buffer.name}` is fetched once, not slab by slab")
+        raise Blocked("TL331", load.node, f"`{buffer.name}` is loaded once, not in slices of K")
     deep = buffer.shape[staged.depth_axis]
     variable = loops[-1].ranges[0].var
     axis = _axis(load, staged)
     dim = load.src.dims[axis]
     if dim.lo != variable * deep or (dim.extent is not None and dim.extent != deep):
-        raise Blocked("TL331", load.node, f"the slabs of `{buffer.name}` do not follow each other")
+        raise Blocked("TL331", load.node, f"the K slices of `{buffer.name}` are not consecutive")
     return Slab(staged, load, loops[-1], dim)
 
 
@@ -197,12 +197,12 @@ def _make_thin(job: Job, edits: Edits, flow: Flow, item: Slices, done: set[int])
         new = map_indices(slab.load.src.node, lambda node, env=env: swap(node, env))  # type: ignore[misc]
         _check_index(job, slab, new, item.width, env)
         edits.replace(slab.load.src.node, new)
-        text = f"`{buffer.name}` is fetched in the slices that the products take: it did not fit L0 as a whole"
+        text = f"loaded `{buffer.name}` in smaller slices of K, because all of it does not fit L0"
         job.change("TL301", alloc.node, text)
     assert item.loop is not None
     stop = item.loop.ranges[0].stop_node
     if stop is None:
-        raise Blocked("TL331", item.loop.node, "the number of slices is not understood")
+        raise Blocked("TL331", item.loop.node, "cannot tell the number of slices")
     edits.replace(stop, cst.Integer("1"))  # the tile is one slice now
     loop = slabs[0].loop
     if id(loop) not in done:
@@ -221,7 +221,7 @@ def _check_index(job: Job, slab: Slab, new: cst.BaseExpression, width: Sym, env:
     for other, old in zip(operand.dims, slab.load.src.dims, strict=True):
         right = right and (old is slab.dim or (other.lo == old.lo and other.extent == old.extent))
     if not right:
-        raise Blocked("TL331", slab.load.node, "no text was proved for a thinner slab")
+        raise Blocked("TL331", slab.load.node, "cannot prove the bounds of a smaller K slice")
 
 
 def _rebound(job: Job, edits: Edits, flow: Flow, loop: Loop, deep: Sym, width: Sym, text: str) -> None:
@@ -231,7 +231,7 @@ def _rebound(job: Job, edits: Edits, flow: Flow, loop: Loop, deep: Sym, width: S
     evaluator = job.located.evaluator
     stop = item.stop_node
     if stop is None or want is None or loop.env is None or not item.start.is_zero:
-        raise Blocked("TL331", loop.node, "the number of slabs is not understood")
+        raise Blocked("TL331", loop.node, "cannot tell the number of K slices")
     new = swapped(stop, loop.env, evaluator, deep, text)
     if evaluator.sym(new, loop.env) == want:
         edits.replace(stop, new)
@@ -246,7 +246,7 @@ def _rebound(job: Job, edits: Edits, flow: Flow, loop: Loop, deep: Sym, width: S
             if evaluator.sym(new, loop.env) == want:
                 edits.replace(stop, new)
                 return
-    raise Blocked("TL331", loop.node, "no text was proved for the number of thinner slabs")
+    raise Blocked("TL331", loop.node, "cannot prove the number of smaller K slices")
 
 
 def _only_use(job: Job, name: cst.Name) -> bool:

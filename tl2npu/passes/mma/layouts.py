@@ -33,6 +33,6 @@ def drop(job: Job, tiles: Collection[str]) -> None:
         else:
             for entry in ours:
                 edits.remove(entry)
-        job.change("TL301", stmt.node, "gemm_v0 lays its tiles out itself")
+        job.change("TL301", stmt.node, "removed: gemm_v0 chooses the layout of its tiles")
     job.apply(edits)
     imports.drop_unused(job, makers - set(tiles))

@@ -46,7 +46,7 @@ def _write(job: Job, run: Sequence[Stmt], order: Sequence[Stmt]) -> None:
     edits.replace(block, block.with_changes(body=[lines.get(id(line), line) for line in block.body]))
     for stmt in order:
         if set(order[: order.index(stmt)]) - set(run[: run.index(stmt)]):
-            job.change("TL301", stmt.node, "stands with its product now; the compiler overlaps products itself")
+            job.change("TL301", stmt.node, "moved next to its product; the compiler overlaps products itself")
     job.apply(edits)
 
 

@@ -124,22 +124,24 @@ def _check(flow: Flow, item: Prefetch) -> None:
     others = [s for s, _ in writes_of(flow.kernel.body, item.buffer) if s not in (item.ahead, item.first)]
     others = [s for s in others if item.loop in flow.parents[s] or _between(flow, item, s)]
     if others:
-        raise Blocked("TL321", others[0].node, f"`{item.buffer.name}` is loaded ahead and written here too")
+        raise Blocked("TL321", others[0].node, f"`{item.buffer.name}` is prefetched, but also written here")
     if any(s for s, _ in writes_of([item.loop], source)) or any(
         _between(flow, item, s) for s, _ in writes_of(flow.kernel.body, source)
     ):
-        raise Blocked("TL321", node, f"`{source.name}` changes while `{item.buffer.name}` is loaded ahead from it")
+        raise Blocked("TL321", node, f"`{source.name}` changes while `{item.buffer.name}` is prefetched from it")
     if item.branch is not None and not _leaves_out_the_last(item, name):
-        raise Blocked("TL323", item.branch.node, "this condition does not stand for `there is a next iteration`")
+        raise Blocked("TL323", item.branch.node, "this condition is not equivalent to `there is a next iteration`")
     expected = [s.substitute({name: _var(item.loop) - 1}) for s in slots(item.ahead.dst) or ()]
     for stmt, operand in reads_of(flow.kernel.body, item.buffer):
         if item.loop not in flow.parents[stmt]:
             if _reads_it(flow, item, stmt):
                 raise Blocked(
-                    "TL321", stmt.node, f"`{item.buffer.name}`, loaded ahead in a loop, is read outside of it"
+                    "TL321", stmt.node, f"`{item.buffer.name}` is prefetched in a loop, but read outside of it"
                 )
         elif list(slots(operand) or ()) != expected:
-            raise Blocked("TL321", stmt.node, f"this read of `{item.buffer.name}` is not the slot of its iteration")
+            raise Blocked(
+                "TL321", stmt.node, f"this read of `{item.buffer.name}` does not use the slot of its iteration"
+            )
 
 
 def _var(loop: Loop) -> Sym:
@@ -197,8 +199,8 @@ def _check_minimum(job: Job, group: Sequence[Prefetch]) -> None:
             continue
         name = item.buffer.name
         if enough is False:
-            raise Blocked("TL321", item.ahead.node, f"`{name}` has one slot, and the next slab overwrites it")
-        text = f"nothing says that `{name}` has two slots at least; with one the old kernel overwrote what it reads"
+            raise Blocked("TL321", item.ahead.node, f"`{name}` has one slot, which the next prefetch overwrites")
+        text = f"cannot prove that `{name}` has at least two slots; with one, the old kernel has a race"
         job.note("TL321", item.ahead.node, text, "warning")
 
 
@@ -220,12 +222,14 @@ def _write(job: Job, flow: Flow, group: Sequence[Prefetch]) -> None:
         for operand in (item.ahead.src, item.ahead.dst):
             edits.replace(operand.node, map_indices(operand.node, back))
         edits.remove(item.first.node)
-        job.change("TL301", item.ahead.node, f"`{item.buffer.name}` is loaded in the iteration that reads it")
+        job.change("TL301", item.ahead.node, f"loaded `{item.buffer.name}` in the iteration that reads it")
     branch = group[0].branch
     if branch is not None:
         rest = [s for s in branch.then if isinstance(s, Copy) and s not in [p.ahead for p in group]]
         if rest:
-            raise Blocked("TL321", rest[0].node, "this copy stands among those of the next iteration, but is none")
+            raise Blocked(
+                "TL321", rest[0].node, "this copy is among the prefetches, but does not load for the next iteration"
+            )
         assert isinstance(branch.node, cst.If)
         edits.unwrap(branch.node)
     job.apply(edits)

@@ -99,7 +99,7 @@ def _cut(job: Job, numbers: Numbers) -> list[Slices]:
 def _check_types(product: Product, numbers: Numbers) -> None:
     for tile in numbers.types(product.left.source.buffer, product.out.buffer):
         if tile not in _TYPES and None not in tile:
-            text = f"gemm_v0 multiplies no {tile[0]} into {tile[1]}"
+            text = f"gemm_v0 does not support {tile[0]} operands with a {tile[1]} result"
             raise Blocked("TL328", product.mma.node, text)
 
 
@@ -128,7 +128,7 @@ def _write(job: Job, found: Sequence[Slices], steps: Mapping[int, str]) -> set[s
         edits.replace_many(place, lines)
         job.change("TL301", product.mma.node, _why(item))
         if item.loop is not None or len(product.left.load.dst.buffer.shape) > 2:
-            job.note("TL332", product.mma.node, "its slots go: no load overlaps another product any more")
+            job.note("TL332", product.mma.node, "removed its slots: loads do not overlap products any more")
     for stmt in kernel.walk():
         if isinstance(stmt, Alloc) and stmt.buffer.memory in (Memory.L0A, Memory.L0B):
             edits.remove(stmt.node)
@@ -142,8 +142,8 @@ def _write(job: Job, found: Sequence[Slices], steps: Mapping[int, str]) -> set[s
 
 def _why(item: Slices) -> str:
     if item.loop is None:
-        return "the copies to L0 and the mma are one gemm_v0"
-    return "the loop over slices of K, the copies to L0 and the mma are one gemm_v0"
+        return "wrote one gemm_v0 for the copies to L0 and the mma"
+    return "wrote one gemm_v0 for the loop over slices of K, the copies to L0 and the mma"
 
 
 def _gemm(
@@ -185,4 +185,4 @@ def _check_left(kernel: Kernel, found: Sequence[Slices]) -> None:
     used: set[Stmt] = {staged.load for item in found for staged in item.product.loads}
     for stmt in kernel.walk():
         if isinstance(stmt, Copy) and stmt.dst.buffer.memory in (Memory.L0A, Memory.L0B) and stmt not in used:
-            raise Blocked("TL321", stmt.node, f"no mma was found that uses this load of `{stmt.dst.buffer.name}`")
+            raise Blocked("TL321", stmt.node, f"no mma uses this load of `{stmt.dst.buffer.name}`")

@@ -51,7 +51,7 @@ def of(flow: Flow, product: Product, evaluator: Evaluator, numbers: Numbers) -> 
     width = product.left.load.dst.buffer.shape[-1 if product.left.load.dst.buffer.memory.value == "L0A" else -2]
     if left.lo != item.var * width:
         text_lo = str(left.lo)
-        raise Blocked("TL324", product.left.load.node, f"slices that start at `{text_lo}` do not follow each other")
+        raise Blocked("TL324", product.left.load.node, f"slices that start at `{text_lo}` are not consecutive")
     _check_alone(loop, product)
     if product.other is None:
         for staged in product.loads:
@@ -83,13 +83,13 @@ def _check_width(staged: Staged, numbers: Numbers) -> None:
     size = source.buffer.shape[axis]
     other = inner.shape[-2 if inner.memory.value == "L0A" else -1]
     if not numbers.same(other, size):
-        text = f"`{source.buffer.name}` has {size} in the axis that is not summed over, `{inner.name}` has {other}"
+        text = f"`{source.buffer.name}` has {size} outside of K, but `{inner.name}` has {other}"
         raise Blocked("TL327", staged.load.node, text)
     if source.dims is None:
         return
     dim = source.dims[axis]
     if not dim.lo.is_zero or (dim.extent is not None and dim.extent != size):
-        raise Blocked("TL324", staged.load.node, f"this load takes a part of the width of `{source.buffer.name}`")
+        raise Blocked("TL324", staged.load.node, f"this load reads only a part of the width of `{source.buffer.name}`")
 
 
 def _loop(flow: Flow, product: Product, lo: Sym) -> tuple[Loop, Range]:
@@ -97,13 +97,11 @@ def _loop(flow: Flow, product: Product, lo: Sym) -> tuple[Loop, Range]:
     loop = loops[-1] if loops else None
     item = loop.ranges[0] if loop is not None and len(loop.ranges) == 1 else None
     if loop is None or item is None or not all(lo.depends_on(v) for v in item.var.variables()):
-        raise Blocked(
-            "TL324", product.mma.node, "this mma takes a slice of its tiles, and no loop around it the others"
-        )
+        raise Blocked("TL324", product.mma.node, "this mma uses one slice of its tiles, and no loop covers the others")
     if not item.start.is_zero or loop.kind not in ("serial", "unroll", "pipelined"):
-        raise Blocked("TL324", loop.node, "a loop over slices must start at 0 and run in order")
+        raise Blocked("TL324", loop.node, "a loop over slices must start at 0 with step 1")
     if loop.via or loop not in flow.parents[product.mma]:
-        raise Blocked("TL324", loop.node, "the loop over slices stands in a macro")
+        raise Blocked("TL324", loop.node, "the loop over slices is in a macro")
     return loop, item
 
 
@@ -114,14 +112,16 @@ def _check_alone(loop: Loop, product: Product) -> None:
         if stmt in known or isinstance(stmt, Let):
             continue
         raise Blocked(
-            "TL326", stmt.node, "this runs for every slice of K; a product of whole tiles is done only behind it"
+            "TL326",
+            stmt.node,
+            "this statement runs for every slice of K; with gemm_v0 the product is complete only after the loop",
         )
 
 
 def _check_complete(count: Sym, width: Sym, staged: Staged, numbers: Numbers) -> None:
     size = staged.source.buffer.shape[staged.depth_axis]
     if count not in (ceildiv(size, width), size // width) and not numbers.same(count * width, size):
-        text = f"{count} slices of {width} are not proved to be the {size} of `{staged.source.buffer.name}`"
+        text = f"cannot prove that {count} slices of {width} are the {size} of `{staged.source.buffer.name}`"
         raise Blocked("TL324", staged.load.node, text)
 
 
@@ -131,13 +131,13 @@ def _last(product: Product, item: Range, width: Sym, numbers: Numbers) -> tuple[
     assert branch is not None
     assert product.other is not None
     if not _is_all_but_last(branch, item):
-        raise Blocked("TL323", branch.node, "only `all slices but the last` is understood as a condition of loads")
+        raise Blocked("TL323", branch.node, "loads may only have the condition `all slices but the last`")
     for staged in (product.left, product.right):
         _check_complete(item.extent - 1, width, staged, numbers)
     for staged in product.other:
         size = staged.source.buffer.shape[staged.depth_axis]
         if _depth(staged) is not None or not numbers.same(size, width):
-            text = f"the last slice must be the whole of `{staged.source.buffer.name}`, {width} deep as the others"
+            text = f"the last slice of `{staged.source.buffer.name}` must be {width} deep like the others"
             raise Blocked("TL324", staged.load.node, text)
     return product.other
 
@@ -171,10 +171,10 @@ def _without(init: Init, item: Range, product: Product, evaluator: Evaluator, co
     if value.constant == 0:
         return init
     if value.constant == 1:
-        raise Blocked("TL325", product.mma.node, "every slice starts the product anew: only the last one would count")
+        raise Blocked("TL325", product.mma.node, "every slice clears the accumulator: only the last one would count")
     kept = _Condition(evaluator, item, product, counters).kept(init)
     if kept is None:
-        raise Blocked("TL325", product.mma.node, "`init` does not say `in the first slice only`")
+        raise Blocked("TL325", product.mma.node, "`init` is not true in the first slice only")
     return kept
 
 

@@ -41,7 +41,7 @@ def drop(job: Job, wanted: Sequence[str]) -> None:
             continue
         _check(flow, buffer)
         _without_axes(job, edits, flow, buffer, extra)
-        job.change("TL301", buffer.node, f"`{name}`: one tile instead of slots, the compiler makes its own")
+        job.change("TL301", buffer.node, f"`{name}`: wrote one tile for the slots; the compiler adds its own")
     job.apply(edits)
 
 
@@ -50,9 +50,9 @@ def _check(flow: Flow, buffer: Buffer) -> None:
     for stmt, operand in reads_of(flow.kernel.body, buffer):
         slot = slots(operand)
         if slot is None:
-            raise Blocked("TL326", stmt.node, f"it cannot be told which slot of `{buffer.name}` is read")
+            raise Blocked("TL326", stmt.node, f"cannot tell which slot of `{buffer.name}` is read")
         if not _written(flow, stmt, buffer, slot):
-            text = f"`{buffer.name}` keeps a value in one of its slots for another iteration"
+            text = f"a slot of `{buffer.name}` carries a value to another iteration"
             raise Blocked("TL326", stmt.node, text)
 
 

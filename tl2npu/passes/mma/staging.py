@@ -72,7 +72,7 @@ def products(kernel: Kernel) -> list[Product]:
     for stmt in kernel.walk():
         if isinstance(stmt, Op) and stmt.op.kind is Kind.MMA:
             if stmt.via:
-                raise Blocked("TL321", stmt.node, "this mma stands in a macro: write it out in the kernel")
+                raise Blocked("TL321", stmt.node, "this mma is in a macro: inline it in the kernel")
             found.append(_product(flow, stmt))
     return found
 
@@ -82,11 +82,11 @@ def _product(flow: Flow, mma: Op) -> Product:
     for name, memory in (("A", Memory.L0A), ("B", Memory.L0B)):
         operand = mma.args.get(name)
         if not isinstance(operand, Operand) or operand.buffer.memory is not memory:
-            raise Blocked("TL327", mma.node, f"operand {name} of this mma is no tile in {memory.value}")
+            raise Blocked("TL327", mma.node, f"operand {name} of this mma is not a tile in {memory.value}")
         sides.append(_loads(flow, mma, operand))
     left, right = sides
     if len(left) != len(right):
-        raise Blocked("TL323", mma.node, "one operand is loaded in both arms of a condition, the other is not")
+        raise Blocked("TL323", mma.node, "one operand is loaded in both branches of an `if`, the other is not")
     if len(left) == 2 and left[0].branch is not right[0].branch:
         raise Blocked("TL323", mma.node, "the two operands are loaded under different conditions")
     other = (left[1], right[1]) if len(left) == 2 else None
@@ -97,7 +97,7 @@ def _loads(flow: Flow, mma: Op, operand: Operand) -> list[Staged]:
     """The loads that fill the slot which the mma reads: one, or one in each arm of a condition."""
     buffer, slot = operand.buffer, slots(operand)
     if slot is None:
-        raise Blocked("TL321", mma.node, f"it cannot be told which slot of `{buffer.name}` this mma reads")
+        raise Blocked("TL321", mma.node, f"cannot tell which slot of `{buffer.name}` this mma reads")
     for step in flow.before(mma):
         if not writes_of([step.stmt], buffer):
             continue
@@ -110,7 +110,7 @@ def _loads(flow: Flow, mma: Op, operand: Operand) -> list[Staged]:
         elif isinstance(step.stmt, Branch):
             found = _conditional(flow, step.stmt, buffer, slot, mma)
         else:
-            raise Blocked("TL321", step.stmt.node, f"which load fills `{buffer.name}` is not plain to see")
+            raise Blocked("TL321", step.stmt.node, f"cannot tell which load fills `{buffer.name}`")
         for loop in step.left:
             if writes_of([loop], buffer):
                 text = f"`{buffer.name}` is loaded in this loop too, for another iteration"
@@ -131,7 +131,7 @@ def _check_slot(load: Copy, there: Sequence[Sym] | None, slot: Sequence[Sym], bu
         not d.is_point and d.lo.is_zero and d.extent == size
         for d, size in zip(load.dst.dims[-2:], buffer.shape[-2:], strict=True)
     ):
-        raise Blocked("TL324", load.node, f"this load fills a part of `{buffer.name}` only")
+        raise Blocked("TL324", load.node, f"this load fills only a part of `{buffer.name}`")
 
 
 def _conditional(flow: Flow, branch: Branch, buffer: Buffer, slot: Sequence[Sym], mma: Op) -> list[Staged]:
@@ -143,7 +143,7 @@ def _conditional(flow: Flow, branch: Branch, buffer: Buffer, slot: Sequence[Sym]
         return [Staged(each, branch) for each in both]
     load = arms[0]
     if load is None or (branch.orelse and writes_of(branch.orelse, buffer)):
-        raise Blocked("TL323", branch.node, f"`{buffer.name}` is loaded under a condition that is not understood")
+        raise Blocked("TL323", branch.node, f"`{buffer.name}` is loaded under a condition that is not supported")
     _check_slot(load, slots(load.dst), slot, buffer, mma)
     _check_first_rounds(flow, branch, load, buffer, slot)
     return [Staged(load, branch, whole=True)]
@@ -167,7 +167,7 @@ def _check_first_rounds(flow: Flow, branch: Branch, load: Copy, buffer: Buffer, 
     fixed = all(s in turning or not any(s.depends_on(v) for v in item.var.variables()) for s in slot)
     places = [size for s, size in zip(slot, buffer.shape, strict=False) if s in turning]
     if count is None or len(turning) != 1 or not fixed or places != [count]:
-        text = f"the condition does not fill every slot of `{buffer.name}` once: it must hold in the first rounds"
+        text = f"the condition must fill every slot of `{buffer.name}` once, in the first iterations"
         raise Blocked("TL323", branch.node, text)
     if [s for s, _ in writes_of(loop.body, buffer) if s is not load]:
         raise Blocked("TL323", branch.node, f"`{buffer.name}` is loaded again in the loop")
@@ -175,7 +175,7 @@ def _check_first_rounds(flow: Flow, branch: Branch, load: Copy, buffer: Buffer, 
     changed = writes_of(loop.body, source.buffer)
     moving = any(d.lo.depends_on(v) for d in source.dims or () for v in item.var.variables())
     if changed or moving:
-        text = f"`{source.buffer.name}` changes in the loop, but is loaded in its first rounds only"
+        text = f"`{source.buffer.name}` changes in the loop, but is loaded only in its first iterations"
         raise Blocked("TL323", branch.node, text)
 
 
@@ -198,7 +198,9 @@ def _check_source(flow: Flow, staged: Staged, mma: Op, left: Sequence[Loop]) -> 
                 raise Blocked("TL321", stmt.node, text)
     moved = [v for loop in left for item in loop.ranges for v in item.var.variables()]
     if any(d.lo.depends_on(v) for d in source.dims or () for v in moved):
-        raise Blocked("TL321", staged.load.node, "the part of L1 that is loaded depends on a loop that has ended")
+        raise Blocked(
+            "TL321", staged.load.node, "the loaded part of L1 depends on the variable of a loop that has ended"
+        )
 
 
 def used_beside(kernel: Kernel, found: Sequence[Product]) -> None:
@@ -209,4 +211,4 @@ def used_beside(kernel: Kernel, found: Sequence[Product]) -> None:
             continue
         for stmt, _ in reads_of(kernel.body, buffer):
             if id(stmt) not in known:
-                raise Blocked("TL327", stmt.node, f"`{buffer.name}` is read by something that is no mma")
+                raise Blocked("TL327", stmt.node, f"`{buffer.name}` is read by a statement that is not an mma")

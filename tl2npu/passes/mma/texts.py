@@ -65,7 +65,7 @@ def _proved(node: cst.BaseExpression, env: Env, evaluator: Evaluator, want: Sym,
     for candidate in _candidates(node, env, evaluator, want, change):
         if evaluator.sym(candidate, env) == want:
             return candidate
-    raise Blocked("TL321", node, "no text was proved for this index of the slab that is loaded ahead")
+    raise Blocked("TL321", node, "cannot prove the index of the prefetched slice")
 
 
 def _candidates(
