@@ -75,9 +75,7 @@ class _Work:
             lets = [inner for inner in walk(loop.body) if isinstance(inner, Let)]
             addition = Addition.of(self._job, stmt, loop, lets, conditions)
             if addition is None:
-                raise Blocked(
-                    "TL416", stmt.node, "these elements are added in a way that no tile can stand for, nor its rows"
-                )
+                raise Blocked("TL416", stmt.node, "these elements cannot be added as one tile or as its rows")
             before, source = self._converted(stmt, target, value, whole=True)
             lines += before
             lines += addition.lines(source or value.buffer.name)
@@ -87,11 +85,13 @@ class _Work:
     def _converted(self, stmt: Op, target: Operand, value: Operand, *, whole: bool) -> tuple[list[str], str]:
         """The lines that bring the tile to the type of the tensor, and the name of what is added then."""
         if value.buffer.memory in (Memory.GM, Memory.VAR) or value.buffer.statement is None:
-            raise Blocked("TL416", stmt.node, f"`{value.buffer.name}` is no tile")
+            raise Blocked("TL416", stmt.node, f"`{value.buffer.name}` is not a tile")
         if element_type(self._job, value.buffer) == element_type(self._job, target.buffer):
             return [], ""
         if not whole:
-            raise Blocked("TL416", stmt.node, f"`{code(value.node)}` and `{target.buffer.name}` differ in type")
+            raise Blocked(
+                "TL416", stmt.node, f"`{code(value.node)}` and `{target.buffer.name}` have different element types"
+            )
         cast = self._names.fresh(f"{value.buffer.name}_cast")
         shape, dtype = shape_text(value.buffer), dtype_text(target.buffer)
         near = value.buffer.statement

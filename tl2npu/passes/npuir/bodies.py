@@ -68,7 +68,7 @@ def _write_names_out(job: Job, loop: Loop, _: tuple[Range, ...]) -> bool:
     except Unclear as unclear:
         raise Blocked("TL418", unclear.node, str(unclear)) from None
     body = loop.node.body.with_changes(body=[_bare_sides(line) for line in rest])
-    job.change("TL409", first.node, f"`{first.name}` is written out where it is used")
+    job.change("TL409", first.node, f"inlined `{first.name}`")
     plan.replace(loop.node, [loop.node.with_changes(body=body)])
     plan.apply()
     return True
@@ -92,7 +92,7 @@ def _is_sum(side: cst.BaseExpression) -> bool:
 
 
 def _not_moved(job: Job, let: Let) -> bool:
-    raise Blocked("TL418", let.node, f"`{let.name}` keeps this loop from becoming vector operations")
+    raise Blocked("TL418", let.node, f"`{let.name}` prevents the vectorisation of this loop")
 
 
 def _holds(line: cst.CSTNode, small: cst.CSTNode) -> bool:
@@ -112,7 +112,7 @@ def _branch_outside(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
     new = _arms(branch.node, node.with_changes(leading_lines=()))
     plan = Plan(job)
     plan.replace(node, [new.with_changes(leading_lines=[*node.leading_lines, *branch.node.leading_lines])])
-    job.change("TL409", branch.node, "the condition is the same for all elements: it stands outside of the loop")
+    job.change("TL409", branch.node, "moved the condition out of the loop: it is the same for all elements")
     plan.apply()
     return True
 
@@ -174,7 +174,7 @@ def _name_invariants(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
                 line = substitute(other.node, {id(other.value.node): substitute(other.value.node, same)})
                 assert isinstance(line, cst.BaseSmallStatement)
                 plan.replace(other.node, [cst.SimpleStatementLine([line])])
-        job.change("TL409", found, f"`{text}` is the same for all elements: it is worked out before the loop")
+        job.change("TL409", found, f"computed `{text}` before the loop: it is the same for all elements")
         plan.apply()
         return True
     return False
@@ -186,7 +186,9 @@ def _refuse_without_condition(job: Job, loop: Loop, stmt: Store, found: cst.Base
     bounds = Reach(job.kernel, job.file.evaluator).bounds(parents_of(job.kernel, loop), loop)
     loads = job.file.evaluator.loads(found, stmt.env or Env()) if any(b in walk(loop.body) for b in branches) else ()
     if not all(lies_inside(bounds, load) for load in loads):
-        raise Blocked("TL179", stmt.node, f"`{code(found)}` reads what only a condition in the loop allows")
+        raise Blocked(
+            "TL179", stmt.node, f"`{code(found)}` reads an element whose bounds only a condition in the loop checks"
+        )
 
 
 def _is_same(node: cst.CSTNode, found: cst.BaseExpression) -> bool:

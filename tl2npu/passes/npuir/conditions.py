@@ -41,7 +41,7 @@ def parts(job: Job, stmt: Store, tile: Callable[[], str]) -> list[str]:
     value, target = stmt.value.node, flat(stmt.target.node)
     calls = [call for call, name in called(job, value) if name == _CHOICE]
     if any(len(call.args) != _ARGUMENTS or any(arg.keyword or arg.star for arg in call.args) for call in calls):
-        raise Blocked("TL418", stmt.node, "the arguments of `T.if_then_else` cannot be read")
+        raise Blocked("TL418", stmt.node, "cannot read the arguments of `T.if_then_else`")
     inner = next((call for call in calls if call is not value), None)
     if inner is not None or stmt.augmented:
         chosen = inner if inner is not None else value

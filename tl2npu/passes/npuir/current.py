@@ -27,15 +27,15 @@ def bring_up_to_date(job: Job) -> None:
     for stmt in job.kernel.walk():
         text = _copy(stmt) if isinstance(stmt, Copy) else _reduction(stmt) if isinstance(stmt, Op) else None
         if isinstance(stmt, Copy) and text is not None:
-            job.change("TL434", stmt.node, f"the size is part of the regions: `{text}`")
+            job.change("TL434", stmt.node, f"wrote the size into the regions: `{text}`")
         elif text is not None:
-            job.change("TL435", stmt.node, f"`clear` is named: `{text}`")
+            job.change("TL435", stmt.node, f"passed `clear` by name: `{text}`")
         if isinstance(stmt, Opaque) or (isinstance(stmt, Op) and stmt.op.name in OLDER_FUNCTIONS):
             text = _operator(job, stmt)
         if text is None:
             continue
         if stmt.via:
-            raise Blocked("TL436", stmt.node, "the statement stands in a macro, and would have to change there")
+            raise Blocked("TL436", stmt.node, "this statement is in a macro, which cannot be changed")
         plan.replace(stmt.node, parse(job, text + "\n", stmt.node))
     plan.apply()
 
@@ -86,7 +86,7 @@ def _operator(job: Job, stmt: Stmt) -> str | None:
     name = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE) if call is not None else ""
     if call is None or name not in OLDER_FUNCTIONS or not _are_tiles(job, stmt, call):
         if isinstance(stmt, Opaque) and stmt.buffers:
-            raise Blocked("TL436", stmt.node, f"{stmt.why}, and it touches tiles")
+            raise Blocked("TL436", stmt.node, stmt.why)
         return None
     args = ", ".join(code(arg.value) for arg in call.args)
     job.change("TL435", stmt.node, f"`T.{name}` on tiles is `T.{OLDER_FUNCTIONS[name]}`")

@@ -49,7 +49,7 @@ def end_with_tensors(job: Job, cuts: Iterable[Cut]) -> None:
         sides = [_outside(outer, inner, counts), inside]
         lines.append(f"T.copy({', '.join(sides if loads else reversed(sides))})")
         plan.replace(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
-        job.change("TL438", stmt.node, f"the copy ends where `{outer.buffer.name}` ends")
+        job.change("TL438", stmt.node, f"ended the copy at the end of `{outer.buffer.name}`")
     plan.apply()
 
 
@@ -64,13 +64,13 @@ def _pairs(outer: Operand, inner: Operand) -> list[tuple[int, str, int]]:
     shape, nodes = inner.buffer.shape, inner.buffer.shape_nodes
     whole = inner.dims is None or all(dim.is_point or dim.lo.is_zero for dim in inner.dims)
     if not whole:
-        raise Blocked("TL439", outer.node, f"`{code(inner.node)}` is a part of a tile, and the copy may not fill it")
+        raise Blocked("TL439", outer.node, f"`{code(inner.node)}` is a part of a tile, which the copy may not fill")
     taken = [n for n, size in enumerate(shape) if size.constant != 1 and not (inner.dims and inner.dims[n].is_point)]
     if all(dim.is_point for dim in dims):
         return [(len(dims) - len(shape) + n, code(nodes[n]), n) for n in taken if len(dims) - len(shape) + n >= 0]
     axes = [n for n, dim in enumerate(dims) if dim.extent is not None and dim.extent.constant != 1]
     if len(axes) != len(taken):
-        raise Blocked("TL439", outer.node, f"the axes of `{code(outer.node)}` and `{code(inner.node)}` do not pair")
+        raise Blocked("TL439", outer.node, f"the axes of `{code(outer.node)}` and `{code(inner.node)}` do not match")
     return [(axis, code(nodes[n]), n) for axis, n in zip(axes, taken, strict=True)]
 
 

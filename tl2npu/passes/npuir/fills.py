@@ -24,7 +24,7 @@ def bind(job: Job) -> None:
             continue
         target = stmt.args.get("buffer")
         if not isinstance(target, Operand):
-            raise Blocked("TL406", stmt.node, f"`T.{stmt.op.name}` of something that is no buffer")
+            raise Blocked("TL406", stmt.node, f"cannot tell which buffer `T.{stmt.op.name}` fills")
         if target.buffer.memory is Memory.GM:
             text = f"`{target.buffer.name}` is a global tensor; fill a tile and copy it there"
             raise Blocked("TL406", stmt.node, text)
@@ -52,12 +52,16 @@ def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_devi
     if value.sym.is_zero or _is_zero(value.node):
         call = expression(job, f"T.clear({code(target.node)})", stmt.node)
         plan.replace(stmt.node, [cst.SimpleStatementLine([cst.Expr(call)])])
-        job.change("TL406", stmt.node, f"`{target.buffer.name}` is cleared: `T.fill` takes no number")
+        job.change("TL406", stmt.node, f"wrote a clear of `{target.buffer.name}`: `T.fill` does not accept numbers")
         return
     name = names.fresh(f"{target.buffer.name}_value")
     lines = f"{name} = {flat(value.node)}\nT.fill({code(target.node)}, {name})\n"
     plan.replace(stmt.node, parse(job, lines, stmt.node))
-    job.change("TL406", stmt.node, f"the value of `{target.buffer.name}` gets a name: `T.fill` takes no number")
+    job.change(
+        "TL406",
+        stmt.node,
+        f"bound the fill value of `{target.buffer.name}` to a name: `T.fill` does not accept numbers",
+    )
 
 
 def _is_zero(node: cst.BaseExpression) -> bool:

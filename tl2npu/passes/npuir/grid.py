@@ -24,9 +24,9 @@ def launch(job: Job) -> None:
     assert found is not None
     extents = [arg.value for arg in found.call.args if arg.keyword is None]
     if any(arg.star for arg in found.call.args) or not extents:
-        raise Blocked("TL402", found.call, "the grid of this launch cannot be read")
+        raise Blocked("TL402", found.call, "cannot read the grid of this launch")
     if found.item.asname is None:
-        raise Blocked("TL402", found.call, "the launch gives its block index no name")
+        raise Blocked("TL402", found.call, "the launch does not bind a name to its block index")
     if len(found.names) != len(extents):
         raise Blocked("TL402", found.call, f"{len(extents)} grid axes and {len(found.names)} names")
     used = {name.value for name in names_in(found.node.body)}

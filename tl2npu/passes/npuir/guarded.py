@@ -40,7 +40,7 @@ def to_branches(job: Job) -> None:
         if choice is None and not guarded:
             continue
         if choice is None or (guarded and _needs_order(job, stmt, choice)):
-            text = f"`{flat(stmt.value.node)}` reads what only a condition in it keeps inside of its buffer"
+            text = f"`{flat(stmt.value.node)}` reads an element whose bounds only a condition in it checks"
             raise Blocked("TL179", stmt.node, text)
         picked = {let.name for loop in loops for let in walk(loop.body) if isinstance(let, Let) and let.value.loads}
         by_tensor = any(picked & {name.value for name in names_in(load.node)} for load in stmt.value.loads)
@@ -101,7 +101,7 @@ def _needs_condition(job: Job, stmt: Store, parents: tuple[Stmt, ...]) -> bool:
         tensor = load.buffer.memory is Memory.GM
         if not under:
             if tensor and any(_begins_before(bounds, dim.lo) for dim in load.dims or ()):
-                raise Blocked("TL179", stmt.node, f"`{code(node)}` may begin before `{load.buffer.name}`")
+                raise Blocked("TL179", stmt.node, f"`{code(node)}` may start before `{load.buffer.name}`")
             continue
         ends = {n for n, dim in enumerate(load.dims or ()) if tensor and any(dim.lo.depends_on(var) for var in moving)}
         if not lies_inside(bounds, load, ends):

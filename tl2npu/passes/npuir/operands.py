@@ -89,12 +89,12 @@ class _Work:
         found = self._region(stmt, target)
         if found is None or len(found.ranges) != len(self._loop.ranges):
             raise Blocked(
-                "TL413", stmt.node, f"these elements of `{target.buffer.name}` are no part that can be copied"
+                "TL413", stmt.node, f"these elements of `{target.buffer.name}` are not a region that can be copied"
             )
         tile = self._tile(found)
         text = f"T.copy({tile}, {found.text(slices=True)})\n"
         self._plan.after(self._loop.node, parse(self._job, text, self._loop.node))
-        self._job.change("TL413", stmt.node, f"`{target.buffer.name}` is stored from `{tile}` behind the loop")
+        self._job.change("TL413", stmt.node, f"`{target.buffer.name}` is stored from `{tile}` after the loop")
         return self._element(tile, found)
 
     def _region(self, stmt: Store | Let, operand: Operand) -> Region | None:

@@ -73,7 +73,7 @@ def _renamed(job: Job, stmt: Op) -> cst.Call:
     for place, arg in enumerate(call.args):
         name = arg.keyword.value if arg.keyword is not None else ""
         if arg.star:
-            raise Blocked("TL404", arg, "the arguments of this `T.gemm` cannot be read")
+            raise Blocked("TL404", arg, "cannot read the arguments of this `T.gemm`")
         if arg.keyword is None and place >= _OPERANDS:
             if place - _OPERANDS >= len(_ORDER):
                 raise Blocked("TL404", arg, "an argument by position that `T.gemm` does not take there")

@@ -35,7 +35,7 @@ def rewrite(job: Job) -> None:
         elif stmt.op.name in _PLAIN | _ABSOLUTE:
             _reduce(job, plan, names, stmt)
         else:
-            raise Blocked("TL415", stmt.node, f"`T.{stmt.op.name}` has no counterpart")
+            raise Blocked("TL415", stmt.node, f"AscendNPU IR has no counterpart for `T.{stmt.op.name}`")
     plan.apply()
 
 
@@ -50,14 +50,14 @@ def _scan(stmt: Op) -> None:
 def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
     src = stmt.args.get("buffer")
     if not isinstance(src, Operand) or src.buffer.memory is Memory.GM:
-        raise Blocked("TL415", stmt.node, f"`T.{stmt.op.name}` of something that is no tile")
+        raise Blocked("TL415", stmt.node, f"cannot tell which tile `T.{stmt.op.name}` reduces")
     call = stmt.call
     args = list(call.args)
     positional = [arg for arg in args if arg.keyword is None]
     if len(positional) > _CLEAR:
         equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
         args[_CLEAR] = args[_CLEAR].with_changes(keyword=cst.Name("clear"), equal=equal)
-        job.change("TL419", stmt.node, "`clear` is given by its name")
+        job.change("TL419", stmt.node, "passed `clear` by name")
     lines: list[cst.BaseStatement] = []
     func = call.func
     if stmt.op.name in _ABSOLUTE:
@@ -67,7 +67,7 @@ def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
         lines += parse(job, f"T.vabs({src.buffer.name}, {tile})\n", stmt.node)
         args[0] = args[0].with_changes(value=cst.Name(tile))
         func = expression(job, f"T.{_ABSOLUTE[stmt.op.name]}", call.func)
-        job.change("TL419", stmt.node, f"the absolute values of `{src.buffer.name}` get a tile of their own")
+        job.change("TL419", stmt.node, f"stored the absolute values of `{src.buffer.name}` in a separate tile")
     dst = stmt.args.get("out")
     if isinstance(dst, Operand) and element_type(job, src.buffer) != element_type(job, dst.buffer):
         if lines or not _is_own_tile(src):

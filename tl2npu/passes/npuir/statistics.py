@@ -59,7 +59,7 @@ def keep_axis(job: Job) -> None:
             continue
         if stmt.via or isinstance(stmt, Opaque):
             raise Blocked(
-                _CODE, stmt.node, f"`{touched[0].buffer.name}` needs another axis, and is used where none can be"
+                _CODE, stmt.node, f"`{touched[0].buffer.name}` needs another axis, but is used where none can be added"
             )
         if isinstance(stmt, Copy):
             copy_edits(job, edits, stmt, axes)
@@ -100,13 +100,13 @@ def _closure(kernel: Kernel) -> dict[Buffer, int]:
 def _result(stmt: Op, axes: dict[Buffer, int]) -> None:
     src, out, dim = stmt.args.get("buffer"), stmt.args.get("out"), stmt.args.get("dim")
     if not isinstance(src, Operand) or not isinstance(out, Operand):
-        raise Blocked("TL415", stmt.node, f"`T.{stmt.op.name}` of something that is no buffer")
+        raise Blocked("TL415", stmt.node, f"cannot tell which buffer `T.{stmt.op.name}` reduces")
     rank = len(src.buffer.shape)
     if len(out.buffer.shape) == rank:
         return
     axis = -1 if dim is None else dim.sym.constant if isinstance(dim, Scalar) else None
     if axis is None or not -rank <= axis < rank or len(out.buffer.shape) != rank - 1:
-        raise Blocked("TL415", stmt.node, "the axis of a reduction must be a number that the tile has")
+        raise Blocked("TL415", stmt.node, "the axis of a reduction must be a constant within the rank of the tile")
     if out.dims is not None and not out.is_whole:
         text = f"a reduction into a part of `{out.buffer.name}`, which would need another axis"
         raise Blocked(_CODE, stmt.node, text)
@@ -115,7 +115,7 @@ def _result(stmt: Op, axes: dict[Buffer, int]) -> None:
 
 def _take(stmt: Stmt, buffer: Buffer, axis: int, axes: dict[Buffer, int]) -> None:
     if buffer.memory in (Memory.GM, Memory.VAR) or buffer.statement is None:
-        raise Blocked(_CODE, stmt.node, f"`{buffer.name}` is no tile of the kernel, and cannot get another axis")
+        raise Blocked(_CODE, stmt.node, f"`{buffer.name}` is not a tile of the kernel, so it cannot get another axis")
     if axes.setdefault(buffer, axis) != axis:
         text = f"`{buffer.name}` is a column here and a row elsewhere"
         raise Blocked(_CODE, stmt.node, text)
@@ -162,7 +162,7 @@ def _shape(job: Job, edits: Edits, buffer: Buffer, axis: int) -> None:
     elif len(buffer.shape_nodes) == len(buffer.shape):
         texts = [code(node) for node in buffer.shape_nodes]
     else:
-        raise Blocked(_CODE, buffer.node, f"the shape of `{buffer.name}` cannot be read")
+        raise Blocked(_CODE, buffer.node, f"cannot read the shape of `{buffer.name}`")
     texts.insert(axis, "1")
     inner = ", ".join(texts)
     edits.replace(shape, cst.parse_expression(f"[{inner}]" if isinstance(shape, cst.List) else f"({inner})"))
@@ -207,7 +207,7 @@ def _check_names(job: Job, buffer: Buffer, nodes: set[int]) -> None:
         parent = index.parent(name)
         if isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Attribute) and parent.attr.value == "dtype"):
             continue
-        raise Blocked(_CODE, name, f"`{buffer.name}` needs another axis, and this use of it is not understood")
+        raise Blocked(_CODE, name, f"`{buffer.name}` needs another axis, but this use of it is not supported")
 
 
 def _mentions(above: Iterator[cst.CSTNode], name: cst.Name, nodes: set[int]) -> Iterator[cst.CSTNode]:

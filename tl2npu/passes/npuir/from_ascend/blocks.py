@@ -22,7 +22,9 @@ def refuse_meetings(kernel: Kernel) -> None:
     """Raise :class:`Blocked` if the two vector cores wait for each other: blocks cannot."""
     for stmt in kernel.walk():
         if isinstance(stmt, Sync) and any(word in stmt.op.name for word in _ACROSS):
-            text = f"the vector cores meet at `T.{stmt.op.name}`, and blocks of AscendNPU IR do not"
+            text = (
+                f"`T.{stmt.op.name}` synchronises the vector cores; blocks of AscendNPU IR cannot wait for each other"
+            )
             raise Blocked("TL430", stmt.node, text)
 
 
@@ -33,7 +35,7 @@ def for_vector_cores(job: Job) -> None:
     extents = [arg.value for arg in launch.call.args if arg.keyword is None]
     pair = launch.item.asname.name if launch.item.asname is not None else None
     if len(extents) != 1 or not isinstance(pair, cst.Tuple) or len(launch.names) != 2:
-        raise Blocked("TL430", launch.call, "the launch does not name its block and its vector core")
+        raise Blocked("TL430", launch.call, "the launch does not bind names to its block and its vector core")
     block = Names(job).fresh("block", "block_id")
     lines = [f"{name} = {block} {sign} 2" for name, sign in zip(launch.names, ("//", "%"), strict=True) if name != "_"]
     body = launch.node.body
@@ -43,5 +45,5 @@ def for_vector_cores(job: Job) -> None:
     edits.replace(extents[0], cst.parse_expression(f"{factor(code(extents[0]))} * 2"))
     edits.replace(pair, cst.parse_expression(f"({block}, _)"))
     edits.replace_many(first, [*parse(job, "\n".join(lines) + "\n", first), first])
-    job.change("TL433", launch.node, "every vector core is a block: its work is its own")
+    job.change("TL433", launch.node, "wrote one block for each vector core")
     job.apply(edits)

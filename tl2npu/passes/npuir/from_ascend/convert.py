@@ -42,7 +42,7 @@ def statements(job: Job) -> None:
             new = lines
             _record(job, stmt, new)
         if stmt.via:
-            raise Blocked("TL430", stmt.node, "the statement stands in a macro that other code may use")
+            raise Blocked("TL430", stmt.node, "this statement is in a macro that other code may use")
         plan.replace(stmt.node, parse(job, "\n".join(new) + "\n", stmt.node))
     plan.apply()
     imports.complete(job, _bare_names(job), {"tile", "gemm_v0"})

@@ -16,13 +16,13 @@ def lines(writer: Writer, stmt: Copy) -> list[str] | None:
     """The new statements; None for a copy that stays as it is."""
     for name, option in stmt.options.items():
         if not _is_off(option):
-            raise Blocked("TL428", stmt.node, f"`T.copy` of AscendNPU IR has no `{name}`")
+            raise Blocked("TL428", stmt.node, f"`T.copy` of AscendNPU IR does not support `{name}`")
     src, dst = stmt.src, stmt.dst
     outside = Memory.GM in (src.buffer.memory, dst.buffer.memory)
     if src.buffer.memory is dst.buffer.memory is Memory.GM:
-        raise Blocked("TL428", stmt.node, "AscendNPU IR copies nothing from global memory to global memory")
+        raise Blocked("TL428", stmt.node, "AscendNPU IR cannot copy from global memory to global memory")
     if writer.rows is None and _start(src) and _start(dst):
-        raise Blocked("TL430", stmt.node, "neither side of the copy says how much is copied")
+        raise Blocked("TL430", stmt.node, "neither side of the copy gives the size")
     if outside:
         _need_same_amount(stmt, src, dst)
         return _without_options(writer, stmt)
@@ -55,12 +55,12 @@ def _need_same_amount(stmt: Copy, src: Operand, dst: Operand) -> None:
     for start, other in ((src, dst), (dst, src)):
         if _start(start) and start.dims is not None:
             if len(moved_extents(other)) > len(start.dims):
-                text = f"`{code(start.node)}` has not as many axes as `{code(other.node)}`"
+                text = f"`{code(start.node)}` and `{code(other.node)}` have different ranks"
                 raise Blocked("TL430", stmt.node, text)
             return
     given, wanted = moved_extents(src), moved_extents(dst)
     if given != wanted:
-        text = f"`{code(src.node)}` and `{code(dst.node)}` are not known to be of one size"
+        text = f"cannot prove that `{code(src.node)}` and `{code(dst.node)}` have the same size"
         raise Blocked("TL430", stmt.node, text)
 
 

@@ -85,7 +85,7 @@ def _siblings(kernel: Kernel, one: Loop, other: Loop) -> _Pair:
             assert isinstance(first, Loop)
             assert isinstance(second, Loop)
             return _Pair(first, second, body[places[0] + 1 : places[1]])
-    raise Blocked("TL437", other.node, "the loops that hand a tile over stand in different places")
+    raise Blocked("TL437", other.node, "the loops that transfer a tile are at different levels")
 
 
 def _bodies(body: Sequence[Stmt]) -> list[Sequence[Stmt]]:
@@ -104,12 +104,12 @@ def _fuse(job: Job, pair: _Pair) -> None:
     )
     upper, lower = first.node, second.node
     if not same or first.via or second.via or not isinstance(upper, cst.For) or not isinstance(lower, cst.For):
-        raise Blocked("TL437", lower, "the loops that hand a tile over in every run are not known to run equally often")
+        raise Blocked("TL437", lower, "cannot prove that the loops that transfer a tile have the same trip count")
     if not isinstance(upper.body, cst.IndentedBlock) or not isinstance(lower.body, cst.IndentedBlock):
-        raise Blocked("TL437", lower, "the loops that hand a tile over in every run cannot become one loop")
+        raise Blocked("TL437", lower, "the loops that transfer a tile in every iteration cannot be merged")
     own = sides(first)
     if len(own) != 1 or own & sides(second) or any(own & sides(stmt) for stmt in pair.between):
-        raise Blocked("TL437", lower, "the loops that hand a tile over in every run cannot become one loop")
+        raise Blocked("TL437", lower, "the loops that transfer a tile in every iteration cannot be merged")
     assigned = _bound(first) & _bound(second) - {first.ranges[0].name, second.ranges[0].name}
     if assigned:
         raise Blocked("TL437", lower, f"both loops bind `{min(assigned)}`")
@@ -120,7 +120,7 @@ def _fuse(job: Job, pair: _Pair) -> None:
     block = lower.body.with_changes(body=[*upper.body.body, *lower.body.body])
     edits.remove(upper)
     edits.replace(lower, lower.with_changes(body=block, leading_lines=[*upper.leading_lines, *lower.leading_lines]))
-    job.change("TL431", lower, "one loop: the cores hand a tile over in every run")
+    job.change("TL431", lower, "merged the loops: the cores transfer a tile in every iteration")
     job.apply(edits)
 
 

@@ -26,7 +26,7 @@ def refuse_unwritten(job: Job) -> None:
     for step in liveness.steps:
         for tile in sorted(step.reads - step.writes - written, key=lambda one: one.name):
             if tile in liveness.unwritten and tile.memory is not Memory.VAR:
-                text = f"`{tile.name}` is read here before anything is written to it, taken in the order of the text"
+                text = f"`{tile.name}` is read here before any earlier statement writes it"
                 raise Blocked("TL437", step.stmt.node, text)
         written |= step.writes
 

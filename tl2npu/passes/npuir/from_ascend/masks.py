@@ -54,7 +54,7 @@ def to_choices(job: Job) -> None:
             text = _choice(job, mask.compare, select, rows, variables)
             node = select.node if rows is None else rows.node
             plan.replace(node, parse(job, text, node))
-            job.change("TL427", select.node, f"`{mask.tile.name}` is compared where it is used")
+            job.change("TL427", select.node, f"moved the comparison `{mask.tile.name}` to its use")
     for stmt in kernel.walk():
         if isinstance(stmt, Alloc) and stmt.buffer in gone:
             plan.remove(stmt.node)
@@ -74,16 +74,16 @@ def _masks(kernel: Kernel) -> list[_Mask]:
             continue
         mask = stmt.args.get("dst" if stmt.op.name == "tile.compare" else "selMask")
         if not isinstance(mask, Operand) or mask.dims is not None or stmt.via:
-            raise Blocked("TL428", stmt.node, "a part of a bit mask has no counterpart in AscendNPU IR")
+            raise Blocked("TL428", stmt.node, "AscendNPU IR does not support parts of bit masks")
         others = [one for one in users[mask.buffer] if one is not stmt]
         if stmt.op.name == "tile.select":
             if not any(isinstance(one, Op) and one.op.name == "tile.compare" for one in others):
-                text = f"no comparison makes the bit mask `{mask.buffer.name}`"
+                text = f"no comparison computes the bit mask `{mask.buffer.name}`"
                 raise Blocked("TL428", stmt.node, text)
             continue
         selects = tuple(one for one in others if isinstance(one, Op) and one.op.name == "tile.select")
         if len(selects) != len(others) or any(_selects_by(one) is not mask.buffer for one in selects):
-            text = f"the bit mask `{mask.buffer.name}` has another use than one comparison and its choices"
+            text = f"the bit mask `{mask.buffer.name}` has uses other than one comparison and its selects"
             raise Blocked("TL428", stmt.node, text)
         found.append(_Mask(mask.buffer, stmt, selects))
     return found
@@ -103,7 +103,7 @@ def _refuse_changed(mask: _Mask, liveness: Liveness) -> None:
     loads = [load for arg in mask.compare.args.values() if isinstance(arg, Scalar) for load in arg.loads]
     for operand in (*taken, *loads):
         if liveness.written_while_wanted(operand.buffer, mask.tile):
-            text = f"`{operand.buffer.name}` changes between the comparison and the choice by it"
+            text = f"`{operand.buffer.name}` changes between the comparison and the select"
             raise Blocked("TL428", mask.compare.node, text)
 
 
@@ -130,7 +130,7 @@ def _choice(job: Job, compare: Op, select: Op, rows: Loop | None, variables: tup
     sign = _SIGNS.get(_word(compare, "mode"))
     dst = select.args["dst"]
     if sign is None or not isinstance(dst, Operand):
-        raise Blocked("TL428", compare.node, "the comparison is not understood")
+        raise Blocked("TL428", compare.node, "this form of comparison is not supported")
     for name, operand in compare.operands:
         if name != "dst" and operand.buffer is dst.buffer and code(operand.node) != code(dst.node):
             text = f"the choice changes `{dst.buffer.name}`, which is compared, in another place"
@@ -166,7 +166,7 @@ def _element(stmt: Op, arg: Operand | Scalar, dst: Operand, rows: Loop | None, i
         return code(arg.node)
     column = index[-1]
     if moved_extents(arg) != moved_extents(dst):
-        text = f"`{code(arg.node)}` and `{code(dst.node)}` are not known to have the same shape"
+        text = f"cannot prove that `{code(arg.node)}` and `{code(dst.node)}` have the same shape"
         raise Blocked("TL430", stmt.node, text)
     if dims is None:
         if len(buffer.shape) == 1:

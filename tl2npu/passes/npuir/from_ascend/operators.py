@@ -55,14 +55,14 @@ def _tiles(stmt: Op, *names: str) -> tuple[Operand, ...]:
     found = tuple(stmt.args.get(name) for name in names)
     for arg in found:
         if not isinstance(arg, Operand):
-            raise Blocked("TL430", stmt.node, f"an operand of `T.{stmt.op.name}` is not understood")
+            raise Blocked("TL430", stmt.node, f"an operand of `T.{stmt.op.name}` is not supported")
     return found  # type: ignore[return-value]
 
 
 def _need_whole(writer: Writer, stmt: Op, *operands: Operand) -> None:
     for operand in operands:
         if not writer.is_whole(operand):
-            text = f"AscendNPU IR would take the whole of `{operand.buffer.name}` here, not `{code(operand.node)}`"
+            text = f"AscendNPU IR would use all of `{operand.buffer.name}` here, not `{code(operand.node)}`"
             raise Blocked("TL430", stmt.node, text)
 
 
@@ -75,7 +75,7 @@ def _need_equal(writer: Writer, stmt: Op, dst: Operand, *sources: Operand) -> No
             a == b or (writer.rows is not None and a.constant == 1) for a, b in zip(given, wanted, strict=True)
         )
         if not same:
-            text = f"`{code(source.node)}` and `{code(dst.node)}` are not known to have the same shape"
+            text = f"cannot prove that `{code(source.node)}` and `{code(dst.node)}` have the same shape"
             raise Blocked("TL430", stmt.node, text)
 
 
@@ -116,7 +116,7 @@ def _by_element(writer: Writer, stmt: Op) -> list[str]:
     args = [stmt.args[param.name] for param in stmt.op.params if param.name in stmt.args and param.name != "dst"]
     first = args[0]
     if not isinstance(first, Operand):
-        raise Blocked("TL430", stmt.node, f"the first operand of `T.{name}` is no tile")
+        raise Blocked("TL430", stmt.node, f"the first operand of `T.{name}` is not a tile")
     new = {**BINARY, **UNARY, **SHIFTS}[name]
     if len(args) == 1:
         _need_equal(writer, stmt, dst, first)
@@ -144,7 +144,7 @@ def _cast(writer: Writer, stmt: Op) -> list[str]:
     known = writer.job.file.evaluator.static(stmt.args["mode"].node, stmt.env) if stmt.env is not None else None
     mode = known if isinstance(known, str) else code(stmt.args["mode"].node).strip("\"'")
     if mode not in ROUNDING:
-        raise Blocked("TL430", stmt.node, f"the rounding `{mode}` is not known")
+        raise Blocked("TL430", stmt.node, f"the rounding mode `{mode}` is unknown")
     if ROUNDING[mode] == "rint" and not (writer.is_whole(src) and writer.is_whole(dst)):
         return [f"T.copy({writer.tile(src)}, {writer.tile(dst)})"]  # T.vcast takes whole tiles; a copy rounds like this
     _need_whole(writer, stmt, dst, src)
@@ -165,7 +165,7 @@ def _broadcast(writer: Writer, stmt: Op) -> list[str]:
     dst, src = _tiles(stmt, "dst", "src")
     _need_whole(writer, stmt, dst, src)
     if len(src.buffer.shape) != len(dst.buffer.shape):
-        raise Blocked("TL430", stmt.node, f"`{src.buffer.name}` has not as many axes as `{dst.buffer.name}`")
+        raise Blocked("TL430", stmt.node, f"`{src.buffer.name}` and `{dst.buffer.name}` have different ranks")
     return [f"T.vbrc({writer.tile(src)}, {writer.tile(dst)})"]
 
 
@@ -197,7 +197,7 @@ def _atomic_add(writer: Writer, stmt: Op) -> list[str]:
     if dst.dims is None or not all(dim.is_point for dim in dst.dims):
         return [f"T.atomic_add({writer.tile(dst)}, {writer.tile(src)})"]
     if not writer.is_whole(src) or len(src.buffer.shape) > len(dst.dims):
-        raise Blocked("TL430", stmt.node, f"it is not clear how much of `{dst.buffer.name}` is added to")
+        raise Blocked("TL430", stmt.node, f"cannot tell how much of `{dst.buffer.name}` is added to")
     sizes = ["1"] * (len(dst.dims) - len(src.buffer.shape)) + [code(size) for size in src.buffer.shape_nodes]
     return [f"T.atomic_add({writer.tile(dst)}, {writer.tile(src)}, size=[{', '.join(sizes)}])"]
 

@@ -117,12 +117,12 @@ def _write(job: Job, body: Sequence[Stmt], order: Sequence[int]) -> None:
     if stmt_via := next((stmt for stmt in body if stmt.via), None):
         raise Blocked("TL437", stmt_via.node, "statements of a macro would have to change their order")
     if not isinstance(block, cst.IndentedBlock) or [*block.body] != lines:
-        raise Blocked("TL437", body[0].node, "statements that are not understood stand between those that must move")
+        raise Blocked("TL437", body[0].node, "statements that are not supported are between those that must move")
     edits = Edits(index)
     first, *rest = (lines[number] for number in order)
     assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     kept = list(itertools.dropwhile(lambda line: line.comment is None, first.leading_lines))
     edits.replace(block, block.with_changes(body=[first.with_changes(leading_lines=kept), *rest]))
     moved = next(number for place, number in enumerate(order) if place != number)
-    job.change("TL431", body[moved].node, "the statements stand in the order of their data")
+    job.change("TL431", body[moved].node, "wrote the statements in data-flow order")
     job.apply(edits)

@@ -38,7 +38,7 @@ def _allocation(edits: Edits, buffer: Buffer, axis: Axis) -> None:
         None,
     )
     if shape is None:
-        raise Blocked("TL429", buffer.node, f"the shape of `{buffer.name}` is not written where it is allocated")
+        raise Blocked("TL429", buffer.node, f"the allocation of `{buffer.name}` does not contain its shape")
     (size,) = buffer.shape_nodes
     text = f"{code(size)}, 1" if axis is Axis.LAST else f"1, {code(size)}"
     edits.replace(shape, cst.parse_expression(f"({text})" if isinstance(shape, cst.Tuple) else f"[{text}]"))

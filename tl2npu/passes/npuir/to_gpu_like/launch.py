@@ -36,7 +36,7 @@ def _launch(job: Job) -> None:
         core = launch.names[axes]
         used = [name for name in names_in(launch.node.body) if name.value == core]
         if core != "_" and used:
-            text = f"`{core}` is the number of the vector core, which Developer mode does not tell"
+            text = f"`{core}` is the vector core's number, which Developer mode does not provide"
             raise Blocked("TL445", used[0], text)
     edits = Edits(job.file.index)
     kept = [arg for arg in launch.call.args if arg.keyword is None or arg.keyword.value not in ("is_npu", "pipeline")]
@@ -52,7 +52,7 @@ def _launch(job: Job) -> None:
         edits.replace(launch.call, call)
         text = f"({', '.join(own)})" if axes > 1 else own[0]
         edits.replace(launch.item.asname.name, cst.parse_expression(text))
-    job.change("TL440", launch.node, "a launch for AscendNPU IR, rewritten for Ascend C")
+    job.change("TL440", launch.node, "rewrote the launch for Ascend C")
     job.apply(edits)
 
 

@@ -33,7 +33,7 @@ def to_whole_tiles(job: Job) -> None:
         edits.replace(outer.node, cst.parse_expression(text))
         if inner.dims is not None:
             edits.replace(inner.node, cst.parse_expression(base(inner)))
-        job.change("TL447", stmt.node, "the copy is cut off at the border by itself")
+        job.change("TL447", stmt.node, "removed the tail size: the copy is clamped at the end of the tensor")
     job.apply(edits)
 
 

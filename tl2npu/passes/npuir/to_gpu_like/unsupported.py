@@ -18,7 +18,7 @@ def refuse(job: Job) -> None:
             raise Blocked("TL441", stmt.node, text)
     for stmt in job.kernel.walk():
         if isinstance(stmt, Op) and SHORT.get(stmt.op.name) in _WITHOUT:
-            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} has no counterpart in Ascend C that is sure")
+            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} has no proven counterpart in Ascend C")
 
 
 def _expert(stmt: Stmt) -> str | None:

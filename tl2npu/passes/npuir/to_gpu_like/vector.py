@@ -78,7 +78,7 @@ class _Work:
         written_to = next(param.name for param in stmt.op.params if param.role is Role.WRITE)
         target = stmt.args.get(written_to)
         if not isinstance(target, Operand) or target.buffer.memory is Memory.GM:
-            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} without a tile that it writes")
+            raise Blocked("TL442", stmt.node, f"cannot tell which tile T.{stmt.op.name} writes")
         parts = axes(target)
         if parts is None:
             raise Blocked("TL442", stmt.node, f"the size of `{code(target.node)}` has no expression of its own")
@@ -141,7 +141,7 @@ class _Work:
     def _cast(self, stmt: Op, target: Operand, space: _Space) -> str:
         source = stmt.args["src"]
         if not isinstance(source, Operand):
-            raise Blocked("TL442", stmt.node, "T.vcast of something that is no tile")
+            raise Blocked("TL442", stmt.node, "cannot tell which tile T.vcast converts")
         value = self._operand(stmt, source, target, space)
         mode = self._static(stmt, "round_mode") or "rint"
         kinds = number_type(self.job, source.buffer), number_type(self.job, target.buffer)
@@ -178,7 +178,7 @@ class _Work:
         parts = axes(arg)
         aligned = None if parts is None else _aligned(parts, space)
         if parts is None or aligned is None:
-            text = f"it is not clear how `{code(arg.node)}` goes with `{code(target.node)}` in T.{stmt.op.name}"
+            text = f"cannot match `{code(arg.node)}` with `{code(target.node)}` in T.{stmt.op.name}"
             raise Blocked("TL442", stmt.node, text)
         if arg.buffer is target.buffer and not _same(arg, target):
             text = f"T.{stmt.op.name} reads and writes different parts of `{arg.buffer.name}`"
@@ -205,7 +205,7 @@ class _Work:
         for stmt in others:
             edits.remove(stmt.node)
         for stmt in nest.stmts:
-            self.job.change("TL443", stmt.node, f"T.{stmt.op.name} is a T.Parallel loop")
+            self.job.change("TL443", stmt.node, f"wrote a T.Parallel loop for T.{stmt.op.name}")
 
 
 _OPERATORS = frozenset({*formulas.BINARY, *formulas.UNARY, "vbrc", "vcast", "vclamp", "vcmp", "vselect"})
