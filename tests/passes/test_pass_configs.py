@@ -260,7 +260,7 @@ def test_a_pass_that_replaces_what_was_written_by_hand_is_switched_on(off: tuple
     assert compiled(developer(text)) == [ALL]
     notes = [d for d in result.diagnostics if d.code == "TL925"]
     assert sorted(note.message.split("`")[1] for note in notes) == sorted(off)
-    assert {(note.severity, "was False; wrote True, as" in note.message) for note in notes} == {("warning", True)}
+    assert {(note.severity, "was False; wrote True, because" in note.message) for note in notes} == {("warning", True)}
     assert migrated(result.new_text or "").new_text == result.new_text
 
 
