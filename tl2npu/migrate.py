@@ -73,7 +73,7 @@ def migrate_text(
 
 def unkept(promise: Promise, follower: Follower, why: str = "give both files to one run") -> str:
     """Why a kernel cannot lose what it promises: another file does not follow."""
-    return f"{follower.place} calls `{promise.factory}` and cannot be changed: {why}"
+    return f"{follower.place} calls `{promise.factory}` and must change too: {why}"
 
 
 def not_followed(line: int, message: str) -> Diagnostic:

@@ -112,7 +112,7 @@ def test_a_caller_outside_of_the_run(tmp_path: Path) -> None:
     root = repository(tmp_path, {"ops/k.py": FACTORY, "tests/test_k.py": script("from ops.k import factory")})
     migrated, output = disposition(root)
     assert not migrated
-    assert "test_k.py calls `factory` and would have to follow" in output
+    assert "test_k.py calls `factory` and must change too" in output
     assert disposition(root, root / "tests")[0]
 
 
@@ -207,7 +207,7 @@ def test_a_notebook_outside_of_the_run(tmp_path: Path) -> None:
     (root / "demo.ipynb").write_text(notebook(*cells_of("from ops.k import factory")))
     migrated, output = disposition(root)
     assert not migrated
-    assert re.search(r"cell 2 line 4 of .*demo\.ipynb calls `factory` and would have to follow", output), output
+    assert re.search(r"cell 2 line 4 of .*demo\.ipynb calls `factory` and must change too", output), output
     assert disposition(root, root / "demo.ipynb")[0]
 
 
