@@ -44,7 +44,7 @@ def test_the_jit_of_old_tuners(imports: str, jit: str, to: str) -> None:
         ("from .tools import jit\n", "@jit()", "`@jit` above the factory is `.tools.jit`, which"),
         ("", "@T.jit", "`@T.jit` above the factory is `tilelang.language.jit`, which"),
         ("def ours(f):\n    return f\n\n\n", "@ours", "`@ours` above the factory is not known to compile"),
-        ("import functools\n", "@functools.lru_cache", "no `@tilelang.jit` or `tilelang.compile` in this file compiles"),
+        ("import functools\n", "@functools.lru_cache", "no `@tilelang.jit` or `tilelang.compile` in this file"),
         (
             "import functools\n",
             "@functools.lru_cache(None)",
