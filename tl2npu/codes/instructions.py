@@ -9,7 +9,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL700", "unaligned-access", "error", "display-only",
      "pad the tile to rows of 32 bytes, load the shifted window from global memory, or copy element by element"),
     ("TL701", "unproved-alignment", "warning", "display-only",
-     "assert the condition in the factory: `assert N % 16 == 0`"),
+     "assert it in the factory, so that a size that is not a multiple fails before the launch"),
     ("TL702", "copy-at-any-byte", "info", "safe", "copy element by element"),
     ("TL703", "unpadded-rows", "info", "safe", "pad the rows of the tile to 32 bytes"),
     ("TL710", "element-type-without-instruction", "error", "display-only",
