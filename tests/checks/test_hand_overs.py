@@ -54,8 +54,8 @@ def test_one_source_one_landing(copies: str, found: str) -> None:
     [
         ("T.copy(c, x[:, 0:64])", []),
         ("T.copy(c[:, 0:32], x[:, 0:32])", ["TL841"]),
-        ("T.copy(c, narrow)", ["TL841"]),
-        ("T.copy(c, flat)", ["TL843"]),
+        ("T.copy(c, narrow)", ["TL741", "TL841"]),
+        ("T.copy(c, flat)", ["TL741", "TL843"]),
     ],
 )
 def test_whole_tiles_only(copy: str, found: list[str]) -> None:
@@ -161,7 +161,7 @@ def test_the_number_of_flags() -> None:
     def body(count: int, start: int = 0) -> str:
         lines = []
         for i in range(start, start + count):
-            lines += [f'c{i} = T.alloc_fragment((32, 16), "float32")', f'u{i} = T.alloc_ub((32, 16), "float32")']
+            lines += [f'c{i} = T.alloc_fragment((32, 64), "float32")', f'u{i} = T.alloc_ub((32, 64), "float32")']
             lines += [f"T.gemm_v0(l, r, c{i}, init=True)", f"T.copy(c{i}, u{i})", f"T.tile.exp(u{i}, u{i})"]
         return "\n".join(lines)
 

@@ -33,10 +33,10 @@ def found(copy: str) -> list[str]:
         "T.copy(x[:, 0:32], y[:, 32:64])",
         "T.copy(x[k, :], w)",
         "T.copy(w, x[k, :])",
-        "T.copy(w, row)",
+        "T.copy(w, row[0, :])",
         "T.copy(w, x[k, 0])",
         "T.copy(s, thin[:, 0])",
-        "T.copy(thin, s)",
+        "T.copy(thin[:, 0], s)",
         "T.copy(x[k, 0:16], narrow[k, :])",
     ],
 )

@@ -23,7 +23,7 @@ APART = "".join(f"{name} = {UB}\n" for name in "abo")
         f"[a, b] = [{UB}, {UB}]\no = {UB}\n",
         f"(a, (b, o)) = ({UB}, ({UB}, {UB}))\n",
         f"a, b, o = (\n    {UB},\n    {UB},\n    {UB},\n)\n",
-        f"a, rows, b = {UB}, 16, {UB}\no = T.alloc_ub((rows, 64), 'float32')\n",
+        f"a, row, b = {UB}, 0, {UB}\no = {UB}\n",
     ],
 )
 def test_each_allocation_gets_a_line(together: str) -> None:
@@ -39,14 +39,3 @@ def test_the_comment_of_the_line_stays() -> None:
     new = developer(vector_file(f"# operands\na, b = {UB}, {UB}  # both halves\no = {UB}\n" + WORK))
     assert "# operands" in new
     assert "# both halves" in new
-
-
-def test_values_that_need_the_old_names_stay_together() -> None:
-    """The shape has the old ``n``: written below ``n = 32`` it would be another one."""
-    first = "n = 16\nn, a = 32, T.alloc_ub((n, 64), 'float32')\n"
-    text = vector_file(first + f"b = {UB}\no = {UB}\n" + WORK)
-    result = migrated(text)
-    assert "TL207" not in {change.code for change in result.changes}
-    new = result.new_text or ""
-    assert "n, a = 32, T.alloc_shared((2 * n, 64), 'float32')" in new
-    same_results(text, new)

@@ -95,8 +95,9 @@ def test_a_halved_name_in_the_grid_is_not_redefined() -> None:
 
 def test_folded_variables_go() -> None:
     old = vector_file(
-        'half = 16\noff = vid * half\nrow = cid * 32 + off\na = T.alloc_ub((half, 64), "float32")\n'
-        "T.copy(A[row : row + half, :], a)\nT.tile.exp(a, a)\nT.copy(a, O[row : row + half, 0:64])"
+        'off = vid * half\nrow = cid * 32 + off\na = T.alloc_ub((half, 64), "float32")\n'
+        "T.copy(A[row : row + half, :], a)\nT.tile.exp(a, a)\nT.copy(a, O[row : row + half, 0:64])",
+        factory="half = 16",
     )
     new = developer(old)
     same_results(old, new)
@@ -139,13 +140,14 @@ def test_of_names_bound_together_those_without_a_use_go() -> None:
 
 def test_annotated_names_are_like_others() -> None:
     old = vector_file(
-        'h: int = 16\nv: int = vid * h\nr: int = cid * 32 + v\na = T.alloc_ub((h, 64), "float32")\n'
-        f"T.copy(A[r, 0], a)\n{EXP}T.copy(a, O[r, 0])"
+        'v: T.int32 = vid * h\nr: T.int32 = cid * 32 + v\na = T.alloc_ub((h, 64), "float32")\n'
+        f"T.copy(A[r, 0], a)\n{EXP}T.copy(a, O[r, 0])",
+        factory="h = 16",
     )
     new = developer(old)
     same_results(old, new)
-    assert "r: int = cid * 32\n" in new
-    assert "v: int" not in new
+    assert "r: T.int32 = cid * 32\n" in new
+    assert "v: T" not in new
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ GIVEN = {
     "atol": None,
     "script_args": None,
     "check": True,
+    "reference": None,
+    "standard": "tl2npu",
+    "golden": None,
 }
 
 

@@ -299,7 +299,7 @@ def test_a_choice_with_a_prim_func_that_stays() -> None:
 
 def test_a_choice_after_a_changed_parameter() -> None:
     text = choice(ENDS["if"], BOTH).replace("    big = M", "    N = N * 1\n    big = M + N * 0")
-    assert [d.code for d in result_of(text).diagnostics if d.severity == "error"] == ["TL107"]
+    assert [d.code for d in result_of(text).diagnostics if d.severity == "error"] == ["TL107", "TL735"]
 
 
 def test_a_program_that_is_printed() -> None:

@@ -9,7 +9,7 @@ from tl2npu.options import Options
 
 HEAD = "import tilelang\nimport tilelang.language as T\n\n"
 MACRO = """
-# doubles a tile
+# TODO: doubles a tile
 @T.macro
 def twice(a):
     for i, j in T.Parallel(64, 64):
@@ -39,7 +39,7 @@ def factory(name: str, work: str = "T.clear(a)") -> str:
 @pytest.mark.parametrize("macro_at", range(4))
 @pytest.mark.parametrize("user", range(3))
 def test_a_comment_that_comes_to_the_next_kernel(macro_at: int, user: int) -> None:
-    """The macro goes with its last use, and the comment above it stays: above what follows, maybe another kernel."""
+    """The macro goes with its last use, and the note above it stays: above what follows, maybe another kernel."""
     parts = [factory(f"f{number}", "twice(a)" if number == user else "T.clear(a)") for number in range(3)]
     parts.insert(macro_at, MACRO)
     result = migrate_text(HEAD + "".join(parts), "k.py", Options())
@@ -48,7 +48,7 @@ def test_a_comment_that_comes_to_the_next_kernel(macro_at: int, user: int) -> No
         ("f1.main", "migrated"),
         ("f2.main", "migrated"),
     ]
-    assert "# doubles a tile" in (result.new_text or "")
+    assert "# TODO: doubles a tile" in (result.new_text or "")
 
 
 def test_another_kernel_changes_with_this_one() -> None:

@@ -1,14 +1,17 @@
-"""Operators on element types that the vector core of A2 and A3 has no instruction for (dialects/element_types.py)."""
+"""Operators on element types that A2 and A3 have no instruction for (dialects/element_types.py), or no template."""
 
 from __future__ import annotations
 
 from tl2npu.dialects import element_types
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer, Region
-from tl2npu.simulator.ir.expr import Binary, Call, Expr, walk
+from tl2npu.simulator.ir.expr import Binary, Call, Expr, Load, walk
 from tl2npu.simulator.ir.stmt import Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms
+
+_PRODUCTS = {"gemm_v0", "mma"}
+"""Both factors are ``LocalTensor<T1>`` (``src/tl_templates/ascend/common.h:594``)."""
 
 
 def check(body: list[Stmt]) -> None:
@@ -23,6 +26,11 @@ def check(body: list[Stmt]) -> None:
 
 
 def _operator(stmt: Op) -> None:
+    if stmt.name in _PRODUCTS:
+        left, right = (value.dtype for value in map(stmt.args.get, "AB") if isinstance(value, (Region, Buffer, Load)))
+        if left != right:
+            text = f"T.{stmt.name} multiplies one type, not {left} by {right}"
+            raise SimulatorError(text, stmt.site)
     found = element_types.OPERATORS.get(stmt.name)
     operand = stmt.args.get(found[0]) if found is not None else None
     buffer = operand.buffer if isinstance(operand, Region) else operand

@@ -42,13 +42,8 @@ def _matrix(x: Any) -> Any:
     return x
 
 
-def _types(A: Any, name: str, left: Any, right: Any, result: Any) -> None:
-    """Raises SimulatorError for operands of two types (both are ``LocalTensor<T1>``, common.h:594).
-
-    So it does for an L0C buffer of a type that the matrix unit does not sum in.
-    """
-    if A.name_of(left) != A.name_of(right):
-        raise SimulatorError(f"T.{name} multiplies one type, not {A.name_of(left)} by {A.name_of(right)}")
+def _accumulator(A: Any, name: str, result: Any) -> None:
+    """Raises SimulatorError for an L0C buffer of a type that the matrix unit does not sum in."""
     if A.name_of(result) not in ("float32", "int32"):
         raise SimulatorError(f"T.{name} sums in float32 or int32, not in {A.name_of(result)}")
 
@@ -65,12 +60,12 @@ def gemm_v0(
     kL0Size: int = 128,
 ) -> None:
     """Ascend's ``gemm_v0``: ``init`` may be known only when the kernel runs; ``kL0Size`` changes no result."""
-    _types(arithmetic, "gemm_v0", A, B, C)
+    _accumulator(arithmetic, "gemm_v0", C)
     product(arithmetic, A, B, C, transpose_A, transpose_B, init)
 
 
 @semantics("mma", reads="A B C", writes="C")
 def mma(arithmetic: Any, A: Any, B: Any, C: Any, init: Any = False, **_: Any) -> None:
     """``T.mma`` on L0A, L0B, L0C."""
-    _types(arithmetic, "mma", A, B, C)
+    _accumulator(arithmetic, "mma", C)
     product(arithmetic, A, B, C, False, False, init)
