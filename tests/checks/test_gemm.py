@@ -276,6 +276,32 @@ def test_one_size_along_each_axis(
 
 
 @pytest.mark.parametrize(
+    ("args", "factory", "found"),
+    [
+        ("p, q", "", ["TL741"]),
+        ("p", "q = p", []),
+        ("p=64, q=64", "", []),
+    ],
+)
+def test_sizes_of_k_with_two_names(args: str, factory: str, found: list[str]) -> None:
+    """Nothing says that both are one: a warning. (A call, a default or an assignment does.)"""
+    body = kernel(
+        """
+        l = T.alloc_shared((32, p), "float16")
+        r = T.alloc_shared((q, 32), "float16")
+        c = T.alloc_fragment((32, 32), "float32")
+        T.copy(A[0, 0], l)
+        T.copy(B[0, 0], r)
+        T.gemm_v0(l, r, c, init=True)
+        T.copy(c, C[0, 0])
+        """
+    )
+    given = {"params": PARAMS, "jit": "out_idx=[2]", "launch": CUBE, "args": args, "factory": factory}
+    assert [code for code in warnings(body, **given) if code == "TL741"] == found
+    assert "TL741" not in errors(body, **given)
+
+
+@pytest.mark.parametrize(
     ("copy", "found"),
     [
         ("T.copy(x, y)", []),
