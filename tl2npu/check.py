@@ -11,14 +11,15 @@ from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.factory import FileKernels, Located
-from tl2npu.kernel.style import is_gpu_kernel
-from tl2npu.options import Options
+from tl2npu.kernel.style import dialect_of, is_gpu_kernel
+from tl2npu.options import Options, Target
 from tl2npu.passes.gpu.eager import find_eager
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.no_launch import no_launch
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.index import Index
+from tl2npu.source.names import Names
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import forget
 from tl2npu.suppress import Suppressions
@@ -64,8 +65,9 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     diagnostics += notes
     left_out = {kernel.name for kernel in kernels if not options.selects(path, kernel.name)}
     kernels = sorted((k for k in kernels if k.name not in left_out), key=lambda kernel: kernel.line)
-    if options.target == "ascendc" and any(not is_gpu_kernel(located.node, file.names) for located in file.located):
-        stops = [finding("TL734", line_of(original, node) or 1, said) for node, said in importing.failing(original)]
+    if any(_is_for(options.target, located, file.names) for located in file.located):
+        failing = importing.failing(original, options.target)
+        stops = [finding("TL734", line_of(original, node) or 1, said) for node, said in failing]
         beside = importing.beside_gpu(file)
         stops += [diagnostic(original, "TL735", kept.node, text, kept.key[0]) for kept, text in beside]
         diagnostics += [item for item in stops if not suppressions.covers(item.line, item.code)]
@@ -74,6 +76,13 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     return FileResult(
         path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))
     )
+
+
+def _is_for(target: Target, located: Located, names: Names) -> bool:
+    """Whether a kernel is written for the NPU, in the language of the target."""
+    if target == "npuir":
+        return dialect_of(located.node, names, located.targets) == "npuir"
+    return not is_gpu_kernel(located.node, names)
 
 
 def unparsable(text: str, path: str, error: SourceError) -> FileResult:

@@ -29,7 +29,7 @@ from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
 from tl2npu.passes.gpu.launches import split_launches
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.no_launch import refuse_unlaunched
-from tl2npu.passes.npuir import mode
+from tl2npu.passes.npuir import configs, mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
@@ -165,7 +165,9 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
         diagnostics += [finding("TL125", line_of(original, node) or 1, text) for node, text in left]
         if any(kernel.rewritten for kernel in kernels):
-            stops = importing.failing(Index.of(module))
+            module, dropped = configs.of_file(module, kernels, file.users.may_take)
+            done.changes += [Change("TL122", line_of(original, node) or 1, text) for node, text in dropped]
+            stops = importing.failing(Index.of(module), file.options.target)
             diagnostics += [finding("TL734", line_of(original, node) or 1, text) for node, text in stops]
             beside = importing.beside_refused(original, kernels)
             diagnostics += [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]

@@ -147,3 +147,91 @@ def test_what_another_file_imports_stays(tmp_path: Path) -> None:
         new = migrate_text(text, str(folder / "kernels.py"), Options()).new_text
         assert new is not None
         assert ("def _twice(x):" in new) == imported
+
+
+EXPERT = """
+@tilelang.jit(out_idx=[1]{jit})
+def {name}(M):
+    @T.prim_func
+    def main(X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M, 64), "float32")):
+        with T.Kernel(T.ceildiv(M, 64), is_npu=True) as (cid, vid):
+            x = T.alloc_ub((32, 64), "float32")
+            T.copy(X[cid * 64 + vid * 32, 0], x)
+            {body}
+            T.copy(x, Y[cid * 64 + vid * 32, 0])
+
+    return main
+
+"""
+AUTO = "{{{}PassConfigKey.TL_ASCEND_AUTO_SYNC: True}}"
+STAYS = EXPERT.format(jit="{}", name="stays", body="T.tile.createvecindex(x, 0)")
+GOES = EXPERT.format(jit="{}", name="goes", body="T.tile.add(x, x, x)")
+
+
+def to_npuir(text: str, path: str = "k.py") -> tuple[str, list[str]]:
+    result = migrate_text(text, path, Options(target="npuir"))
+    assert result.new_text is not None
+    assert "migrated" in {kernel.disposition for kernel in result.kernels}
+    return result.new_text, [item.message for item in result.diagnostics if item.code == "TL734"]
+
+
+@pytest.mark.parametrize(
+    ("head", "key"),
+    [
+        ("", "tilelang."),
+        ("from tilelang import PassConfigKey\n", ""),
+        ("from tilelang.transform import PassConfigKey as Key\n", "Key"),
+        ("import tilelang.transform\n", "tilelang.transform."),
+    ],
+)
+def test_keys_of_a_kernel_that_stays_beside_one_for_npuir(head: str, key: str) -> None:
+    auto = AUTO.format(key).replace("KeyPassConfigKey", "Key")
+    given = f"{head}OPTIONS = {auto}\n"
+    jit = ", pass_configs=OPTIONS"
+    name = auto[1 : auto.index(":")]
+    text = HEAD.format(given) + GOES.format(jit) + STAYS.format(jit)
+    new, said = to_npuir(text)
+    assert said == [f"`{name}` does not exist in TileLang for AscendNPU IR, so this file cannot be imported"]
+    assert "OPTIONS = " in new
+    checked = check_text(new, "k.py", Options(target="npuir")).diagnostics
+    assert [item.message for item in checked if item.code == "TL734"] == said
+    assert "TL734" not in {item.code for item in check_text(text, "k.py", Options()).diagnostics}
+    direct = HEAD.format(head) + GOES.format("") + STAYS.format(f", pass_configs={auto}")
+    assert to_npuir(direct)[1] == said
+
+
+@pytest.mark.parametrize(
+    ("given", "stays"),
+    [
+        (f"OTHER = {AUTO.format('tilelang.')}\n", False),
+        (f"OTHER: dict = {AUTO.format('tilelang.')}\n", False),
+        (f"OTHER = {AUTO.format('tilelang.')}\n__all__ = ['OTHER']\n", True),
+        (f"OTHER = {AUTO.format('tilelang.')}\nprint(len(OTHER))\n", True),
+        (f"OTHER = {AUTO.format('tilelang.').replace('True', 'print(1)')}\n", True),
+    ],
+)
+def test_keys_that_nothing_uses_beside_a_kernel_for_npuir(given: str, stays: bool) -> None:
+    new, said = to_npuir(HEAD.format(given) + GOES.format(""))
+    assert ("TL_ASCEND_AUTO_SYNC" in new, bool(said)) == (stays, stays)
+    result = migrate_text(HEAD.format(given) + GOES.format(""), "k.py", Options())
+    assert "OTHER" in (result.new_text or "")
+
+
+def test_keys_that_npuir_has_stay() -> None:
+    given = "OTHER = {tilelang.PassConfigKey.TIR_NOALIAS: True}\nMORE = {'tl.ascend_auto_sync': True}\n"
+    new, said = to_npuir(HEAD.format(given) + GOES.format(""))
+    assert given in new
+    assert said == []
+    own = "OWN = {tilelang.PassConfigKey.NPUIR_ENABLE_AUTO_MULTI_BUFFER: True}\n"
+    assert to_npuir(HEAD.format(own) + GOES.format(""))[1] == []
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_keys_that_another_file_imports(tmp_path: Path, imported: bool) -> None:
+    text = HEAD.format("OTHER = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}\n") + GOES.format("")
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "kernels.py").write_text(text)
+    if imported:
+        (tmp_path / "more.py").write_text("from kernels import OTHER\n")
+    new, said = to_npuir(text, str(tmp_path / "kernels.py"))
+    assert ("OTHER" in new, bool(said)) == (imported, imported)

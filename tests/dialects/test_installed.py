@@ -19,6 +19,7 @@ from tl2npu.dialects.ascend import OPERATORS as ASCEND
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.dialects.compiler import JUNE_2026
 from tl2npu.dialects.npuir import OPERATORS as NPUIR
+from tl2npu.dialects.pass_configs import NPUIR_MEMBERS, STRING_OF
 
 PYTHON = os.environ.get("TL2NPU_TILELANG_PYTHON", "")
 
@@ -55,7 +56,8 @@ exported = [n for n, v in vars(T).items() if not n.startswith("_") and not isins
 tile = [f"tile.{n}" for n, v in vars(getattr(T, "tile", None) or types.SimpleNamespace()).items()
         if inspect.isfunction(v) and n[0] != "_" and n != "deprecated" and v.__module__ == T.tile.__name__]
 print()
-print(json.dumps({"branch": branch, "operators": answer, "exported": exported + tile}))
+keys = {name: key.value for name, key in tilelang.PassConfigKey.__members__.items()}
+print(json.dumps({"branch": branch, "operators": answer, "exported": exported + tile, "keys": keys}))
 """
 
 
@@ -94,6 +96,13 @@ def test_every_exported_name_is_known() -> None:
     """The functions of the branch's own modules; of TVM's those are listed that kernels use."""
     known = {row.name for row, _ in pairs()} | {row.name.split(".")[0] for row, _ in pairs()}
     assert sorted(set(installed()["exported"]) - known) == []
+
+
+def test_keys_of_pass_configs() -> None:
+    if installed()["branch"] == "npuir":
+        assert set(installed()["keys"]) == NPUIR_MEMBERS
+    else:
+        assert installed()["keys"] == dict(STRING_OF)
 
 
 def test_parameters_and_their_order() -> None:

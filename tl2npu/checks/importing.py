@@ -1,21 +1,24 @@
-"""TL734, TL735: what a module evaluates when it is imported, and Ascend TileLang does not have.
+"""TL734, TL735: what a module evaluates when it is imported, and TileLang for the NPU does not have.
 
-A kernel that stays as it is for the GPU can keep the whole file, and with it its migrated neighbours, from being
-imported. Source: the name spaces of tile-ai/tilelang-ascend at 95acbd7f (``tilelang/__init__.py``,
-``tilelang/language/__init__.py``, ``tilelang/transform/pass_config.py``).
+A kernel that stays as it is can keep the whole file, and with it its migrated neighbours, from being imported.
+Source: the name spaces of tile-ai/tilelang-ascend at 95acbd7f, and of its branch npuir at bd7c60c3
+(``tilelang/__init__.py``, ``tilelang/language/__init__.py``, ``tilelang/transform/pass_config.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.dialects import ascend, gpu
-from tl2npu.dialects.pass_configs import STRING_OF
+from tl2npu.dialects import ascend, gpu, npuir
+from tl2npu.dialects.catalogue import Operator
+from tl2npu.dialects.pass_configs import NPUIR_MEMBERS, STRING_OF
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factory import FileKernels, Located
 from tl2npu.kernel.style import is_gpu_kernel, launches_in
+from tl2npu.options import Target
 from tl2npu.results import KernelResult
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -31,14 +34,35 @@ _LANGUAGE = "tilelang.language."
 _KEYS = ("tilelang.PassConfigKey.", "tilelang.transform.PassConfigKey.")
 
 
-def failing(index: Index) -> Iterator[tuple[cst.CSTNode, str]]:
+@dataclass(frozen=True)
+class _Space:
+    """What one TileLang has: its operators, the names beside them, the members of ``PassConfigKey``."""
+
+    called: str
+    lookup: Callable[[str], Operator | None]
+    beside: frozenset[str]
+    keys: frozenset[str]
+
+
+_SPACES: dict[Target, _Space] = {
+    "ascendc": _Space("Ascend TileLang", ascend.lookup, frozenset(), frozenset(STRING_OF)),
+    "npuir": _Space(
+        "TileLang for AscendNPU IR",
+        npuir.lookup,
+        frozenset("Any CallEffectKind Fragment KernelLaunchFrame Layout PrimExpr Ptr axis".split()),
+        NPUIR_MEMBERS,
+    ),
+}
+
+
+def failing(index: Index, target: Target) -> Iterator[tuple[cst.CSTNode, str]]:
     """The first place of each name that stops the import of a module, with what to say of it."""
-    names, told = Names(index), set[str]()
+    names, told, space = Names(index), set[str](), _SPACES[target]
     for part in _evaluated(index.module.body):
-        for node, name in _missing(part, names):
+        for node, name in _missing(part, names, space):
             if name not in told:
                 told.add(name)
-                yield node, f"`{name}` does not exist in Ascend TileLang, so this file cannot be imported"
+                yield node, f"`{name}` does not exist in {space.called}, so this file cannot be imported"
 
 
 def _evaluated(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
@@ -54,14 +78,14 @@ def _evaluated(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
             yield from statement.body
 
 
-def _missing(part: cst.CSTNode, names: Names) -> Iterator[tuple[cst.CSTNode, str]]:
+def _missing(part: cst.CSTNode, names: Names, space: _Space) -> Iterator[tuple[cst.CSTNode, str]]:
     if isinstance(part, cst.ImportFrom):
         module = code(part.module) if part.module is not None and not part.relative else ""
         if _no_module(module):
             yield part, module
         elif module == "tilelang.language" and not isinstance(part.names, cst.ImportStar):
             for alias in part.names:
-                if _no_operator(_LANGUAGE + alias.evaluated_name):
+                if _no_operator(_LANGUAGE + alias.evaluated_name, space):
                     yield part, f"{_LANGUAGE}{alias.evaluated_name}"
         return
     if isinstance(part, cst.Import):
@@ -70,7 +94,7 @@ def _missing(part: cst.CSTNode, names: Names) -> Iterator[tuple[cst.CSTNode, str
     inner = {id(child) for node in nodes_of(part, cst.Lambda) for child in nodes_of(node, cst.Attribute)}
     for node in nodes_of(part, cst.Attribute):
         name = names.resolve(node) or ""
-        if id(node) not in inner and (_no_operator(name) or _no_key(name)):
+        if id(node) not in inner and (_no_operator(name, space) or _no_key(name, space)):
             yield node, code(node)
 
 
@@ -79,14 +103,16 @@ def _no_module(module: str) -> bool:
     return first == "tilelang" and bool(rest) and rest.partition(".")[0] not in _MODULES
 
 
-def _no_operator(name: str) -> bool:
+def _no_operator(name: str, space: _Space) -> bool:
     short = name.removeprefix(_LANGUAGE)
-    return short != name and "." not in short and ascend.lookup(name) is None and short in gpu.OPERATORS
+    if short == name or "." in short or short in space.beside or space.lookup(name) is not None:
+        return False
+    return short in gpu.OPERATORS or short in ascend.OPERATORS
 
 
-def _no_key(name: str) -> bool:
+def _no_key(name: str, space: _Space) -> bool:
     prefix = next((prefix for prefix in _KEYS if name.startswith(prefix)), None)
-    return prefix is not None and name.removeprefix(prefix) not in STRING_OF
+    return prefix is not None and name.removeprefix(prefix) not in space.keys
 
 
 def beside_refused(original: Index, kernels: Sequence[KernelResult]) -> Iterator[tuple[KernelResult, str]]:

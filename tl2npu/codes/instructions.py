@@ -31,7 +31,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL733", "function-in-a-scalar-loop", "error", "display-only",
      "use the operator on the whole tile, such as `T.tile.exp(y, x)`, in front of or behind the loop"),
     ("TL734", "file-that-cannot-be-imported", "error", "display-only",
-     "move the kernels that stay for the GPU, with what only they need, into a file of their own"),
+     "move the kernels that stay as they are, with what only they need, into a file of their own"),
     ("TL735", "kernel-beside-one-for-the-gpu", "error", "display-only",
      "give each prim_func a factory of its own, or write the other one for the NPU too"),
     ("TL736", "tensor-of-bool", "error", "display-only",

@@ -45,6 +45,13 @@ STRING_OF: Mapping[str, str] = MappingProxyType(
 )
 """Every key of the compiler: member name -> string form."""
 
+NPUIR_MEMBERS: frozenset[str] = (frozenset(STRING_OF) - frozenset(ASCEND_KEYS)) | {
+    "NPUIR_ENABLE_AUTO_MULTI_BUFFER",
+    "NPUIR_DISABLE_HIVM_AUTO_INJECT_SYNC",
+    "TL_ENABLE_PLAN_AND_UPDATE_BUFFER_ALLOCATION",
+}
+"""The members of ``tilelang.PassConfigKey`` in branch npuir (bd7c60c3): it has none of the keys of Developer mode."""
+
 _MEMBER_OF = {text: member for member, text in STRING_OF.items()}
 _QUOTED = re.compile(r"""(?P<quote>['"])(?P<text>[^'"]*)(?P=quote)""")
 _MEMBER = re.compile(r"(?:[A-Za-z_]\w*\.)*(?P<member>[A-Z][A-Z0-9_]*)(?:\.value)?")
