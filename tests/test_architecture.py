@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
     "verified": {"results"},
-    "backends": DATA | {"source", "verified", "options", "toolchain"},
+    "backends": DATA | {"source", "verified", "options", "toolchain", "traces"},
     "traces": set(),
     "verify": DATA
     | {"toolchain", "backends", "traces", "source", "migrate", "cells", "options", "simulator", "verified"},

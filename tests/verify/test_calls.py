@@ -25,6 +25,7 @@ GIVEN = {
     "reference": None,
     "standard": "tl2npu",
     "golden": None,
+    "table": None,
 }
 
 

@@ -86,7 +86,7 @@ def verify(
     options = settings_at([old], {"threads": threads, "target": target, "device": given["device"]}).options
     options = replace(options, backend=backend)
     try:
-        result = verify_files(old, new, settings_of(given, options), options)
+        result = verify_files(old, new, settings_of({**given, "table": table}, options), options)
     except UsageError as error:
         raise click.UsageError(str(error)) from None
     if table is not None:

@@ -99,6 +99,7 @@ def _summary(result: VerifyResult, styled: Any) -> str:
         programs = sum(proof.calls for proof in proved)
         what = "the migration of " if result.new is None else ""
         file = result.old if result.new is None else result.new
+        where += f", called as in {result.reference}" if result.reference else ""
         return f"{verdict}: {what}{file} by {where}; {counts} accepted, {counted(programs, 'program')} compiled"
     ended = [f"; the {check.role} script failed" for check in result.scripts if check.exit_code not in (0, None)]
     return f"{verdict}: {what} on {where}{arithmetic}{by}; {counts} proved, {figures}{''.join(ended)}"

@@ -8,6 +8,7 @@ from itertools import chain
 from tl2npu.backends.compile.lowering import Lowered, Program, Stopped, Wanted, lower
 from tl2npu.backends.compile.messages import line_of, meaning
 from tl2npu.backends.compile.programs import same
+from tl2npu.backends.device.runner import NotHere
 from tl2npu.cells import Places
 from tl2npu.codes import CODES
 from tl2npu.migrate import check_text
@@ -24,27 +25,37 @@ from tl2npu.verify.settings import Settings
 REJECTED, DIED, MISSING, UNBUILT = "TL930", "TL931", "TL932", "TL933"
 
 
-class CannotCompile(Exception):
-    """This machine lacks what the backend needs; ``str()`` says what, with the commands that mend it."""
-
-
-def verify(old: Source, new: Source, settings: Settings, changed: Sequence[str] | None) -> VerifyResult:
+def verify(
+    old: Source | None,
+    new: Source,
+    settings: Settings,
+    changed: Sequence[str] | None,
+    recorded: Mapping[str, str] | None = None,
+    findings: Findings | None = None,
+) -> VerifyResult:
     """Compile the new file's kernels, and those of the old one where it is for TileLang-Ascend, too.
 
-    Raises CannotCompile.
+    ``recorded``: of a trace, its kernels and the factory that is called for each; ``findings``: what is known of them
+    already. ``old`` may then be None. Raises NotHere.
     """
-    findings = Findings()
-    by_name = {place.name: place for place in places(old.text)}
-    lowered = _lowered(new, settings)
-    _take(lowered, new, by_name, findings, settings)
-    if lowered.programs and _is_for_ascend(old, settings):
-        before = _lowered(old, settings)
-        findings.notes += chain(_compared(before, lowered, by_name), _rejected_before(before, by_name))
+    findings = findings or Findings()
+    by_name = {place.name: place for place in places((old or new).text)}
+    wanted = to_prove(list(by_name.values()), old.text, new.text, changed) if old is not None else set()
+    for kernel in recorded or {}:
+        by_name.setdefault(kernel, Place(kernel, 1, 1, 1))
+        wanted.add(kernel)
+    if recorded is None or settings.calls:
+        lowered = _lowered(new, settings)
+        _take(lowered, new, by_name, findings, settings, recorded or {})
+        if old is not None and lowered.programs and _is_for_ascend(old, settings):
+            before = _lowered(old, settings)
+            findings.notes += chain(_compared(before, lowered, by_name), _rejected_before(before, by_name))
+    before_it = old or Source("", new.path, new.shown)
     limits = Limits()
     if settings.check is not None:
-        limits = limits_of(old, new, settings.check, by_name, ())
-    result = VerifyResult(old.shown, new.shown, settings.backend.name, settings.arithmetic)
-    return judged(result, findings, by_name, limits, to_prove(list(by_name.values()), old.text, new.text, changed))
+        limits = limits_of(before_it, new, settings.check, by_name, ())
+    result = VerifyResult(before_it.shown, new.shown, settings.backend.name, settings.arithmetic)
+    return judged(result, findings, by_name, limits, wanted)
 
 
 def _lowered(source: Source, settings: Settings) -> Lowered:
@@ -63,16 +74,14 @@ def _lowered(source: Source, settings: Settings) -> Lowered:
     try:
         found = lower(wanted)
     except OSError as error:
-        raise CannotCompile(f"{backend.python} cannot be started: {error.strerror}") from None
+        raise NotHere(f"{backend.python} cannot be started: {error.strerror}") from None
     branch = "npuir" if backend.target == "npuir" else "ascendc_pto"
     if not found.begun:
         why = examine(backend.python).reasons("compile") or f"the compiler did not start{_last(found)}"
-        raise CannotCompile(why)
+        raise NotHere(why)
     if found.branch != branch:
         there = f"its branch {found.branch}" if found.branch else "TileLang for GPUs"
-        raise CannotCompile(
-            f"--target {backend.target or 'ascendc'} needs branch {branch} of tilelang-ascend, not {there}"
-        )
+        raise NotHere(f"--target {backend.target or 'ascendc'} needs branch {branch} of tilelang-ascend, not {there}")
     return found
 
 
@@ -87,12 +96,20 @@ def _is_for_ascend(old: Source, settings: Settings) -> bool:
     return any(kernel.source != "gpu" for kernel in found.kernels)
 
 
-def _take(lowered: Lowered, new: Source, by_name: Mapping[str, Place], findings: Findings, settings: Settings) -> None:
+def _take(
+    lowered: Lowered,
+    new: Source,
+    by_name: Mapping[str, Place],
+    findings: Findings,
+    settings: Settings,
+    recorded: Mapping[str, str],
+) -> None:
     """Enter what became of the new file's kernels."""
     ended = lowered.ended
     findings.take(ended, settings.timeout, new.shown)
     for program in lowered.programs:
-        name = _owner(program.kernel, by_name)
+        made = [kernel for kernel, factory in recorded.items() if factory == program.factory]
+        name = made[0] if len(made) == 1 else _owner(program.kernel, by_name)
         findings.launched.setdefault(name, program.line)
         if program.status == "accepted":
             findings.accepted[name] = findings.accepted.get(name, 0) + 1

@@ -41,7 +41,7 @@ def verify_files(
     if settings.reference is not None and new is None:
         try:
             if not reference.is_recorded(open_trace(Path(settings.reference)), before):
-                return replace(reference.verify(None, before, settings, runner), old=result.old, new=result.old)
+                return replace(verify(None, before, settings, runner), old=result.old, new=result.old)
         except TraceError as error:
             return replace(result, error=str(error))
     if new is not None:

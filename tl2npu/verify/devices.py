@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,22 +33,28 @@ def verify(
     old: Source, new: Source, settings: Settings, changed: Sequence[str] | None, runner: Runner = process.apart
 ) -> VerifyResult:
     """Verify on a device. Raises NotHere where there is none, and UsageError as the simulator's judge."""
-    with tempfile.TemporaryDirectory(prefix="tl2npu-device-") as folder:
-        device = Device(settings.backend, settings.timeout, Path(folder), settings.device)
-        device.require()
-        if settings.backend.name == "camodel":
-            settings = replace(settings, draws=1)
-        run = _Run(device, old, new, settings)
+    if settings.backend.name == "camodel":
+        settings = replace(settings, draws=1)
+    with started(old, new, settings) as run:
         found = judge.verify(old, new, settings, runner, changed, run)
     return replace(found, notes=(*run.general(), *found.notes))
 
 
+@contextmanager
+def started(old: Source | None, new: Source, settings: Settings) -> Iterator[Run]:
+    """Executes new kernels on the device of the settings, and old ones if they are given. Raises NotHere."""
+    with tempfile.TemporaryDirectory(prefix="tl2npu-device-") as folder:
+        device = Device(settings.backend, settings.timeout, Path(folder), settings.device)
+        device.require()
+        yield Run(device, old, new, settings)
+
+
 @dataclass(frozen=True)
-class _Run:
-    """Executes the launches that a verification asks for."""
+class Run:
+    """Executes the launches that a verification asks for; without ``old`` the recorded results are what counts."""
 
     device: Device
-    old: Source
+    old: Source | None
     new: Source
     settings: Settings
 
@@ -92,6 +99,8 @@ class _Run:
         self, folder: Path, kernel: str, numbers: Sequence[int], findings: Findings
     ) -> tuple[Ran, Mapping[int, dict[str, Any]]]:
         """The old kernel on the device, and its requests; notes say what the new one is compared with."""
+        if self.old is None:
+            return Ran(), {}
         where = WHERE[self.settings.backend.name]
         with_simulator = f"{kernel}: compared with the run of the old kernel on the simulator of tl2npu"
         recorded = [recording.load_one(folder, number) for number in numbers]

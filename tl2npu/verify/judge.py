@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from tl2npu.backends.children import Ended, last_line
 from tl2npu.codes import CODES
@@ -86,13 +85,16 @@ class Findings:
         return Verified(backend, self.accepted[kernel], None) if kernel in self.accepted else None
 
 
+Execute = Callable[[Path, Findings], None]
+
+
 def verify(
     old: Source,
     new: Source,
     settings: Settings,
     runner: Runner = process.apart,
     changed: Sequence[str] | None = None,
-    execute: Callable[[Path, Findings], None] | None = None,
+    execute: Execute | None = None,
 ) -> VerifyResult:
     """Run both files and compare them.
 
@@ -113,14 +115,19 @@ def verify(
             findings.take(ended, settings.timeout, new.shown)
             findings.scripts.append(ScriptCheck("new", ended.code, ended.output))
         if len(findings.done) < findings.launches and not findings.broken:
-            if execute is not None:
-                findings.take(runner(Job("ask", new, settings, folder)), settings.timeout, new.shown)
-                execute(Path(folder), findings)
-            task: Literal["replay", "answer"] = "replay" if execute is None else "answer"
-            again = Job(task, new, settings, folder, tuple(findings.done))
-            findings.take(runner(again), settings.timeout, new.shown)
+            repeat(Job("replay", new, settings, folder, tuple(findings.done)), runner, findings, execute)
     kernels = places(old.text)
     return concluded(old, new, settings, findings, kernels, to_prove(kernels, old.text, new.text, changed))
+
+
+def repeat(job: Job, runner: Runner, findings: Findings, execute: Execute | None = None) -> None:
+    """Do a job that repeats recorded launches; with ``execute`` the new kernels are run by that, see ``verify``."""
+    budget, who = job.settings.timeout, job.source.shown
+    if execute is not None:
+        findings.take(runner(replace(job, task="ask")), budget, who)
+        execute(Path(job.folder), findings)
+        job = replace(job, task="answer")
+    findings.take(runner(job), budget, who)
 
 
 def concluded(

@@ -80,10 +80,15 @@ def factory_of(module: ModuleType | None, name: str) -> Any:
     """
     function = getattr(module, name, None)
     if function is not None and not isinstance(function, Factory):
-        for beside in (f"{name.rstrip('_')}_kernel", f"{name}_factory"):
-            if isinstance(found := getattr(module, beside, None), Factory):
+        for other in beside(name):
+            if isinstance(found := getattr(module, other, None), Factory):
                 return found
     return function
+
+
+def beside(name: str) -> tuple[str, str]:
+    """The names that a migration may give the factory of a kernel whose own name a function keeps."""
+    return f"{name.rstrip('_')}_kernel", f"{name}_factory"
 
 
 def _split(

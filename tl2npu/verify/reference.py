@@ -1,32 +1,36 @@
-"""``tl2npu verify --reference``: the launches of a trace, repeated with the kernels of a file, on the simulator.
+"""``tl2npu verify --reference``: the launches of a trace, repeated with the kernels of a file.
 
-A trace is a list of launches with their arrays (``tl2npu.traces.reading``); any backend can run it.
+A trace is a list of launches with their arrays (``tl2npu.traces.reading``). The simulator, an NPU and CANN's simulator
+repeat the launches; the compiler is given the recorded arguments of the factories.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tl2npu.simulator.arithmetic.precise import Precise
 from tl2npu.simulator.ir import dtypes
 from tl2npu.traces.child.trace_writer import text_digest
+from tl2npu.traces.patterns import of_bits
 from tl2npu.traces.reading import Launch, Tensor, Trace, TraceError, kernels_of, left_out, open_trace
 from tl2npu.verified import VerifyResult
-from tl2npu.verify import process
+from tl2npu.verify import devices, process
 from tl2npu.verify.job import Job
-from tl2npu.verify.judge import UNVERIFIED, Findings, Runner, concluded, to_prove
+from tl2npu.verify.judge import UNVERIFIED, Findings, Runner, concluded, repeat, to_prove
+from tl2npu.verify.launching import beside
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, places
 from tl2npu.verify.recording import Recording, keep
-from tl2npu.verify.settings import Settings, UsageError
+from tl2npu.verify.settings import Call, Settings, UsageError
 
 
 def verify(
@@ -39,16 +43,20 @@ def verify(
     """Repeat every launch of ``settings.reference`` with the kernels of ``new`` and compare with what was recorded.
 
     ``old``: the file that was recorded, which tells the tolerances and the exact results; None where only the trace is
-    there. A folder that is no trace comes back as ``error``. Raises UsageError for settings that do not fit.
+    there. A folder that is no trace comes back as ``error``. Raises UsageError for settings that do not fit, and
+    NotHere where the machine lacks what the backend needs.
     """
     assert settings.reference is not None
     shown = old or new
-    result = VerifyResult(shown.shown, new.shown, "sim", settings.arithmetic)
+    result = VerifyResult(shown.shown, new.shown, settings.backend.name, settings.arithmetic)
     try:
         trace = open_trace(Path(settings.reference))
         if not trace.launches:
             raise TraceError(f"{settings.reference}: no launch was recorded")
-        found = _verified(trace, old, new, settings, runner, changed)
+        if settings.backend.name == "compile":
+            found = _compiled(trace, old, new, settings, changed)
+        else:
+            found = _verified(trace, old, new, settings, runner, changed)
     except TraceError as error:
         return replace(result, error=str(error))
     version = trace.versions.get("tilelang", "")
@@ -63,13 +71,15 @@ def _verified(
         raise UsageError("--golden fp64 needs the old file: give OLD and NEW")
     shown = old or new
     by_name = {place.name: place for place in places(shown.text)}
-    findings = Findings()
+    findings = _begun(trace, old)
     launched = {kernel: by_name.get(kernel, Place(kernel, 1, 1, 1)) for kernel, _ in kernels_of(trace)}
     findings.launched = {name: place.line for name, place in launched.items()}
-    findings.notes += [f"not recorded, {why} ({count}x)" for why, count in left_out(trace).items()]
-    if old is not None:
-        findings.notes += _othertexts(trace, old)
-    with tempfile.TemporaryDirectory(prefix="tl2npu-launches-") as folder:
+    with ExitStack() as stack:
+        execute = None
+        if settings.backend.name != "sim":
+            execute = stack.enter_context(devices.started(None, new, settings))
+            findings.notes += execute.general()
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tl2npu-launches-"))
         usable = [launch for launch in trace.launches if _is_usable(launch, findings)]
         for launch in usable:
             keep(Path(folder), recording_of(trace, launch))
@@ -79,7 +89,7 @@ def _verified(
             ended = runner(Job("prepare", old, settings, folder, (), factories))
             findings.take(ended, settings.timeout, old.shown)
         if usable and not findings.broken:
-            findings.take(runner(Job("replay", new, settings, folder, (), factories)), settings.timeout, new.shown)
+            repeat(Job("replay", new, settings, folder, (), factories), runner, findings, execute)
     wanted = set(launched)
     if old is not None:
         wanted |= to_prove(list(by_name.values()), old.text, new.text, changed)
@@ -87,15 +97,60 @@ def _verified(
     return concluded(before, new, settings, findings, [*by_name.values()], wanted)
 
 
+def _begun(trace: Trace, old: Source | None) -> Findings:
+    """What a trace tells before anything is executed."""
+    notes = [f"not recorded, {why} ({count}x)" for why, count in left_out(trace).items()]
+    return Findings(notes=notes + (_othertexts(trace, old) if old is not None else []))
+
+
+def _compiled(
+    trace: Trace, old: Source | None, new: Source, settings: Settings, changed: Sequence[str] | None
+) -> VerifyResult:
+    """Have the kernels of ``new`` compiled with the recorded arguments."""
+    from tl2npu.verify import by_compiler
+
+    findings = _begun(trace, old)
+    usable = [launch for launch in trace.launches if _is_callable(launch, findings)]
+    calls = {str(call): call for call in (_call(new, launch) for launch in usable)}
+    recorded = {launch.kernel: _call(new, launch).factory for launch in trace.launches}
+    settings = replace(settings, calls=tuple(calls.values()))
+    return by_compiler.verify(old, new, settings, changed, recorded, findings)
+
+
+def _call(new: Source, launch: Launch) -> Call:
+    """The call of the new factory for a recorded launch, without the parameters that the new one has lost."""
+    functions = {node.name: node for node in ast.parse(new.text).body if isinstance(node, ast.FunctionDef)}
+    name, arguments = launch.factory, launch.arguments or {}
+    if name in functions and not _is_factory(functions[name]):
+        name = next((n for n in beside(name) if n in functions and _is_factory(functions[n])), name)
+    if name not in functions:
+        return Call(name, arguments)
+    taken = functions[name].args
+    names = {arg.arg for arg in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)}
+    further = arguments.get(taken.kwarg.arg, {}) if taken.kwarg is not None else {}
+    return Call(name, {**{key: arguments[key] for key in arguments if key in names}, **further})
+
+
+def _is_factory(function: ast.FunctionDef) -> bool:
+    """Whether ``tilelang.jit`` makes a factory of a function."""
+    return any(re.search(r"\bjit\b", ast.unparse(decorator)) for decorator in function.decorator_list)
+
+
 def _is_usable(launch: Launch, findings: Findings) -> bool:
     """Whether a launch can be repeated; where not, what is missing is a finding."""
-    if launch.data is None:
-        text = "a launch was recorded without its inputs: they are beyond --max-bytes"
-        findings.problem(UNVERIFIED, text, launch.kernel)
-    elif launch.arguments is None:
+    if launch.data is not None:
+        return _is_callable(launch, findings)
+    text = "a launch was recorded without its inputs: they are beyond --max-bytes"
+    findings.problem(UNVERIFIED, text, launch.kernel)
+    return False
+
+
+def _is_callable(launch: Launch, findings: Findings) -> bool:
+    """Whether the factory of a launch can be called again; where not, the reason is a finding."""
+    if launch.arguments is None:
         text = f"the arguments of {launch.factory or 'its factory'} were not recorded"
         findings.problem(UNVERIFIED, f"{text}: {launch.missing or 'they are not known'}", launch.kernel)
-    return launch.data is not None and launch.arguments is not None
+    return launch.arguments is not None
 
 
 def recording_of(trace: Trace, launch: Launch) -> Recording:
@@ -107,8 +162,8 @@ def recording_of(trace: Trace, launch: Launch) -> Recording:
     for tensor in launch.tensors:
         kind = dtypes.numpy_dtype(tensor.dtype)
         poison = np.full(tensor.shape, Precise.poison(tensor.dtype), kind)
-        inputs[tensor.name] = _typed(values.before, tensor, kind, poison)
-        outputs[tensor.name] = _typed(values.after, tensor, kind, inputs[tensor.name])
+        inputs[tensor.name] = _typed(values.before, tensor, poison)
+        outputs[tensor.name] = _typed(values.after, tensor, inputs[tensor.name])
         if tensor.name in values.places:
             mask = np.ones(tensor.shape, bool)
             mask.reshape(-1)[values.places[tensor.name]] = False
@@ -138,9 +193,9 @@ def recording_of(trace: Trace, launch: Launch) -> Recording:
     )
 
 
-def _typed(values: Arrays, tensor: Tensor, kind: Any, default: np.ndarray) -> np.ndarray:
+def _typed(values: Arrays, tensor: Tensor, default: np.ndarray) -> np.ndarray:
     """The stored bits of a tensor in its element type."""
-    return values[tensor.name].view(kind) if tensor.name in values else default
+    return of_bits(values[tensor.name], tensor.dtype) if tensor.name in values else default
 
 
 def is_recorded(trace: Trace, source: Source) -> bool:

@@ -99,8 +99,15 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
     reference, standard, golden = given["reference"], given["standard"], given["golden"] is not None
     if reference is not None and (calls or given["script_args"]):
         raise UsageError("--reference goes without --args, --case and --script-args: the trace has the launches")
-    if reference is not None and options.backend.name != "sim":
-        raise UsageError("--reference goes with --backend sim")
+    numbers = (
+        standard != "tl2npu",
+        golden,
+        given["rtol"] is not None,
+        given["atol"] is not None,
+        given["table"] is not None,
+    )
+    if options.backend.name == "compile" and any(numbers):
+        raise UsageError("--backend compile has no numbers for --standard, --golden, --rtol, --atol and --csv")
     if given["arithmetic"] != "precise" and (reference is not None or standard != "tl2npu" or golden):
         raise UsageError("--reference, --standard and --golden go with --arithmetic precise")
     if standard != "tl2npu" and (given["rtol"] is not None or given["atol"] is not None):

@@ -11,7 +11,8 @@ import numpy as np
 
 from tl2npu import __version__
 from tl2npu.simulator.run import exit_code
-from tl2npu.traces.child.trace_writer import NotKept, Value, Writer, as_json, header_of, key_of, stored_type
+from tl2npu.traces.child.trace_writer import NotKept, Value, Writer, as_json, header_of, key_of
+from tl2npu.traces.patterns import bits
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.naming import line_of, name_of
 from tl2npu.verify.recording import Signature
@@ -73,4 +74,4 @@ def _value(array: np.ndarray) -> Value:
     dense = np.array(array, order="C", copy=True)
     strides = tuple(step // array.itemsize for step in array.strides)
     memory = (array.__array_interface__["data"][0], array.shape, array.strides) if array.size else None
-    return Value(dense.view(stored_type(array.dtype.name)), array.dtype.name, strides, memory)
+    return Value(bits(dense), array.dtype.name, strides, memory)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+
+from tl2npu.traces.patterns import bits, of_bits
 
 Arrays = dict[str, np.ndarray]
 
@@ -86,17 +87,6 @@ def results(told: Mapping[str, Any]) -> Arrays | None:
     with np.load(path, allow_pickle=False) as file:
         kinds = told["tensors"].items()
         return {name: of_bits(file[f"t.{name}"], dtype) for name, dtype in kinds if f"t.{name}" in file}
-
-
-def bits(array: np.ndarray) -> np.ndarray:
-    """The array, as unsigned integers of the same size if NumPy itself does not know its element type."""
-    return array.view(f"u{array.dtype.itemsize}") if hasattr(ml_dtypes, array.dtype.name) else array
-
-
-def of_bits(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The array that :func:`bits` was given."""
-    kind = np.dtype(getattr(ml_dtypes, dtype)) if hasattr(ml_dtypes, dtype) else np.dtype(dtype)
-    return array if array.dtype == kind else array.view(kind)
 
 
 def plain(value: Any) -> Any:
