@@ -235,3 +235,28 @@ def test_keys_that_another_file_imports(tmp_path: Path, imported: bool) -> None:
         (tmp_path / "more.py").write_text("from kernels import OTHER\n")
     new, said = to_npuir(text, str(tmp_path / "kernels.py"))
     assert ("OTHER" in new, bool(said)) == (imported, imported)
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("from tilelang.profiler import do_bench", "tilelang.profiler.do_bench"),
+        ("from tilelang.carver.arch import CUDA", "tilelang.carver.arch"),
+        ("import tilelang.carver.arch as arch", "tilelang.carver.arch"),
+        ("from tilelang import JITKernel", "tilelang.JITKernel"),
+        ("def bench(kernel: tilelang.JITKernel):\n    return kernel", "tilelang.JITKernel"),
+        ("def build() -> tilelang.JITKernel:\n    return None", "tilelang.JITKernel"),
+        ("bench = tilelang.profiler.do_bench", "tilelang.profiler.do_bench"),
+    ],
+)
+def test_names_that_npuir_alone_does_not_have(head: str, name: str) -> None:
+    text = HEAD.format(head) + GOES.format("")
+    said = [f"`{name}` does not exist in TileLang for AscendNPU IR, so this file cannot be imported"]
+    assert to_npuir(text)[1] == said
+    result = migrate_text(text, "k.py", Options())
+    assert "TL734" not in {item.code for item in result.diagnostics}
+
+
+def test_profilers_that_npuir_has() -> None:
+    late = "from tilelang.profiler import Profiler\ndef f():\n    from tilelang.profiler import do_bench\n"
+    assert to_npuir(HEAD.format(late) + GOES.format(""))[1] == []

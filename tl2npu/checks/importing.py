@@ -36,21 +36,26 @@ _KEYS = ("tilelang.PassConfigKey.", "tilelang.transform.PassConfigKey.")
 
 @dataclass(frozen=True)
 class _Space:
-    """What one TileLang has: its operators, the names beside them, the members of ``PassConfigKey``."""
+    """What one TileLang has: its operators, the names beside them, the members of ``PassConfigKey``.
+
+    ``absent``: names outside of ``tilelang.language`` that this one alone does not have.
+    """
 
     called: str
     lookup: Callable[[str], Operator | None]
     beside: frozenset[str]
     keys: frozenset[str]
+    absent: frozenset[str]
 
 
 _SPACES: dict[Target, _Space] = {
-    "ascendc": _Space("Ascend TileLang", ascend.lookup, frozenset(), frozenset(STRING_OF)),
+    "ascendc": _Space("Ascend TileLang", ascend.lookup, frozenset(), frozenset(STRING_OF), frozenset()),
     "npuir": _Space(
         "TileLang for AscendNPU IR",
         npuir.lookup,
         frozenset("Any CallEffectKind Fragment KernelLaunchFrame Layout PrimExpr Ptr axis".split()),
         NPUIR_MEMBERS,
+        frozenset({"tilelang.profiler.do_bench", "tilelang.carver.arch", "tilelang.JITKernel"}),
     ),
 }
 
@@ -71,6 +76,8 @@ def _evaluated(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
         if isinstance(statement, cst.FunctionDef):
             yield from statement.decorators
             yield statement.params
+            if statement.returns is not None:
+                yield statement.returns
         elif isinstance(statement, cst.ClassDef):
             yield from statement.decorators
             yield from _evaluated(statement.body.body)
@@ -81,24 +88,31 @@ def _evaluated(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
 def _missing(part: cst.CSTNode, names: Names, space: _Space) -> Iterator[tuple[cst.CSTNode, str]]:
     if isinstance(part, cst.ImportFrom):
         module = code(part.module) if part.module is not None and not part.relative else ""
-        if _no_module(module):
+        imported = () if isinstance(part.names, cst.ImportStar) else part.names
+        absent = [name for alias in imported if (name := f"{module}.{alias.evaluated_name}") in space.absent]
+        if _no_module(module, space):
             yield part, module
+        elif absent:
+            yield from ((part, name) for name in absent)
         elif module == "tilelang.language" and not isinstance(part.names, cst.ImportStar):
             for alias in part.names:
                 if _no_operator(_LANGUAGE + alias.evaluated_name, space):
                     yield part, f"{_LANGUAGE}{alias.evaluated_name}"
         return
     if isinstance(part, cst.Import):
-        yield from ((part, alias.evaluated_name) for alias in part.names if _no_module(alias.evaluated_name))
+        yield from ((part, alias.evaluated_name) for alias in part.names if _no_module(alias.evaluated_name, space))
         return
     inner = {id(child) for node in nodes_of(part, cst.Lambda) for child in nodes_of(node, cst.Attribute)}
     for node in nodes_of(part, cst.Attribute):
         name = names.resolve(node) or ""
-        if id(node) not in inner and (_no_operator(name, space) or _no_key(name, space)):
+        absent = f"{names.resolve(node.value)}.{node.attr.value}" in space.absent
+        if id(node) not in inner and (absent or _no_operator(name, space) or _no_key(name, space)):
             yield node, code(node)
 
 
-def _no_module(module: str) -> bool:
+def _no_module(module: str, space: _Space) -> bool:
+    if module in space.absent:
+        return True
     first, _, rest = module.partition(".")
     return first == "tilelang" and bool(rest) and rest.partition(".")[0] not in _MODULES
 
