@@ -105,8 +105,8 @@ def _missing(part: cst.CSTNode, names: Names, space: _Space) -> Iterator[tuple[c
     inner = {id(child) for node in nodes_of(part, cst.Lambda) for child in nodes_of(node, cst.Attribute)}
     for node in nodes_of(part, cst.Attribute):
         name = names.resolve(node) or ""
-        absent = f"{names.resolve(node.value)}.{node.attr.value}" in space.absent
-        if id(node) not in inner and (absent or _no_operator(name, space) or _no_key(name, space)):
+        known = f"{names.resolve(node.value)}.{node.attr.value}" not in space.absent
+        if id(node) not in inner and (not known or _no_operator(name, space) or _no_key(name, space)):
             yield node, code(node)
 
 
