@@ -41,7 +41,9 @@ def file(statements: str, more: str = "", target: str = "float32") -> str:
 
 def judged(text: str, x: np.ndarray, wanted: np.ndarray) -> None:
     new = migrated(text)
-    assert not [d for d in result_of(text).diagnostics if d.severity == "warning"]
+    told = [d.code for d in result_of(text).diagnostics if d.severity == "warning"]
+    assert set(told) <= {"TL742"}  # of a maximum: a logarithm may be NaN
+    assert bool(told) == ("T.max" in text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for reading in (IDEAL, ACTUAL):
