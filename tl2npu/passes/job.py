@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import dropwhile
 from types import MappingProxyType
 
@@ -205,6 +206,10 @@ class Job:
                 return line
         return None
 
+    @cached_property
+    def _names_of_input(self) -> set[str]:
+        return _names(self.original.module)
+
     def _line_of_use(self, node: cst.CSTNode) -> int | None:
         """The line of the statement for which tiles were added, if a node is about no tile of the input.
 
@@ -212,9 +217,9 @@ class Job:
         """
         index = self.file.index
         statement = index.statement(node) if node in index else None
-        known = {name.value for name in names_in(self.original.module)}
         if statement is None or not isinstance(statement, cst.BaseSmallStatement):
             return None
+        known = self._names_of_input
         tiles = {b.name for b in self.kernel.buffers.values()}
         added = (_names(statement) & tiles) - known
         if not added or _names(statement) & tiles & known:

@@ -5,8 +5,6 @@ A GPU does so. What a vector core does no public source says; ``Precise`` gives 
 
 from __future__ import annotations
 
-import numpy as np
-
 from tl2npu.simulator.arithmetic.precise import Array, Precise
 
 
@@ -18,19 +16,12 @@ class Numbers(Precise):
     @staticmethod
     def maximum(x: Array, y: Array) -> Array:
         """The larger; the number if one is NaN."""
-        return np.fmax(x, y)
+        return Precise.number_maximum(x, y)
 
     @staticmethod
     def minimum(x: Array, y: Array) -> Array:
         """The smaller; the number if one is NaN."""
-        return np.fmin(x, y)
+        return Precise.number_minimum(x, y)
 
-    @staticmethod
-    def max(x: Array, axis: int | tuple[int, ...]) -> Array:
-        """The largest along an axis that is no NaN."""
-        return np.fmax.reduce(x, axis=axis)
-
-    @staticmethod
-    def min(x: Array, axis: int | tuple[int, ...]) -> Array:
-        """The smallest along an axis that is no NaN."""
-        return np.fmin.reduce(x, axis=axis)
+    max = staticmethod(Precise.number_max)
+    min = staticmethod(Precise.number_min)

@@ -116,12 +116,12 @@ class Precise:
     """The same, but the number if one is NaN: what a GPU does."""
 
     @staticmethod
-    def number_max(x: Array, axis: int) -> Array:
+    def number_max(x: Array, axis: int | tuple[int, ...]) -> Array:
         """The largest along an axis that is no NaN."""
         return np.fmax.reduce(x, axis=axis)
 
     @staticmethod
-    def number_min(x: Array, axis: int) -> Array:
+    def number_min(x: Array, axis: int | tuple[int, ...]) -> Array:
         """The smallest along an axis that is no NaN."""
         return np.fmin.reduce(x, axis=axis)
 
