@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-import pytest
-
+from tests.each import each
 from tl2npu.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,27 +74,37 @@ FORBIDDEN = ("libcst.matchers", "libcst.metadata", "libcst.codemod", "libcst._")
 STANDALONE = {"numpy", "torch", "torch_npu", "tilelang", "tvm", "trace_writer"}
 """What scripts may import that run where tl2npu is not installed; the last is a file beside one of them."""
 
-FILES = sorted(PACKAGE.rglob("*.py"))
+every_file = each(sorted(PACKAGE.rglob("*.py")), lambda path: path.relative_to(PACKAGE))
 
 
 def room(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def imports(path: Path) -> list[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every imported module, those inside of functions too; ``from tl2npu import x`` is ``tl2npu.x``."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             bare = node.module == "tl2npu"
             found += [f"tl2npu.{alias.name}" for alias in node.names] if bare else [node.module or ""]
-    return found
+    return tuple(found)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every statement below, without the expressions, which are most of a tree."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        found = getattr(tree, field, ())
+        for node in found if isinstance(found, list) else ():  # the body of a lambda or of `a if b else c` is none
+            yield node
+            yield from statements(node)
+
+
+@every_file
 def test_import_direction(path: Path) -> None:
     own = room(path)
     allowed = MAY_IMPORT[own] | {own}
@@ -108,37 +120,41 @@ def test_the_table_itself_has_no_cycles() -> None:
         done |= ready
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*/child/*.py")), ids=lambda path: path.stem)
+@each(sorted(PACKAGE.glob("*/child/*.py")), lambda path: path.stem)
 def test_children_stand_alone(path: Path) -> None:
     roots = {name.split(".")[0] for name in imports(path)}
     assert roots <= STANDALONE | sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@every_file
 def test_slow_parts_of_libcst_are_not_used(path: Path) -> None:
     forbidden = [name for name in imports(path) if name.startswith(FORBIDDEN)]
     assert not forbidden or path == PACKAGE / "codemod.py"  # which nothing else imports
-    names = {
-        node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)
-    }
-    assert not names & {"MetadataWrapper", "deep_replace", "CSTTransformer"}
+    text = path.read_text(encoding="utf-8")
+    slow = {name for name in ("MetadataWrapper", "deep_replace", "CSTTransformer") if name in text}
+    names = {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)} if slow else set()
+    assert not names & slow
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@every_file
 def test_file_sizes(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").split("\n")) <= 500
 
 
 def test_help_imports_nothing_slow() -> None:
+    """One process for all: what a command imports stays imported, and is seen after it."""
     code = (
-        "import sys\nfrom tl2npu.cli import main\n"
-        "try:\n    main()\nexcept SystemExit as error:\n    assert not error.code\n"
-        "slow = {'libcst', 'numpy', 'ml_dtypes', 'black', 'pathspec', 'rich'} & set(sys.modules)\n"
-        "assert not slow, slow\n"
+        "import json, sys\nfrom tl2npu.cli import main\n"
+        "for arguments in json.loads(sys.argv[1]):\n"
+        "    sys.argv[1:] = arguments\n"
+        "    try:\n        main()\n    except SystemExit as error:\n        assert not error.code, arguments\n"
+        "    slow = {'libcst', 'numpy', 'ml_dtypes', 'black', 'pathspec', 'rich'} & set(sys.modules)\n"
+        "    assert not slow, (arguments, slow)\n"
+        "    print('--', arguments)\n"
     )
-    helps = [[command, "--help"] for command in COMMANDS]
-    for arguments in (["--help"], *helps, ["--version"], ["devices"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+    runs = [["--help"], *([command, "--help"] for command in COMMANDS), ["--version"], ["devices"]]
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(runs)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.split("\n") if line.startswith("-- [")] == [f"-- {run}" for run in runs]

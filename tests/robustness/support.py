@@ -56,6 +56,7 @@ def fake(text, path, options, together=False):
     return FileResult(path, text, text.replace("old", "new"))
 
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
 migrate.migrate_text = fake
 main()
 '''.replace("\\\\n", "\\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tl2npu.codes import CODES, ROWS
 from tl2npu.rules import (
     GROUPS,
@@ -25,7 +26,7 @@ RULES = load_rules()
 ROOT = Path(__file__).resolve().parents[2]
 FORBIDDEN = re.compile(r"/work\b|/tmp\b|\bshared/|TODO(?!\(tl2npu\))|FIXME")
 
-every_rule = pytest.mark.parametrize("page", RULES.values(), ids=lambda page: str(page.code))
+every_rule = each(RULES.values(), lambda page: page.code)
 
 
 def test_each_code_stands_in_the_table_once() -> None:
@@ -135,7 +136,7 @@ def test_page_and_table_agree(page: Rule) -> None:
     )
 
 
-@pytest.mark.parametrize("code", CODES)
+@each(CODES, str)
 def test_remedy_is_an_imperative(code: str) -> None:
     remedy = CODES[code].remedy
     assert remedy[0].islower() or remedy[0] == "`" or remedy.startswith("GPU")
