@@ -308,7 +308,7 @@ def test_a_turn_that_a_shorter_loop_does_not_have() -> None:
     """
     (item,) = found(body)
     assert not item.certain
-    assert "in iteration 3 of `kk` only: it needs more than 3 iterations" in item.message
+    assert "only in iteration 3 of `kk`: it must run more than 3 times" in item.message
     assert lines(body) == ['T.set_flag("mte1", "mte2", 0)']
     assert found(body.replace("kk == 3", "kk == 0")) == []
     assert found(body.replace("T.ceildiv(deep, block)", "4")) == []

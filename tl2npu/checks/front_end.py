@@ -43,9 +43,9 @@ def _is_macro(subject: Subject, node: cst.FunctionDef) -> bool:
 
 def _lazy(function: cst.FunctionDef, maybe: frozenset[str]) -> Iterator[tuple[cst.CSTNode, str]]:
     for test in truths(function.body, maybe):
-        yield test, f"`{test.value}` may be None, which is no condition for the parser: write `bool({test.value})`"
+        yield test, f"`{test.value}` may be None, which is not a condition: write `bool({test.value})`"
     for found in guarded(function.body, maybe):
-        text = f"`{found.name}` may be None, and the parser evaluates all parts of `{code(found.whole)}`"
+        text = f"`{found.name}` may be None, but the parser evaluates all of `{code(found.whole)}`"
         yield found.whole, text
     for chain in chains(function.body):
         first = code(chain.with_changes(comparisons=chain.comparisons[:1], lpar=(), rpar=()))

@@ -35,8 +35,8 @@ class Compilation:
     def why_unread(self) -> str:
         """What to say of ``unread``."""
         if isinstance(self.unread, cst.Arg) and not self.unread.star:
-            return f"`{code(self.unread.value)}` stands where no argument is taken by position: give it by its name"
-        return "the arguments of tilelang.jit come from elsewhere"
+            return f"`{code(self.unread.value)}` is not valid as a positional argument: pass it by keyword"
+        return "cannot read the arguments of `tilelang.jit`"
 
     def name_rest(self, dialect: str) -> None:
         """Give the other arguments by position the names that they have in a language."""

@@ -285,7 +285,7 @@ class _Count:
             often = "once more" if once else "more often"
             node = self._blamed(event, sign, full, paired)
             text = f"set {often} than it is waited for" if sign > 0 else f"waited for {often} than it is set"
-            where = ", if its loops run twice and its conditions are true" if paired else ""
+            where = ", if every loop runs twice and every condition is true" if paired else ""
             what = f"the flag {name}" if event == _ANY else f"the flag {name} {event}"
             found.append(Imbalance(node, f"{what} is {text}{where}"))
         return found
@@ -310,5 +310,5 @@ class _Count:
         flag = self.flags[min(inside)]
         what = "set" if flag.sign > 0 else "waited for"
         where = f"`{flag.channel.src.lower()}` -> `{flag.channel.dst.lower()}`"
-        text = f"the flag {where} is {what} in iteration {turn} of `{name}` only: it needs more than {turn} iterations"
+        text = f"the flag {where} is {what} only in iteration {turn} of `{name}`: it must run more than {turn} times"
         return Imbalance(flag.stmt.node, text, certain=False)

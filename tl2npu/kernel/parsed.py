@@ -67,17 +67,17 @@ class FrontEnd(Scopes):
     def kernel(self, node: cst.FunctionDef, params: Mapping[str, Parsed]) -> None:
         """Read a prim_func whose parameters are given."""
         if node.params.posonly_params:
-            self.tell("stop", node.params.posonly_params[0], "the parser does not read parameters in front of a `/`")
+            self.tell("stop", node.params.posonly_params[0], "a prim_func cannot have positional-only parameters (`/`)")
         for param in node.params.params:
             annotation = param.annotation.annotation if param.annotation is not None else None
             plain = isinstance(annotation, cst.Name) and annotation.value in ("int", "float", "bool", "str")
             named = self.around.names.resolve(annotation) if annotation is not None else ""
             if annotation is None or plain or isinstance(annotation, (cst.SimpleString, cst.BinaryOperation)):
-                self.tell("stop", param, f"`{param.name.value}` needs a type of TileLang, such as `T.int32`")
+                self.tell("stop", param, f"annotate `{param.name.value}` with a TileLang type, such as `T.int32`")
             elif named in ("tilelang.language.bool", "tilelang.language.handle"):
-                self.tell("stop", param, f"`{param.name.value}` is a `{code(annotation)}`, which no kernel can take")
+                self.tell("stop", param, f"a kernel cannot take `{param.name.value}`, a `{code(annotation)}`")
         if node.returns is not None and code(node.returns.annotation) != "None":
-            self.tell("stop", node.returns, "the parser does not read the type of a result")
+            self.tell("stop", node.returns, "a prim_func cannot have a return annotation")
         self._body(node, params)
 
     def macro(self, node: cst.FunctionDef, params: Mapping[str, Parsed]) -> None:
@@ -111,7 +111,7 @@ class FrontEnd(Scopes):
         """Read one statement."""
         word = _NOT_READ.get(type(node))
         if word is not None:
-            self.tell("stop", node, f"the parser of a kernel knows no `{word}`")
+            self.tell("stop", node, f"`{word}` is not supported in a kernel")
             for name in assigned_names(node):
                 self.bind(cst.Name(name), UNKNOWN, node)
         elif isinstance(node, cst.Assign):
@@ -123,7 +123,7 @@ class FrontEnd(Scopes):
         elif isinstance(node, cst.Expr):
             value = self.value(node.value)
             if value.kind in ("items", "odd", "buffer") or value == Parsed("number", "float"):
-                self.tell("stop", node, f"the parser cannot make a statement of `{short(node.value)}`")
+                self.tell("stop", node, f"`{short(node.value)}` is not a statement in a kernel")
         elif isinstance(node, cst.If):
             self._if(node)
         elif isinstance(node, (cst.For, cst.While)):
@@ -142,17 +142,17 @@ class FrontEnd(Scopes):
 
     def _function(self, node: cst.FunctionDef) -> None:
         if not node.decorators:
-            text = f"the parser of a kernel knows no functions: `{node.name.value}` stands in a prim_func"
+            text = f"a prim_func cannot contain a function: define `{node.name.value}` before it"
             self.tell("stop", node, text)
         else:
-            self.tell("stop", node, f"`{node.name.value}` stands in a prim_func: define it in front of it")
+            self.tell("stop", node, f"define `{node.name.value}` before the prim_func, not in it")
         self.bind(node.name, UNKNOWN, node)
 
     def _assert(self, node: cst.Assert) -> None:
         if self.value(node.test).on_device:
             self.condition(node.test, "assert")
         if node.msg is None:
-            self.tell("stop", node, f"`{short(node)}` has no message, and the parser of a kernel needs one")
+            self.tell("stop", node, f"`{short(node)}` needs a message in a kernel")
 
     def _given(self, node: cst.CSTNode, value: cst.BaseExpression) -> Parsed:
         """What a name gets of an expression."""
@@ -161,9 +161,9 @@ class FrontEnd(Scopes):
             if given.kind in ("none", "odd", "done", "number", "text", "region"):
                 return assigned(given)
         except Stop:
-            text = f"`{short(value)}` is a statement, which has no value"
+            text = f"`{short(value)}` returns no value"
             if given.kind != "done":
-                text = f"the parser of a kernel cannot bind a name to `{short(value)}`"
+                text = f"a kernel cannot assign `{short(value)}` to a name"
             self.tell("stop", node, text)
             return UNKNOWN
         return given
@@ -173,7 +173,7 @@ class FrontEnd(Scopes):
         for item in node.targets:
             self._assign_to(item.target, value, node)
             if isinstance(item.target, cst.Subscript) and self.value(node.value).kind in ("text", "items"):
-                self.tell("stop", node, f"`{short(node.value)}` is no value of an element")
+                self.tell("stop", node, f"`{short(node.value)}` cannot be stored in an element")
 
     def _assign_to(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
         if isinstance(target, cst.Subscript):
@@ -190,11 +190,11 @@ class FrontEnd(Scopes):
     def _store(self, target: cst.Subscript) -> None:
         self.value(target)
         if any(isinstance(item.slice, cst.Slice) for item in target.slice):
-            self.tell("stop", target, f"`{short(target)}` is no single element")
+            self.tell("stop", target, f"`{short(target)}` is not a single element: it cannot be assigned")
 
     def _annotated(self, node: cst.AnnAssign) -> None:
         if node.value is None:
-            self.tell("annotation", node, f"`{short(node)}` has no value")
+            self.tell("annotation", node, f"`{short(node)}` assigns no value")
             return
         value = self._given(node, node.value)
         annotation = node.annotation.annotation
@@ -202,7 +202,7 @@ class FrontEnd(Scopes):
         op = self.around.operator(resolved)
         typed = op is not None and op.kind is Kind.SCALAR
         if not typed and (not isinstance(annotation, (cst.Name, cst.SimpleString)) or not resolved.startswith("til")):
-            text = f"the parser wants a type of TileLang, such as `T.int32`, not `{code(annotation)}`"
+            text = f"annotate with a TileLang type, such as `T.int32`, not with `{code(annotation)}`"
             self.tell("annotation", node, text)
         if isinstance(node.target, cst.Name):
             self._assign_to(node.target, value, node)
@@ -221,7 +221,7 @@ class FrontEnd(Scopes):
             if not self.is_cell(node.target.value):
                 self.bind(node.target, variable(result), node)
         else:
-            self.tell("stop", node, f"the parser assigns to names and elements, not to `{short(node.target)}`")
+            self.tell("stop", node, f"a kernel cannot assign to `{short(node.target)}`, only to names and elements")
 
     def _if(self, node: cst.If) -> None:
         arms: list[Frame] = []
@@ -231,7 +231,7 @@ class FrontEnd(Scopes):
         self.merged += inner if merged else []
         value = self.condition(node.test, "if" if alone else "")
         if value.kind in ("text", "none", "items", "odd", "buffer"):
-            self.tell("stop", node.test, f"`{short(node.test)}` is no condition: compare it with something")
+            self.tell("stop", node.test, f"`{short(node.test)}` is not a condition: write a comparison")
         bodies = [inner]
         if isinstance(node.orelse, cst.Else):
             bodies.append(body_of(node.orelse))
@@ -247,12 +247,12 @@ class FrontEnd(Scopes):
 
     def _loop(self, node: cst.For | cst.While) -> None:
         if node.orelse is not None:
-            self.tell("stop", node.orelse, "the parser drops the `else` of a loop")
+            self.tell("stop", node.orelse, "the parser ignores the `else` of a loop")
         parallel = False
         if isinstance(node, cst.For):
             value = self.value(node.iter)
             if value.kind not in ("frame", "unknown") or isinstance(node.iter, cst.GeneratorExp):
-                self.tell("stop", node, f"the parser of a kernel cannot loop over `{short(node.iter)}`")
+                self.tell("stop", node, f"a kernel cannot loop over `{short(node.iter)}`")
             parallel = isinstance(node.iter, cst.Call) and self.calls.name_of(node.iter) == "Parallel"
         for name in assigned_names(node.body):
             last = [part for part in nodes_of(node.body, *_BINDING) if name in assigned_names(part)]
@@ -262,7 +262,7 @@ class FrontEnd(Scopes):
             if isinstance(node, cst.For):
                 self.bind_all(node.target, INDEX, node)
             elif self.condition(node.test, "").kind == "number":
-                self.tell("stop", node, f"`{short(node.test)}` does not change in the kernel")
+                self.tell("stop", node, f"`{short(node.test)}` never changes in the kernel")
             self.parallel += parallel
             self.block(body_of(node))
             self.parallel -= parallel
@@ -273,7 +273,7 @@ class FrontEnd(Scopes):
         """An expression that is used as a condition; ``where`` is empty if a number is good there."""
         value = self.value(node)
         if where and value.is_number:
-            text = f"`{short(node)}` is a number, and the parser needs a condition: write `{short(node)} != 0`"
+            text = f"`{short(node)}` is a number, not a condition: write `{short(node)} != 0`"
             self.tell("number", node, text)
         return value
 
@@ -298,7 +298,7 @@ class FrontEnd(Scopes):
             is_bytes = isinstance(node, cst.SimpleString) and "b" in node.prefix
             return ODD if is_bytes else TEXT
         if isinstance(node, _OWN_NAMES):
-            text = f"`{short(node)}` binds a name of its own, which the parser of a kernel does not know"
+            text = f"`{short(node)}` is not supported in a kernel: it defines a name inside an expression"
             self.tell("stop", node, text)
             if isinstance(node, cst.NamedExpr):
                 self.bind(node.target, self.value(node.value), node)
@@ -321,7 +321,7 @@ class FrontEnd(Scopes):
         if isinstance(node, cst.IfExp):
             test = self.value(node.test)
             if test.on_device:
-                self.tell("stop", node, f"`{short(node.test)}` is known on the device only: write `T.if_then_else`")
+                self.tell("stop", node, f"`{short(node.test)}` is known at run time only: write `T.if_then_else`")
             return joined(self.value(node.body), self.value(node.orelse))
         if isinstance(node, cst.Call):
             return self.calls.call(node)
@@ -349,7 +349,7 @@ class FrontEnd(Scopes):
             for part, value in zip(parts, values, strict=True):
                 self.condition(part, "and")
                 if value.kind in ("none", "text", "items", "odd", "buffer", "done"):
-                    self.tell("stop", part, f"`{short(part)}` is no condition")
+                    self.tell("stop", part, f"`{short(part)}` is not a condition")
             return Parsed("device", "bool")
         if "unknown" in (values[0].kind, values[1].kind):
             return Parsed("unknown", "bool") if {value.type for value in values} == {"bool"} else UNKNOWN

@@ -76,7 +76,7 @@ class Calls:
             if len(values) == 1 and name in _ANY and values[0].items is not None:
                 given = list(values[0].items)
             if any(value.on_device for value in given):
-                self._stop(node, f"`{code(node)}` is a function of Python, given a value that only the device knows")
+                self._stop(node, f"`{code(node)}` calls a Python function on a run-time value")
             types: Mapping[str, Type] = {"int": "int", "round": "int", "float": "float", "bool": "bool"}
             return Parsed("number", types[name]) if name in types else UNKNOWN
         if name in _CONTAINERS:
@@ -95,7 +95,7 @@ class Calls:
         if not any(self._is_macro(item.decorator) for item in function.decorators):
             loops = [loop.iter for loop in nodes_of(function.body, cst.For)]
             if any(isinstance(loop, cst.Call) and self._makes_frame(loop) for loop in loops):
-                text = f"`{node.func.value}` has loops of a kernel: put `@T.macro` in front of it"
+                text = f"`{node.func.value}` contains kernel loops: decorate it with `@T.macro`"
                 self._stop(node, text)
             late = {
                 param.name.value
@@ -105,7 +105,7 @@ class Calls:
             for choice in nodes_of(function.body, cst.If, cst.While, cst.IfExp):
                 assert isinstance(choice, (cst.If, cst.While, cst.IfExp))
                 if isinstance(choice.test, cst.Comparison) and late & {name.value for name in names_in(choice.test)}:
-                    self._stop(node, f"`{node.func.value}` asks `{code(choice.test)}`, which only the device knows")
+                    self._stop(node, f"`{node.func.value}` tests `{code(choice.test)}`, known at run time only")
             return UNKNOWN
         params: dict[str, Parsed] = {}
         order = [*function.params.posonly_params, *function.params.params, *function.params.kwonly_params]
@@ -152,9 +152,9 @@ class Calls:
                 continue
             no_count = op.kind is Kind.LAUNCH and value == Parsed("number", "bool")
             if value.type == "float" and value.kind in ("number", "device", "cell"):
-                self._stop(arg.value, f"`{code(arg.value)}` is a float, and T.{op.name} wants integers")
+                self._stop(arg.value, f"`{code(arg.value)}` is a float, but T.{op.name} takes integers")
             elif no_count or value.kind in ("text", "none", "odd", *TILES) or (value.kind == "items" and not arg.star):
-                self._stop(arg.value, f"`{code(arg.value)}` is no integer")
+                self._stop(arg.value, f"`{code(arg.value)}` is not an integer")
 
     def _buffers(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> None:
         try:
@@ -164,7 +164,7 @@ class Calls:
         for arg, value in zip(node.args, values, strict=True):
             name = next((name for name, given in bound.items() if given is arg.value), "")
             if op.takes_buffer(name) and value.kind in ("number", "none", "text", "odd"):
-                self._stop(arg.value, f"`{code(arg.value)}` is no tile or tensor")
+                self._stop(arg.value, f"`{code(arg.value)}` is not a tile or a tensor")
 
     def _allocation(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> Parsed:
         given = {arg.keyword.value: index for index, arg in enumerate(node.args) if arg.keyword is not None}
@@ -181,15 +181,15 @@ class Calls:
         for item in items or ():
             if item.on_device:
                 self._stop(
-                    node.args[shape].value, f"the size `{code(node.args[shape].value)}` is known on the device only"
+                    node.args[shape].value, f"the size `{code(node.args[shape].value)}` is known at run time only"
                 )
             elif item == Parsed("number", "float"):
-                self._stop(node.args[shape].value, f"`{code(node.args[shape].value)}` has a size that is a float")
+                self._stop(node.args[shape].value, f"the shape `{code(node.args[shape].value)}` contains a float")
         kind: Type = ""
         if dtype < len(node.args):
             python = code(node.args[dtype].value) in ("float", "int", "bool")
             if python or values[dtype].kind in ("none", "number", "device"):
-                text = f"`{code(node.args[dtype].value)}` is no element type of the kernel"
+                text = f"`{code(node.args[dtype].value)}` is not an element type"
                 self._stop(node.args[dtype].value, text)
             kind = self._type(node.args[dtype].value)
         if value.kind == "unknown" or items is None:
@@ -209,7 +209,7 @@ class Calls:
             return Parsed("device", joined(*(Parsed("device", value.type) for value in values[1:])).type)
         whole = next((arg for arg, value in zip(args, values, strict=True) if value.kind == "buffer"), None)
         if whole is not None and name in ("min", "max"):
-            self._stop(node, f"`{code(node)}` computes with a whole tile: name an element")
+            self._stop(node, f"`{code(node)}` uses a whole tile: index an element")
         if name in _CONDITIONS:
             return Parsed("device", "bool")
         if name in _OF_ARGUMENTS:
@@ -227,14 +227,14 @@ class Calls:
         values = [self._index(index, base) for index in indices]
         if base.kind == "items":
             if values and values[0].on_device:
-                self._stop(node, f"`{code(node)}` asks a sequence of Python for an index that only the device knows")
+                self._stop(node, f"`{code(node)}` indexes a Python sequence with a run-time value")
             literal = indices[0].value if isinstance(indices[0], cst.Index) else None
             if isinstance(literal, cst.Integer) and base.items is not None and int(literal.value, 0) < len(base.items):
                 return base.items[int(literal.value, 0)]
             return UNKNOWN if isinstance(indices[0], cst.Index) else SOME_ITEMS
         if base.kind != "buffer":
             if base.kind == "odd" and values and values[0].on_device:
-                self._stop(node, f"`{code(node)}` asks Python for an index that only the device knows")
+                self._stop(node, f"`{code(node)}` indexes a Python object with a run-time value")
             return UNKNOWN
         count = len(values)
         if count == 1 and values[0].kind == "items":
@@ -242,9 +242,9 @@ class Calls:
         elif count == 1 and values[0].kind == "unknown":
             count = base.rank or 1
         if any(isinstance(index, cst.Index) and index.star for index in indices):
-            self._stop(node, f"`{code(node)}` has a star in its index")
+            self._stop(node, f"`{code(node)}` unpacks an index with `*`, which is not supported")
         elif base.rank is not None and count != base.rank:
-            text = f"`{code(node)}` has {count} {'index' if count == 1 else 'indices'}, and `{code(node.value)}` has"
+            text = f"`{code(node)}` has {count} {'index' if count == 1 else 'indices'}, but `{code(node.value)}` has"
             self._stop(node, f"{text} {base.rank} {'axis' if base.rank == 1 else 'axes'}")
         if any(isinstance(index, cst.Slice) for index in indices):
             return Parsed("region", base.type)
@@ -254,14 +254,14 @@ class Calls:
         if isinstance(index, cst.Index):
             value = self.front_end.value(index.value)
             if base.kind == "buffer" and (value.type == "float" and value.kind in ("number", "device", "cell")):
-                self._stop(index.value, f"the index `{code(index.value)}` is a float: write `//` for a division")
+                self._stop(index.value, f"the index `{code(index.value)}` is a float: divide with `//`")
             elif base.kind == "buffer" and value.kind in ("none", "odd", "text"):
-                self._stop(index.value, f"`{code(index.value)}` is no index of a tile")
+                self._stop(index.value, f"`{code(index.value)}` cannot index a tile")
             return value
         assert isinstance(index, cst.Slice)
         for part in (index.lower, index.upper, index.step):
             if part is not None and self.front_end.value(part).type == "float" and base.kind == "buffer":
-                self._stop(part, f"the index `{code(part)}` is a float: write `//` for a division")
+                self._stop(part, f"the index `{code(part)}` is a float: divide with `//`")
         if index.step is not None and base.kind == "buffer" and code(index.step) not in ("1", "None"):
-            self._stop(index.step, f"a slice of a tile has no step: `{code(index)}`")
+            self._stop(index.step, f"a tile slice cannot have a step: `{code(index)}`")
         return Parsed("number", "int")

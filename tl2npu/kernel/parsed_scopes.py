@@ -111,11 +111,11 @@ class Scopes:
         if outer is not None:
             self._stale(node, self.outer_stale.get(name))
             return outer
-        text = f"`{name}` is bound nowhere"
+        text = f"`{name}` is not defined"
         if name in self.forgotten:
-            text = f"`{name}` is bound in an inner block only, and the parser forgets it behind the block"
+            text = f"`{name}` is assigned in an inner block only, and is undefined after it"
         elif name in self.own:
-            text = f"`{name}` has no value here: the kernel binds it later"
+            text = f"`{name}` is used before it is assigned"
         if name not in self.undefined:
             self.undefined.add(name)
             self.tell("undefined", node, text)
@@ -123,8 +123,8 @@ class Scopes:
 
     def _stale(self, node: cst.Name, bound: cst.CSTNode | None) -> None:
         if bound is not None:
-            what = f"`{short(bound)}`" if isinstance(bound, cst.BaseSmallStatement) else "the loop's value"
-            text = f"`{node.value}` keeps its old value here: the parser forgets {what} behind its block"
+            what = f"`{short(bound)}`" if isinstance(bound, cst.BaseSmallStatement) else "its value in the loop"
+            text = f"`{node.value}` has its old value here: {what} has no effect after its block"
             self.tell("stale", node, text)
 
     def bind(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
@@ -141,7 +141,7 @@ class Scopes:
                 given = UNKNOWN if parts is None or starred else parts[index]
                 self.bind(element.value, variable(given) if value.kind == "items" else given, node)
         else:
-            self.tell("stop", node, f"the parser assigns to names and single elements, not to `{short(target)}`")
+            self.tell("stop", node, f"a kernel cannot assign to `{short(target)}`, only to names and single elements")
 
     def bind_all(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
         """Bind every name of a target to the same value."""
@@ -149,7 +149,7 @@ class Scopes:
             for name in target_names(target):
                 self.bind(cst.Name(name), value, node)
         else:
-            self.tell("stop", node, f"the parser binds names, not `{short(target)}`")
+            self.tell("stop", node, f"a kernel cannot assign to `{short(target)}` here, only to names")
 
     def is_cell(self, name: str) -> bool:
         for frame in reversed(self.frames):

@@ -108,19 +108,19 @@ def binary(operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> Parsed:
     """``left operator right``."""
     both = (left, right)
     if any(part.kind in TILES for part in both):
-        raise Stop("computes with a whole tile: name an element")
+        raise Stop("uses a whole tile: index an element")
     if isinstance(operator, cst.MatrixMultiply) and not any(part.kind == "unknown" for part in both):
-        raise Stop("is no operator of numbers")
+        raise Stop("is not supported for numbers")
     if any(part.on_device for part in both):
         if any(part.kind in ("none", "text", "items", "odd", "done") for part in both):
-            raise Stop("computes with a value that is no number")
+            raise Stop("has an operand that is not a number")
         if isinstance(operator, cst.Power):
-            raise Stop("is a power, which the parser does not know: multiply, or call `T.pow`")
+            raise Stop("is a power, which a kernel does not support: multiply, or call `T.pow`")
         types = {part.type for part in both}
         if isinstance(operator, cst.Divide) and types <= {"int", "bool"}:
-            raise Stop("divides integers: write `//`, or convert one of them with `T.float32`")
+            raise Stop("divides integers: write `//`, or convert an operand with `T.float32`")
         if isinstance(operator, (cst.FloorDivide, cst.Modulo, *_BITS)) and "float" in types:
-            raise Stop("is an operator of integers, given a float")
+            raise Stop("applies an integer operator to a float")
         return Parsed("device", "bool" if isinstance(operator, _BITS) and types == {"bool"} else wider(*both))
     if all(part.kind == "number" for part in both):
         return Parsed("number", "float" if isinstance(operator, cst.Divide) else wider(*both))
@@ -133,16 +133,16 @@ def binary(operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> Parsed:
 def unary(operator: cst.BaseUnaryOp, part: Parsed) -> Parsed:
     """``-x``, ``+x``, ``~x``; ``not x`` is a matter of conditions."""
     if part.kind in TILES:
-        raise Stop("computes with a whole tile: name an element")
+        raise Stop("uses a whole tile: index an element")
     if part.on_device:
         if isinstance(operator, cst.Plus):
-            raise Stop("has a sign that the parser does not know")
+            raise Stop("has a unary `+`, which a kernel does not support")
         if isinstance(operator, cst.Minus) and part.type == "bool":
             raise Stop("negates a condition")
         if isinstance(operator, cst.BitInvert) and part.type == "bool":
-            raise Stop("is true in the generated code, whatever the condition: write `not`")
+            raise Stop("is always true in the generated code: write `not`")
         if isinstance(operator, cst.BitInvert) and part.type == "float":
-            raise Stop("is an operator of integers, given a float")
+            raise Stop("applies an integer operator to a float")
         return Parsed("device", part.type)
     return part if part.kind == "number" else UNKNOWN
 
@@ -153,13 +153,13 @@ def compared(operator: cst.BaseCompOp, left: Parsed, right: Parsed) -> Parsed:
         return Parsed("number", "bool")
     if isinstance(operator, (cst.In, cst.NotIn)):
         if left.on_device or any(item.on_device for item in right.items or ()):
-            raise Stop("compares names and not their values: write comparisons with `or`")
+            raise Stop("compares objects, not their values: write comparisons with `or`")
         return Parsed("number", "bool") if UNKNOWN not in (left, right) else Parsed("unknown", "bool")
     if any(part.kind in TILES for part in (left, right)):
-        raise Stop("compares a whole tile: name an element")
+        raise Stop("compares a whole tile: index an element")
     if left.on_device or right.on_device:
         if any(part.kind in ("none", "text", "items", "odd") for part in (left, right)):
-            raise Stop("compares a number of the device with something else")
+            raise Stop("compares a run-time number with something that is not a number")
         return Parsed("device", "bool")
     if "unknown" in (left.kind, right.kind):
         return Parsed("unknown", "bool")
