@@ -76,7 +76,7 @@ def test_what_the_parser_reads(body: str) -> None:
 
 def test_the_chain_is_shown_as_it_is_read() -> None:
     assert found("if 0 <= cid < 3:\n" + SCALED) == [
-        "the parser takes `0 <= cid < 3` for `(0 <= cid) < 3`: write two comparisons with `and`"
+        "the kernel parser reads `0 <= cid < 3` as `(0 <= cid) < 3`: write two comparisons with `and`"
     ]
 
 

@@ -135,7 +135,7 @@ def _check_options(subject: Subject) -> Iterator[Finding]:
     }:
         own = buffer.alloc == "alloc_shared" and buffer.memory is Memory.UB
         if own and inferred(found.get(buffer, Use())) is not Memory.UB:
-            text = f"`{buffer.name}` has a use that marks it as UB only for some options of the factory"
+            text = f"`{buffer.name}` is identified as UB only for some options of the factory"
             yield Finding("TL866", buffer.node, text)
 
 

@@ -50,4 +50,4 @@ def _lazy(function: cst.FunctionDef, maybe: frozenset[str]) -> Iterator[tuple[cs
     for chain in chains(function.body):
         first = code(chain.with_changes(comparisons=chain.comparisons[:1], lpar=(), rpar=()))
         rest = "".join(f"{code(part.operator)}{code(part.comparator)}" for part in chain.comparisons[1:])
-        yield chain, f"the parser takes `{code(chain)}` for `({first}){rest}`: write two comparisons with `and`"
+        yield chain, f"the kernel parser reads `{code(chain)}` as `({first}){rest}`: write two comparisons with `and`"

@@ -75,7 +75,7 @@ def _check_partial(subject: Subject) -> Iterator[Finding]:
         if not isinstance(stmt, Copy) or (stmt.src.buffer.memory, stmt.dst.buffer.memory) != (Memory.GM, Memory.L1):
             continue
         if any(not dim.lo.is_zero for dim in stmt.dst.dims or ()):
-            yield Finding("TL855", stmt.node, f"`{code(stmt.dst.node)}` starts inside of the L1 tile")
+            yield Finding("TL855", stmt.node, f"`{code(stmt.dst.node)}` starts inside the L1 tile")
 
 
 def _check_split(subject: Subject, split: Split) -> Iterator[Finding]:

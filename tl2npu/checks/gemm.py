@@ -67,7 +67,7 @@ def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
         if subject.known_different(left, right):
             pairs = subject.together(left, right)
             shown = next((pair for pair in pairs if None not in pair and pair[0] != pair[1]), (left, right))
-            text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the product"
+            text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the gemm"
             yield Finding("TL741", stmt.node, text)
         elif what == "K" and left != right and all(gap is None for gap in subject.numbers(left - right)):
             text = f"K is `{left}` in operand A and `{right}` in operand B; use one name if they are equal"

@@ -431,7 +431,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL898", "missing-init", "error", "display-only",
      "pass `init=True`, or `init=(k == 0)` in a loop, to the first `T.gemm_v0`"),
     ("TL899", "unaligned-fractal", "error", "display-only",
-     "pad to 16 rows and columns, and K % 128 == 0 above 128"),
+     "pad rows and columns to multiples of 16, and K above 128 to a multiple of 128"),
     ("TL901", "unparsable-file", "error", "display-only",
      "fix the file: it must be valid Python in its declared encoding"),
     ("TL902", "unreadable-kernel", "error", "display-only",

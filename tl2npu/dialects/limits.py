@@ -98,14 +98,14 @@ _UNMEASURED = "not measured again"
 
 # What public issues of this version say of a limit; for every other limit nothing is known to have changed.
 _STILL_OPEN_2026_09 = {
-    "TL750": "#1658, open; its mend #1822 too, on 2026-09-21",
+    "TL750": "#1658, open; its fix #1822 too, on 2026-09-21",
     "TL816": "#1825, open on 2026-09-22",
     "TL814": "#1825, open on 2026-09-22",
     "TL821": "#1800, open on 2026-09-15: a row of a (1, N) buffer is halved",
     "TL832": "#1783 adapts cast, mul_add_dst and silu only",
     "TL848": "#1336, open",
     "TL858": "#1723, merged 2026-09-02: one-byte types only, refused when compiled (static_assert)",
-    "TL859": "#1662, closed: mended in the kernels, by threads=2",
+    "TL859": "#1662, closed: fixed in the kernels, by threads=2",
     "TL875": "#1378, open: remainders and starts other than 0",
     "TL876": "#1378, open: symbolic extents",
 }

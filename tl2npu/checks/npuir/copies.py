@@ -24,14 +24,14 @@ def check(subject: Subject) -> Iterator[Finding]:
 def _complaint(stmt: Copy) -> str:
     width, size = stmt.options.get("coalesced_width"), stmt.options.get("size")
     if width is not None and isinstance(width.node, (cst.List, cst.Tuple)):
-        return f"the third position is no size: write `size={code(width.node)}` or slices"
+        return f"the third argument of T.copy is not its size: write `size={code(width.node)}` or slices"
     sides = (stmt.src, stmt.dst)
     if size is not None and any(_is_slice(side) for side in sides):
-        return "slices and `size` exclude each other"
+        return "this copy has slices and `size`; give one of them"
     if size is None and all(_is_start(side) for side in sides):
-        return "both sides are start indices, and no `size` says how much"
+        return "both sides are start indices, so the copy has no size"
     if all(side.buffer.memory is Memory.GM for side in sides):
-        return "a copy goes through an on-chip tensor, not from one tensor in global memory to another"
+        return "AscendNPU IR cannot copy from global memory to global memory"
     return ""
 
 

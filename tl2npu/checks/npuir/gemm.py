@@ -39,7 +39,7 @@ def _check(subject: Subject, stmt: Op) -> Iterator[Finding]:
     size = stmt.args.get("size")
     if size is not None:
         if isinstance(size.node, (cst.List, cst.Tuple)) and len(size.node.elements) != 3:
-            yield Finding("TL464", stmt.node, f"`size` is [m, k, n], not {len(size.node.elements)} numbers")
+            yield Finding("TL464", stmt.node, f"`size` has {len(size.node.elements)} numbers; a gemm needs [m, k, n]")
         return
     if any(len(extents(item)) != 2 for item in (left, right, result)):
         return
@@ -49,7 +49,7 @@ def _check(subject: Subject, stmt: Op) -> Iterator[Finding]:
     for one, other in ((k, k2), (m, rows), (n, columns)):
         if subject.known_different(one, other):
             text = f"{shown(extents(left))} by {shown(extents(right))} into {shown(extents(result))}"
-            yield Finding("TL464", stmt.node, f"the shapes of the product do not go together: {text}")
+            yield Finding("TL464", stmt.node, f"the shapes of this gemm do not match: {text}")
             return
 
 
@@ -64,6 +64,6 @@ def _types(stmt: Op, *given: str) -> Iterator[Finding]:
     if any(name not in ITEM_SIZE for name in (left, right, result)):
         return
     if left != right:
-        yield Finding("TL464", stmt.node, f"the operands of the product are of {left} and of {right}")
+        yield Finding("TL464", stmt.node, f"the operands of this gemm differ in type: {left} and {right}")
     elif (left, result) not in _TYPES:
-        yield Finding("TL464", stmt.node, f"a product of {left} into {result}", "warning")
+        yield Finding("TL464", stmt.node, f"a gemm of {left} into {result} is not known to work", "warning")

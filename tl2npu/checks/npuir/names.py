@@ -44,7 +44,7 @@ def _complaint(subject: Subject, node: cst.CSTNode, short: str) -> tuple[str, bo
         known = short.split(".")[0] in _CLASSES
         return "" if known else f"T.{short} does not exist in TileLang for AscendNPU IR", True
     if not op.modes and op.kind not in _INERT:
-        return f"T.{short} is exported by TileLang for AscendNPU IR, but nothing compiles it", True
+        return f"T.{short} is exported by TileLang for AscendNPU IR, but cannot be compiled", True
     parent = subject.file.index.parent(node)
     called = isinstance(parent, cst.Call) and parent.func is node
     if short in ITEM_SIZE and not called:

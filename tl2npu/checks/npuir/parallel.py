@@ -16,4 +16,4 @@ def check(subject: Subject) -> Iterator[Finding]:
         if isinstance(stmt, Loop) and stmt.kind == "parallel" and not any(p.kind == "parallel" for p in placed.loops):
             why = scalar_reason(stmt, subject.late, subject.file.names)
             if why:
-                yield Finding("TL467", stmt.node, f"{why}: the loop is run element by element")
+                yield Finding("TL467", stmt.node, f"{why}, so the loop runs element by element")

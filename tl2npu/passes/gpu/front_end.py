@@ -39,17 +39,19 @@ def _compare_numbers(job: Job) -> None:
         if found.what == "number" and isinstance(node, cst.BaseExpression):
             text = f"({code(node)})" if isinstance(node, _LOOSE) and not node.lpar else code(node)
             edits.replace(node, cst.parse_expression(f"{text} != 0"))
-            job.change("TL731", node, f"`{code(node)}` is a number, and the parser of a kernel needs a condition")
+            job.change("TL731", node, f"`{code(node)}` is a number, but the kernel parser needs a condition")
         elif found.what == "annotation" and isinstance(node, cst.AnnAssign) and node.value is not None:
             edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], node.value))
-            job.change("TL731", node, f"the parser knows no variables of type `{code(node.annotation.annotation)}`")
+            job.change(
+                "TL731", node, f"the kernel parser has no variables of type `{code(node.annotation.annotation)}`"
+            )
         elif found.what == "stop" and isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Power):
             base, times = node.left, code(node.right)
             if isinstance(base, (cst.Name, cst.Subscript)) and not calls_in(base) and times in ("2", "3"):
                 product = " * ".join([code(base)] * int(times))
                 alone = isinstance(job.file.index.parent(node), (cst.Assign, cst.Arg, cst.Index))
                 edits.replace(node, cst.parse_expression(product if alone else f"({product})"))
-                job.change("TL731", node, f"the parser knows no `**` of values of the device: `{product}`")
+                job.change("TL731", node, f"wrote `{product}`: the kernel parser has no `**`")
     job.apply(edits)
 
 

@@ -32,7 +32,7 @@ def tell(job: Job) -> None:
                     continue
                 source = next(filter(None, (_source(job, arg.value) for arg in call.args)), "")
                 if source or tested:
-                    why = f"`{source}` can be NaN" if source else "the kernel asks for NaN"
+                    why = f"`{source}` can be NaN" if source else "the kernel tests for NaN"
                     text = f"{why}: a GPU leaves it out of `{_shown(call)}`, the NPU's documents do not say"
                     job.note("TL742", stmt.node, text)
 

@@ -126,7 +126,7 @@ def _slabs(flow: Flow, item: Slices) -> list[Slab]:
     loop = found[0].loop
     place = item.product.mma.node
     if found[1].loop is not loop:
-        raise Blocked("TL331", place, "the two tiles of this product are loaded in different loops")
+        raise Blocked("TL331", place, "the two tiles of this gemm are loaded in different loops")
     known = {slab.load for slab in found}
     for stmt in walk(loop.body):
         if stmt not in known and stmt is not item.product.mma and _depends(stmt, loop):

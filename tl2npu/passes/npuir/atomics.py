@@ -31,7 +31,7 @@ def to_slices(job: Job) -> None:
         refuse_atomic(stmt)
         around = [above for above in parents if isinstance(above, Loop) and above.kind == "parallel"]
         if stmt.via or len(around) > 1:
-            raise Blocked("TL416", stmt.node, "an atomic addition of single elements")
+            raise Blocked("TL416", stmt.node, "cannot write this atomic addition of elements as one of tiles")
         if not around:
             work.tile(stmt)
         elif id(around[0]) not in loops:
@@ -54,17 +54,17 @@ class _Work:
         """``T.atomic_add(C[i0, j0], tile)``."""
         target, value = _sides(stmt)
         if value.dims is not None and all(dim.is_point for dim in value.dims):
-            raise Blocked("TL416", stmt.node, "an atomic addition of a single number")
+            raise Blocked("TL416", stmt.node, "AscendNPU IR cannot add a single number atomically")
         text = code(target.node)
         if target.dims is not None and all(dim.is_point for dim in target.dims):
             if not value.is_whole or len(target.dims) < len(value.buffer.shape):
-                raise Blocked("TL416", stmt.node, f"`{text}` does not say how much is added to")
+                raise Blocked("TL416", stmt.node, f"`{text}` gives a start, but not the size of the addition")
             text = code(sliced(target, value.buffer))
         lines, source = self._converted(stmt, target, value, whole=value.is_whole)
         source = source or code(value.node)
         lines.append(f"T.atomic_add({text}, {source})")
         self._write(stmt, stmt.node, lines)
-        self._job.change("TL416", stmt.node, f"`{source}` is added to `{text}`")
+        self._job.change("TL416", stmt.node, f"wrote the addition of `{source}` to `{text}`")
 
     def loop(self, loop: Loop) -> None:
         """Loops in which nothing but additions of elements happens: each addition gets what it needs of the loop."""
@@ -75,11 +75,13 @@ class _Work:
             lets = [inner for inner in walk(loop.body) if isinstance(inner, Let)]
             addition = Addition.of(self._job, stmt, loop, lets, conditions)
             if addition is None:
-                raise Blocked("TL416", stmt.node, "these elements cannot be added as one tile or as its rows")
+                raise Blocked(
+                    "TL416", stmt.node, "cannot write this atomic addition of elements as one of tiles or rows"
+                )
             before, source = self._converted(stmt, target, value, whole=True)
             lines += before
             lines += addition.lines(source or value.buffer.name)
-            self._job.change("TL416", stmt.node, f"`{value.buffer.name}` is added to `{addition.target}`")
+            self._job.change("TL416", stmt.node, f"wrote the addition of `{value.buffer.name}` to `{addition.target}`")
         self._write(additions[0][0], loop.node, lines)
 
     def _converted(self, stmt: Op, target: Operand, value: Operand, *, whole: bool) -> tuple[list[str], str]:
@@ -105,7 +107,7 @@ class _Work:
 def _sides(stmt: Op) -> tuple[Operand, Operand]:
     target, value = stmt.args["dst"], stmt.args["value"]
     if not isinstance(target, Operand) or not isinstance(value, Operand):
-        raise Blocked("TL416", stmt.node, "an atomic addition of a single number")
+        raise Blocked("TL416", stmt.node, "AscendNPU IR cannot add a single number atomically")
     return target, value
 
 
@@ -118,4 +120,4 @@ def _additions(body: Sequence[Stmt], conditions: tuple[Branch, ...] = ()) -> Ite
             refuse_atomic(stmt)
             yield stmt, conditions
         elif not isinstance(stmt, Let):
-            raise Blocked("TL416", stmt.node, "atomic additions of elements between other statements")
+            raise Blocked("TL416", stmt.node, "the loop has other statements beside its atomic additions")

@@ -136,7 +136,7 @@ def _split_conditions(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
         plan = Plan(job)
         lines = parts(job, stmt, partial(_tile, job, plan, stmt))
         plan.replace(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
-        job.change("TL409", stmt.node, f"`{stmt.target.buffer.name}` is chosen in {len(lines)} statements")
+        job.change("TL409", stmt.node, f"wrote the choice of `{stmt.target.buffer.name}` as {len(lines)} statements")
         plan.apply()
         return True
     return False
@@ -187,7 +187,7 @@ def _refuse_without_condition(job: Job, loop: Loop, stmt: Store, found: cst.Base
     loads = job.file.evaluator.loads(found, stmt.env or Env()) if any(b in walk(loop.body) for b in branches) else ()
     if not all(lies_inside(bounds, load) for load in loads):
         raise Blocked(
-            "TL179", stmt.node, f"`{code(found)}` reads an element whose bounds only a condition in the loop checks"
+            "TL179", stmt.node, f"`{code(found)}` may read out of bounds where the condition in the loop is false"
         )
 
 

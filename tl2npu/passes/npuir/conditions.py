@@ -73,7 +73,7 @@ def parts(job: Job, stmt: Store, tile: Callable[[], str]) -> list[str]:
 def _beside(stmt: Store, tile: Callable[[], str]) -> str:
     """The element of a new tile at the place of the target's."""
     if not isinstance(stmt.target.node, cst.Subscript) or stmt.target.buffer.statement is None:
-        text = f"a choice on the way to `{flat(stmt.target.node)}`, beside which there is no place for a tile"
+        text = f"the condition of `{flat(stmt.target.node)}` needs a second tile, which cannot be allocated here"
         raise Blocked("TL418", stmt.node, text)
     return flat(stmt.target.node.with_changes(value=cst.Name(tile())))
 

@@ -27,7 +27,7 @@ def bring_up_to_date(job: Job) -> None:
     for stmt in job.kernel.walk():
         text = _copy(stmt) if isinstance(stmt, Copy) else _reduction(stmt) if isinstance(stmt, Op) else None
         if isinstance(stmt, Copy) and text is not None:
-            job.change("TL434", stmt.node, f"wrote the size into the regions: `{text}`")
+            job.change("TL434", stmt.node, f"wrote the size as slices: `{text}`")
         elif text is not None:
             job.change("TL435", stmt.node, f"passed `clear` by name: `{text}`")
         if isinstance(stmt, Opaque) or (isinstance(stmt, Op) and stmt.op.name in OLDER_FUNCTIONS):
@@ -53,7 +53,7 @@ def _region(stmt: Copy, side: Operand, extents: list[str]) -> str:
     rank = len(side.buffer.shape)
     starts = ["0"] * rank if side.dims is None else [code(dim.node) for dim in side.dims]
     if side.dims is not None and (len(starts) != rank or not all(dim.is_point for dim in side.dims)):
-        text = f"`{code(side.node)}` says how much is copied, and a size follows"
+        text = f"`{code(side.node)}` gives a size, and the third argument gives another"
         raise Blocked("TL436", stmt.node, text)
     sizes = ["1"] * (rank - len(extents)) + extents[-rank:]
     parts = [_slice(start, size) for start, size in zip(starts, sizes, strict=True)]
@@ -89,7 +89,7 @@ def _operator(job: Job, stmt: Stmt) -> str | None:
             raise Blocked("TL436", stmt.node, stmt.why)
         return None
     args = ", ".join(code(arg.value) for arg in call.args)
-    job.change("TL435", stmt.node, f"`T.{name}` on tiles is `T.{OLDER_FUNCTIONS[name]}`")
+    job.change("TL435", stmt.node, f"wrote `T.{OLDER_FUNCTIONS[name]}` for `T.{name}` on tiles")
     return f"T.{OLDER_FUNCTIONS[name]}({args})"
 
 

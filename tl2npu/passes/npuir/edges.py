@@ -64,7 +64,9 @@ def _pairs(outer: Operand, inner: Operand) -> list[tuple[int, str, int]]:
     shape, nodes = inner.buffer.shape, inner.buffer.shape_nodes
     whole = inner.dims is None or all(dim.is_point or dim.lo.is_zero for dim in inner.dims)
     if not whole:
-        raise Blocked("TL439", outer.node, f"`{code(inner.node)}` is a part of a tile, which the copy may not fill")
+        raise Blocked(
+            "TL439", outer.node, f"`{code(inner.node)}` is a part of a tile; the copy into it may not fill it"
+        )
     taken = [n for n, size in enumerate(shape) if size.constant != 1 and not (inner.dims and inner.dims[n].is_point)]
     if all(dim.is_point for dim in dims):
         return [(len(dims) - len(shape) + n, code(nodes[n]), n) for n in taken if len(dims) - len(shape) + n >= 0]

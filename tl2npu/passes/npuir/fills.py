@@ -31,7 +31,7 @@ def bind(job: Job) -> None:
         if target.dims is not None and all(dim.is_point for dim in target.dims):
             _store(job, plan, stmt, target)
         elif target.dims is not None and not target.is_whole:
-            text = f"`{flat(target.node)}`: the compiler would fill all of `{target.buffer.name}`"
+            text = f"the compiler would fill all of `{target.buffer.name}`, not only `{flat(target.node)}`"
             raise Blocked("TL417", stmt.node, text)
         elif stmt.op.name == "fill":
             _fill(job, plan, names, stmt, target, on_device)
@@ -42,7 +42,7 @@ def _store(job: Job, plan: Plan, stmt: Op, target: Operand) -> None:
     value = stmt.args.get("value")
     text = "0" if value is None else flat(value.node)
     plan.replace(stmt.node, parse(job, f"{code(target.node)} = {text}\n", stmt.node))
-    job.change("TL406", stmt.node, f"one element of `{target.buffer.name}` is stored")
+    job.change("TL406", stmt.node, f"wrote a store for the fill of one element of `{target.buffer.name}`")
 
 
 def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_device: set[str]) -> None:
@@ -52,7 +52,7 @@ def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_devi
     if value.sym.is_zero or _is_zero(value.node):
         call = expression(job, f"T.clear({code(target.node)})", stmt.node)
         plan.replace(stmt.node, [cst.SimpleStatementLine([cst.Expr(call)])])
-        job.change("TL406", stmt.node, f"wrote a clear of `{target.buffer.name}`: `T.fill` does not accept numbers")
+        job.change("TL406", stmt.node, f"wrote `T.clear` for `{target.buffer.name}`: `T.fill` does not accept numbers")
         return
     name = names.fresh(f"{target.buffer.name}_value")
     lines = f"{name} = {flat(value.node)}\nT.fill({code(target.node)}, {name})\n"

@@ -67,7 +67,7 @@ def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
         vector = is_vector(stmt, ranges)
         names = {name for _, name in called(job, stmt.value.node)}
         if vector and alone and _is_constant(stmt, ranges) and not work.covers(stmt.target):
-            text = f"a part of `{stmt.target.buffer.name}` is set to one value: the compiler would set all of it"
+            text = f"the loop fills a part of `{stmt.target.buffer.name}`, but the compiler would fill all of it"
             raise Blocked("TL417", stmt.node, text)
         leaving = _leaving(stmt, names)
         if simple and (leaving or (vector and not alone and names & VECTOR_ONLY)):
@@ -99,10 +99,10 @@ def _refuse(job: Job, stmt: Stmt, *, vector: bool) -> None:
         return
     for call, name in called(job, stmt.value.node):
         if without_lowering(name) or (not vector and name in VECTOR_ONLY):
-            where = "" if without_lowering(name) else " of single elements"
-            why = "the compiler for AscendNPU IR has no code for it"
+            where = "" if without_lowering(name) else " on single elements"
+            why = "AscendNPU IR cannot compile it here"
             if name in _SERIES:
-                why = f"`T.{_SERIES[name]}` is four terms of its series, wrong for |x| > 1"
+                why = f"`T.{_SERIES[name]}` is a series of four terms, wrong for |x| > 1"
             raise Blocked("TL418", call, f"`T.{name}`{where}: {why}")
 
 
@@ -127,7 +127,7 @@ class _Loop:
         while (found := self._next(value, leaving, kept)) is not None:
             call, name, op = found
             argument = call.args[0].value
-            self._job.change("TL410", call, f"`T.{name}` is called on the whole tile: `T.{op}`")
+            self._job.change("TL410", call, f"wrote `T.{op}` on the whole tile for `T.{name}`")
             if call is value and not stmt.augmented and self.covers(target) and self._same_type(stmt, argument):
                 value = argument
                 tile = target.buffer
@@ -253,7 +253,7 @@ class _Tiles:
         last = last_allocation(self._job, self.before) if self.before is not None else None
         place = self._near.get(beside) or (last.node if last is not None else None)
         if place is None:
-            raise Blocked("TL418", self._job.located.node, "the kernel has no tile beside which another could stand")
+            raise Blocked("TL418", self._job.located.node, "cannot tell where to allocate a temporary tile")
         self._plan.after(place, parse(self._job, f"{name} = T.alloc_shared({shape}, {dtype})\n", place))
         return place
 

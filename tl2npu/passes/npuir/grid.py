@@ -28,7 +28,7 @@ def launch(job: Job) -> None:
     if found.item.asname is None:
         raise Blocked("TL402", found.call, "the launch does not bind a name to its block index")
     if len(found.names) != len(extents):
-        raise Blocked("TL402", found.call, f"{len(extents)} grid axes and {len(found.names)} names")
+        raise Blocked("TL402", found.call, f"the launch has {len(extents)} grid axes, but {len(found.names)} names")
     used = {name.value for name in names_in(found.node.body)}
     names = [name if name in used and name != "_" else "" for name in found.names]
     edits = Edits(job.file.index)
@@ -49,12 +49,16 @@ def launch(job: Job) -> None:
     assert isinstance(call, cst.Call)
     edits.replace(found.call, call.with_changes(func=found.call.func))
     edits.replace(found.item.asname.name, cst.parse_expression(f"({', '.join([*blocks, '_'])})"))
-    job.change("TL402", found.node, "one grid axis" if len(blocks) == 1 == len(extents) else _said(len(extents), keep))
+    job.change(
+        "TL402",
+        found.node,
+        "wrote the launch for AscendNPU IR" if len(blocks) == 1 == len(extents) else _said(len(extents), keep),
+    )
     job.apply(edits)
 
 
 def _said(axes: int, keep: bool) -> str:
-    return f"{axes} grid axes stay" if keep else f"{axes} grid axes folded into one"
+    return f"kept {axes} grid axes" if keep else f"folded {axes} grid axes into one"
 
 
 def _starts_with_space(first: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> bool:

@@ -40,14 +40,14 @@ def to_branches(job: Job) -> None:
         if choice is None and not guarded:
             continue
         if choice is None or (guarded and _needs_order(job, stmt, choice)):
-            text = f"`{flat(stmt.value.node)}` reads an element whose bounds only a condition in it checks"
+            text = f"`{flat(stmt.value.node)}` may read out of bounds where its condition is false"
             raise Blocked("TL179", stmt.node, text)
         picked = {let.name for loop in loops for let in walk(loop.body) if isinstance(let, Let) and let.value.loads}
         by_tensor = any(picked & {name.value for name in names_in(load.node)} for load in stmt.value.loads)
         if not by_tensor and is_vector(stmt, ranges) and not guarded:
             continue
         plan.replace(stmt.node, parse(job, "\n".join(_lines(job, flat(stmt.target.node), choice)) + "\n", stmt.node))
-        job.change("TL453", stmt.node, "a branch for each element: the condition guards what is loaded")
+        job.change("TL453", stmt.node, "wrote a branch per element: the condition guards the load")
     plan.apply()
 
 

@@ -37,5 +37,5 @@ def _name_target(job: Job, place: int) -> None:
         edits.replace(found.call, with_argument(found.call, _TARGET))
     elif code(found.kwargs["target"]).strip("\"'") != "npuir":
         edits.replace(found.kwargs["target"], cst.SimpleString('"npuir"'))  # another target of an NPU
-    job.change("TL401", found.node, 'target="npuir"')
+    job.change("TL401", found.node, f"wrote `{_TARGET}`")
     job.apply(edits)

@@ -53,7 +53,7 @@ class _Work:
             if target is not None and target.buffer.memory is Memory.GM:
                 assert isinstance(stmt, Store)
                 if stmt.augmented:
-                    raise Blocked("TL413", stmt.node, f"`{target.buffer.name}` in global memory is added to")
+                    raise Blocked("TL413", stmt.node, f"the loop adds to `{target.buffer.name}` in global memory")
                 new[id(target.node)] = self._stored(stmt, target)
             if new:
                 line = substitute(stmt.node, new)
@@ -74,27 +74,31 @@ class _Work:
         if found is None or not found.ranges:
             return None
         if load.buffer in self._written:
-            raise Blocked("TL413", stmt.node, f"`{load.buffer.name}` in global memory is read and written in one loop")
+            raise Blocked("TL413", stmt.node, f"the loop reads and writes `{load.buffer.name}` in global memory")
         if not found.in_rows:
-            raise Blocked("TL413", stmt.node, f"elements of `{load.buffer.name}` that lie a row apart")
+            raise Blocked(
+                "TL413", stmt.node, f"these elements of `{load.buffer.name}` are a row apart, so no copy can load them"
+            )
         key = found.key()
         if key not in self._tiles:
             self._tiles[key] = self._tile(found)
             text = f"T.copy({found.text(slices=True)}, {self._tiles[key]})\n"
             self._plan.before(self._loop.node, parse(self._job, text, self._loop.node))
-            self._job.change("TL413", stmt.node, f"`{load.buffer.name}` is loaded into `{self._tiles[key]}` first")
+            self._job.change(
+                "TL413", stmt.node, f"loaded `{load.buffer.name}` into `{self._tiles[key]}` before the loop"
+            )
         return self._element(self._tiles[key], found)
 
     def _stored(self, stmt: Store, target: Operand) -> cst.BaseExpression:
         found = self._region(stmt, target)
         if found is None or len(found.ranges) != len(self._loop.ranges):
             raise Blocked(
-                "TL413", stmt.node, f"these elements of `{target.buffer.name}` are not a region that can be copied"
+                "TL413", stmt.node, f"these elements of `{target.buffer.name}` are not a region that a copy can store"
             )
         tile = self._tile(found)
         text = f"T.copy({tile}, {found.text(slices=True)})\n"
         self._plan.after(self._loop.node, parse(self._job, text, self._loop.node))
-        self._job.change("TL413", stmt.node, f"`{target.buffer.name}` is stored from `{tile}` after the loop")
+        self._job.change("TL413", stmt.node, f"stored `{target.buffer.name}` from `{tile}` after the loop")
         return self._element(tile, found)
 
     def _region(self, stmt: Store | Let, operand: Operand) -> Region | None:

@@ -30,11 +30,13 @@ def convert_first(job: Job) -> None:
         near = target.statement
         sizes = extents(job, stmt.src) or extents(job, stmt.dst)
         if stmt.via or near is None or not (stmt.src.is_whole or sizes):
-            raise Blocked("TL454", stmt.node, f"the copy converts into a part of `{target.name}`, and the rest is lost")
+            raise Blocked(
+                "TL454", stmt.node, f"this converting copy into a part of `{target.name}` would lose the rest of it"
+            )
         shape = shape_of(source) if stmt.src.is_whole else shape_text(job.kernel, sizes or [])
         name = names.fresh(f"{source.name}_cast")
         plan.after(near, parse(job, f"{name} = T.alloc_shared({shape}, {dtype_text(target)})\n", near))
         lines = f"T.copy({code(stmt.src.node)}, {name})\nT.copy({name}, {code(stmt.dst.node)})\n"
         plan.replace(stmt.node, parse(job, lines, stmt.node))
-        job.change("TL454", stmt.node, f"`{source.name}` is converted before it goes into a part of `{target.name}`")
+        job.change("TL454", stmt.node, f"converted `{source.name}` before the copy into a part of `{target.name}`")
     plan.apply()

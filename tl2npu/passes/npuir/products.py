@@ -35,7 +35,7 @@ def initialise(job: Job) -> None:
         if chain is not None and chain.zero is not None:
             call = with_argument(call, f"initC={chain.init}")
             plan.remove(chain.zero.node)
-            job.change("TL405", stmt.node, f"`initC={chain.init}` starts `{chain.buffer.name}`")
+            job.change("TL405", stmt.node, f"`initC={chain.init}` clears `{chain.buffer.name}`")
         if call is not stmt.call:
             plan.replace(stmt.node, [cst.SimpleStatementLine([cst.Expr(call)])])
     plan.apply()
@@ -76,13 +76,13 @@ def _renamed(job: Job, stmt: Op) -> cst.Call:
             raise Blocked("TL404", arg, "cannot read the arguments of this `T.gemm`")
         if arg.keyword is None and place >= _OPERANDS:
             if place - _OPERANDS >= len(_ORDER):
-                raise Blocked("TL404", arg, "an argument by position that `T.gemm` does not take there")
+                raise Blocked("TL404", arg, "this `T.gemm` has too many positional arguments")
             name = _ORDER[place - _OPERANDS]
         new = _KEYWORDS.get(name)
         if new is None:
             args.append(arg)
             continue
-        job.change("TL404", stmt.node, f"`{name}` is `{new}` here")
+        job.change("TL404", stmt.node, f"`{name}` -> `{new}`")
         equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
         args.append(arg.with_changes(keyword=cst.Name(new), equal=arg.equal if arg.keyword is not None else equal))
     if all(new is old for new, old in zip(args, call.args, strict=True)):

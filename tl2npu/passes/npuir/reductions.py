@@ -42,9 +42,9 @@ def rewrite(job: Job) -> None:
 def _scan(stmt: Op) -> None:
     reverse = stmt.args.get("reverse")
     if isinstance(reverse, Scalar) and reverse.sym.constant != 0 and code(reverse.node) != "False":
-        raise Blocked("TL415", stmt.node, "a scan goes forwards")
+        raise Blocked("TL415", stmt.node, "AscendNPU IR has no backward scan")
     if any(operand.dims is not None and not operand.is_whole for _, operand in stmt.operands):
-        raise Blocked("TL415", stmt.node, "a scan takes a whole tile")
+        raise Blocked("TL415", stmt.node, "AscendNPU IR cannot scan a part of a tile")
 
 
 def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
@@ -62,7 +62,7 @@ def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
     func = call.func
     if stmt.op.name in _ABSOLUTE:
         if not _is_own_tile(src):
-            raise Blocked("TL415", stmt.node, "absolute values of a part of a tile")
+            raise Blocked("TL415", stmt.node, "cannot reduce the absolute values of a part of a tile")
         tile = _beside(job, plan, names.fresh(f"{src.buffer.name}_abs"), src.buffer, src.buffer)
         lines += parse(job, f"T.vabs({src.buffer.name}, {tile})\n", stmt.node)
         args[0] = args[0].with_changes(value=cst.Name(tile))
@@ -71,11 +71,11 @@ def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
     dst = stmt.args.get("out")
     if isinstance(dst, Operand) and element_type(job, src.buffer) != element_type(job, dst.buffer):
         if lines or not _is_own_tile(src):
-            raise Blocked("TL415", stmt.node, "a reduction from one type to another, of more than a whole tile")
+            raise Blocked("TL415", stmt.node, "cannot convert the element type in this reduction")
         tile = _beside(job, plan, names.fresh(f"{src.buffer.name}_cast"), src.buffer, dst.buffer)
         lines += parse(job, f"T.copy({src.buffer.name}, {tile})\n", stmt.node)
         args[0] = args[0].with_changes(value=cst.Name(tile))
-        job.change("TL419", stmt.node, f"`{src.buffer.name}` is converted before: a reduction has one type")
+        job.change("TL419", stmt.node, f"converted `{src.buffer.name}` first: a reduction has one element type")
     if lines or func is not call.func or any(new is not old for new, old in zip(args, call.args, strict=True)):
         new = call.with_changes(func=func, args=args)
         plan.replace(stmt.node, [*lines, cst.SimpleStatementLine([cst.Expr(new)])])  # type: ignore[list-item]

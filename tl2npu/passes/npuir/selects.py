@@ -28,10 +28,10 @@ def choose(job: Job) -> None:
                     continue
                 arms = [arg.value for arg in call.args[1:]]
                 if stmt.env is None or any(job.file.evaluator.loads(arm, stmt.env) for arm in arms):
-                    text = "`T.if_then_else` of single elements: a choice of which a value reads memory"
+                    text = "`T.if_then_else` outside of T.Parallel reads memory, which its condition may protect"
                     raise Blocked("TL418", call, text)
                 edits.replace(call.func, expression(job, "T.Select", call.func))
-                job.change("TL412", call, "`T.Select` between single values")
+                job.change("TL412", call, "wrote `T.Select` for single values")
     job.apply(edits)
 
 

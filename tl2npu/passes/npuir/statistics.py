@@ -59,7 +59,9 @@ def keep_axis(job: Job) -> None:
             continue
         if stmt.via or isinstance(stmt, Opaque):
             raise Blocked(
-                _CODE, stmt.node, f"`{touched[0].buffer.name}` needs another axis, but is used where none can be added"
+                _CODE,
+                stmt.node,
+                f"`{touched[0].buffer.name}` needs the reduced axis, but this use of it cannot be changed",
             )
         if isinstance(stmt, Copy):
             copy_edits(job, edits, stmt, axes)
@@ -108,16 +110,18 @@ def _result(stmt: Op, axes: dict[Buffer, int]) -> None:
     if axis is None or not -rank <= axis < rank or len(out.buffer.shape) != rank - 1:
         raise Blocked("TL415", stmt.node, "the axis of a reduction must be a constant within the rank of the tile")
     if out.dims is not None and not out.is_whole:
-        text = f"a reduction into a part of `{out.buffer.name}`, which would need another axis"
+        text = f"`{out.buffer.name}` needs the reduced axis, but the reduction writes a part of it"
         raise Blocked(_CODE, stmt.node, text)
     _take(stmt, out.buffer, axis % rank, axes)
 
 
 def _take(stmt: Stmt, buffer: Buffer, axis: int, axes: dict[Buffer, int]) -> None:
     if buffer.memory in (Memory.GM, Memory.VAR) or buffer.statement is None:
-        raise Blocked(_CODE, stmt.node, f"`{buffer.name}` is not a tile of the kernel, so it cannot get another axis")
+        raise Blocked(
+            _CODE, stmt.node, f"`{buffer.name}` is not a tile of the kernel, so it cannot get the reduced axis"
+        )
     if axes.setdefault(buffer, axis) != axis:
-        text = f"`{buffer.name}` is a column here and a row elsewhere"
+        text = f"`{buffer.name}` holds row values here and column values elsewhere"
         raise Blocked(_CODE, stmt.node, text)
 
 
@@ -173,9 +177,9 @@ def _index(edits: Edits, operand: Operand, axes: dict[Buffer, int]) -> None:
     node, axis = operand.node, axes[operand.buffer]
     assert operand.dims is not None
     if not isinstance(node, cst.Subscript) or len(operand.dims) != len(operand.buffer.shape):
-        raise Blocked(_CODE, node, f"`{code(node)}` cannot get another index")
+        raise Blocked(_CODE, node, f"cannot add an index to `{code(node)}`")
     if any(load.buffer in axes for load in operand.loads):
-        raise Blocked(_CODE, node, f"`{code(node)}`: an index that is read from a vector which gets another axis")
+        raise Blocked(_CODE, node, f"an index of `{code(node)}` is read from a vector that needs the reduced axis too")
     edits.replace(node, with_index(node, operand.dims, axis, "0"))
 
 
@@ -194,7 +198,7 @@ def _check_op(stmt: Op, axes: dict[Buffer, int]) -> None:
         fine = stmt.op.kind is Kind.FILL or (stmt.op.kind is Kind.REDUCE and name == "out")
         fine |= stmt.op.kind is Kind.ATOMIC and operand.dims is None  # the tile takes the shape of the slices
         if not fine:
-            text = f"`T.{stmt.op.name}` of `{operand.buffer.name}`, which needs another axis"
+            text = f"`{operand.buffer.name}` needs the reduced axis, which `T.{stmt.op.name}` does not support"
             raise Blocked(_CODE, stmt.node, text)
 
 
@@ -207,7 +211,7 @@ def _check_names(job: Job, buffer: Buffer, nodes: set[int]) -> None:
         parent = index.parent(name)
         if isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Attribute) and parent.attr.value == "dtype"):
             continue
-        raise Blocked(_CODE, name, f"`{buffer.name}` needs another axis, but this use of it is not supported")
+        raise Blocked(_CODE, name, f"`{buffer.name}` needs the reduced axis, but this use of it is not supported")
 
 
 def _mentions(above: Iterator[cst.CSTNode], name: cst.Name, nodes: set[int]) -> Iterator[cst.CSTNode]:

@@ -28,7 +28,7 @@ def copy_edits(job: Job, edits: Edits, stmt: Copy, axes: Mapping[Buffer, int]) -
             continue
         if one.dims is not None and not one.is_whole:
             if other.dims is not None and not any(isinstance(dim.node, cst.Slice) for dim in other.dims):
-                text = f"`{code(one.node)}` gets another axis, and `{code(other.node)}` has no slices"
+                text = f"`{code(one.node)}` needs the reduced axis, but `{code(other.node)}` has no slices"
                 raise Blocked("TL408", stmt.node, text)
             continue
         if other.dims is None:
@@ -48,7 +48,7 @@ def _one_side(job: Job, edits: Edits, stmt: Copy, one: Operand, other: Operand, 
             raise Blocked("TL408", stmt.node, f"`{code(other.node)}` has fewer axes than `{one.buffer.name}`")
         edits.replace(other.node, sliced(other, one.buffer))
         points = [*points[: len(dims) - rank], *(False for _ in range(rank))]
-        job.change("TL407", stmt.node, f"`{code(other.node)}` says by slices how much is copied")
+        job.change("TL407", stmt.node, f"wrote slices for `{code(other.node)}`")
     if len(dims) != rank + 1:
         return  # the tile is taken whole, and axes of extent 1 do not count
     expected = [False] * rank

@@ -34,7 +34,7 @@ def by_sigmoid(job: Job) -> None:
             new = substitute(stmt.value.node, {id(place): expression(job, f"({text})", call)})
             assert isinstance(new, cst.BaseExpression)
             edits.replace(stmt.value.node, _bare(new) if place is stmt.value.node else new)
-            job.change("TL410", call, "`T.tanh` is written with `T.sigmoid`: `T.vtanh` overflows")
+            job.change("TL410", call, "wrote `T.tanh` with `T.sigmoid`: `T.vtanh` overflows")
         if not edits:
             return
         job.apply(edits)

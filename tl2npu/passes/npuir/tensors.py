@@ -22,7 +22,7 @@ def stage(job: Job) -> None:
             continue
         sizes = extents(job, stmt.src) or extents(job, stmt.dst)
         if sizes is None or stmt.via:
-            raise Blocked("TL414", stmt.node, "a copy between two global tensors, whose extent cannot be told")
+            raise Blocked("TL414", stmt.node, "cannot tell the size of this copy between two global tensors")
         name = names.fresh(f"{stmt.dst.buffer.name}_shared", f"{stmt.dst.buffer.name.lower()}_tile")
         shape = shape_text(job.kernel, sizes)
         first = launch.node.body.body[0]
@@ -30,7 +30,7 @@ def stage(job: Job) -> None:
         plan.before(node, parse(job, f"{name} = T.alloc_shared({shape}, {dtype_text(stmt.src.buffer)})\n", stmt.node))
         lines = f"T.copy({code(stmt.src.node)}, {name})\nT.copy({name}, {code(stmt.dst.node)})\n"
         plan.replace(stmt.node, parse(job, lines, stmt.node))
-        job.change("TL414", stmt.node, f"the copy to `{stmt.dst.buffer.name}` goes through a tile")
+        job.change("TL414", stmt.node, f"wrote the copy to `{stmt.dst.buffer.name}` through a tile")
     plan.apply()
 
 

@@ -112,7 +112,7 @@ def _fuse(job: Job, pair: _Pair) -> None:
         raise Blocked("TL437", lower, "the loops that transfer a tile in every iteration cannot be merged")
     assigned = _bound(first) & _bound(second) - {first.ranges[0].name, second.ranges[0].name}
     if assigned:
-        raise Blocked("TL437", lower, f"both loops bind `{min(assigned)}`")
+        raise Blocked("TL437", lower, f"both loops assign `{min(assigned)}`")
     if first.ranges[0].name != second.ranges[0].name:
         _rename(job, upper, lower)
         return

@@ -87,5 +87,5 @@ def _merge(job: Job, copy: Copy) -> None:
         if isinstance(parent, cst.Arg) and parent.keyword is name:
             continue
         edits.replace(name, cst.Name(src.name))
-    job.change("TL425", copy.node, f"`{dst.name}` is `{src.name}`: the compiler moves the tile between the cores")
+    job.change("TL425", copy.node, f"used `{src.name}` for `{dst.name}`: the compiler transfers it between the cores")
     job.apply(edits)

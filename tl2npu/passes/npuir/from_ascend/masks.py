@@ -133,7 +133,7 @@ def _choice(job: Job, compare: Op, select: Op, rows: Loop | None, variables: tup
         raise Blocked("TL428", compare.node, "this form of comparison is not supported")
     for name, operand in compare.operands:
         if name != "dst" and operand.buffer is dst.buffer and code(operand.node) != code(dst.node):
-            text = f"the choice changes `{dst.buffer.name}`, which is compared, in another place"
+            text = f"the select changes elements of `{dst.buffer.name}` that the comparison still needs"
             raise Blocked("TL428", select.node, text)
     extents = moved_extents(dst)
     row, column = variables

@@ -157,7 +157,7 @@ def _need_all(writer: Writer, stmt: Op, tile: Operand) -> None:
     for size in writer.extents(tile):
         total = total * size
     if not isinstance(count, Scalar) or count.sym != total:
-        text = f"the count is not known to be the size of `{tile.buffer.name}`, and AscendNPU IR takes all of it"
+        text = f"cannot prove that the count covers all of `{tile.buffer.name}`, as AscendNPU IR does"
         raise Blocked("TL430", stmt.node, text)
 
 
@@ -175,7 +175,7 @@ def _reduction(writer: Writer, stmt: Op) -> list[str] | None:
     dim = stmt.args.get("dim")
     clear, real = stmt.args.get("clear"), stmt.args.get("real_shape")
     if real is not None and code(real.node) != "None":
-        text = "`real_shape` leaves out a part of the tile; AscendNPU IR reduces what it is given"
+        text = "`real_shape` is smaller than the tile, but AscendNPU IR reduces the whole tile"
         raise Blocked("TL430", stmt.node, text)
     axis = dim.sym.constant if isinstance(dim, Scalar) else -1
     if len(src.buffer.shape) > 2:
@@ -197,7 +197,7 @@ def _atomic_add(writer: Writer, stmt: Op) -> list[str]:
     if dst.dims is None or not all(dim.is_point for dim in dst.dims):
         return [f"T.atomic_add({writer.tile(dst)}, {writer.tile(src)})"]
     if not writer.is_whole(src) or len(src.buffer.shape) > len(dst.dims):
-        raise Blocked("TL430", stmt.node, f"cannot tell how much of `{dst.buffer.name}` is added to")
+        raise Blocked("TL430", stmt.node, f"cannot tell the size of the addition to `{dst.buffer.name}`")
     sizes = ["1"] * (len(dst.dims) - len(src.buffer.shape)) + [code(size) for size in src.buffer.shape_nodes]
     return [f"T.atomic_add({writer.tile(dst)}, {writer.tile(src)}, size=[{', '.join(sizes)}])"]
 
@@ -232,7 +232,7 @@ def _loop(writer: Writer, stmt: Op) -> list[str]:
 def _silu(writer: Writer, stmt: Op) -> list[str]:
     dst, src = _tiles(stmt, "dst", "src")
     if dst.buffer is src.buffer:
-        text = "`T.tile.silu` in place takes a second tile in AscendNPU IR: `T.vsigmoid(x, s)` and `T.vmul(x, s, x)`"
+        text = "`T.tile.silu` in place needs a second tile in AscendNPU IR: `T.vsigmoid(x, s)` and `T.vmul(x, s, x)`"
         raise Blocked("TL428", stmt.node, text)
     _need_equal(writer, stmt, dst, src)
     x, y = writer.given(stmt, src), writer.given(stmt, dst)

@@ -110,14 +110,16 @@ def _write(job: Job, body: Sequence[Stmt], order: Sequence[int]) -> None:
         above = index.parent(node)
         if isinstance(above, cst.SimpleStatementLine):
             if len(above.body) > 1:
-                raise Blocked("TL437", stmt.node, "the statements of this line would have to part")
+                raise Blocked(
+                    "TL437", stmt.node, "cannot reorder the statements of this line, which need another order"
+                )
             node = above
         lines.append(node)
     block = index.parent(lines[0])
     if stmt_via := next((stmt for stmt in body if stmt.via), None):
-        raise Blocked("TL437", stmt_via.node, "statements of a macro would have to change their order")
+        raise Blocked("TL437", stmt_via.node, "cannot reorder the statements of a macro, which need another order")
     if not isinstance(block, cst.IndentedBlock) or [*block.body] != lines:
-        raise Blocked("TL437", body[0].node, "statements that are not supported are between those that must move")
+        raise Blocked("TL437", body[0].node, "cannot reorder the statements here: one between them is not supported")
     edits = Edits(index)
     first, *rest = (lines[number] for number in order)
     assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))

@@ -24,7 +24,7 @@ def add_axes(job: Job) -> None:
         if isinstance(stmt, Alloc) and stmt.buffer in axes:
             axis = axes[stmt.buffer]
             _allocation(edits, stmt.buffer, axis)
-            job.change("TL423", stmt.buffer.node, f"`{stmt.buffer.name}`: {axis.value}")
+            job.change("TL423", stmt.buffer.node, f"gave `{stmt.buffer.name}` the shape {axis.value}")
         elif isinstance(stmt, Copy) and Memory.GM in (stmt.src.buffer.memory, stmt.dst.buffer.memory):
             _transfer(edits, stmt, axes)
     _indices(job, edits, axes)
@@ -78,7 +78,7 @@ def _indices(job: Job, edits: Edits, axes: dict[Buffer, Axis]) -> None:
             continue
         zero = cst.SubscriptElement(cst.Index(cst.Integer("0")))
         if any(isinstance(above, cst.Subscript) and _named(above) in names for above in job.file.index.ancestors(node)):
-            text = f"an element of `{node.value.value}` is an index of a vector that gets an axis, too"
+            text = f"an element of `{node.value.value}` indexes another vector, and both would need a second axis"
             raise Blocked("TL429", node, text)
         (element,) = node.slice
         new = [element, zero] if axis is Axis.LAST else [zero, element]

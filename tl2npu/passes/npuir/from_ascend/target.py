@@ -35,13 +35,15 @@ def launch(job: Job) -> None:
         second = name.elements[1].value
         if isinstance(second, cst.Name) and second.value != "_":
             if second.value in used:
-                raise Blocked("TL430", second, f"`{second.value}` is still used, and AscendNPU IR has no such axis")
+                raise Blocked(
+                    "TL430", second, f"the kernel uses `{second.value}`, but AscendNPU IR has no vector-core index"
+                )
             edits.replace(second, cst.Name("_"))
     elif name is not None:
         first = name.elements[0].value if isinstance(name, cst.Tuple) else name
         edits.replace(name, cst.parse_expression(f"({code(first).strip('()')}, _)"))
     if edits:
-        job.change("TL420", found.node, "no threads; the second name of the launch is unused")
+        job.change("TL420", found.node, "removed `threads`; the launch binds the block index and `_`")
     job.apply(edits)
 
 

@@ -48,10 +48,10 @@ class Vectors:
         axis, _ = wanted[0]
         for other, stmt in wanted:
             if other is not axis:
-                text = f"`{buffer.name}` is taken along the rows of a tile here and along its columns elsewhere"
+                text = f"`{buffer.name}` belongs to the rows of a tile here, and to its columns elsewhere"
                 raise Blocked("TL429", stmt.node, text)
         if axis is Axis.LAST and buffer in self._flat:
-            text = f"`{buffer.name}` holds one value for every row of a tile, and here it is copied as a row"
+            text = f"`{buffer.name}` holds one value per row of a tile, but here it is copied as a row"
             raise Blocked("TL429", self._flat[buffer].node, text)
         self.axes[buffer] = axis
 
@@ -81,7 +81,9 @@ class Vectors:
                 known = axis.sym.constant if isinstance(axis, Scalar) else None
                 if known is None:
                     raise Blocked(
-                        "TL429", stmt.node, f"without `axis` it is not clear how `{src.buffer.name}` is spread"
+                        "TL429",
+                        stmt.node,
+                        f"`axis` is missing: cannot tell whether `{src.buffer.name}` is a row or a column",
                     )
                 self._want(src.buffer, Axis.LAST if known == 1 else Axis.FIRST, stmt)
         elif isinstance(stmt, Op) and stmt.op.name.startswith("tile."):
@@ -109,7 +111,7 @@ class Vectors:
         if len(src.buffer.shape) == 2 and _is_vector(out.buffer):
             axis = -1 if dim is None else dim.sym.constant if isinstance(dim, Scalar) else None
             if axis not in (-2, -1, 0, 1):
-                raise Blocked("TL429", stmt.node, f"the axis along which `{src.buffer.name}` is reduced is not known")
+                raise Blocked("TL429", stmt.node, f"cannot tell the axis of this reduction of `{src.buffer.name}`")
             self._want(out.buffer, Axis.LAST if axis in (-1, 1) else Axis.FIRST, stmt)
 
     # groups ----------------------------------------------------------------------------------------------------------

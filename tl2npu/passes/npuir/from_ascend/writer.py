@@ -61,7 +61,7 @@ class Writer:
         """A tile; raises :class:`Blocked` for one of which only the first element is named."""
         start = self.rows is None and operand.dims is not None and all(dim.is_point for dim in operand.dims)
         if start and any(size.constant != 1 for size in operand.buffer.shape):
-            text = f"`{code(operand.node)}` says where a tile starts and not how much of it is meant"
+            text = f"`{code(operand.node)}` gives the start of a region, but not its size"
             raise Blocked("TL430", stmt.node, text)
         return self.tile(operand)
 

@@ -29,7 +29,7 @@ def rewrite(job: Job) -> None:
         target = stmt.args.get("dst" if short == "vbrc" else "buffer")
         if short == "clear" and stmt.op.name != "clear":
             edits.replace(stmt.call.func, expression(job, "T.clear", stmt.node))
-            job.change("TL449", stmt.node, "it is a fill")
+            job.change("TL449", stmt.node, f"wrote a fill for `T.{stmt.op.name}`")
         if value is None or not isinstance(target, Operand):
             continue
         if isinstance(value, Operand) and not (value.dims and all(dim.is_point for dim in value.dims)):
@@ -41,7 +41,7 @@ def rewrite(job: Job) -> None:
         new = f"T.clear({place})" if text in ("0", "0.0") else f"T.fill({place}, {text})"
         if new != code(stmt.call):
             edits.replace(stmt.call, expression(job, new, stmt.node))
-            job.change("TL449", stmt.node, "it is a fill")
+            job.change("TL449", stmt.node, f"wrote a fill for `T.{stmt.op.name}`")
     for let in {id(let): let for let in written_out}.values():
         uses = sum(name.value == let.name for name in names_in(job.located.node))
         if uses == 1 + sum(other is let for other in written_out):

@@ -44,9 +44,9 @@ UNARY: Mapping[str, str] = MappingProxyType(
 
 APPROXIMATED: Mapping[str, str] = MappingProxyType(
     {
-        "vcos": "four terms of a series about 0, which are right for arguments within 1 of it",
-        "vsin": "four terms of a series about 0, which are right for arguments within 1 of it",
-        "vtanh": "a quotient of exponentials, which is no number where they overflow",
+        "vcos": "a series of four terms, correct for arguments in [-1, 1] only",
+        "vsin": "a series of four terms, correct for arguments in [-1, 1] only",
+        "vtanh": "a quotient of exponentials, NaN where they overflow",
     }
 )
 """What the compiler for AscendNPU IR makes of functions that Ascend C computes (``codegen_npuir_dev.cc``)."""

@@ -31,11 +31,11 @@ def of_file(original: cst.Module, module: cst.Module, kernels: Sequence[KernelRe
         name = _variable(statement, names)
         if name:
             edits.remove(statement)
-            gone.append((statement, f"`{name}` is read by the compiler for AscendNPU IR only"))
+            gone.append((statement, f"removed `{name}`, which only AscendNPU IR reads"))
     if not gone:
         return module, []
     bare, imports = without_unused(original, index.after(edits.apply(module)), ("os",))
-    return bare, [*gone, *((node, f"the import of `{name}` has no use any more") for node, name in imports)]
+    return bare, [*gone, *((node, f"removed the unused `{name}`") for node, name in imports)]
 
 
 def _variable(statement: cst.CSTNode, names: Names) -> str:

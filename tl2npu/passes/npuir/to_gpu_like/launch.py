@@ -30,13 +30,13 @@ def _launch(job: Job) -> None:
         return
     axes = len(launch.grid)
     if launch.names and len(launch.names) != axes + 1:
-        raise Blocked("TL442", launch.call, f"a grid of {axes} axes gives {axes + 1} values")
+        raise Blocked("TL442", launch.call, f"a launch of {axes} grid axes must bind {axes + 1} names")
     own = launch.names[:axes]
     if launch.names:
         core = launch.names[axes]
         used = [name for name in names_in(launch.node.body) if name.value == core]
         if core != "_" and used:
-            text = f"`{core}` is the vector core's number, which Developer mode does not provide"
+            text = f"`{core}` is the index of the vector core, which Developer mode does not provide"
             raise Blocked("TL445", used[0], text)
     edits = Edits(job.file.index)
     kept = [arg for arg in launch.call.args if arg.keyword is None or arg.keyword.value not in ("is_npu", "pipeline")]
@@ -65,5 +65,5 @@ def _drop_target(job: Job, found: Compilation) -> None:
     holder = job.file.index.parent(value)
     assert isinstance(holder, (cst.Arg, cst.DictElement))
     edits.remove(holder)
-    job.change("TL440", value, "the target is another compiler")
+    job.change("TL440", value, "removed `target`: the kernel is compiled as Ascend C")
     job.apply(edits)

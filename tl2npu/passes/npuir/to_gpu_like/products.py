@@ -23,7 +23,7 @@ def rewrite(job: Job) -> None:
         new = expression(job, _text(stmt), stmt.node)
         if code(new) != code(stmt.call):
             edits.replace(stmt.call, new)
-            job.change("TL448", stmt.node, "the arguments of the product")
+            job.change("TL448", stmt.node, "renamed the arguments of the gemm")
     job.apply(edits)
 
 

@@ -35,7 +35,7 @@ def rewrite(job: Job) -> None:
             continue
         if short not in _SAME:
             edits.replace_many(stmt.node, parse(job, "\n".join(lines), stmt.node))
-        job.change("TL450", stmt.node, f"T.{stmt.op.name} in the words of the GPU language")
+        job.change("TL450", stmt.node, f"renamed T.{stmt.op.name} and its arguments")
     job.apply(edits)
 
 
@@ -44,7 +44,9 @@ def _general(job: Job, stmt: Op) -> list[str]:
     assert stmt.env is not None
     kind = str(job.file.evaluator.static(mode.node, stmt.env) or "")
     if kind not in _MODES:
-        raise Blocked("TL442", stmt.node, f"a reduction by {kind or 'a mode that is not known'}")
+        raise Blocked(
+            "TL442", stmt.node, f"T.{stmt.op.name} by {kind or 'an unknown mode'} has no counterpart in Ascend C"
+        )
     dim = _dim(stmt.args["dims"], stmt)
     if kind.startswith("abs"):
         return _steps(stmt, "src", "dst", kind.removeprefix("abs"), dim)
@@ -73,7 +75,7 @@ def _dim(arg: object, stmt: Op) -> str:
     node = getattr(arg, "node", None)
     if isinstance(node, (cst.List, cst.Tuple)):
         if len(node.elements) != 1:
-            raise Blocked("TL442", stmt.node, f"a reduction over {len(node.elements)} axes at once")
+            raise Blocked("TL442", stmt.node, f"Ascend C cannot reduce {len(node.elements)} axes at once")
         node = node.elements[0].value
     assert node is not None
     return code(node)

@@ -53,14 +53,18 @@ def _one(job: Job, edits: Edits, stmt: Store) -> None:
         if not any(_inside(load, value) for load in floats) or not _may_be_integer(job, dtype):
             continue
         if not is_integer(dtype):
-            text = f"`{dtype}` is an integer in a call of the file, to which a vectorised loop rounds"
+            text = f"`{dtype}` may be an integer type, and this loop rounds to the nearest integer"
             raise Blocked("TL442", stmt.node, text)
         if len(casts) > 1:
-            raise Blocked("TL442", stmt.node, f"`{code(cast)}` rounds to the nearest integer, among other casts")
+            raise Blocked(
+                "TL442",
+                stmt.node,
+                f"`{code(cast)}` rounds to the nearest integer, but the expression has other casts too",
+            )
         edits.replace(value, expression(job, f"T.round({code(value)})", stmt.node))
-        job.change("TL443", cast, "a vectorised loop rounds to the nearest integer")
+        job.change("TL443", cast, "wrote the rounding to the nearest integer of a vectorised loop")
     if not casts and number_type(job, stmt.target.buffer) == "int":
-        text = f"`{code(stmt.target.node)}` takes a float, which a vectorised loop rounds to the nearest integer"
+        text = f"the loop rounds the float stored in `{code(stmt.target.node)}` to the nearest integer; write a cast"
         raise Blocked("TL442", stmt.node, text)
 
 
@@ -81,7 +85,7 @@ def _parts(job: Job, cast: cst.Call) -> tuple[cst.BaseExpression, str]:
     if name.startswith(_INTEGERS):
         return given[0], name
     if len(given) != 2:
-        raise Blocked("TL442", cast, f"`{code(cast)}` cannot be read")
+        raise Blocked("TL442", cast, f"cannot read the cast `{code(cast)}`")
     value, dtype = given if name == "cast" else (given[1], given[0])
     return value, _type(job, dtype)
 

@@ -49,14 +49,14 @@ def _one(job: Job, edits: Edits, stmt: Copy | Op, size: Scalar, operands: Sequen
         if text != code(operand.node):
             edits.replace(operand.node, cst.parse_expression(text))
     edits.remove(argument)
-    job.change("TL444", stmt.node, f"`{code(size.node)}` is said with slices")
+    job.change("TL444", stmt.node, f"wrote the size `{code(size.node)}` as slices")
 
 
 def _numbers(job: Job, stmt: Copy | Op, size: Scalar) -> Size:
     assert stmt.env is not None
     node = size.node
     if isinstance(node, cst.Name) or not isinstance(node, (cst.List, cst.Tuple)):
-        raise Blocked("TL442", stmt.node, f"the size `{code(node)}` cannot be read")
+        raise Blocked("TL442", stmt.node, f"cannot read the size `{code(node)}`")
     items = job.file.evaluator.sequence(node, stmt.env)
     return [(job.file.evaluator.sym(item, env), unparenthesised(item)) for item, env in items]
 
@@ -65,7 +65,7 @@ def _shares(stmt: Copy | Op, operands: Sequence[Operand], sizes: Size) -> list[S
     """What each operand takes of the size."""
     if isinstance(stmt, Op) and stmt.op.name in ("gemm", "npuir_dot"):
         if len(sizes) != 3:
-            raise Blocked("TL442", stmt.node, "the size of a product is [m, k, n]")
+            raise Blocked("TL442", stmt.node, "the size of a gemm needs three numbers: [m, k, n]")
         m, k, n = sizes
         left = (k, m) if _is_set(stmt, "a_transpose") else (m, k)
         right = (n, k) if _is_set(stmt, "b_transpose") else (k, n)
@@ -76,7 +76,7 @@ def _shares(stmt: Copy | Op, operands: Sequence[Operand], sizes: Size) -> list[S
         return [sizes, _reduced(stmt, sizes)]
     if len(operands) == 2:
         return [sizes, sizes]
-    raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} with a size")
+    raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} with a size has no counterpart in Ascend C")
 
 
 def _is_set(stmt: Op, name: str) -> bool:
@@ -101,7 +101,7 @@ def _reduced(stmt: Op, sizes: Size) -> Size:
     elif isinstance(node, cst.UnaryOperation) and code(node).replace(" ", "") == "-1":
         axis = -1
     if axis is None:
-        raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} with a size, over an axis that is not known")
+        raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} has a size, but its axis is not a constant")
     found = list(sizes)
     found[axis] = const(1), "1"
     return found
@@ -134,7 +134,7 @@ def _region(stmt: Copy | Op, operand: Operand, sizes: Size) -> str:
     for dim, start, (size, text), own in zip(dims, starts, sizes, shape, strict=True):
         if dim is not None and not dim.is_point:
             if isinstance(stmt, Copy) or dim.extent != size:  # a copy takes one of them, says the language
-                raise Blocked("TL442", stmt.node, f"the slice `{start}` and the size `{text}` both say an extent")
+                raise Blocked("TL442", stmt.node, f"the slice `{start}` and the size `{text}` give two extents")
             parts.append(start)
         elif size == own and not start:
             parts.append(":")

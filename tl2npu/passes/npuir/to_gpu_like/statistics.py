@@ -42,7 +42,7 @@ def flatten(job: Job) -> None:
         tiles = kept
     for buffer, tile in wanted.items():
         if buffer not in tiles and tile.axis == len(buffer.shape) - 1:
-            text = f"`{buffer.name}` has rows of one element, and some use of it needs both axes"
+            text = f"`{buffer.name}` has one element per row, but one of its uses needs both axes"
             raise Blocked("TL442", buffer.node, text)
     if not tiles:
         return
@@ -61,7 +61,7 @@ def flatten(job: Job) -> None:
         shape = _shape(tile.buffer)
         assert shape is not None
         edits.replace(shape, _shorter(shape, tile.axis))
-        job.change("TL446", tile.buffer.node, f"`{tile.buffer.name}` holds one value for each row")
+        job.change("TL446", tile.buffer.node, f"removed the unit axis of `{tile.buffer.name}`")
     job.apply(edits)
 
 

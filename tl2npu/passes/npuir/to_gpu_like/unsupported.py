@@ -14,7 +14,7 @@ def refuse(job: Job) -> None:
     for stmt in job.kernel.walk():
         what = _expert(stmt)
         if what is not None:
-            text = f"{what} is Expert mode of AscendNPU IR, which orders the cores and pipes by hand"
+            text = f"{what} belongs to the Expert mode of AscendNPU IR, which is not supported"
             raise Blocked("TL441", stmt.node, text)
     for stmt in job.kernel.walk():
         if isinstance(stmt, Op) and SHORT.get(stmt.op.name) in _WITHOUT:

@@ -81,7 +81,7 @@ class _Work:
             raise Blocked("TL442", stmt.node, f"cannot tell which tile T.{stmt.op.name} writes")
         parts = axes(target)
         if parts is None:
-            raise Blocked("TL442", stmt.node, f"the size of `{code(target.node)}` has no expression of its own")
+            raise Blocked("TL442", stmt.node, f"cannot tell the size of `{code(target.node)}`")
         space = self._space(parts)
         lines = self._steps(stmt, short, target, space)
         if lines is None:
@@ -110,13 +110,13 @@ class _Work:
     def _value(self, stmt: Op, short: str, target: Operand, space: _Space) -> str:
         args = stmt.args
         if short in formulas.ON_FLOATS and number_type(self.job, target.buffer) == "int":
-            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} of integers")
+            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} of integers has no counterpart in Ascend C")
         if short in formulas.BINARY:
             return formulas.BINARY[short].format(*(self._operand(stmt, args[n], target, space) for n in ("A", "B")))
         if short in formulas.UNARY:
             source = args["A"] if "A" in args else args["src"]
             if short in formulas.APPROXIMATED:
-                text = f"`T.{stmt.op.name}` is {formulas.APPROXIMATED[short]}; this is the function itself"
+                text = f"`T.{stmt.op.name}` is {formulas.APPROXIMATED[short]}; Ascend C computes the function itself"
                 self.job.note("TL452", stmt.node, text, "warning")
             return formulas.UNARY[short].format(self._operand(stmt, source, target, space))
         if short == "vbrc":
@@ -132,7 +132,7 @@ class _Work:
             left, right = (self._operand(stmt, args[name], target, space) for name in ("A", "B"))
             mode = self._static(stmt, "cmp_mod")
             if mode not in formulas.COMPARISONS:
-                raise Blocked("TL442", stmt.node, "a comparison whose mode is not known")
+                raise Blocked("TL442", stmt.node, "cannot tell the mode of this comparison")
             return f"{left} {formulas.COMPARISONS[mode]} {right}"
         assert short == "vselect"
         parts = (self._operand(stmt, args[name], target, space) for name in ("Cond", "A", "B"))
@@ -151,7 +151,11 @@ class _Work:
             return f"T.cast({formulas.ROUNDING[mode].format(value)}, {_dtype(target)})"
         if kinds[0] == "int" and mode in formulas.ROUNDING:
             return f"T.cast({value}, {_dtype(target)})"
-        raise Blocked("TL442", stmt.node, f"a cast from {source.buffer.dtype} that rounds by {mode!r}")
+        raise Blocked(
+            "TL442",
+            stmt.node,
+            f"a cast from {source.buffer.dtype} with rounding mode {mode!r} has no counterpart in Ascend C",
+        )
 
     def _static(self, stmt: Op, name: str) -> str:
         arg = stmt.args.get(name)
