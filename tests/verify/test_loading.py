@@ -72,6 +72,23 @@ def test_kernels_can_be_had_without_the_packages_of_their_references() -> None:
     assert "nobodys_ops" not in sys.modules
 
 
+def test_installed_packages_do_without_what_they_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the user's own files get empty packages: what an installed one tries to import is its own affair."""
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    text = "try:\n    import nobodys_speedup\nexcept ImportError:\n    nobodys_speedup = None\n"
+    lazily = "import importlib\ntry:\n    importlib.import_module('nobodys_plugin')\nexcept ImportError:\n    pass\n"
+    (installed / "algebra_of_somebody.py").write_text(text + lazily)
+    monkeypatch.syspath_prepend(str(installed))
+    head = "import algebra_of_somebody, nobodys_ops\nassert algebra_of_somebody.nobodys_speedup is None\n"
+    used = SCRIPT.replace(MAIN, "").replace("import tilelang\n", f"{head}import tilelang\n", 1)
+    result = by_calls(used, used.replace("factor)", "factor * 1.0)"))
+    monkeypatch.delitem(sys.modules, "algebra_of_somebody")
+    assert result.ok
+    said = [note for note in result.notes if "not installed" in note]
+    assert said == ["nobodys_ops is not installed: its names give no values"]
+
+
 def test_modules_of_an_installed_package_are_not_invented() -> None:
     used = SCRIPT.replace(MAIN, "").replace("import tilelang\n", "import json.nothing_here\nimport tilelang\n", 1)
     result = by_calls(used, used)

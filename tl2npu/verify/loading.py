@@ -6,7 +6,9 @@ import builtins
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import site
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,8 +88,9 @@ def _package(path: Path) -> str:
 def anything_importable() -> Iterator[set[str]]:
     """Inside of the context a file of which only the kernels are wanted may import packages that are not installed.
 
-    Gives the outermost names of those that were asked for. Empty ones stand in: their names may be mentioned, called
-    and derived from, but give no values. Modules below an installed package are not invented.
+    Gives the outermost names of those that the user's own files asked for. Empty ones stand in: their names may be
+    mentioned, called and derived from, but give no values. Modules below an installed package are not invented, and
+    installed packages do not get what they miss: they do without it.
     """
     without_torch = importlib.util.find_spec("torch") is None
     first, last = _Finder({"torch", "torch_npu"} if without_torch else set()), _Finder()
@@ -136,6 +139,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         root = name.split(".")[0]
+        if _is_installed(_importer()):
+            return None
         if (self.roots is None and (name == root or root in self.asked)) or root in (self.roots or ()):
             self.asked.add(root)
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
@@ -146,3 +151,29 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to execute."""
+
+
+_INSTALLED = tuple(
+    str(Path(folder).resolve())
+    for folder in (
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        site.getusersitepackages(),
+        Path(__file__).parents[1],
+    )
+)
+"""Where code lies that is not the user's: Python's, that of installed packages, this package's."""
+
+
+def _importer() -> str:
+    """The file whose import is being looked for: the innermost frame that is not Python's import system."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_globals.get("__name__") == "importlib"
+    ):
+        frame = frame.f_back
+    return frame.f_code.co_filename
+
+
+def _is_installed(file: str) -> bool:
+    path = Path(file).resolve()
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or str(path).startswith(_INSTALLED)

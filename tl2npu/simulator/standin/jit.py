@@ -21,6 +21,7 @@ from tl2npu.simulator.lowering import npuir
 from tl2npu.simulator.lowering.uses import buffers
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin import raw_memory, tensors
+from tl2npu.simulator.standin.latency import UNMEASURED
 from tl2npu.simulator.standin.session import Session
 
 NO_SOURCE = "// not available: the kernel runs on the tl2npu simulator, no device code was generated"
@@ -71,7 +72,7 @@ class JITKernel:
         self.workspace_idx = indices(workspace_idx, len(params))
         self.factory = factory
         self.arguments = arguments or {}
-        self.latency = self.ref_latency = 0.0
+        self.latency = self.ref_latency = UNMEASURED
         self.config: Any = None
 
     @property

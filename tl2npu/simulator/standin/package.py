@@ -16,6 +16,7 @@ from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.standin import gpu_modules, jit, pass_config, profiler, testing, tuning
 from tl2npu.simulator.standin.inert import Inert
+from tl2npu.simulator.standin.latency import UNMEASURED
 from tl2npu.simulator.standin.platform import NPUUtils, determine_platform
 from tl2npu.simulator.standin.session import Session
 
@@ -131,7 +132,7 @@ def modules(session: Session) -> dict[str, ModuleType]:
     found["tilelang.utils.tensor"] = _module("tilelang.utils.tensor", close)
     found["tilelang.profiler"] = _module(
         "tilelang.profiler",
-        {"do_bench": lambda function, *_, **__: (function(), 1.0)[1], "Profiler": profiler.Profiler},
+        {"do_bench": lambda function, *_, **__: (function(), UNMEASURED)[1], "Profiler": profiler.Profiler},
     )
     utilities = {"determine_platform": determine_platform, "NPUUtils": NPUUtils}
     found["tilelang.utils"] = _module("tilelang.utils", utilities)

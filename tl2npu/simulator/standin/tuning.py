@@ -12,9 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError
-
-LATENCY = 1.0
-"""Milliseconds, by definition."""
+from tl2npu.simulator.standin.latency import UNMEASURED
 
 
 class Tuned:
@@ -110,7 +108,7 @@ class AutoTuner:
         if compiler is not None and not hasattr(kernel, "get_profiler"):
             kernel = compiler(kernel, **self.options)
         config: Any = getattr(kernel, "config", None) or next(iter(self.configs), {})
-        return SimpleNamespace(kernel=kernel, config=config, latency=LATENCY, ref_latency=LATENCY, libcode="")
+        return SimpleNamespace(kernel=kernel, config=config, latency=UNMEASURED, ref_latency=UNMEASURED, libcode="")
 
 
 class Template:
