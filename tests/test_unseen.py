@@ -280,12 +280,28 @@ def test_the_language_of_another_module(tmp_path: Path, library: str, imported: 
 
 
 @pytest.mark.parametrize("command", [["migrate"], ["migrate", "--check"], ["check"]])
-@pytest.mark.parametrize("given", ["file", "directory"])
-def test_a_file_that_imports_tilelang_has_to_be_python(tmp_path: Path, command: list[str], given: str) -> None:
-    file = tmp_path / "k.py"
-    file.write_text("import tilelang\n\n\ndef f(:\n    pass\n")
-    done = CliRunner().invoke(cli, [*command, str(file if given == "file" else tmp_path)])
-    assert (done.exit_code, "k.py:4:1 error TL901" in done.output) == (2, True), done.output
+@pytest.mark.parametrize("given", ["file", "directory", "standard input", "notebook"])
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "import tilelang",
+        "import os, tilelang.language as T",
+        "from importlib import import_module; T = import_module('tilelang.language')",
+        "T = __import__('tilelang').language",
+    ],
+)
+def test_a_file_that_imports_tilelang_has_to_be_python(
+    tmp_path: Path, command: list[str], given: str, imported: str
+) -> None:
+    file = tmp_path / ("k.ipynb" if given == "notebook" else "k.py")
+    broken = "\n\ndef f(:\n    pass\n"
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in (imported, broken)]
+    book = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    file.write_text(json.dumps(book) if given == "notebook" else f"{imported}\n{broken}")
+    where = {"directory": str(tmp_path), "standard input": "-"}.get(given, str(file))
+    done = CliRunner().invoke(cli, [*command, where], input=file.read_text())
+    place = {"notebook": "k.ipynb:cell 2:3:1", "standard input": "<stdin>:4:1"}.get(given, "k.py:4:1")
+    assert (done.exit_code, f"{place} error TL901" in done.output) == (2, True), done.output
 
 
 @pytest.mark.parametrize(

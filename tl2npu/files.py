@@ -22,7 +22,7 @@ _HEAD = 2048
 _GENERATED = re.compile(rb"^[ \t]*#.*@generated\b", re.MULTILINE)
 _SKIP_FILE = re.compile(rb"^[ \t]*#[ \t]*tl2npu:[ \t]*skip-file\b", re.MULTILINE)
 _LAUNCH = re.compile(rb"\bwith\s*\(?\s*(?:[\w.]+\.)?Kernel\(|\balloc_(?:shared|fragment|ub|L1|L0C)\b")
-_IMPORT = re.compile(rb"^\s*(?:import|from)\s+tilelang\b", re.MULTILINE)
+_IMPORT = re.compile(rb"^[^#\n]*(?:\b(?:import|from)|import_module|__import__)\b[^#\n]*\btilelang\b", re.MULTILINE)
 VENDORED = (
     "3rdparty",
     "3rd_party",
