@@ -100,7 +100,7 @@ def test_verify_what_differs(folder: Path) -> None:
     assert done.returncode == 1
     assert done.stdout.startswith("old.py:16 scale.main: failed\n  old.py:16:1 error TL907 changed-result: Y[0, 0] is ")
     said = (
-        "failed: wrong.py against old.py on the simulator; 0 of 1 kernel proved, 1 launch compared, largest difference "
+        "failed: wrong.py against old.py on the simulator; 0 of 1 kernel agrees, 1 launch compared, largest difference "
     )
     assert done.stdout.split("\n")[-2].startswith(said)
     assert float(done.stdout.split()[-1]) > 1.0
@@ -111,7 +111,7 @@ def test_verify_says_which_script_failed(folder: Path) -> None:
     (folder / "asks.py").write_text(MIGRATED.replace("x * 0.5", "x * 0.25"))
     done = call("verify", "old.py", "asks.py", cwd=folder)
     assert done.returncode == 1
-    said = "1 of 1 kernel proved, 1 launch compared, largest difference 0; the new script failed"
+    said = "1 of 1 kernel agrees, 1 launch compared, largest difference 0; the new script failed"
     assert done.stdout.split("\n")[-2] == f"failed: asks.py against old.py on the simulator; {said}"
     (folder / "wants.py").write_text(SCRIPT.replace("x * 0.5", "x * 0.25"))
     done = call("verify", "wants.py", "new.py", cwd=folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -87,12 +88,8 @@ def _summary(result: VerifyResult, styled: Any) -> str:
     by = "" if result.standard == "tl2npu" else f" by {result.standard}"
     where = {"sim": "the simulator"}.get(result.backend, result.backend)
     arithmetic = "" if result.arithmetic == "precise" else f" with {result.arithmetic} arithmetic"
-    counts = f"{len(proved)} of {len(result.kernels)} kernel{'' if len(result.kernels) == 1 else 's'}"
-    calls = sum(not launch.draw for launch in result.comparisons)
-    differences = [launch.max_error for launch in result.comparisons if launch.max_error is not None]
-    figures = f"{calls} launch{'' if calls == 1 else 'es'} compared"
-    if differences:
-        figures += f", largest difference {max(differences):.3g}"
+    counts = f"{len(proved)} of {counted(len(result.kernels), 'kernel')}"
+    figures = _differences(result.comparisons)
     if result.backend == "compile":
         where, word = "the compiler", {"verified": "accepted", "not verified": "not accepted"}.get(word, word)
         verdict = styled(word, "verified" if result.ok else "failed")
@@ -101,8 +98,33 @@ def _summary(result: VerifyResult, styled: Any) -> str:
         file = result.old if result.new is None else result.new
         where += f", called as in {result.reference}" if result.reference else ""
         return f"{verdict}: {what}{file} by {where}; {counts} accepted, {counted(programs, 'program')} compiled"
-    ended = [f"; the {check.role} script failed" for check in result.scripts if check.exit_code not in (0, None)]
-    return f"{verdict}: {what} on {where}{arithmetic}{by}; {counts} proved, {figures}{''.join(ended)}"
+    agree = "proved" if result.ok else "agrees" if len(result.kernels) == 1 else "agree"
+    return f"{verdict}: {what} on {where}{arithmetic}{by}; {counts} {agree}, {figures}{_in_spite(result)}"
+
+
+def _differences(comparisons: Sequence[Comparison]) -> str:
+    """How many launches were compared on their own inputs, and the largest difference of all.
+
+    That is 0 too where numbers differ from NaN, or the compiler's reading from the author's: then it is left out.
+    """
+    calls = sum(not launch.draw and launch.max_error is not None for launch in comparisons)
+    figures = f"{counted(calls, 'launch')} compared"
+    largest = max((launch.max_error for launch in comparisons if launch.max_error is not None), default=None)
+    if largest or (largest is not None and not any(launch.problems for launch in comparisons)):
+        figures += f", largest difference {largest:.3g}"
+    return figures
+
+
+def _in_spite(result: VerifyResult) -> str:
+    """What speaks against the file where its kernels do not."""
+    against = [
+        f"the {check.role} script {'failed' if check.exit_code else 'did not come to its end'}"
+        for check in result.scripts
+        if check.exit_code != 0
+    ]
+    if not against and not result.ok and all(kernel.status == "verified" for kernel in result.kernels):
+        against = [f"see {item.code}" for item in result.diagnostics[:1]]
+    return "".join(f"; {text}" for text in against)
 
 
 def _verdict(result: VerifyResult) -> str:

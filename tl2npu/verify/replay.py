@@ -363,5 +363,5 @@ def said(name: str, found: Difference, sides: tuple[str, str], wrote: tuple[str,
     where = f"{name}[{', '.join(map(str, found.index))}]"
     return (
         f"{where} is {found.old} ({sides[0]}{wrote[0]}) and {found.new} ({sides[1]}{wrote[1]}); {found.count} of "
-        f"{found.size} elements differ, by up to {found.largest:.3g}"
+        f"{found.size} elements differ{f', by up to {found.largest:.3g}' if found.largest else ''}"
     )
