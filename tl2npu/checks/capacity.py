@@ -17,7 +17,7 @@ import libcst as cst
 from tl2npu.checks.gemm import depth_of
 from tl2npu.checks.plan_program import Arm, Builder, Program
 from tl2npu.checks.plan_tiles import PlannedTile
-from tl2npu.checks.subject import Subject
+from tl2npu.checks.subject import PTO, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.lifetimes import Tile, lifetimes
@@ -89,10 +89,11 @@ _Sizes = tuple[int | None, ...]
 
 
 class Needs:
-    """What a kernel needs of each memory, for given sizes."""
+    """What a kernel needs of each memory, for given sizes; ``target``: of the compiler, None for the kernel's own."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, target: str | None = None) -> None:
         self.subject = subject
+        self.target = target or subject.target
         self.capacity = DEVICES.get(subject.options.device, DEFAULT_DEVICE).capacity
         by_hand = any(isinstance(p.stmt, Op) and p.stmt.op.name == "annotate_address" for p in subject.statements)
         # buffers that share addresses on purpose need less than the sum of them
@@ -208,7 +209,7 @@ class Needs:
         )
         key = (without, forms)
         if key not in self._plans:
-            program = Builder(self.subject, without, known).build()
+            program = Builder(self.subject, without, known, self.target).build()
             lives = lifetimes(program.steps)
             self._plans[key] = _Plan(program, lives, conflicts(program.steps, lives))
         return self._plans[key]
@@ -256,7 +257,7 @@ class Needs:
         """Newer templates of AscendC take as many columns of B as fit, unless B is transposed: #1312."""
         flipped = stmt.args.get("transpose_B")
         plain = flipped is None or (isinstance(flipped, Scalar) and flipped.sym.is_zero)
-        return plain and self.subject.compiler.tiles_columns and self.subject.target != "pto"
+        return plain and self.subject.compiler.tiles_columns and self.target != PTO
 
     def _operands(self, stmt: Op, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
         """L0A and L0B: the whole operand, or two slots of 128 (``kL0Size``) in K where K is longer."""
@@ -274,7 +275,7 @@ class Needs:
             need = total * size
             step = _step(stmt, known)
             if deep > step:
-                if self.subject.target == "pto":
+                if self.target == PTO:
                     continue
                 need = 2 * (total // deep) * step * size
             if name == "B" and self._takes_parts_of_columns(stmt):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -43,8 +43,25 @@ class Excess:
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """One finding for each caller, or each memory, that asks for too much."""
-    needs = Needs(subject)
+    """One finding for each caller, or each memory, that asks for too much; warnings for a target that is not named.
+
+    Where the kernel names no target the compiler takes the first of ``subject.targets``; users can ask for the other.
+    """
+    for target in subject.targets:
+        findings = list(_for_target(subject, Needs(subject, target)))
+        if target == subject.target:
+            yield from findings
+        else:
+            yield from (
+                replace(f, message=f"for target {target}: {f.message}", severity="warning", repair=(), as_it_stands=None)
+                for f in findings
+                if f.code == "TL801"
+            )
+        if findings:
+            return
+
+
+def _for_target(subject: Subject, needs: Needs) -> Iterator[Finding]:
     found: list[tuple[Caller, list[Overflow]]] = []
     for caller in subject.callers:
         overflows = needs.of(caller)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from tl2npu.checks.expr import Expr, value_of
 from tl2npu.checks.plan_stages import Stage, schedule
-from tl2npu.checks.plan_tiles import PlannedTile, Tiles, scratch_of
+from tl2npu.checks.plan_scratch import scratch_of
+from tl2npu.checks.plan_tiles import PlannedTile, Tiles
 from tl2npu.checks.plan_vectors import Nest, Touched
 from tl2npu.checks.split import split_of
-from tl2npu.checks.subject import Subject
+from tl2npu.checks.subject import DEFAULT_TARGET, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.lifetimes import Block, Glance, Leaf, Step, Tile
 from tl2npu.kernel.access import accesses, side_of
@@ -83,10 +84,16 @@ class _Made:
 
 
 class Builder:
-    """Builds the program of a kernel. ``without``: arms that are not there; ``known``: the sizes, as far as known."""
+    """Builds the program of a kernel.
 
-    def __init__(self, subject: Subject, without: frozenset[Arm], known: Mapping[str, int]) -> None:
+    ``without``: arms that are not there; ``known``: the sizes, as far as known; ``target``: of the compiler.
+    """
+
+    def __init__(
+        self, subject: Subject, without: frozenset[Arm], known: Mapping[str, int], target: str = DEFAULT_TARGET
+    ) -> None:
         self.subject = subject
+        self.target = target
         self.without = without
         self.known = known
         split = split_of(subject) if subject.is_split else None
@@ -276,11 +283,10 @@ class Builder:
                 reads.append(access.operand)
             if access.writes:
                 writes.append(access.operand)
-        scratch = scratch_of(stmt)
-        more: tuple[Tile, ...] = ()
-        if scratch is not None:
-            more = (self.tiles.scratch(scratch[1], self.subject.is_split, scratch[0]),)
-        targets = (*self._numbers(writes), *more)
+        scratch = [
+            self.tiles.scratch(size, self.subject.is_split, name) for name, size in scratch_of(stmt, self.target)
+        ]
+        targets = (*self._numbers(writes), *scratch)
         return self._call(side_of(stmt), self._numbers(reads), targets, parts=self._parts(writes))
 
     def _call(

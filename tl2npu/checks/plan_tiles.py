@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from tl2npu.dialects.lifetimes import Tile
 from tl2npu.dialects.placement import aligned
-from tl2npu.kernel.model import Buffer, Memory, Op, Operand
+from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Sym
 
 Halved = tuple[Sym, bool]
 """An extent in elements; True where each of two vector cores has half of it."""
 
+Measure = Callable[[Sequence[int], int], int]
+"""From extents in elements and the bytes of an element to bytes."""
+
+
+def _all(extents: Sequence[int], item: int) -> int:
+    return prod(extents) * item
+
 
 @dataclass(frozen=True)
 class Size:
-    """``extents`` elements of ``dtype``; ``times`` and ``over`` scale the bytes, ``least`` bytes at least."""
+    """``extents`` elements of ``dtype``, of which ``measure`` makes bytes.
+
+    ``first``: it counts only where none before it counts.
+    """
 
     extents: tuple[Halved, ...]
     dtype: str
-    times: int = 1
-    over: int = 1
-    least: int = 0
+    measure: Measure = _all
+    first: bool = False
 
     def bytes(self, known: Mapping[str, int], words: Mapping[str, str]) -> int | None:
         """Bytes for given sizes and types; None where they are not known."""
         item = ITEM_SIZE.get(words.get(self.dtype, self.dtype))
         if item is None:
             return None
-        count = 1
+        values: list[int] = []
         for extent, halved in self.extents:
             value = extent.evaluate(known)
             if value is None:
                 return None
-            count *= max(1, value // 2) if halved else value
-        return max(self.least, count * item * self.times // self.over)
+            values.append(max(1, value // 2) if halved else value)
+        return self.measure(values, item)
 
 
 @dataclass(eq=False)
@@ -60,12 +70,16 @@ class PlannedTile:
 
     def bytes(self, known: Mapping[str, int], words: Mapping[str, str]) -> int | None:
         """Bytes for given sizes and types, whole blocks of 32; None where they are not known."""
-        found = [size.bytes(known, words) for size in self.sizes]
-        known_sizes = [size for size in found if size is not None]
-        if not found or len(known_sizes) != len(found):
+        most = 0
+        for size in self.sizes:
+            found = size.bytes(known, words)
+            if found is None:
+                return None
+            if not (size.first and most):
+                most = max(most, found)
+        if not self.sizes:
             return None
-        most = max(known_sizes)
-        return aligned((max(1, most // 2) if self.halved else most) * self.versions)
+        return aligned(max(1, most // 2 if self.halved else most) * self.versions)
 
 
 @dataclass(eq=False)
@@ -101,52 +115,3 @@ class Tiles:
     def _add(self, tile: PlannedTile) -> Tile:
         self.found.append(tile)
         return len(self.found) - 1
-
-
-def scratch_of(stmt: Op) -> tuple[str, Size] | None:
-    """The scratch tile of an instruction, by name, with its size before the split (``allocate_tmp_buffer.cc``)."""
-    name = stmt.op.name.removeprefix("tile.")
-    if stmt.op.name.startswith("reduce") and name in ("reduce", "reduce_max", "reduce_min", "reduce_sum"):
-        return _scaled(stmt, "buffer")
-    if not stmt.op.name.startswith("tile."):
-        return None
-    if name in ("clamp", "clamp_max", "clamp_min"):
-        return _scaled(stmt, "buffer")
-    if name == "round":
-        return _scaled(stmt, "buffer", least=256)
-    if name in ("sin", "cos"):
-        return _scaled(stmt, "src", 2)
-    if name == "pow":
-        return _scaled(stmt, "src0", 2)
-    if name == "sigmoid":
-        return _scaled(stmt, "src")
-    if name in ("bitwise_xor", "bilinear_interpolation"):
-        return _scaled(stmt, "src0")
-    if name in ("reduce_sum_experiment", "reduce_sum_mask_experiment"):
-        return _scaled(stmt, "src")
-    if name == "broadcast":
-        return _scaled(stmt, "dst", over=4)
-    if name == "merge_sort":
-        return _scaled(stmt, "dst")
-    if name in ("sort", "topk"):
-        return _scaled(stmt, "src", 8 if name == "sort" else 4, typed=True)
-    return None
-
-
-def _scaled(
-    stmt: Op, name: str, times: int = 1, over: int = 1, least: int = 0, *, typed: bool = False
-) -> tuple[str, Size] | None:
-    operand = stmt.args.get(name)
-    if not isinstance(operand, Operand):
-        return None
-    dtype = operand.buffer.dtype
-    size = Size(tuple((extent, False) for extent in extents_of(operand)), dtype, times, over, least)
-    return f"tmp_ub_{dtype}" if typed else "tmp_ub", size
-
-
-def extents_of(operand: Operand) -> tuple[Sym, ...]:
-    """The elements that an operand means; all of its buffer where a start alone is given."""
-    dims = operand.dims
-    if dims is None or all(dim.extent is None for dim in dims):
-        return operand.buffer.shape
-    return tuple(const(1) if dim.extent is None else dim.extent for dim in dims)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tl2npu.options import Options
 
 DEFAULT_TARGET = "ascendc"
+PTO = "pto"
 MOST_VALUES = 16
 """So many of the known ways to call a factory are looked at everywhere; the capacity check looks at all."""
 
@@ -128,15 +129,22 @@ class Subject:
         return all(found)
 
     @cached_property
-    def target(self) -> str:
-        """``ascendc`` or ``pto``; the compiler's default where the kernel names none."""
+    def targets(self) -> tuple[str, ...]:
+        """``ascendc`` or ``pto``, what the kernel names; both, the compiler's default first, where it names none."""
+        named: set[str] = set()
         for found in compilations(self.located):
             node = found.kwargs.get("target")
             env = self.located.factory.env if self.located.factory else self.located.env
             value = self.located.evaluator.static(node, env) if node is not None else None
             if isinstance(value, str) and "pto" in value:
-                return "pto"
-        return DEFAULT_TARGET
+                return (PTO,)
+            named.add(value if isinstance(value, str) else "")
+        return (DEFAULT_TARGET,) if DEFAULT_TARGET in named else (DEFAULT_TARGET, PTO)
+
+    @property
+    def target(self) -> str:
+        """``ascendc`` or ``pto``; the compiler's default where the kernel names none."""
+        return self.targets[0]
 
     @cached_property
     def threads(self) -> int | None:
