@@ -9,7 +9,9 @@ from typing import TypeVar
 Thing = TypeVar("Thing")
 
 
-def each(things: Iterable[Thing], name: Callable[[Thing], object]) -> Callable[[Callable[[Thing], None]], Callable[[], None]]:
+def each(
+    things: Iterable[Thing], name: Callable[[Thing], object]
+) -> Callable[[Callable[[Thing], None]], Callable[[], None]]:
     """Makes a test of all ``things`` out of a test of one."""
     listed = list(things)
 
@@ -30,6 +32,8 @@ def failure(test: Callable[[Thing], None], thing: Thing, name: object) -> str:
     try:
         test(thing)
     except Exception as error:
-        lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == test.__code__.co_filename]
+        lines = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == test.__code__.co_filename
+        ]
         return f"{name}, line {lines[-1].lineno}: {type(error).__name__}: {error}"
     return ""

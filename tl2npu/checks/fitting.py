@@ -53,7 +53,9 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from findings
         else:
             yield from (
-                replace(f, message=f"for target {target}: {f.message}", severity="warning", repair=(), as_it_stands=None)
+                replace(
+                    f, message=f"for target {target}: {f.message}", severity="warning", repair=(), as_it_stands=None
+                )
                 for f in findings
                 if f.code == "TL801"
             )

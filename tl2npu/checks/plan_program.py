@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tl2npu.checks.expr import Expr, value_of
-from tl2npu.checks.plan_stages import Stage, schedule
 from tl2npu.checks.plan_scratch import scratch_of
+from tl2npu.checks.plan_stages import Stage, schedule
 from tl2npu.checks.plan_tiles import PlannedTile, Tiles
 from tl2npu.checks.plan_vectors import Nest, Touched
 from tl2npu.checks.split import split_of
