@@ -8,6 +8,7 @@ from dataclasses import replace
 from tl2npu.backends.device.runner import NotHere
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import devices, judge, process, reference
+from tl2npu.verify.calls import known
 from tl2npu.verify.judge import Runner, diagnostic
 from tl2npu.verify.loading import Source
 from tl2npu.verify.settings import Settings
@@ -27,6 +28,8 @@ def verify(
     ``changed`` are the kernels to be proved (None: those whose text differs). ``old`` may be None where the settings
     have a trace. Raises UsageError for settings that do not fit the file.
     """
+    for call in settings.calls if old is not None else ():
+        known(call, old.text)
     try:
         return _judged(old, new, settings, runner, changed)
     except NotHere as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,26 @@ def parse_call(text: str) -> Call:
             raise UsageError(f"--args {text!r}: ** cannot be used")
         arguments[keyword.arg] = _literal(keyword.value, text)
     return Call(tree.func.id, arguments)
+
+
+def known(call: Call, text: str) -> None:
+    """Raises UsageError if nothing in a file can be the factory of a call, as it does not have the name."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+    if not names & {call.factory, "*"}:
+        raise UsageError(f"{call}: {no_factory(call.factory, names)}")
+
+
+def no_factory(name: str, names: Iterable[str]) -> str:
+    """That there is no factory of a name, and which one may be meant."""
+    close = get_close_matches(name, list(names), n=1)
+    return f"there is no factory {name!r}" + (f", did you mean {close[0]!r}?" if close else "")
 
 
 def _literal(node: ast.expr, text: str) -> Any:

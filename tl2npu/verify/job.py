@@ -43,7 +43,7 @@ from tl2npu.verify.drawing import Kind, draw
 from tl2npu.verify.elsewhere import Answered, Asked
 from tl2npu.verify.further import of_call, of_launch, tells_nothing
 from tl2npu.verify.golden import exact_results, prepared, rounds_on_the_way
-from tl2npu.verify.launching import CannotBuild, allocate, build, built, factory_of, named
+from tl2npu.verify.launching import CannotBuild, WrongCall, allocate, build, built, factory_of, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, file_of, line_of, name_of
@@ -211,6 +211,9 @@ def _record_calls(
                         emit({"event": "note", "text": f"{name_of(compiled)}: {text}"})
             except UsageError as error:
                 emit({"event": "usage", "message": str(error)})
+                return 2
+            except WrongCall as error:
+                emit({"event": "usage", "message": f"{call}: {error}"})
                 return 2
             except SimulatorError as error:
                 failed = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -17,12 +16,17 @@ from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.session import Session
+from tl2npu.verify.calls import no_factory
 from tl2npu.verify.compiling import compiled
 from tl2npu.verify.layouts import Arrays
 
 
 class CannotBuild(Exception):
     """No kernel comes of a factory and its arguments; ``str()`` says why."""
+
+
+class WrongCall(CannotBuild):
+    """There is no such factory, or it does not take these arguments."""
 
 
 def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: Session) -> JITKernel:
@@ -42,8 +46,7 @@ def built(
     """
     function = factory_of(module, factory)
     if function is None or not callable(function):
-        close = get_close_matches(factory, vars(module), n=1)
-        raise CannotBuild(f"there is no factory {factory!r}" + (f", did you mean {close[0]!r}?" if close else ""))
+        raise WrongCall(no_factory(factory, vars(module)))
     signature = function.signature if isinstance(function, Factory) else inspect.signature(function)
     eager = getattr(function, "eager", False) is True  # also below a tuner
     if of_old and not eager:
@@ -56,7 +59,7 @@ def built(
         kernel.factory, kernel.arguments = factory, _numbered(arguments, signature)
         return kernel
     if not isinstance(result, (JITKernel, FunctionType)):
-        raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
+        raise WrongCall(f"{factory} gives no kernel, but {type(result).__name__}")
     if isinstance(result, JITKernel) and not compiles and not _can_be_made_again(module, result):
         # The host function that makes the kernel, not a factory inside of it, is what can be called again.
         result.factory, result.arguments = factory, _numbered(arguments, signature)
@@ -107,14 +110,14 @@ def _split(
         if parameter is not None and parameter.kind is parameter.VAR_KEYWORD and isinstance(value, dict):
             kwargs |= value
         elif parameter is not None and parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise CannotBuild(f"{factory} takes {name} by position only")
+            raise WrongCall(f"{factory} takes {name} by position only")
         else:
             kwargs[name] = value
     try:
         if not eager:
             signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise CannotBuild(f"{factory} does not take these arguments: {error}") from None
+        raise WrongCall(f"{factory} does not take these arguments: {error}") from None
     return args, kwargs
 
 
