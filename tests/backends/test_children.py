@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tl2npu.backends.children import Ended, run_child
+from tl2npu.backends.cpu_time import used_up
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX's")
 
@@ -160,3 +161,43 @@ def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "child.py").write_text(HEAD + "    return 0\n", encoding="utf-8")
     with pytest.raises(FileNotFoundError):
         run_child(tmp_path / "child.py", {}, 60.0, python=str(tmp_path / "nothing"))
+
+
+SHARED = """emit({"event": "begin"})
+emit({"event": "start", "kernel": "gemm"})
+while time.process_time() < CPU:
+    begun = time.monotonic()
+    while time.monotonic() - begun < 0.01:
+        pass
+    time.sleep(0.04)
+return 0"""
+"""Has a fifth of a CPU, as on a machine with other work."""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="CPU time of other processes is read on Linux")
+def test_a_busy_machine_takes_no_time_of_a_kernel(tmp_path: Path) -> None:
+    before = time.monotonic()
+    ended = run(tmp_path, SHARED.replace("CPU", "0.5"), budget=1.0)
+    assert time.monotonic() - before > 1.0
+    assert (ended.overdue, ended.code) == (None, 0)
+
+
+def test_a_busy_machine_does_not_keep_a_kernel_for_ever(tmp_path: Path) -> None:
+    ended = run(tmp_path, SHARED.replace("CPU", "600.0"), budget=0.3)
+    assert (ended.overdue, ended.code) == ("gemm", None)
+
+
+@pytest.mark.parametrize(
+    ("wall", "cpu", "over"),
+    [
+        (59.0, 59.0, False),
+        (61.0, 61.0, True),
+        (61.0, 200.0, True),  # several threads
+        (30.0, 90.0, False),
+        (300.0, 40.0, False),  # waits for its turn
+        (601.0, 40.0, True),  # for too long
+        (61.0, 0.5, True),  # hangs
+    ],
+)
+def test_when_a_budget_of_60_seconds_is_used_up(wall: float, cpu: float, over: bool) -> None:
+    assert used_up(60.0, wall, cpu) is over

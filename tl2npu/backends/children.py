@@ -15,9 +15,11 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+
+from tl2npu.backends.cpu_time import cpu_seconds, used_up
 
 Event = dict[str, Any]
 
@@ -67,7 +69,7 @@ def run_child(
     """Run a stand-alone script in an interpreter of its own; see ``child/start.py`` for what it has to define.
 
     ``script``: a path, or the name of a script in ``child/``. ``request``: plain values, given to it as JSON.
-    ``budget``: seconds for each kernel and for what is around them. ``python``: the interpreter, this one by default;
+    ``budget``: seconds of CPU time for each kernel and for what is around them, see ``cpu_time.py``. ``python``: the interpreter, this one by default;
     it need not have this package. ``wrap``: the command that starts it, as a profiler. ``environment``: variables in
     addition to those of this process. ``here``: the working directory. Raises OSError where the interpreter or the
     wrapper cannot be started.
@@ -114,8 +116,7 @@ def _watch(
 ) -> tuple[list[Event], str | None]:
     """Follow the events until the child ends or somebody's time is used up; who that was."""
     events: list[Event] = []
-    used: dict[str, float] = {}
-    running, since, begun, over = "", time.monotonic(), False, False
+    meter, begun, over = _Meter(), False, False
     with told.open(encoding="utf-8", errors="replace") as stream:
         pending = ""
         while True:
@@ -124,22 +125,52 @@ def _watch(
             *lines, pending = pending.split("\n")
             for event in filter(None, map(_event, lines)):
                 events.append(event)
-                now = event.get("time", time.monotonic())
+                at = _now(child.pid, event)
                 if event["event"] == "begin":
-                    since, begun = now, True
+                    meter.since, begun = at, True
                 if event["event"] in ("start", "stop"):
-                    used[running] = used.get(running, 0.0) + now - since
-                    running, since = event.get("kernel", ""), now
+                    meter.turn(event.get("kernel", ""), at)
                 if event["event"] == "exit":
-                    over, since = True, now
-            spent = time.monotonic() - since
-            if ended or (over and spent > _GRACE):
+                    over, meter = True, _Meter(since=at)
+            spent = meter.spent(_now(child.pid))
+            if ended or (over and spent[0] > _GRACE):
                 return events, None
-            if not over and used.get(running, 0.0) + spent > (budget if begun else max(budget, _START_UP)):
-                return events, running
+            if not over and used_up(budget if begun else max(budget, _START_UP), *spent):
+                return events, meter.running
             if output.seek(0, os.SEEK_END) > _HELD:
                 output.truncate(0)
             time.sleep(_POLL)
+
+
+Instant = tuple[float, float]
+"""Seconds on the clock and on the CPU."""
+
+
+@dataclass
+class _Meter:
+    """Whose time it is (empty: of what is around kernels), since when, and what everybody has used before."""
+
+    running: str = ""
+    since: Instant = field(default_factory=lambda: (time.monotonic(), 0.0))
+    used: dict[str, Instant] = field(default_factory=dict)
+
+    def turn(self, kernel: str, at: Instant) -> None:
+        """From here on it is another one's time."""
+        self.used[self.running] = self.spent(at)
+        self.running, self.since = kernel, at
+
+    def spent(self, at: Instant) -> Instant:
+        """What the running one has used up to an instant."""
+        wall, cpu = self.used.get(self.running, (0.0, 0.0))
+        return wall + at[0] - self.since[0], cpu + at[1] - self.since[1]
+
+
+def _now(pid: int, event: Event | None = None) -> Instant:
+    """Now, or when the process told an event; where its CPU time is not known it is taken to run all the time."""
+    told = event or {}
+    wall = told.get("time", time.monotonic())
+    cpu = told.get("cpu") if told.get("pid") == pid else cpu_seconds(pid)  # a wrapper does not tell itself
+    return wall, wall if cpu is None else cpu
 
 
 def _event(line: str) -> Event | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import time
 import traceback
@@ -19,10 +20,11 @@ from typing import IO, Any
 
 
 def emitter(stream: IO[str]) -> Callable[[dict[str, Any]], None]:
-    """Writes events as lines of JSON, each with the ``time`` of the monotonic clock in seconds."""
+    """Writes events as lines of JSON, each with the ``time`` of the monotonic clock, the process and its ``cpu`` time; seconds."""
 
     def emit(event: dict[str, Any]) -> None:
-        stream.write(json.dumps({**event, "time": time.monotonic()}, default=str) + "\n")
+        now = {"time": time.monotonic(), "cpu": time.process_time(), "pid": os.getpid()}
+        stream.write(json.dumps({**event, **now}, default=str) + "\n")
         stream.flush()
 
     return emit
