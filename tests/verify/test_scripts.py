@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, by_script, codes
+from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, by_calls, by_script, codes
 from tl2npu.migrate import migrate_text
 from tl2npu.options import Options
 from tl2npu.verified import ScriptCheck
+from tl2npu.verify.calls import parse_call
 from tl2npu.verify.process import apart
+from tl2npu.verify.settings import Call
 
 MIGRATED = migrate_text(SCRIPT, "kernel.py", Options()).new_text or ""
 
@@ -133,11 +137,11 @@ while True:
     pass
 """
     started = time.monotonic()
-    result = by_script(SCRIPT + hang, MIGRATED, apart, timeout=6.0)
+    result = by_script(SCRIPT + hang, MIGRATED, apart, timeout=3.0)
     assert time.monotonic() - started < 60
     assert not result.ok
     assert "TL911" in codes(result)
-    assert "its 6 seconds were used up" in next(d.message for d in result.diagnostics if d.code == "TL911")
+    assert "its 3 seconds were used up" in next(d.message for d in result.diagnostics if d.code == "TL911")
     assert result.scripts[0].exit_code is None
     if hasattr(os, "killpg"):
         with pytest.raises(ProcessLookupError):
@@ -161,6 +165,27 @@ def test_the_time_of_a_kernel_is_its_own() -> None:
     found = next(d for d in result.diagnostics if d.code == "TL911")
     assert found.kernel == "scale.main"
     assert [k.status for k in result.kernels] == ["not verified"]
+
+
+MUL = "            T.tile.mul(x, x, factor)\n"
+LONG = (
+    SCRIPT.replace("rows, factor=0.5", "rows, turns=1 << 30, factor=0.5")
+    .replace(MUL, MUL + "            for _ in T.serial(turns):\n                T.tile.abs(x, x)\n")
+    .replace(", x * 0.5", ", x * 0.5, atol=1e3")
+)
+
+
+@pytest.mark.parametrize("calls", [(), (Call("scale", {"rows": 64}),)], ids=["script", "call"])
+def test_a_call_that_is_small_enough_is_named(calls: tuple[Call, ...]) -> None:
+    """Where the time is used up: the same factory with other arguments, which is verified."""
+    result = by_script(LONG, LONG, apart, timeout=3.0, calls=calls)
+    found = next(d for d in result.diagnostics if d.code == "TL911")
+    option = re.search(r'^use `--args "([^"]+)"`, which is small enough', found.help)
+    assert option is not None, found
+    call = parse_call(option[1])
+    assert (call.factory, call.arguments["rows"], call.arguments["factor"]) == ("scale", 64, 0.5)
+    assert 2 <= call.arguments["turns"] < 1 << 20
+    assert by_calls(LONG, LONG, replace(call, inputs={"X": "np.ones(shape, np.float32)"}), draws=1).ok
 
 
 def test_a_new_file_without_a_script() -> None:

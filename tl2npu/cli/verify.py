@@ -29,7 +29,7 @@ from tl2npu.cli.output import say, wants_color
 @click.option("--symbol", "symbols", multiple=True, metavar="NAME=N", help="A symbolic extent.  [default: 256]")
 @click.option("--shrink", is_flag=True, help="Make the extents of calls smaller; several tiles remain.")
 @click.option("--script-args", metavar="TEXT", help="Arguments of the scripts, as a shell would split them.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="Time for each kernel.  [default: 120]")
+@click.option("--timeout", type=float, metavar="SECONDS", help="CPU time for each kernel.  [default: 120]")
 @click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
 @click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")

@@ -38,6 +38,16 @@ def parse_call(text: str) -> Call:
     return Call(tree.func.id, arguments)
 
 
+def option_of(call: Call) -> str | None:
+    """``--args`` with a call, as a shell takes it; None where the arguments cannot be written as literals."""
+    text = str(call)
+    try:
+        written = parse_call(text).arguments == call.arguments
+    except UsageError:
+        return None
+    return f'--args "{text}"' if written and not set(text) & set('"$`\\') else None
+
+
 def known(call: Call, text: str) -> None:
     """Raises UsageError if nothing in a file can be the factory of a call, as it does not have the name."""
     names: set[str] = set()

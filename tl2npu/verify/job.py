@@ -4,6 +4,7 @@ Everything that happens is told as an event, a dict that can be written as JSON:
 
 - ``begin``: libraries are loaded, the file's own code begins
 - ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
+- ``smaller`` with ``kernel``, ``option``: what to give in place of a launch that may take too long
 - ``launched`` with ``kernel``, ``line``: the old kernel has run
 - ``comparison``: the fields of a ``Comparison``, and the ``number`` of the recorded launch
 - ``agrees`` with ``number``: nothing is to be said of a recorded launch
@@ -37,6 +38,7 @@ from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Comparison
 from tl2npu.verify import layouts
 from tl2npu.verify import recording as recordings
+from tl2npu.verify.calls import option_of
 from tl2npu.verify.chain import compare_chain
 from tl2npu.verify.compare import tolerances
 from tl2npu.verify.drawing import Kind, draw
@@ -51,7 +53,7 @@ from tl2npu.verify.recording import Recorder, Recording, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, same_inputs
 from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
-from tl2npu.verify.shrink import shrunk
+from tl2npu.verify.shrink import shrunk, small_enough
 
 QUIET = "where NaN occurs, {} agrees only if max and min of the vector core skip it, as on a GPU; Ascend does not say"
 Event = dict[str, Any]
@@ -108,6 +110,8 @@ def _record(job: Job, emit: Emit) -> int:
         name = name_of(compiled)
         copied = recordings.copies(arrays) if further_draws and not job.settings.calls else {}
         emit({"event": "start", "kernel": name})
+        if compiled not in hazards and (option := _smaller(job, compiled, observed.session)) is not None:
+            emit({"event": "smaller", "kernel": name, "option": option})
         observed.clear()
         repeat = None if again is None else partial(_repeat, again.session, compiled, scalars=scalars)
         wide = None
@@ -252,6 +256,20 @@ def _call(module: ModuleType, call: Call, settings: Settings, session: Session, 
 
     keep(compiled, named(compiled, arrays), drawn.scalars, go)
     return compiled
+
+
+def _smaller(job: Job, compiled: Any, session: Session) -> str | None:
+    """The option that gives a call of the same factory which a CPU carries; None if this one is such a call."""
+    module = sys.modules[Path(job.source.path).stem if job.settings.calls else "__main__"]
+
+    def trace(arguments: dict[str, Any]) -> Kernel:
+        return build(module, compiled.factory, arguments, session).kernel
+
+    try:
+        found = small_enough(trace, compiled.arguments, compiled.kernel)
+    except Exception:  # a factory that is called again may do anything; this is but advice
+        return None
+    return None if found is None else option_of(Call(compiled.factory, found))
 
 
 def _load(job: Job, emit: Emit) -> ModuleType | None:

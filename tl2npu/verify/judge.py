@@ -36,6 +36,8 @@ class Findings:
     launched: dict[str, int] = field(default_factory=dict)
     scripts: list[ScriptCheck] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    smaller: dict[str, str] = field(default_factory=dict)
+    """Options that would have given a kernel less to do."""
     done: list[int] = field(default_factory=list)
     accepted: dict[str, int] = field(default_factory=dict)
     """Where nothing was executed: how many programs of each kernel the compiler took."""
@@ -53,6 +55,8 @@ class Findings:
                 self.problems.append(event)
             elif kind == "hazard":
                 self.hazards.append(event)
+            elif kind == "smaller":
+                self.smaller[event["kernel"]] = event["option"]
             elif kind == "note":
                 self.notes.append(event["text"])
             elif kind == "launched":
@@ -67,7 +71,9 @@ class Findings:
         if ended.overdue is not None:
             what = ended.overdue or f"the code of {who} around its kernels"
             text = f"{what} was stopped: its {budget:g} seconds were used up"
-            self.problem(OVERDUE, text, ended.overdue or None)
+            option = self.smaller.get(ended.overdue)
+            help = f"use `{option}`, which is small enough (`--shrink` does the same), or raise `--timeout`"
+            self.problem(OVERDUE, text, ended.overdue or None, help if option else "")
         elif ended.code is None:
             self.problem(UNVERIFIED, f"the process of {who} died: {ended.died}{_after(ended.output)}")
 

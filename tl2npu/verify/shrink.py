@@ -33,16 +33,42 @@ class Shape:
     tensors: int
     work: int
 
+    @property
+    def is_small(self) -> bool:
+        """A CPU carries it."""
+        return max(self.work, self.tensors) <= ENOUGH
+
 
 def shrunk(trace: Trace, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Arguments for a smaller problem, and a sentence that says what was shrunk.
 
     ``trace`` gives the kernel for arguments of the factory and may raise anything for those that do not fit.
     """
+    current, shape = _smaller(trace, arguments, shape_of(trace(arguments)))
+    names = [name for name in arguments if current[name] != arguments[name]]
+    if not names:
+        why = (
+            "the shapes are small enough" if shape.is_small else "no argument can be halved without changing the tiles"
+        )
+        return arguments, f"nothing was shrunk: {why}"
+    return current, "shrunk " + ", ".join(f"{name} from {arguments[name]} to {current[name]}" for name in names)
+
+
+def small_enough(trace: Trace, arguments: dict[str, Any], kernel: Kernel) -> dict[str, Any] | None:
+    """Arguments for a problem that a CPU carries, None where the kernel, traced with ``arguments``, is none that is too
+    large, or cannot be made small enough."""
+    shape = shape_of(kernel)
+    if shape.is_small:
+        return None
+    current, shape = _smaller(trace, arguments, shape)
+    return current if shape.is_small else None
+
+
+def _smaller(trace: Trace, arguments: dict[str, Any], shape: Shape) -> tuple[dict[str, Any], Shape]:
+    """Arguments halved, the largest first, until the problem is small or nothing can be halved."""
     current = dict(arguments)
-    shape = shape_of(trace(current))
     changed = True
-    while changed and max(shape.work, shape.tensors) > ENOUGH:
+    while changed and not shape.is_small:
         changed = False
         for name in sorted(_integers(current), key=lambda n: -current[n]):
             smaller = _halved(trace, current, name, shape)
@@ -50,12 +76,7 @@ def shrunk(trace: Trace, arguments: dict[str, Any]) -> tuple[dict[str, Any], str
                 current, shape = smaller
                 changed = True
                 break
-    names = [name for name in arguments if current[name] != arguments[name]]
-    if not names:
-        small = max(shape.work, shape.tensors) <= ENOUGH
-        why = "the shapes are small enough" if small else "no argument can be halved without changing the tiles"
-        return arguments, f"nothing was shrunk: {why}"
-    return current, "shrunk " + ", ".join(f"{name} from {arguments[name]} to {current[name]}" for name in names)
+    return current, shape
 
 
 def _integers(arguments: dict[str, Any]) -> list[str]:
