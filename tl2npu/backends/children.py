@@ -69,8 +69,8 @@ def run_child(
     """Run a stand-alone script in an interpreter of its own; see ``child/start.py`` for what it has to define.
 
     ``script``: a path, or the name of a script in ``child/``. ``request``: plain values, given to it as JSON.
-    ``budget``: seconds of CPU time for each kernel and for what is around them, see ``cpu_time.py``. ``python``: the interpreter, this one by default;
-    it need not have this package. ``wrap``: the command that starts it, as a profiler. ``environment``: variables in
+    ``budget``: seconds of CPU time for each kernel and for what is around them, see ``cpu_time.py``. ``python``: the
+    interpreter, this one by default; it need not have this package. ``wrap``: the command that starts it, as a profiler. ``environment``: variables in
     addition to those of this process. ``here``: the working directory. Raises OSError where the interpreter or the
     wrapper cannot be started.
     """

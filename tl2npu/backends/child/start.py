@@ -20,7 +20,7 @@ from typing import IO, Any
 
 
 def emitter(stream: IO[str]) -> Callable[[dict[str, Any]], None]:
-    """Writes events as lines of JSON, each with the ``time`` of the monotonic clock, the process and its ``cpu`` time; seconds."""
+    """Writes events as lines of JSON, each with ``time`` on the monotonic clock, ``cpu`` time (seconds) and ``pid``."""
 
     def emit(event: dict[str, Any]) -> None:
         now = {"time": time.monotonic(), "cpu": time.process_time(), "pid": os.getpid()}
