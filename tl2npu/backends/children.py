@@ -70,9 +70,9 @@ def run_child(
 
     ``script``: a path, or the name of a script in ``child/``. ``request``: plain values, given to it as JSON.
     ``budget``: seconds of CPU time for each kernel and for what is around them, see ``cpu_time.py``. ``python``: the
-    interpreter, this one by default; it need not have this package. ``wrap``: the command that starts it, as a profiler. ``environment``: variables in
-    addition to those of this process. ``here``: the working directory. Raises OSError where the interpreter or the
-    wrapper cannot be started.
+    interpreter, this one by default; it need not have this package. ``wrap``: the command that starts it, as a
+    profiler. ``environment``: variables in addition to those of this process. ``here``: the working directory.
+    Raises OSError where the interpreter or the wrapper cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix="tl2npu-") as folder:
         asked = Path(folder) / "request.json"

@@ -28,8 +28,9 @@ def verify(
     ``changed`` are the kernels to be proved (None: those whose text differs). ``old`` may be None where the settings
     have a trace. Raises UsageError for settings that do not fit the file.
     """
-    for call in settings.calls if old is not None else ():
-        known(call, old.text)
+    for call in settings.calls:
+        if old is not None:
+            known(call, old.text)
     try:
         return _judged(old, new, settings, runner, changed)
     except NotHere as error:

@@ -158,7 +158,7 @@ _INSTALLED = tuple(
     for folder in (
         *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
         site.getusersitepackages(),
-        Path(__file__).parents[1],
+        str(Path(__file__).parents[1]),
     )
 )
 """Where code lies that is not the user's: Python's, that of installed packages, this package's."""
