@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--verify", is_flag=True, help="EXECUTE each file, old and migrated, and take back the kernels that fail."
 )
-@click.option("--verify-timeout", type=float, metavar="SECONDS", help="CPU time of each executed kernel.  [default: 120]")
+@click.option("--verify-timeout", type=float, metavar="SECONDS", help="CPU time of each kernel.  [default: 120]")
 @backend_options
 @click.option("--watch", is_flag=True, help="Go on, whenever a file is saved.")
 @common_options

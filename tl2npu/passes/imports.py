@@ -12,12 +12,40 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
 _LANGUAGE = "tilelang.language"
+_ALIASES = ("T", "TL", "tl", "tilelang_language")
 
 
 def spelling(job: Job, operator: str, at: cst.CSTNode) -> str:
     """How this file can write ``T.<operator>``; a bare name if :func:`complete` has to import it."""
     found = job.file.names.spell(f"{_LANGUAGE}.{operator}", at=at)
     return found if found is not None else operator
+
+
+def add_alias(job: Job) -> tuple[str, cst.CSTNode] | None:
+    """Import the language under a name that the file does not have, below what it imports of TileLang: what passes
+    write may need any operator (``T.tile.max``).
+
+    The name and the import; None where the file has a name for the language, or no free one.
+    """
+    if job.file.names.spell(f"{_LANGUAGE}.any_operator", at=job.located.node) is not None:
+        return None
+    above = [node for node in job.module.body if _imports_tilelang(node)]
+    alias = next((name for name in _ALIASES if name not in _names(job)), None)
+    if alias is None or not above:
+        return None
+    added = cst.parse_statement(f"import {_LANGUAGE} as {alias}\n", job.module.config_for_parsing)
+    edits = Edits(job.file.index)
+    edits.replace_many(above[-1], [above[-1], added])
+    job.apply(edits)
+    return alias, added
+
+
+def drop_alias(job: Job, added: tuple[str, cst.CSTNode] | None) -> None:
+    """Take the import of :func:`add_alias` out again where no pass has written its name."""
+    if added is not None and _names(job)[added[0]] == 1:
+        edits = Edits(job.file.index)
+        edits.remove(added[1])
+        job.apply(edits)
 
 
 def complete(job: Job, wanted: set[str], replaced: set[str]) -> None:
@@ -51,7 +79,7 @@ def complete(job: Job, wanted: set[str], replaced: set[str]) -> None:
 
 def drop_unused(job: Job, bound: set[str]) -> None:
     """Drop the imports of these names, wherever from, where nothing uses them any more."""
-    counts = Counter(name.value for name in names_in(job.module)) + job.elsewhere
+    counts = _names(job)
     edits = Edits(job.file.index)
     for node in job.file.index.statements:
         if not isinstance(node, cst.ImportFrom) or isinstance(node.names, cst.ImportStar):
@@ -70,3 +98,14 @@ def _import(job: Job) -> cst.ImportFrom | None:
         if isinstance(node, cst.ImportFrom) and node.module is not None and code(node.module) == _LANGUAGE:
             return node
     return None
+
+
+def _names(job: Job) -> Counter[str]:
+    return Counter(name.value for name in names_in(job.module)) + job.elsewhere
+
+
+def _imports_tilelang(node: cst.CSTNode) -> bool:
+    if not isinstance(node, cst.SimpleStatementLine) or not isinstance(node.body[0], cst.ImportFrom):
+        return False
+    module = node.body[0].module
+    return module is not None and code(module).split(".")[0] == "tilelang"

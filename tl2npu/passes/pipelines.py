@@ -21,6 +21,7 @@ from tl2npu.passes import (
     guards,
     halves,
     hand_overs,
+    imports,
     init_branches,
     launch,
     parameters,
@@ -217,11 +218,13 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     _whole_tiles(job, kind)
     if kind.vector:
         if threads == 2:
+            alias = imports.add_alias(job)
             buffers = row_ops.used_buffers(job.kernel)
             row_ops.casts_to_copies(job)
             row_ops.broadcasts_to_parallel(job)
             row_ops.drop_unused_buffers(job, buffers)
             row_loops.vectorise_beside_gather(job)
+            imports.drop_alias(job, alias)
         launch.hide_vid(job, threads)
     allocations.infer_allocations(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
@@ -308,6 +311,7 @@ def _plainly(job: Job, nests: bool = True) -> None:
 
 
 def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
+    alias = imports.add_alias(job)
     _plainly(job)
     nan_notes.tell(job)
     scalar_tables.to_global(job)
@@ -337,6 +341,7 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     jit.retarget(job)
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
     unused.drop_unused_names(job, before)
+    imports.drop_alias(job, alias)
     tidy.join_lines(job)
 
 
