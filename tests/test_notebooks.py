@@ -230,7 +230,7 @@ def test_a_notebook_is_run_cell_by_cell(place: Path) -> None:
         (executed("\nraise ValueError('no')"), 1, 'File "a.ipynb:cell 5", line 2, in <module>\n'),
         (notebook(cell("x"), language="R"), 2, "error: a.ipynb: a notebook in R"),
         ("{", 2, "error: a.ipynb: line 1: not a notebook: invalid JSON"),
-        (notebook(cell("%%bash\nls")), 2, "error: a.ipynb: a notebook without cells of Python"),
+        (notebook(cell("%%bash\nls")), 2, "error: a.ipynb: a notebook without Python cells"),
     ],
 )
 def test_what_is_wrong_with_a_cell_is_told_by_cell(place: Path, text: str, code: int, message: str) -> None:

@@ -160,7 +160,7 @@ def _attempt(
                 raise Blocked(
                     "TL222",
                     start.located.node,
-                    "both vector cores do the same work, and the kernel shows no way to split it",
+                    "both vector cores do the same work, and nothing in the kernel splits it",
                 )
             developer_form(job, kind, 1 if form == "developer-threads1" else 2)
     except Blocked as blocked:

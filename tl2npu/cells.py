@@ -115,7 +115,7 @@ def _unread(book: Notebook) -> tuple[Diagnostic, ...]:
         lines = cell.text.split("\n") if cell.foreign is not None else []
         line = next((number for number, text in enumerate(lines, 1) if "Kernel(" in text), None)
         if line is not None:
-            text = f"a cell of `{cell.foreign}` is not read, and it seems to have a kernel"
+            text = f"a `{cell.foreign}` cell is skipped, but this one seems to contain a kernel"
             found.append(
                 Diagnostic(
                     _UNREAD,

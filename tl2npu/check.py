@@ -93,7 +93,7 @@ def unparsable(text: str, path: str, error: SourceError) -> FileResult:
 
 def unused_comments(suppressions: Suppressions) -> list[Diagnostic]:
     """A finding for each comment that silences nothing."""
-    return [finding("TL904", line, f"nothing is reported as {code} here") for line, code in suppressions.unused()]
+    return [finding("TL904", line, f"{code} is not reported here") for line, code in suppressions.unused()]
 
 
 def finding(code: str, line: int, message: str) -> Diagnostic:

@@ -71,7 +71,7 @@ def migrate_text(
     return _whole(text, path, options, leave, {**broken, **alone})
 
 
-def unkept(promise: Promise, follower: Follower, why: str = "give both files to one run") -> str:
+def unkept(promise: Promise, follower: Follower, why: str = "migrate both files in one run") -> str:
     """Why a kernel cannot lose what it promises: another file does not follow."""
     return f"{follower.place} calls `{promise.factory}` and must change too: {why}"
 

@@ -69,7 +69,7 @@ def test_the_bound(machine: Machine) -> None:
     code, result = machine.verify("--backend", "camodel", "--max-elements", "12287")
     assert (code, codes(result)) == (1, ["TL906"])
     assert said(result, "TL906") == (
-        "its tensors have 12288 elements, the bound is 12287; raise it with `--max-elements`"
+        "its tensors have 12288 elements, the limit is 12287; raise it with `--max-elements`"
     )
     code, _ = machine.verify("--backend", "camodel", "--max-elements", "12288")
     assert code == 0

@@ -82,7 +82,7 @@ def test_results_come_in_input_order_and_apart(jobs: int) -> None:
         ("die", "internal error: the process that worked on the file ended (exit code 1)"),
         ("segfault", "internal error: the process that worked on the file died (SIGSEGV)"),
         ("killed", "internal error: the process that worked on the file died (SIGKILL, out of memory?)"),
-        ("deep", "nested too deeply: many hundreds of `elif`, or of operators, in one another"),
+        ("deep", "nested too deeply: hundreds of nested `elif` or operators"),
         ("memory", "internal error: MemoryError: "),
         ("hang", "took longer than 0.3 seconds (--timeout)"),
     ],

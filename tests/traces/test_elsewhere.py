@@ -144,7 +144,7 @@ def test_launches_of_which_hashes_were_kept_are_not_verified(machine: Machine, a
 def test_a_launch_that_is_too_large_for_the_simulator_of_cann(machine: Machine) -> None:
     code, result = verify(machine, *CAMODEL, "--max-elements", "12288")
     assert (code, codes(result)) == (1, ["TL906"])
-    assert "its tensors have 18432 elements, the bound is 12288" in said(result, "TL906")
+    assert "its tensors have 18432 elements, the limit is 12288" in said(result, "TL906")
 
 
 def test_old_and_new_and_the_migration(machine: Machine) -> None:

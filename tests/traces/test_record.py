@@ -144,7 +144,7 @@ def test_a_note_where_the_text_is_another(folder: Path) -> None:
     (folder / "later.py").write_text(KERNELS.replace("2.0, dtype", "2.0,  dtype"))
     done = call("verify", "later.py", "new.py", "--reference", "trace", cwd=folder)
     assert done.returncode == 0
-    assert "the trace was recorded with another text of scale" in done.stdout
+    assert "the trace was recorded with another version of scale" in done.stdout
 
 
 def test_golden_and_standards_of_a_trace(folder: Path) -> None:
@@ -166,7 +166,7 @@ def test_json(folder: Path) -> None:
 def test_unusable_traces_are_one_error(folder: Path) -> None:
     (folder / "empty").mkdir(exist_ok=True)
     done = call("verify", "new.py", "--reference", "empty", cwd=folder)
-    assert (done.returncode, done.stdout) == (2, "error: empty is no trace: it has no manifest.json\n")
+    assert (done.returncode, done.stdout) == (2, "error: empty is not a trace: it has no manifest.json\n")
     shutil.copytree(folder / "trace", folder / "damaged", dirs_exist_ok=True)
     (folder / "damaged" / "00001.npz").unlink()
     done = call("verify", "new.py", "--reference", "damaged", cwd=folder)
@@ -188,7 +188,7 @@ def test_the_scripts_exit_code_and_the_bound(folder: Path) -> None:
     (folder / "exit.py").write_text(KERNELS + "    sys.exit(7)\n")
     done = call("record", "exit.py", "-o", "seven", "--on", "sim", "--max-bytes", "2K", cwd=folder)
     assert done.returncode == 7
-    assert "its inputs are beyond --max-bytes; shapes and hashes are kept" in done.stderr
+    assert "its inputs exceed --max-bytes; shapes and hashes are recorded" in done.stderr
     done = call("verify", "new.py", "--reference", "seven", cwd=folder)
     assert done.returncode == 1
     assert "a launch was recorded without its inputs" in done.stdout

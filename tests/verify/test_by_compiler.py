@@ -55,9 +55,9 @@ def test_a_kernel_that_is_accepted(calls: tuple[Call, ...]) -> None:
 
 
 def test_programs_of_old_and_new_are_compared() -> None:
-    assert "scale.main: the program is another one than that of the old kernel" in judged(MIGRATED).notes
+    assert "scale.main: the generated program differs from that of the old kernel" in judged(MIGRATED).notes
     again = judged(MIGRATED + "\n# another text\n", old=MIGRATED)
-    assert "scale.main: the program is that of the old kernel, but for the addresses of buffers" in again.notes
+    assert "scale.main: the generated program is that of the old kernel, except for buffer addresses" in again.notes
 
 
 def test_programs_that_are_the_same_but_for_addresses() -> None:
@@ -118,7 +118,7 @@ def test_a_name_that_the_compiler_lacks() -> None:
 def test_a_script_that_stops_for_other_reasons() -> None:
     result = judged(MIGRATED.replace('print("fine")', "raise ValueError('own')"))
     assert [code for code, _ in told(result)] == ["TL906"]
-    assert "the code around the kernels stopped: ValueError: own" in told(result)[0][1]
+    assert "the code outside the kernels failed: ValueError: own" in told(result)[0][1]
     missing = judged("import no_such_package\n" + MIGRATED)
     assert "No module named 'no_such_package'" in told(missing)[0][1]
     assert judged("import no_such_package\n" + MIGRATED, Call("scale", {"rows": 64})).ok

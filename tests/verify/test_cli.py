@@ -179,13 +179,13 @@ def test_verify_one_file_migrates_it_in_memory(folder: Path) -> None:
 def test_a_file_that_is_in_developer_mode_says_that_nothing_was_migrated(folder: Path) -> None:
     done = call("verify", "new.py", *CALL, cwd=folder)
     assert done.returncode == 0
-    assert "note: nothing was migrated: the text is compared with itself\n" in done.stdout
+    assert "note: nothing was migrated: the file is compared with itself\n" in done.stdout
 
 
 def test_what_there_is_nothing_of_is_said(folder: Path) -> None:
     (folder / "plain.py").write_text("x = 1\n")
     done = call("verify", "plain.py", cwd=folder)
-    assert (done.returncode, "note: there is no kernel in it\n" in done.stdout) == (1, True)
+    assert (done.returncode, "note: the file has no kernel\n" in done.stdout) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_an_old_kernel_that_takes_whole_tiles_only() -> None:
     old = kernel(body, "T.ceildiv(rows, 32)").replace("threads=2", "threads=1")
     result = by_calls(old, old, Call("f", {"symbol": 1}), check=None)
     assert result.ok
-    said = [note for note in result.notes if note.startswith("f.main: the old kernel does not take odd extents: ")]
+    said = [note for note in result.notes if note.startswith("f.main: the old kernel fails on odd extents: ")]
     assert len(said) == 1
     assert "X[251, 0]" in said[0]
     assert "f.main: also on wide values, small whole numbers, the whole range, infinities, NaN" in result.notes

@@ -68,7 +68,7 @@ def test_kernels_can_be_had_without_the_packages_of_their_references() -> None:
     used = SCRIPT.replace(MAIN, "").replace("import tilelang\n", f"{head}import tilelang\n", 1)
     result = by_calls(used, used.replace("factor)", "factor * 1.0)"))
     assert result.ok
-    assert "nobodys_ops is not installed: its names give no values" in result.notes
+    assert "nobodys_ops is not installed: its names have no values" in result.notes
     assert "nobodys_ops" not in sys.modules
 
 

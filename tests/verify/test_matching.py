@@ -63,9 +63,9 @@ def test_what_the_new_call_makes_in_addition() -> None:
 
 
 def test_what_nobody_can_pass() -> None:
-    with pytest.raises(Unmatched, match="the new kernel takes W"):
+    with pytest.raises(Unmatched, match="the new kernel has a parameter W"):
         match(old("A", "C"), new("AW", "C"))
-    with pytest.raises(Unmatched, match="the new kernel takes n"):
+    with pytest.raises(Unmatched, match="the new kernel has a parameter n"):
         match(old("A", "C"), new("A", "C", scalars="n"))
 
 

@@ -43,7 +43,7 @@ WRONG_CALLS = {
     "an input": ("out_idx=[2, 3]", "out_idx=[1, 2, 3]", "a call returns (Sum, Product) in the old kernel, (B, Sum, "),
     "a workspace": ("out_idx=[2, 3]", "out_idx=[3], workspace_idx=[2]", "returns (Sum, Product) in the old kernel, "),
     "the parameters": (A + B, B + A, "a call takes (A, B) in the old kernel, (B, A) in the new one"),
-    "an element type": (B, B.replace("32)", "16)").replace('"float32"', '"float16"'), "B: the caller gives float32"),
+    "an element type": (B, B.replace("32)", "16)").replace('"float32"', '"float16"'), "B: the caller passes float32"),
 }
 
 

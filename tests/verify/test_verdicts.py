@@ -168,7 +168,7 @@ def test_a_file_that_stops_before_its_factory() -> None:
 def test_a_file_that_stops_behind_its_factory_can_be_used() -> None:
     result = by_calls(SCRIPT + "\nraise SystemExit(3)\n", MIGRATED + "\n1 / 0\n")
     assert result.ok
-    assert "the code of old.py around its kernels stopped: SystemExit: 3" in result.notes
+    assert "the code of old.py outside its kernels failed: SystemExit: 3" in result.notes
 
 
 def test_other_backends_are_refused_by_number() -> None:

@@ -132,9 +132,7 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
     except RecursionError:
         if debug:
             raise
-        return FileResult(
-            path, text, text, "nested too deeply: many hundreds of `elif`, or of operators, in one another"
-        )
+        return FileResult(path, text, text, "nested too deeply: hundreds of nested `elif` or operators")
     except Exception as error:
         if debug:
             raise

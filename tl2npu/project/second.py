@@ -143,18 +143,20 @@ class _Second:
         target = self.numbers.get(Path(follower.path).resolve())
         try:
             if target is None:
-                raise Unable(follower.line, "give both files to one run")
+                raise Unable(follower.line, "migrate both files in one run")
             if target not in self.now:
                 self.originals[target] = self._taken(target)
                 self.now[target] = self._with_text(self.originals[target])
             outcome = self.now[target]
             if outcome.source is None or outcome.result.error is not None or outcome.skipped is not None:
-                raise Unable(follower.line, outcome.result.error or "the file is left out")
+                raise Unable(follower.line, outcome.result.error or "the file was skipped")
             text = outcome.source.text
             done = _followed(outcome.result.new_text or text, outcome.result.path, follower.names, promise)
             told = _followed(text, outcome.result.path, follower.names, promise) if outcome.result.changed else done
         except Unable as unable:
-            note = self._note(target, unable, f"`{promise.factory}` of {self.now[number].result.path} stays as it is")
+            note = self._note(
+                target, unable, f"{self.now[number].result.path}: `{promise.factory}` keeps its parameters"
+            )
             if target is not None:
                 follower = replace(follower, line=note.line, cell=note.cell)
             why = unkept(promise, follower, str(unable))

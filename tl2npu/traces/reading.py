@@ -129,7 +129,7 @@ def open_trace(folder: Path) -> Trace:
     path = folder / MANIFEST
     try:
         if path.is_symlink() or not path.is_file():
-            raise TraceError(f"{folder} is no trace: it has no {MANIFEST}")
+            raise TraceError(f"{folder} is not a trace: it has no {MANIFEST}")
         if path.stat().st_size > MANIFEST_LIMIT:
             raise TraceError(f"{path} is larger than {MANIFEST_LIMIT >> 20} MiB")
         found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
@@ -144,7 +144,7 @@ def open_trace(folder: Path) -> Trace:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 class _Row:
@@ -152,7 +152,7 @@ class _Row:
 
     def __init__(self, value: Any, what: str) -> None:
         if not isinstance(value, dict):
-            raise TraceError(f"{what} is no object")
+            raise TraceError(f"{what} is not an object")
         self.value, self.what = value, what
 
     def get(self, name: str, *kinds: type) -> Any:
@@ -169,7 +169,7 @@ class _Row:
     def name(self, name: str) -> str:
         found = self.get(name, str)
         if not _NAME.fullmatch(found):
-            raise TraceError(f"{self.what}: `{name}` is {found[:60]!r}, which is no name")
+            raise TraceError(f"{self.what}: `{name}` is {found[:60]!r}, which is not a name")
         return str(found)
 
 
@@ -196,7 +196,7 @@ def _launch(number: int, row: _Row) -> Launch:
         raise TraceError(f"{row.what} has the number {row.value['number']}")
     data = row.get("data", str, type(None))
     if data is not None and not _DATA.fullmatch(data):
-        raise TraceError(f"{row.what}: `data` is {data[:60]!r}, which is no name of a file of the trace")
+        raise TraceError(f"{row.what}: `data` is {data[:60]!r}, which is not a file name of the trace")
     tensors = tuple(_tensor(r) for r in row.rows("tensors", f"{row.what}, tensor"))
     names = [tensor.name for tensor in tensors]
     returned = tuple(row.get("returned", list))
@@ -204,7 +204,7 @@ def _launch(number: int, row: _Row) -> Launch:
         raise TraceError(f"{row.what}: two tensors have one name")
     made = {tensor.name for tensor in tensors if tensor.role == "out"}
     if not all(isinstance(name, str) and name in made for name in returned) or len(set(returned)) < len(returned):
-        raise TraceError(f"{row.what}: `returned` names something that is no output")
+        raise TraceError(f"{row.what}: `returned` names something that is not an output")
     given = row.get("given", list)
     passed = {tensor.name for tensor in tensors if tensor.role in ("in", "inout")} | row.get("scalars", dict).keys()
     if not all(isinstance(name, str) for name in given) or len(given) != len(passed) or {*given} != passed:
@@ -240,7 +240,7 @@ def _tensor(row: _Row) -> Tensor:
         raise TraceError(f"{row.what}: {dtype} is stored as {stored[:60]!r}")
     shape = tuple(row.get("shape", list))
     if len(shape) > _RANK or not all(type(n) is int and 0 <= n < 1 << 48 for n in shape):
-        raise TraceError(f"{row.what}: its shape is no list of sizes")
+        raise TraceError(f"{row.what}: its shape is not a list of sizes")
     role = row.get("role", str)
     if role not in _ROLES:
         raise TraceError(f"{row.what}: unknown role {role[:60]!r}")

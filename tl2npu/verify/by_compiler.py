@@ -123,7 +123,7 @@ def _take(
         if stop.missing:
             findings.problem(MISSING, f"{at}{stop.message}")
         else:
-            findings.problem(UNVERIFIED, f"{at}the code around the kernels stopped: {stop.message}")
+            findings.problem(UNVERIFIED, f"{at}the code outside the kernels failed: {stop.message}")
 
 
 def _owner(kernel: str, by_name: Mapping[str, Place]) -> str:
@@ -143,7 +143,7 @@ def _verdict(program: Program, new: Source) -> tuple[str, str, str]:
     shown = f"{_at(new, Stopped('', False, piece, line))}: " if line else ""
     if program.status == "died":
         where = f" in {program.where}" if program.where else ""
-        text, code = f"the compiler dies by {program.signal}{where}", DIED
+        text, code = f"the compiler crashed with {program.signal}{where}", DIED
     elif program.phase == "bisheng":
         text, code = f"bisheng rejects the generated program: {program.message}", UNBUILT
     else:
@@ -179,11 +179,11 @@ def _compared(before: Lowered, after: Lowered, by_name: Mapping[str, Place]) -> 
     for name, found in answers.items():
         shown = _owner(name, by_name)
         if all(found):
-            yield f"{shown}: the program is that of the old kernel, but for the addresses of buffers"
+            yield f"{shown}: the generated program is that of the old kernel, except for buffer addresses"
         else:
-            yield f"{shown}: the program is another one than that of the old kernel"
+            yield f"{shown}: the generated program differs from that of the old kernel"
 
 
 def _rejected_before(before: Lowered, by_name: Mapping[str, Place]) -> Iterator[str]:
     for name in dict.fromkeys(p.kernel for p in before.programs if p.status != "accepted"):
-        yield f"{_owner(name, by_name)}: the compiler does not take the old kernel either"
+        yield f"{_owner(name, by_name)}: the compiler rejects the old kernel too"

@@ -25,9 +25,9 @@ def parse_call(text: str) -> Call:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
-        raise UsageError(f"--args {text!r} is no call: write it as in 'matmul(M=256, N=256)'") from None
+        raise UsageError(f"--args {text!r} is not a call: write for example 'matmul(M=256, N=256)'") from None
     if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
-        raise UsageError(f"--args {text!r} is no call of a factory: write it as in 'matmul(M=256, N=256)'")
+        raise UsageError(f"--args {text!r} is not a call of a factory: write for example 'matmul(M=256, N=256)'")
     arguments: dict[str, Any] = {}
     for number, node in enumerate(tree.args):
         arguments[str(number)] = _literal(node, text)
@@ -72,7 +72,7 @@ def _literal(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError):
-        raise UsageError(f"--args {text!r}: {ast.unparse(node)} is no literal value") from None
+        raise UsageError(f"--args {text!r}: {ast.unparse(node)} is not a literal") from None
 
 
 def read_case(path: Path) -> Call:
@@ -90,9 +90,9 @@ def read_case(path: Path) -> Call:
         raise UsageError(f"{path}: it needs the keys `factory` (a string) and `args` (a table)")
     inputs, symbols = data.get("inputs", {}), data.get("symbols", {})
     if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
-        raise UsageError(f"{path}: `inputs` has to be a table of strings")
+        raise UsageError(f"{path}: `inputs` must be a table of strings")
     if not isinstance(symbols, dict) or not all(isinstance(value, int) and value > 0 for value in symbols.values()):
-        raise UsageError(f"{path}: `symbols` has to be a table of positive numbers")
+        raise UsageError(f"{path}: `symbols` must be a table of positive numbers")
     return Call(factory, arguments, inputs, symbols)
 
 
@@ -112,6 +112,6 @@ def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, value in parse_assignments(texts, "--symbol").items():
         if not value.isdigit() or int(value) < 1:
-            raise UsageError(f"--symbol {name}={value}: the extent has to be a positive number")
+            raise UsageError(f"--symbol {name}={value}: the extent must be a positive number")
         found[name] = int(value)
     return found

@@ -30,7 +30,7 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
     run = _Run(judge, recording, chain)
     problems: list[tuple[str, str]] = []
     if judge.elsewhere is not None:
-        problems.append((UNVERIFIED, "several new kernels for one old one are executed by the simulator only"))
+        problems.append((UNVERIFIED, "only the simulator can run several new kernels for one old kernel"))
         return Comparison(recording.kernel, recording.call, (), None, tuple(problems))
     if twice := given_twice(recording):
         problems.append((UNVERIFIED, twice))
@@ -61,7 +61,7 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
     if actual is not None and run.is_developer:
         problems += run.readings(actual)
     if any(layouts.of(kernel) for kernel in run.kernels):
-        problems.append((UNVERIFIED, "several new kernels with layouts of global tensors cannot be compared with one"))
+        problems.append((UNVERIFIED, "several new kernels with tensor layouts cannot be compared with one old kernel"))
     relaid = tuple(name for name, places in recording.places.items() if not layouts.same(places, None))
     shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded), tuple(run.names), recording.draw
     return Comparison(recording.kernel, recording.call, *shown, metrics=tuple(figures))
@@ -88,7 +88,7 @@ class _Run:
         names = list(inspect.signature(self.chain).parameters)
         unknown = [name for name in names if name not in given and name not in recording.scalars]
         if unknown:
-            problems.append((UNVERIFIED, f"the new kernel takes {unknown[0]}, which the old one does not have"))
+            problems.append((UNVERIFIED, f"the new kernel has a parameter {unknown[0]} that the old one does not have"))
             return None
         if not recording.draw:
             problems += order_of_arguments(recording, [name for name in names if name in recording.given])
@@ -111,7 +111,7 @@ class _Run:
         outputs = recording.returned
         results = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
         if len(results) != len(outputs):
-            problems.append((CHANGED, f"the new kernels give {len(results)} tensors, the old one {len(outputs)}"))
+            problems.append((CHANGED, f"the new kernels return {len(results)} tensors, the old one {len(outputs)}"))
             return None
         returned = {name: np.asarray(value) for name, value in zip(outputs, results, strict=True)}
         return {**{n: given[n] for n in names if n in given}, **returned}
@@ -131,12 +131,12 @@ class _Run:
         finally:
             session.reading, session.executables = "actual", {}
         if ideal is None:
-            text = f"the kernels run as the compiler reads them, but not as their author means it: {problems[0][1]}"
+            text = f"the kernels run as compiled, but fail as written: {problems[0][1]}"
             return [(READINGS, text)]
         for name, left in ideal.items():
             found = self.difference(left, actual[name])
             if found is not None:
-                sides = "as its author means it", "as the compiler reads it"
+                sides = "as written", "as compiled"
                 return [(READINGS, said(name, found, sides, ("", "")))]
         return []
 

@@ -54,11 +54,11 @@ def verify_files(
     after = source_of(migrated.new_text, before.path, shown)
     found = verify(before, after, settings, runner, changed or None)
     left = [k for k in migrated.kernels if k.unfinished]
-    notes = [f"{k.name} was not migrated ({k.reason}): its old text is compared with itself" for k in left]
+    notes = [f"{k.name} was not migrated ({k.reason}): it is compared with itself" for k in left]
     if not migrated.kernels:
-        notes.append("there is no kernel in it")
+        notes.append("the file has no kernel")
     elif not changed and not left:
-        notes.append("nothing was migrated: the text is compared with itself")
+        notes.append("nothing was migrated: the file is compared with itself")
     return told_by_cell(replace(found, new=None, notes=(*found.notes, *notes)), before.book)
 
 

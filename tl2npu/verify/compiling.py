@@ -102,7 +102,7 @@ class _Scope:
             local = {n: self.value(found, depth + 1) for n in names if (found := self._local(n)) and depth < _DEPTH}
             return eval(compile(ast.Expression(node), "<argument>", "eval"), self.namespace, local)
         except Exception as error:
-            raw_memory.say(f"note: `{ast.unparse(node)}` is not known where a kernel is compiled ({error}): left out")
+            raw_memory.say(f"note: `{ast.unparse(node)}` cannot be evaluated here ({error}): left out")
             return None
 
     def _local(self, name: str) -> ast.expr | None:

@@ -102,7 +102,7 @@ class Run:
         if self.old is None:
             return Ran(), {}
         where = WHERE[self.settings.backend.name]
-        with_simulator = f"{kernel}: compared with the run of the old kernel on the simulator of tl2npu"
+        with_simulator = f"{kernel}: compared with the old kernel on the tl2npu simulator"
         recorded = [recording.load_one(folder, number) for number in numbers]
         if any(one.on_gpu for one in recorded):
             findings.notes.append(f"{with_simulator}: it is a GPU kernel")
@@ -121,7 +121,7 @@ class Run:
         for one in recorded:
             differs = self._apart(one, ran)
             if differs:
-                findings.notes.append(f"{kernel}: the old kernel itself, {differs}")
+                findings.notes.append(f"{kernel}: the old kernel also differs: {differs}")
                 break
         return ran, told
 
@@ -143,7 +143,7 @@ class Run:
         if any(code == RUNS_DIFFER for problems in old.problems.values() for code, _ in problems):
             return "so does the old kernel"
         if "atomic_add" in texts(self.new.text).get(kernel, ""):
-            return "atomic additions of floats may come in any order"
+            return "`atomic_add` of floats has no fixed order"
         return ""
 
 

@@ -60,7 +60,7 @@ def of_call(compiled: Any, call: Call, seed: int, session: Session, attempt: Att
                 break
             why.append(failed)
     if odd:
-        yield f"the old kernel does not take odd extents: {odd[0]}"
+        yield f"the old kernel fails on odd extents: {odd[0]}"
     if done:
         yield f"also on {', '.join(done)}"
 

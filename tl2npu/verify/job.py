@@ -55,7 +55,7 @@ from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk, small_enough
 
-QUIET = "where NaN occurs, {} agrees only if max and min of the vector core skip it, as on a GPU; Ascend does not say"
+QUIET = "where NaN occurs, {} agrees only if max and min of the vector core skip it, as on a GPU (undocumented)"
 Event = dict[str, Any]
 Emit = Callable[[Event], None]
 Side = Literal["old", "new"]
@@ -289,13 +289,13 @@ def _load(job: Job, emit: Emit) -> ModuleType | None:
             text = f"SystemExit: {error.code}" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
             module = sys.modules.get(name)
             if wanted and all(factory_of(module, factory) is not None for factory in wanted):
-                emit({"event": "note", "text": f"the code of {source.shown} around its kernels stopped: {text}"})
+                emit({"event": "note", "text": f"the code of {source.shown} outside its kernels failed: {text}"})
                 return module
             _problem(emit, UNVERIFIED, f"{source.shown} cannot be loaded: {text}")
             return None
         finally:
             for package in sorted(absent):
-                emit({"event": "note", "text": f"{package} is not installed: its names give no values"})
+                emit({"event": "note", "text": f"{package} is not installed: its names have no values"})
 
 
 def _prepare(job: Job, emit: Emit) -> int:
@@ -318,7 +318,7 @@ def _prepare(job: Job, emit: Emit) -> int:
                 if job.settings.golden:
                     _problem(emit, UNVERIFIED, text, recording.kernel, side="old")
                 else:
-                    emit({"event": "note", "text": f"{recording.kernel}: {text}; tolerances are those of the new one"})
+                    emit({"event": "note", "text": f"{recording.kernel}: {text}; the tolerances of the new one apply"})
             emit({"event": "stop"})
     return 0
 
@@ -343,9 +343,9 @@ def _replay(job: Job, emit: Emit) -> int:
             if function is None or eager or recording.arguments is None:
                 if recording.draw:
                     continue  # of its own launch this is said
-                text = f"{job.source.shown} has no factory {recording.factory!r} that could be called again"
+                text = f"{job.source.shown} has no factory {recording.factory!r} to call again"
                 if not (job.settings.calls or job.factories):
-                    text += ", and as a script it does not launch this kernel as the old one does"
+                    text += ", and run as a script it does not launch this kernel as the old one does"
                 _problem(emit, UNVERIFIED, text, recording.kernel)
                 continue
             assert module is not None

@@ -69,8 +69,8 @@ class Findings:
                 self.done.append(event["number"])
         self.broken = self.broken or ended.code is None
         if ended.overdue is not None:
-            what = ended.overdue or f"the code of {who} around its kernels"
-            text = f"{what} was stopped: its {budget:g} seconds were used up"
+            what = ended.overdue or f"the code of {who} outside its kernels"
+            text = f"{what} was stopped after {budget:g} seconds of CPU time (--timeout)"
             option = self.smaller.get(ended.overdue)
             help = f"use `{option}`, which is small enough (`--shrink` does the same), or raise `--timeout`"
             self.problem(OVERDUE, text, ended.overdue or None, help if option else "")
@@ -155,7 +155,7 @@ def concluded(
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
 _TO_BE = {"compile": "compiled", "sim": "launched", "npu": "launched", "camodel": "launched"}
-_UNROUNDED = "agrees with the old kernel where that does not round to halves on the way to a wider type"
+_UNROUNDED = "agrees with the old kernel if its intermediate rounding to 16 bits is left out"
 
 
 def _with_torn_layouts(comparisons: list[Comparison]) -> list[Comparison]:
@@ -169,7 +169,7 @@ def _with_torn_layouts(comparisons: list[Comparison]) -> list[Comparison]:
     ]
 
 
-_TORN = "{} lies in memory in another order than the old kernel keeps it in, while a layout is kept by {}"
+_TORN = "the new kernel stores {} in another memory layout than the old one, but {} keeps a layout"
 
 
 def _with_limits(comparison: Comparison, new: Source, settings: Settings) -> Comparison:
@@ -177,7 +177,7 @@ def _with_limits(comparison: Comparison, new: Source, settings: Settings) -> Com
     if not any(code == READINGS for code, _ in comparison.problems):
         return comparison
     found = reasons(comparison, new, settings.check or Options(device=settings.device))
-    said = f"; limits that the kernel does not keep: {found}" if found else ""
+    said = f"; violated limits: {found}" if found else ""
     problems = tuple((code, text + said if code == READINGS else text) for code, text in comparison.problems)
     return replace(comparison, problems=problems)
 
@@ -298,7 +298,7 @@ class _Faults:
             return KernelVerdict(place.name, place.line, status, self.first[place.name])
         proof = findings.proof(place.name, backend)
         if proof is not None:
-            why = "old and new agree" if proof.max_error is not None else "the compiler takes it"
+            why = "old and new agree" if proof.max_error is not None else "the compiler accepts it"
             return KernelVerdict(place.name, place.line, "verified", why, proof)
         what = "compared" if place.name in findings.launched else _TO_BE[backend]
         why = f"it was never {what}{': ' + self.general[0] if self.general else ''}"
@@ -309,9 +309,9 @@ def _notes(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """What was compared in another way than element for element, or not at all."""
     for comparison in comparisons:
         for name in comparison.dropped:
-            yield f"{comparison.kernel}: the new kernel has no {name}, which is not compared"
+            yield f"{comparison.kernel}: {name} is not compared, because the new kernel does not have it"
         for name in comparison.relaid:
-            text = f"{name} has another layout in memory than before; it is compared element by element"
+            text = f"{name} has another memory layout than before; compared element by element"
             yield f"{comparison.kernel}: {text}"
         for name in comparison.unrounded:
             yield f"{comparison.kernel}: {name} {_UNROUNDED}"

@@ -33,7 +33,7 @@ def build(module: ModuleType, factory: str, arguments: dict[str, Any], session: 
     """The kernel that a factory of the module gives. Raises CannotBuild, and what the factory raises."""
     result = built(module, factory, arguments, session)
     if not isinstance(result, JITKernel):
-        raise CannotBuild(f"{factory} gives no kernel, but {type(result).__name__}")
+        raise CannotBuild(f"{factory} returns {type(result).__name__}, not a kernel")
     return result
 
 
@@ -59,7 +59,7 @@ def built(
         kernel.factory, kernel.arguments = factory, _numbered(arguments, signature)
         return kernel
     if not isinstance(result, (JITKernel, FunctionType)):
-        raise WrongCall(f"{factory} gives no kernel, but {type(result).__name__}")
+        raise WrongCall(f"{factory} returns {type(result).__name__}, not a kernel")
     if isinstance(result, JITKernel) and not compiles and not _can_be_made_again(module, result):
         # The host function that makes the kernel, not a factory inside of it, is what can be called again.
         result.factory, result.arguments = factory, _numbered(arguments, signature)
@@ -139,7 +139,7 @@ def allocate(compiled: JITKernel, session: Session, given: Arrays, known: dict[V
         if buffer.number not in arrays:
             shape = extents(buffer, values)
             if shape is None:
-                raise CannotBuild(f"the shape of {buffer.name} depends on a symbol that no tensor has")
+                raise CannotBuild(f"the shape of {buffer.name} depends on a symbolic size that no tensor has")
             poison = session.arithmetic_poison(buffer.dtype)
             arrays[buffer.number] = np.full(shape, poison, dtypes.numpy_dtype(buffer.dtype))
     return arrays

@@ -56,11 +56,11 @@ def limits_of(
         text = f"{new.shown} {_told(item, new)}"
         owner = owner_of(item.kernel or "", places, comparisons)
         if item.kernel in same and (item.kernel, item.code, item.message) in known:
-            notes.append(f"{item.kernel}: {text} (its text is that of the old kernel)")
+            notes.append(f"{item.kernel}: {text} (unchanged from the old kernel)")
         elif item.code in _READS_ALIKE and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (as in the old kernel)")
         elif item.kernel in expert and owner in in_expert_form and item.code == _EXPERT_FORM:
-            notes.append(f"{item.kernel} is in Expert mode, to which few checks apply")
+            notes.append(f"{item.kernel} is in Expert mode, where few checks apply")
         else:
             line = places[owner].line if owner is not None else 1
             broken.append(replace(item, line=line, column=1, end_line=None, message=text, kernel=owner))

@@ -50,7 +50,7 @@ def match(recording: Recording, compiled: Any) -> Match:
             tensors[buffer.name] = fits[0]
             left.remove(fits[0])
         elif kind == "given":
-            raise Unmatched(f"the new kernel takes {buffer.name}, which the old one does not have")
+            raise Unmatched(f"the new kernel has a parameter {buffer.name} that the old one does not have")
         else:
             made.append(buffer.name)
     scalars: dict[str, str] = {}
@@ -62,7 +62,7 @@ def match(recording: Recording, compiled: Any) -> Match:
         elif spare:
             scalars[name] = spare.pop(0)
         else:
-            raise Unmatched(f"the new kernel takes {name}, which the old one does not have")
+            raise Unmatched(f"the new kernel has a parameter {name} that the old one does not have")
     return Match(tensors, scalars, tuple(left), tuple(made))
 
 

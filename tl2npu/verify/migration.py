@@ -73,7 +73,7 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
     if not failing and codes.get("old") == 0 and codes.get("new", 0) != 0:
         # Kernel by kernel all is well, so it is the calls: nothing tells which kernel's are wrong.
         own = [d for d in outcome.diagnostics if d.code == OWN_CHECK]
-        text = own[0].message if own else "the new script did not come to its end"
+        text = own[0].message if own else "the new script did not finish"
         failing = {line: [diagnostic(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
     return failing
 
@@ -89,7 +89,7 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
             continue
         kernels.append(replace(kernel, verified=verdict.verified if verdict is not None else None))
         if kernels[-1].verified is None:
-            why = verdict.reason if verdict is not None else "nothing is known of it"
+            why = verdict.reason if verdict is not None else "it was not compared"
             found.append(diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name))
     known = {d.kernel for d in found}
     names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}

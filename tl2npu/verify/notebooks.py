@@ -27,7 +27,7 @@ def notebook(json_text: str) -> Notebook:
     except NotebookSkipped as skipped:
         raise SourceError(str(skipped)) from None
     if not book.python:
-        raise SourceError("a notebook without cells of Python")
+        raise SourceError("a notebook without Python cells")
     return book
 
 

@@ -175,7 +175,7 @@ class Recorder:
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())
         if self.bytes > LIMIT:
-            raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
+            raise TooLarge(f"the tensors of the launches exceed {LIMIT >> 30} GiB")
         keep(self.folder, recording)
         self.count += 1
         return True

@@ -140,7 +140,7 @@ def _is_usable(launch: Launch, findings: Findings) -> bool:
     """Whether a launch can be repeated; where not, what is missing is a finding."""
     if launch.data is not None:
         return _is_callable(launch, findings)
-    text = "a launch was recorded without its inputs: they are beyond --max-bytes"
+    text = "a launch was recorded without its inputs, which exceed --max-bytes"
     findings.problem(UNVERIFIED, text, launch.kernel)
     return False
 
@@ -209,7 +209,7 @@ def _othertexts(trace: Trace, old: Source) -> list[str]:
     """A note for each kernel whose text is not the one that was recorded."""
     digests = texts(old.text)
     return [
-        f"{name}: the trace was recorded with another text of {launch.factory}"
+        f"{name}: the trace was recorded with another version of {launch.factory}"
         for name, launch in kernels_of(trace)
         if launch.factory in digests and launch.source_sha256 not in (None, digests[launch.factory])
     ]

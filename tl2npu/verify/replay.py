@@ -179,14 +179,14 @@ class Judge:
         outcome = self._run(self.ideal, recording, compiled, matched)
         if outcome.arrays is None:
             why = outcome.problems[0][1]
-            return [(READINGS, f"the kernel runs as the compiler reads it, but not as its author means it: {why}")]
+            return [(READINGS, f"the kernel runs as compiled, but fails as written: {why}")]
         for param in (*compiled.kernel.params, *compiled.kernel.outputs):
             if not isinstance(param, Buffer) or param.name in scratch:
                 continue
             found = self._difference(recording, param, outcome.arrays[param.name], actual[param.name])
             if found is not None:
                 wrote = _wrote(outcome.writers(param.name), found), ""
-                sides = "as its author means it", "as the compiler reads it"
+                sides = "as written", "as compiled"
                 return [(READINGS, said(param.name, found, sides, wrote))]
         return []
 
@@ -290,7 +290,7 @@ def _call(recording: Recording, compiled: JITKernel, matched: Match, same_values
             continue
         kinds = {recording.inputs[old].dtype.name, np.dtype(dtypes.numpy_dtype(buffers[name].dtype)).name}
         if len(kinds) > 1 and kinds not in _SAME_BYTES:
-            text = f"the caller gives {recording.inputs[old].dtype.name}, the new kernel declares {buffers[name].dtype}"
+            text = f"the caller passes {recording.inputs[old].dtype.name}, the new kernel takes {buffers[name].dtype}"
             yield CHANGED, f"{old}: {text}"
 
 

@@ -95,7 +95,7 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
     if given["arithmetic"] != "precise" and options.backend.name != "sim":
         raise UsageError("--arithmetic goes with --backend sim")
     if given["timeout"] is not None and not given["timeout"] > 0:
-        raise UsageError("--timeout has to be above 0")
+        raise UsageError("--timeout must be above 0")
     reference, standard, golden = given["reference"], given["standard"], given["golden"] is not None
     if reference is not None and (calls or given["script_args"]):
         raise UsageError("--reference goes without --args, --case and --script-args: the trace has the launches")

@@ -80,7 +80,7 @@ def _mere(golden: np.ndarray, old: np.ndarray, new: np.ndarray, dtype: str) -> J
     relative = np.where(both, errors(new), 0.0)
     matched = np.where(both, relative < 10 * threshold, _same(golden, new))
     if not matched[~both].all():
-        return Judgement(matched, "infinities or NaN are not in the same places")
+        return Judgement(matched, "infinities or NaN are not in the same elements")
     if _mean(relative[both]) < threshold and relative.max(initial=0.0) < 10 * threshold:
         return Judgement(matched, "")
     small, tiny = _SMALL.get(dtype, _SMALL["float32"])
@@ -116,7 +116,7 @@ def _msprobe(golden: np.ndarray, _: np.ndarray, new: np.ndarray, __: str) -> Jud
         matched = np.where(both, apart <= 1e-3, _same(golden, new))
     alike, largest = cosine(golden[both], new[both]), float(apart.max(initial=0.0))
     if not matched[~both].all():
-        return Judgement(matched, "infinities or NaN are not in the same places")
+        return Judgement(matched, "infinities or NaN are not in the same elements")
     if alike < 0.9 or (alike < 0.99 and largest > 0.001) or largest > 1:
         return Judgement(
             matched, f"cosine {alike:.4f} (limits 0.99 and 0.9), MaxAbsErr {largest:.3g} (limits 0.001 and 1)"
@@ -161,7 +161,7 @@ def _double(exact: np.ndarray, old: np.ndarray, new: np.ndarray, dtype: str) -> 
     ULP where the old one has less."""
     both = np.isfinite(exact) & np.isfinite(old) & np.isfinite(new)
     if not _same(old, new)[~both].all():
-        return "infinities or NaN are not in the same places"
+        return "infinities or NaN are not in the same elements"
     half = ulp(exact[both], dtype) / 2
     before, after = np.abs(old[both] - exact[both]), np.abs(new[both] - exact[both])
     for kind, figure in (("largest", lambda x: float(x.max(initial=0.0))), ("root mean square", _rms)):

@@ -176,7 +176,7 @@ class _Program:
         return compile_(self.func, **{**self.named, **chosen})
 
     def __call__(self, *_: Any, **__: Any) -> Any:
-        raise _Launched("the file launches a kernel while it is loaded, before all factories are there")
+        raise _Launched("the file launches a kernel during import, before all factories are defined")
 
 
 def _instrument(emit: Emit) -> None:
@@ -240,7 +240,7 @@ def _build(module: ModuleType, told: dict[str, Any]) -> _Program:
     if isinstance(result, _Program):
         return result
     if not hasattr(result, "buffer_map"):
-        raise TypeError(f"{told['factory']} gives no kernel, but {type(result).__name__}")
+        raise TypeError(f"{told['factory']} returns {type(result).__name__}, not a kernel")
     # a prim_func: it is compiled as the file does it elsewhere
     return _Program(result, {key: value for key, value in told["compile"].items() if value is not None})
 
@@ -286,7 +286,7 @@ def _on_device(kernel: Any, told: dict[str, Any], arrays: Arrays, stage: Stage) 
     torch.npu.synchronize()
     results = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
     if len(results) != len(told["returned"]):
-        raise ValueError(f"the kernel returns {len(results)} tensors, expected were {', '.join(told['returned']) or 0}")
+        raise ValueError(f"the kernel returns {len(results)} tensors, expected {', '.join(told['returned']) or 0}")
     tensors |= dict(zip(told["returned"], results, strict=True))
     return {name: _array(tensor) for name, tensor in tensors.items()}
 

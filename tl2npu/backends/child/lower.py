@@ -444,7 +444,7 @@ def compile_as_written(compiler: Compiler, module: types.ModuleType, factory: st
                 }
                 tilelang.compile(program, **options)
                 return
-    compiler.note(f"the file says nowhere how {factory} is compiled: it gets no pass_configs")
+    compiler.note(f"nothing in the file compiles {factory}: compiled without pass_configs")
     tilelang.compile(program)
 
 

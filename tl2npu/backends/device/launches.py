@@ -107,7 +107,7 @@ def plain(value: Any) -> Any:
         return {"dict": [[plain(k), plain(v)] for k, v in value.items()]}
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
         return {"dtype": str(value).removeprefix("torch.")}
-    raise NotPlain(f"the argument {value!r} of its factory is no plain value")
+    raise NotPlain(f"the argument {value!r} of its factory is not a plain value")
 
 
 def _scalar(value: Any) -> Any:

@@ -133,12 +133,12 @@ class Device:
     def _missing(self, ended: Ended) -> None:
         for event in ended.events:
             if event["event"] == "missing":
-                raise NotHere(f"it needs {event['what']}; `tl2npu doctor` tells how to get it")
+                raise NotHere(f"it needs {event['what']}; `tl2npu doctor` says how to get it")
         begun = any(event["event"] == "begin" for event in ended.events)
         if not begun and ended.overdue is not None:
-            raise NotHere("torch_npu and tilelang were not loaded in time; give more seconds with `--timeout`")
+            raise NotHere("loading torch_npu and tilelang took too long; give more seconds with `--timeout`")
         if not begun and ended.code != 0:
-            raise NotHere(f"the process that loads torch_npu and tilelang ended: {faults.of_death(ended)}")
+            raise NotHere(f"the process that loads torch_npu and tilelang died: {faults.of_death(ended)}")
 
     def _read(self, ended: Ended, side: Side, told: Sequence[Mapping[str, Any]]) -> Ran:
         ran = Ran()
@@ -149,7 +149,7 @@ class Device:
             elif event["event"] == "differs":
                 ran.problems.setdefault(event["number"], []).append((RUNS_DIFFER, _differs(event)))
             elif event["event"] == "stopped":
-                ran.notes.append(f"the code of the {side} file around its kernels stopped: {event['message']}")
+                ran.notes.append(f"the code of the {side} file outside its kernels failed: {event['message']}")
         end = self._end(ended, side)
         if end is not None:
             last = [e for e in ended.events if e["event"] in ("stage", "failed")][-1:]
@@ -173,7 +173,7 @@ class Device:
         if ended.overdue is not None:
             if stage in ("give", "run"):
                 return HUNG, f"{who} hangs {where}: no result within {self.budget:g} seconds"
-            return EXHAUSTED, f"{who} was stopped while it was compiled: its {self.budget:g} seconds were used up"
+            return EXHAUSTED, f"compiling {who} took longer than {self.budget:g} seconds (--timeout)"
         if failed is None and stage in ("give", "run"):
             return DIED, f"the process of {who} died {where}: {faults.of_death(ended)}"
         if failed is None:
@@ -200,12 +200,12 @@ class Device:
             times = f" ({count} times)" if count > 1 else ""
             ran.general.append((SANITIZED, f"msSanitizer ({tool}): {text}{times}"))
         if any(event["event"] == "uninstrumented" for event in ended.events):
-            text = "the compiler refused its options: only transfers from and to global memory were looked at"
+            text = "the compiler rejects its options: only transfers from and to global memory were checked"
             ran.notes.append(f"msSanitizer ({tool}): {text}")
         if ended.code != 0 and not ran.general:
             end = self._end(ended, "new")
             said = end[1] if end else faults.of_death(ended)
-            ran.general.append((UNVERIFIED, f"msSanitizer ({tool}) told nothing: {said}"))
+            ran.general.append((UNVERIFIED, f"msSanitizer ({tool}) reported nothing: {said}"))
 
     def _measure(self, ran: Ran, request: dict[str, Any], side: Side, kernel: str) -> None:
         folder = self.folder / f"msprof-{side}-{len(list(self.folder.glob('msprof-*')))}"
@@ -218,7 +218,7 @@ class Device:
 
 def _differs(event: Event) -> str:
     where = f"{event['tensor']}[{', '.join(map(str, event['index']))}]"
-    text = f"runs 1 and {event['run']} on the same inputs give other bits in {event['count']} of {event['size']}"
+    text = f"runs 1 and {event['run']} on the same inputs differ in {event['count']} of {event['size']}"
     return f"the kernel races: {text} elements of {event['tensor']}, first in {where}"
 
 
@@ -227,4 +227,4 @@ def too_large(told: Mapping[str, Any], backend: Backend) -> str:
     count = told["elements"]
     if backend.name != "camodel" or count <= backend.max_elements:
         return ""
-    return f"its tensors have {count} elements, the bound is {backend.max_elements}; raise it with `--max-elements`"
+    return f"its tensors have {count} elements, the limit is {backend.max_elements}; raise it with `--max-elements`"

@@ -159,7 +159,7 @@ def parameters_of(kernel: Any) -> Parameters:
     """The parameters of a compiled kernel. Raises NotKept where TileLang does not tell them."""
     function = getattr(kernel, "prim_func", None)
     if function is None:
-        raise NotKept("TileLang does not give its prim_func")
+        raise NotKept("TileLang does not expose its prim_func")
     buffers = dict(function.buffer_map.items())
     names = [str(buffers[p].name if p in buffers else p.name) for p in function.params]
     tensors = frozenset(str(buffers[p].name) for p in function.params if p in buffers)
@@ -177,7 +177,7 @@ def parameters_of(kernel: Any) -> Parameters:
 def value_of(tensor: Any) -> Value:
     """A copy of a torch tensor. Raises NotKept for what is no tensor of a type that can be kept."""
     if not (hasattr(tensor, "data_ptr") and hasattr(tensor, "stride")):
-        raise NotKept(f"{type(tensor).__name__} is given for a tensor")
+        raise NotKept(f"{type(tensor).__name__} was passed for a tensor")
     import torch
 
     dtype = str(tensor.dtype).removeprefix("torch.")

@@ -42,7 +42,7 @@ PLAIN = (
 
 
 class NotKept(Exception):
-    """A launch cannot be kept; ``str()`` says why."""
+    """A launch cannot be recorded; ``str()`` says why."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def stored_type(dtype: str) -> str:
         return PATTERNS[dtype]
     if dtype in PLAIN:
         return dtype
-    raise NotKept(f"tensors of {dtype} cannot be kept")
+    raise NotKept(f"tensors of {dtype} cannot be recorded")
 
 
 def sample_places(size: int) -> np.ndarray:
@@ -90,7 +90,7 @@ def as_json(value: Any) -> Any:
     name = re.sub(r"^(torch|T|tilelang)\.", "", str(value))
     if name in PATTERNS or name in PLAIN:
         return {"$dtype": name}
-    raise NotKept(f"an argument of type {type(value).__name__} cannot be kept")
+    raise NotKept(f"an argument of type {type(value).__name__} cannot be recorded")
 
 
 class Writer:
@@ -174,7 +174,7 @@ class Writer:
             rows.append(row)
         data = self._keep(arrays, rows)
         if data is None:
-            self.leave_out(kernel, "its inputs are beyond --max-bytes; shapes and hashes are kept")
+            self.leave_out(kernel, "its inputs exceed --max-bytes; shapes and hashes are recorded")
         entry = {"number": len(self.launches), "turn": turn, **launch, "given": given, "returned": returned}
         self.launches.append({**entry, "tensors": rows, "data": data})
         self._write()
