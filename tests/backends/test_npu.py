@@ -176,7 +176,7 @@ def test_a_sanitizer_that_tells_nothing_proves_nothing(machine: Machine) -> None
     (machine.folder / "bin" / "mssanitizer").write_text("#!/bin/sh\necho no device\nexit 0\n", encoding="utf-8")
     code, result = machine.verify("--sanitize", "memcheck")
     assert (code, codes(result)) == (1, ["TL906"])
-    assert "msSanitizer (memcheck) told nothing" in said(result, "TL906")
+    assert "msSanitizer (memcheck) reported nothing" in said(result, "TL906")
 
 
 def test_time(machine: Machine) -> None:

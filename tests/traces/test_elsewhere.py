@@ -107,7 +107,7 @@ FAULTS = {
     "wrong": ("TL907", "C[0, 0] is "),
     "nan": ("TL944", "elements of C are NaN where the old kernel has numbers"),
     "die": ("TL940", "signal 6 (SIGABRT)"),
-    "differ": ("TL943", "runs 1 and 2 on the same inputs give other bits"),
+    "differ": ("TL943", "runs 1 and 2 on the same inputs differ"),
     "uncompiled": ("TL942", "does not compile"),
 }
 

@@ -98,7 +98,7 @@ def test_a_compiler_that_dies_is_a_verdict() -> None:
     result = judged(text)
     [(code, message)] = told(result)
     assert code == "TL931"
-    assert "dies by SIGSEGV in AscendMemoryPlanning (TL801 memory-capacity)" in message
+    assert "crashed with SIGSEGV in AscendMemoryPlanning (TL801 memory-capacity)" in message
     assert result.diagnostics[0].help.startswith("use smaller tiles")
 
 

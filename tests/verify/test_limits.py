@@ -76,7 +76,7 @@ def test_a_text_that_stays_is_not_held_against_it() -> None:
     """As where one kernel of a file was migrated and the other one refused."""
     result = by_calls(HEAD + GPU, HEAD + GPU, OF_GPU)
     assert result.ok
-    assert [note for note in result.notes if "its text is that of the old kernel" in note]
+    assert [note for note in result.notes if "unchanged from the old kernel" in note]
     both = by_calls(SCRIPT + GPU, MIGRATED + GPU)
     assert (both.ok, codes(both)) == (True, [])
 

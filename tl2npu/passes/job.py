@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from tl2npu.kernel.memory import infer_memory
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.runtime import Late
 from tl2npu.options import Options
+from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
@@ -179,7 +181,8 @@ class Job:
         )
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
-        """A diagnostic of a rule at a node of the text as it stands now."""
+        """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
+        message = in_authors_words(message, self._added_tiles(message), self._buffers_of_input)
         found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
         return found if node in self.original else replace(found, line=self.line(node))
 
@@ -209,6 +212,15 @@ class Job:
     @cached_property
     def _names_of_input(self) -> set[str]:
         return _names(self.original.module)
+
+    @cached_property
+    def _buffers_of_input(self) -> frozenset[str]:
+        return buffers_of(self.original.module)
+
+    def _added_tiles(self, message: str) -> set[str]:
+        """The tiles that passes have added, of those that the code of a message names."""
+        names = set(re.findall(r"[A-Za-z_]\w*", " ".join(message.split("`")[1::2]))) - self._names_of_input
+        return names & {buffer.name for buffer in self.kernel.buffers.values()} if names else set()
 
     def _line_of_use(self, node: cst.CSTNode) -> int | None:
         """The line of the statement for which tiles were added, if a node is about no tile of the input.

@@ -1,0 +1,54 @@
+"""Findings name the author's tiles, not those that passes add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from tl2npu.migrate import migrate_text
+from tl2npu.options import Options
+from tl2npu.passes.provenance import author_of, buffers_of, in_authors_words
+
+ROOT = Path(__file__).resolve().parents[2]
+BUFFERS = {"x", "x_half", "Bias"}
+ADDED = {"x_half_tmp", "x_l0c", "bias_tile", "row_index"}
+
+
+@pytest.mark.parametrize(
+    ("name", "author"),
+    [("x_l0c", "x"), ("x_half_tmp", "x_half"), ("bias_tile", "Bias"), ("row_index", None), ("xs_tmp", None)],
+)
+def test_the_longest_name_is_the_authors(name: str, author: str | None) -> None:
+    assert author_of(name, BUFFERS) == author
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("half of `x_half_tmp` is 16 bytes", "half of a tile added for `x_half` is 16 bytes"),
+        ("needs all rows of `row_index`", "needs all rows of an added tile"),
+        ("`1 / x_l0c[i]` is infinite", "`1 / x[i]` is infinite"),
+        ("`x[row_index[i]]` is read", "an added tile is read"),
+        ("`x` and x_l0c, `T.x_l0c`", "`x` and x_l0c, `T.x_l0c`"),
+    ],
+)
+def test_what_is_said_of_added_tiles(message: str, said: str) -> None:
+    assert in_authors_words(message, ADDED, BUFFERS) == said
+
+
+def test_buffers_are_allocated_or_given() -> None:
+    text = "def f(A: T.Tensor):\n    x = T.alloc_shared((n,), dtype)\n    y = n\n    z = alloc_fragment(n)\n"
+    assert buffers_of(cst.parse_module(text)) == {"A", "x", "z"}
+
+
+def test_findings_name_tiles_of_the_input() -> None:
+    """The vector core computes with a copy of ``bias_s`` in float32, and the row split would halve that copy."""
+    path = ROOT / "fixtures" / "gpu" / "gemm_bias_relu" / "before.py"
+    result = migrate_text(path.read_text(encoding="utf-8"), str(path), Options())
+    assert result.new_text is not None
+    assert "bias_s_tmp" in result.new_text
+    said = [result.kernels[0].reason, *(item.message for item in result.diagnostics)]
+    assert any("a tile added for `bias_s`" in text for text in said)
+    assert not any("bias_s_tmp" in text for text in said)
