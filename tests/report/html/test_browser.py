@@ -163,6 +163,18 @@ def test_nothing_scrolls_sideways(browser: Any, tmp_path: Path, width: int, heig
         assert page.messages() == []
 
 
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_badges_and_words_have_room(browser: Any, tmp_path: Path, width: int) -> None:
+    page = Shown(browser, tmp_path / "r.html", many(40), width)
+    wide = page.js(
+        "[...document.querySelectorAll('.tiles div')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)"
+    )
+    assert wide == []
+    line = page.js("Number.parseFloat(getComputedStyle(document.body).lineHeight)")
+    heads = page.js("[...document.querySelectorAll('.figures thead th')].map(e => e.clientHeight)")
+    assert max(heads) < 2 * line
+
+
 def test_hostile_texts_do_nothing(browser: Any, tmp_path: Path) -> None:
     page = Shown(browser, tmp_path / "r.html", hostile())
     page.js("document.querySelectorAll('details').forEach(e => e.open = true)")

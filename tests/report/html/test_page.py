@@ -137,7 +137,8 @@ def test_hostile_texts_stay_texts() -> None:
 
 def test_the_ledger() -> None:
     text = html.render(report())
-    first = text[text.index("<tbody") : text.index("</tr>", text.index("<tbody"))]
+    body = text.index("<tbody", text.index('id="kernels"'))
+    first = text[body : text.index("</tr>", body)]
     assert '<a href="#file-1"><code>f.<wbr>main</code></a>' in first
     assert "<code>a/<wbr>b.<wbr>py:4</code>" in first
     assert "expert → developer" in first
@@ -159,12 +160,19 @@ def test_files_show_findings_and_the_diff() -> None:
 
 def test_figures() -> None:
     text = html.render(report())
-    table = text[text.index("Dispositions by style") :]
+    table = text[text.index("Outcomes by source style") :]
     row = re.search(r'<tr><th scope="row">expert</th>(.*?)</tr>', table)
     assert row is not None
     assert re.findall(r">([^<]+)<", row.group(1)) == ["1", "0", "0", "0", "1", "1", "6 min"]
-    codes = re.findall(r'<tr><th scope="row"><a href="#(TL\d+)">', table[table.index("reported most") :])
+    codes = re.findall(r'<tr><th scope="row"><a href="#(TL\d+)">', table[table.index("Most frequent codes") :])
     assert codes == ["TL184", "TL801", "TL904"]
+
+
+def test_statistics_stand_first() -> None:
+    text = html.render(report())
+    sections = re.findall(r'<section id="(\w+)"', text)
+    assert sections[:3] == ["overview", "statistics", "ledger"]
+    assert '<a class="skip" href="#ledger">' in text  # past the figures
 
 
 def test_a_check_has_no_ledger() -> None:

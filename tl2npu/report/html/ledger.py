@@ -10,7 +10,7 @@ from tl2npu.report.model import DISPOSITIONS, Entry, Report, place
 from tl2npu.results import KernelResult, Verified
 
 _SHOWN = 4  # codes of a kernel; more stand behind a click
-_COLUMNS = ("Kernel", "File", "Form", "Disposition", "Effort", "Codes", "Verified by")
+_COLUMNS = ("Kernel", "File", "Form", "Outcome", "Effort", "Codes", "Verified by")
 
 
 def ledger(report: Report, places: Mapping[str, str], known: Set[str]) -> str:
@@ -25,7 +25,7 @@ def ledger(report: Report, places: Mapping[str, str], known: Set[str]) -> str:
     rows = "\n".join(_row(entry, kernel, places.get(entry.path), known) for entry, kernel in kernels)
     return f"""{_controls(kernels)}
 <table id="kernels" role="table">
-<caption>Every kernel, by file. The buttons in the head sort.</caption>
+<caption>All kernels, by file. Click a column name to sort.</caption>
 <thead role="rowgroup"><tr role="row">{head}</tr></thead>
 <tbody role="rowgroup">
 {rows}
@@ -39,7 +39,7 @@ def _controls(kernels: list[tuple[Entry, KernelResult]]) -> str:
     dispositions = [name for name in DISPOSITIONS if name in found]
     return f"""<form class="controls" hidden role="search" aria-label="Filter kernels">
 <label>Name, path or code <input type="search" name="text" autocomplete="off"></label>
-<label>Disposition <select name="disposition"><option value="">all</option>{_options(dispositions)}</select></label>
+<label>Outcome <select name="disposition"><option value="">all</option>{_options(dispositions)}</select></label>
 <label>Style <select name="style"><option value="">all</option>{_options(styles)}</select></label>
 <label>Verified <select name="verified"><option value="">all</option>{_options(["yes", "no"])}</select></label>
 <button type="reset">Reset</button>

@@ -26,13 +26,14 @@ def render(report: Report) -> str:
     style, script = _part("style.css"), _part("page.js")
     sections = [
         ("overview", "Overview", overview(report)),
-        ("ledger", "Kernels", ledger(report, anchors, known) if report.run.task != "check" else ""),
         ("statistics", "Statistics", _figures(report, rules)),
+        ("ledger", "Kernels", ledger(report, anchors, known) if report.run.task != "check" else ""),
         ("files", "Files", files(report, anchors, known)),
         ("skipped", "Skipped files", _skipped(report)),
         ("rules", "Rules", _rules(rules)),
     ]
     sections = [section for section in sections if section[2]]
+    results = next((anchor for anchor, _, _ in sections if anchor in ("ledger", "files")), "overview")
     links = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title, _ in sections)
     body = "\n".join(
         f'<section id="{anchor}" aria-labelledby="{anchor}-title" tabindex="-1">'
@@ -50,7 +51,7 @@ def render(report: Report) -> str:
 <style>{style}</style>
 </head>
 <body>
-<a class="skip" href="#{sections[1][0] if len(sections) > 1 else "overview"}">Skip to the results</a>
+<a class="skip" href="#{results}">Skip to the results</a>
 <header>
 <h1>tl2npu {"check" if report.run.task == "check" else "migrate"}</h1>
 <p>{e(summary(report))}</p>

@@ -1,4 +1,4 @@
-"""The figures: dispositions by style of the source, and the codes that were reported most."""
+"""The figures: outcomes by source style, and the most frequent codes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def by_style(report: Report) -> str:
     )
     rows = [_style_row(e(style), pairs, "th") for style, pairs in sorted(groups.items())]
     total = _style_row("all", list(report.kernels()), "th")
-    return f"""<table class="figures"><caption>Dispositions by style of the source</caption>
+    return f"""<table class="figures"><caption>Outcomes by source style</caption>
 <thead><tr><th scope="col">Style</th>{head}</tr></thead>
 <tbody>{"".join(rows)}</tbody><tfoot>{total}</tfoot></table>"""
 
@@ -94,7 +94,7 @@ def top_codes(report: Report, rules: Mapping[str, Rule], known: Set[str]) -> str
         for code, severity in ranked
     )
     left = len(found) - len(ranked)
-    caption = f"Codes that were reported most, errors first{f'; {left} more are not listed' if left else ''}"
+    caption = f"Most frequent codes, errors first{f' ({left} more not listed)' if left else ''}"
     return f"""<table class="figures"><caption>{caption}</caption>
 <thead><tr><th scope="col">Code</th><th scope="col">Name</th><th scope="col">Severity</th>
 <th scope="col" class="n">findings</th><th scope="col" class="n">files</th></tr></thead>
