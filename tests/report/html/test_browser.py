@@ -14,7 +14,7 @@ from tl2npu.report import html
 from tl2npu.report.build import build
 from tl2npu.report.escape import visible
 from tl2npu.report.model import Report
-from tl2npu.results import FileResult, KernelResult
+from tl2npu.results import Diagnostic, FileResult, KernelResult
 
 webdriver = pytest.importorskip("selenium.webdriver")
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -173,6 +173,18 @@ def test_badges_and_words_have_room(browser: Any, tmp_path: Path, width: int) ->
     line = page.js("Number.parseFloat(getComputedStyle(document.body).lineHeight)")
     heads = page.js("[...document.querySelectorAll('.figures thead th')].map(e => e.clientHeight)")
     assert max(heads) < 2 * line
+
+
+def test_carets_stand_below_what_they_mark(browser: Any, tmp_path: Path) -> None:
+    item = Diagnostic("TL184", "thread-level-code", "error", 1, "no", kernel="f")
+    file = FileResult("k.py", f"x = {'y' * 150}", "", None, (KernelResult("f", 1, "g", "d", "refused", ""),), (item,))
+    page = Shown(browser, tmp_path / "r.html", build(RUN, [file]), 390)
+    page.js("document.querySelectorAll('details').forEach(e => e.open = true)")
+    pre = "document.querySelector('li > pre')"
+    line = page.js(f"Number.parseFloat(getComputedStyle({pre}).lineHeight)")
+    rows = page.js(f"{pre}.textContent.split('\\n').length")
+    assert page.js(f"{pre}.clientHeight") < line * (rows + 1)
+    assert page.js("document.documentElement.scrollWidth") <= 390
 
 
 def test_hostile_texts_do_nothing(browser: Any, tmp_path: Path) -> None:
