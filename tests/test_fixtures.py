@@ -7,12 +7,15 @@ import io
 import subprocess
 import tokenize
 from collections import Counter
+from collections.abc import Mapping
+from functools import cache
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import black
 import pytest
 
+from tests.each import each
 from tests.fixture_case import DISPOSITIONS, STYLES, TARGETS, Case, load_all
 from tl2npu.codes import CODES
 from tl2npu.migrate import check_text, migrate_text
@@ -26,11 +29,9 @@ from tl2npu.verify.process import here
 from tl2npu.verify.settings import Call, Settings
 
 CASES = load_all()
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-with_after = pytest.mark.parametrize("case", [c for c in CASES if c.has_after], ids=lambda case: case.name)
-
-verified = [c for c in CASES if not c.name.startswith("refused/")]
-every_verified_case = pytest.mark.parametrize("case", verified, ids=lambda case: case.name)
+every_case = each(CASES, lambda case: case.name)
+with_after = each([c for c in CASES if c.has_after], lambda case: case.name)
+VERIFIED = [c for c in CASES if not c.name.startswith("refused/")]
 
 PASS_KEYS = (
     ("TL_ASCEND_AUTO_CV_COMBINE", "tl.ascend_auto_cv_combine"),
@@ -51,22 +52,32 @@ DTYPES = frozenset("float16 bfloat16 float32 int8 uint8 int32".split())
 # what the tool does --------------------------------------------------------------------------------------------------
 
 
-@every_case
-def test_before_becomes_after(case: Case, tmp_path: Path) -> None:
-    result = migrate(case, case.before, tmp_path)
-    assert result.error is None
-    assert result.new_text == case.after
-    assert result.changed == (case.before != case.after)
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
+def case(request: pytest.FixtureRequest) -> Case:
+    """Each fixture; of the module, so that its tests follow one another and share what is migrated."""
+    found = request.param
+    assert isinstance(found, Case)
+    return found
 
 
-@every_case
-def test_verdicts(case: Case, tmp_path: Path) -> None:
-    result = migrate(case, case.before, tmp_path)
-    found = [(short(kernel.name), kernel.disposition, kernel.target) for kernel in result.kernels]
+@pytest.fixture(scope="module")
+def migrated(case: Case, tmp_path_factory: pytest.TempPathFactory) -> FileResult:
+    """What the tool makes of ``before``."""
+    return migrate(case, case.before, tmp_path_factory.mktemp("migrated"))
+
+
+def test_before_becomes_after(case: Case, migrated: FileResult) -> None:
+    assert migrated.error is None
+    assert migrated.new_text == case.after
+    assert migrated.changed == (case.before != case.after)
+
+
+def test_verdicts(case: Case, migrated: FileResult) -> None:
+    found = [(short(kernel.name), kernel.disposition, kernel.target) for kernel in migrated.kernels]
     assert found == [(kernel.name, kernel.disposition, kernel.target) for kernel in case.kernels]
     for kernel in case.kernels:
-        own = [d for d in result.diagnostics if short(d.kernel) == kernel.name]
-        said = {d.code for d in own} | {c.code for c in result.changes if short(c.kernel) == kernel.name}
+        own = [d for d in migrated.diagnostics if short(d.kernel) == kernel.name]
+        said = {d.code for d in own} | {c.code for c in migrated.changes if short(c.kernel) == kernel.name}
         assert set(kernel.codes) <= said
         if kernel.disposition in ("partial", "refused"):
             reasons = [d for d in own if d.severity != "info"]
@@ -74,14 +85,26 @@ def test_verdicts(case: Case, tmp_path: Path) -> None:
             assert all(d.line >= 1 and d.message and d.help for d in reasons)
 
 
-@every_case
+def test_patch_applies_with_git(case: Case, migrated: FileResult, tmp_path: Path) -> None:
+    assert migrated.new_text is not None
+    patch = unified_diff(case.before.encode(), migrated.new_text.encode(), "kernels/k.py")
+    assert bool(patch) == case.has_after
+    if patch:
+        target = tmp_path / "kernels" / "k.py"
+        target.parent.mkdir()
+        target.write_bytes(case.before.encode())
+        subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+        applied = subprocess.run(["git", "apply", "-"], input=patch, cwd=tmp_path, capture_output=True)
+        assert applied.returncode == 0, applied.stderr.decode()
+        assert target.read_bytes().decode() == migrated.new_text
+
+
 def test_second_run_changes_nothing(case: Case, tmp_path: Path) -> None:
     again = migrate(case, case.after, tmp_path)
     assert again.new_text == case.after
     assert again.changes == ()
 
 
-@every_case
 def test_check_finds_no_error_in_developer_kernels(case: Case, tmp_path: Path) -> None:
     written = [*case.in_developer_mode(), *(kernel for kernel in case.kernels if kernel.target == "npuir")]
     names = {kernel_after(case, kernel.name).name for kernel in written}
@@ -90,24 +113,15 @@ def test_check_finds_no_error_in_developer_kernels(case: Case, tmp_path: Path) -
     assert [d for d in result.diagnostics if d.severity == "error" and short(d.kernel) in names] == []
 
 
-@with_after
-def test_patch_applies_with_git(case: Case, tmp_path: Path) -> None:
-    result = migrate(case, case.before, tmp_path)
-    assert result.new_text is not None
-    target = tmp_path / "kernels" / "k.py"
-    target.parent.mkdir()
-    target.write_bytes(case.before.encode())
-    patch = unified_diff(case.before.encode(), result.new_text.encode(), "kernels/k.py")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    applied = subprocess.run(["git", "apply", "-"], input=patch, cwd=tmp_path, capture_output=True)
-    assert applied.returncode == 0, applied.stderr.decode()
-    assert target.read_bytes().decode() == result.new_text
+def test_black_files_are_fixed_points_of_black(case: Case) -> None:
+    for text in case.scripts.values():
+        assert (black.format_str(text, mode=black.Mode()) == text) == (case.style == "black")
 
 
 # what the tool proves ------------------------------------------------------------------------------------------------
 
 
-@every_verified_case
+@pytest.mark.parametrize("case", VERIFIED, ids=lambda case: case.name)
 def test_before_and_after_compute_the_same(case: Case) -> None:
     """On drawn inputs, launch by launch, without a hazard; Developer mode in both readings."""
     result = run_both(case, case.after)
@@ -156,12 +170,6 @@ def test_scripts_are_complete(case: Case) -> None:
         assert required <= case.args.keys()
         assert "torch" in imported(tree)
         assert "assert_close" in text
-
-
-@every_case
-def test_black_files_are_fixed_points_of_black(case: Case) -> None:
-    for text in case.scripts.values():
-        assert (black.format_str(text, mode=black.Mode()) == text) == (case.style == "black")
 
 
 @with_after
@@ -315,14 +323,16 @@ def short(kernel: str | None) -> str:
     return (kernel or "").rsplit(".", 1)[-1]
 
 
-def prim_funcs(text: str) -> dict[str, ast.FunctionDef]:
+@cache
+def prim_funcs(text: str) -> Mapping[str, ast.FunctionDef]:
     """The prim_funcs of a file in text order."""
     functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
     found = [f for f in functions if any("prim_func" in ast.unparse(d) for d in f.decorator_list)]
     return {f.name: f for f in sorted(found, key=lambda f: f.lineno)}
 
 
-def kernels(text: str) -> dict[str, ast.FunctionDef]:
+@cache
+def kernels(text: str) -> Mapping[str, ast.FunctionDef]:
     """The prim_funcs and the eager kernels of a file in text order."""
     functions = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and is_eager(n)]
     found = {**prim_funcs(text), **{f.name: f for f in functions}}

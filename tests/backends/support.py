@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tl2npu.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINS = ROOT / "tests" / "standins"
@@ -97,17 +101,12 @@ class Machine:
         self.environment["ASCEND_HOME_PATH"] = str(home)
         return self
 
-    def command(self, *args: str, fault: str = "", python: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run tl2npu there."""
+    def command(self, *args: str, fault: str = "", python: str | None = None) -> Result:
+        """Run tl2npu there, in this process: what it starts is in others."""
         given = [*args] if "--python" in args or python == "" else [*args, "--python", python or str(self.python)]
-        return subprocess.run(
-            [sys.executable, "-m", "tl2npu", *given],
-            cwd=self.folder,
-            env={**self.environment, "TL2NPU_STANDIN": fault},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            return CliRunner().invoke(cli, given, env={**self.environment, "TL2NPU_STANDIN": fault})
 
     def verify(
         self, *args: str, old: str = OLD, new: str = NEW, call: str | None = CALL, fault: str = "", **named: Any
@@ -121,7 +120,7 @@ class Machine:
             "verify", "old.py", "new.py", *backend, *calls, "--format", "json", *args, fault=fault, **named
         )
         assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
+        return done.exit_code, json.loads(done.stdout)
 
 
 def _program(path: Path, text: str) -> None:
