@@ -1,7 +1,8 @@
-"""What every process finds that a test starts."""
+"""What is the same for all tests: the byte code of the processes that they start, and when garbage is collected."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -18,3 +19,10 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ["PYTHONDONTWRITEBYTECODE"]
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         sys.dont_write_bytecode, sys.pycache_prefix = False, folder
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests and all modules stay until the end; to look through them again and again takes a tenth.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)

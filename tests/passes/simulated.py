@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,17 @@ import numpy as np
 from tests.simulator.kernels import load
 from tl2npu.simulator.arithmetic.precise import Precise
 from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.lowering.lower import ACTUAL
 from tl2npu.simulator.machine.execute import Executable
+
+
+@lru_cache(maxsize=2)
+def made(text: str, factory: str, args: tuple[Any, ...]) -> Kernel:
+    """The kernel that a text makes; the same for both readings, as verify has it."""
+    kernel = load(text)[factory](*args).kernel
+    assert isinstance(kernel, Kernel)
+    return kernel
 
 
 def run(
@@ -22,11 +32,11 @@ def run(
     reading: str = ACTUAL,
 ) -> dict[str, np.ndarray]:
     """Every tensor of the kernel after all blocks have run; tensors that are no inputs start unwritten (NaN)."""
-    made = load(text)[factory](*args)
-    executable = Executable(made.kernel, Precise(), reading)
+    kernel = made(text, factory, args)
+    executable = Executable(kernel, Precise(), reading)
     arrays = {}
     tensors = {}
-    for param in made.kernel.params:
+    for param in kernel.params:
         assert isinstance(param, Buffer)
         tensors[param.name] = arrays[param.number] = executable.blank(param, {})
         if param.name in inputs:
