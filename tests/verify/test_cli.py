@@ -193,7 +193,7 @@ def test_what_there_is_nothing_of_is_said(folder: Path) -> None:
     [
         (("old.py", "broken.py"), "error: broken.py: "),
         (("broken.py",), "error: broken.py: "),
-        (("old.py", "--args", "scale"), "is no call"),
+        (("old.py", "--args", "scale"), "is not a call of a factory"),
         (("old.py", "--shrink"), "--shrink goes with --args"),
         (("old.py", *CALL, "--input", "Z=1"), "no such parameter"),
         (("missing.py",), "does not exist"),

@@ -141,7 +141,9 @@ while True:
     assert time.monotonic() - started < 60
     assert not result.ok
     assert "TL911" in codes(result)
-    assert "was stopped after 3 seconds of CPU time (--timeout)" in next(d.message for d in result.diagnostics if d.code == "TL911")
+    assert "was stopped after 3 seconds of CPU time (--timeout)" in next(
+        d.message for d in result.diagnostics if d.code == "TL911"
+    )
     assert result.scripts[0].exit_code is None
     if hasattr(os, "killpg"):
         with pytest.raises(ProcessLookupError):
