@@ -79,9 +79,7 @@ def _check_empty_call(subject: Subject, stmt: Op | Sync, name: str, has_args: bo
 def _check_persistent(subject: Subject, stmt: Loop) -> Iterator[Finding]:
     """``T.Persistent`` leaves its last wave by ``loop_break()`` unless the tiles fill every wave ."""
     if fills_every_wave(stmt, subject.file.evaluator) is False and subject.is_on(COMBINE) is not False:
-        yield Finding(
-            "TL862", stmt.node, "T.Persistent ends with loop_break(), which the compiler cannot assign to a core"
-        )
+        yield Finding("TL862", stmt.node, "the compiler cannot assign the loop break of this T.Persistent to a core")
 
 
 def _check_copy(stmt: Copy) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ def _body(names: Names, loop: Loop, ranges: list[Range]) -> str:
         elif isinstance(stmt, Let):
             continue
         else:
-            why = "it has a statement that is not an assignment to an element"
+            why = "one of its statements is not an assignment to an element"
         if why:
             return why
     return ""

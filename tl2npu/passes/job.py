@@ -290,9 +290,12 @@ class Job:
         """The line of the input's ``def`` of the kernel."""
         return self.line(self.located.node) if self.origin is None else self.origin[1]
 
-    def note(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> None:
-        """Record a finding."""
-        self.notes.append(self.finding(code, node, message, severity))
+    def note(
+        self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None, *, done: bool = False
+    ) -> None:
+        """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
+        found = self.finding(code, node, message, severity)
+        self.notes.append(replace(found, help="") if done else found)
 
 
 def _names(node: cst.CSTNode) -> set[str]:

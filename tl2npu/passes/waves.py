@@ -58,7 +58,7 @@ def _rewrite(job: Job, loop: Loop, guarded: bool) -> None:
     node, wave, index = loop.node, argument(loop, "wave_size"), argument(loop, "index")
     sizes = [code(item.stop_node) for item in loop.ranges if item.stop_node is not None]
     if not isinstance(node, cst.For) or loop.via or wave is None or index is None or len(sizes) < len(loop.ranges):
-        raise Blocked("TL862" if guarded else "TL428", node, "this form of `T.Persistent` is not supported")
+        raise Blocked("TL862" if guarded else "TL428", node, "cannot write this `T.Persistent` as a plain loop")
     assert isinstance(node.body, cst.IndentedBlock)
     fresh = Names(job)
     turn, task = fresh.fresh("wave", "wave_id"), fresh.fresh("task", "task_id")

@@ -145,6 +145,12 @@ def test_what_was_dropped_is_said() -> None:
     assert [(change.code, change.line) for change in job.changes] == [("TL122", 5)]
 
 
+def test_dropped_keys_are_named() -> None:
+    job = job_of(file(f'@tilelang.jit(pass_configs={{"tl.disable_tma_lower": True, {FAST}}})'))
+    retarget(job)
+    assert "removed from pass_configs: disable_tma_lower, TL_ENABLE_FAST_MATH" in [c.message for c in job.changes]
+
+
 def test_tuner() -> None:
     text = file("").replace("\ndef factory", "def factory") + "\n\nfrom tilelang.autotuner import AutoTuner\n\n"
     old = (

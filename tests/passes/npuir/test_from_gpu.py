@@ -312,3 +312,10 @@ def test_the_rest_of_a_tile_survives_a_copy_that_converts(source: str) -> None:
     half = f'{A}, B: T.Tensor((64, 64), "float16")'
     new = agree(gpu_file(half, body + "T.copy(h, B[bx * 32, 0])\n", launch=LAUNCH), {"A": matrix()})
     assert new.count("_cast") >= 3
+
+
+def test_a_copy_that_was_ended_gets_no_advice() -> None:
+    params = 'A: T.Tensor((40, 64), "float32"), B: T.Tensor((40, 64), "float32")'
+    result = migrate_text(gpu_file(params, TILE + STORE, launch=LAUNCH), "k.py", NPUIR)
+    found = {(d.code, d.help) for d in result.diagnostics}
+    assert found == {("TL438", "")}

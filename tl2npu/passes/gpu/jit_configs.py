@@ -56,12 +56,13 @@ def drop_gpu_keys(job: Job, place: int, meant: frozenset[str] = _MEANT) -> None:
             if all(element is not item for item in kept):
                 edits.remove(element)
     gone = [element for element in literal.elements if all(element is not item for item in kept)]
-    job.change("TL122", node, "pass_configs: " + ", ".join(_short(element) for element in gone) + " off the list")
+    job.change("TL122", node, "removed from pass_configs: " + ", ".join(_short(element) for element in gone))
     job.apply(edits)
 
 
 def _short(element: cst.BaseDictElement) -> str:
-    return code(element.key).rsplit(".", 1)[-1] if isinstance(element, cst.DictElement) else code(element.value)
+    key = element.key if isinstance(element, cst.DictElement) else element.value
+    return code(key).strip("\"'").rsplit(".", 1)[-1]
 
 
 def _is_kept(job: Job, element: cst.BaseDictElement, meant: frozenset[str]) -> bool:

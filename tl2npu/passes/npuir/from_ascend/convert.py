@@ -34,7 +34,7 @@ def statements(job: Job) -> None:
             writer.rows = found
             new = [line for inner in found.loop.body for line in _lines(writer, inner) or ()]
             writer.rows = None
-            job.change("TL424", stmt.node, f"wrote {len(new)} operations on whole tiles for a loop over rows")
+            job.change("TL424", stmt.node, "wrote operators on whole tiles for the loop over rows")
         else:
             lines = _lines(writer, stmt)
             if lines is None:
