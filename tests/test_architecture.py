@@ -32,9 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "suppress": set(),
     "todo": set(),
     "attempts": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
-    "check": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
-    "migrate": DATA
-    | {"source", "kernel", "across", "passes", "check", "checks", "options", "suppress", "todo", "attempts"},
+    "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
+    "migration": DATA
+    | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts"},
     "files": {"source"},
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
@@ -42,13 +42,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backends": DATA | {"source", "verified", "options", "toolchain", "traces"},
     "traces": set(),
     "verify": DATA
-    | {"toolchain", "backends", "traces", "source", "migrate", "cells", "options", "simulator", "verified"},
+    | {"toolchain", "backends", "traces", "source", "migration", "cells", "options", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
-    "project": DATA | {"source", "across", "passes", "migrate", "options", "files", "cells", "verify"},
+    "project": DATA | {"source", "across", "passes", "migration", "options", "files", "cells", "verify"},
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options"},
     "config": {"checked", "files", "options", "source"},
-    "lsp": DATA | {"source", "cells", "across", "migrate", "options", "files", "project", "config", "report", "rules"},
+    "lsp": DATA
+    | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
     "codemod": DATA | {"options", "files", "project", "config"},
     "report": {"results", "devices", "verified", "codes", "rules", "toolchain"},
     "cli": DATA
@@ -67,7 +68,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "traces",
     },
     "__main__": {"cli"},
-    "__init__": set(),
+    "api": {"results", "source", "options", "checked", "config", "files", "project"},
+    "__init__": {"api"},
 }
 FORBIDDEN = ("libcst.matchers", "libcst.metadata", "libcst.codemod", "libcst._")
 

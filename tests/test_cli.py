@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tl2npu import __version__, migrate
+from tl2npu import __version__, migration
 from tl2npu.cli import cli, main
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
@@ -50,8 +50,8 @@ def fake_check(text: str, path: str, options: Options) -> FileResult:
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(migrate, "migrate_text", fake_migrate)
-    monkeypatch.setattr(migrate, "check_text", fake_check)
+    monkeypatch.setattr(migration, "migrate_text", fake_migrate)
+    monkeypatch.setattr(migration, "check_text", fake_check)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)

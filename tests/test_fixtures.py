@@ -18,7 +18,7 @@ import pytest
 from tests.each import each
 from tests.fixture_case import DISPOSITIONS, STYLES, TARGETS, Case, load_all
 from tl2npu.codes import CODES
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.source.diff import unified_diff

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from tests.verify.support import HEAD, SCALE
 from tl2npu.cells import by_cells
 from tl2npu.cli import cli
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.report.json import render
 from tl2npu.report.load import load

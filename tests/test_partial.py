@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.passes.gpu.support import gpu_file
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.sinks import exit_code

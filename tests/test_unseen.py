@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tl2npu.cli import cli
 from tl2npu.codes import CODES
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 
 KERNEL = """

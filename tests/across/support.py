@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.verify.judge import verify

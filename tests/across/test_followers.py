@@ -15,7 +15,7 @@ from tests.across.support import repository
 from tests.passes.support import GEMM_SCALE, gemm_file
 from tl2npu.across import modules
 from tl2npu.cli import cli
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.source.inplace import InPlace, WriteError
 from tl2npu.verify.judge import verify

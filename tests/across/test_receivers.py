@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.passes.simulated import load
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 KERNEL = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.support import kernel, source
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 
 TILE = 'a = T.alloc_ub((32, 64), "float32")'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.checks.support import LOAD, ONE, STORE, TILES, findings, source
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 
 EXTRA = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), S: T.Tensor((8,), "{}")'

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tl2npu.migrate import check_text
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 
 PARAMS = 'X: T.Tensor((512, 64), "float32"), Y: T.Tensor((512, 64), "float32")'

@@ -11,7 +11,7 @@ from tl2npu.checks.run import CHECKS, _ranks
 from tl2npu.codes import CODES
 from tl2npu.dialects.compiler import COMPILERS
 from tl2npu.kernel.factory import FileKernels
-from tl2npu.migrate import check_text
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.source.index import Index
 from tl2npu.source.tree import walk

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from tl2npu.lsp.look import look, migrate_one
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"

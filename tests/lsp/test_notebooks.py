@@ -17,7 +17,7 @@ from tests.test_notebooks import FACTORY, IMPORTS, KERNELS, REFERENCE, SCRIPT
 from tl2npu.cells import by_cells
 from tl2npu.lsp.edits import Position, Units, lines_of, offset
 from tl2npu.lsp.look import look, migrate_one
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.source.notebook import Notebook
 

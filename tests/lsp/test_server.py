@@ -15,7 +15,7 @@ from tests.lsp.test_edits import applied
 from tests.lsp.test_look import DONE, GEMM, two
 from tl2npu.lsp.edits import Edit, Position
 from tl2npu.lsp.look import migrate_one
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 RESOLVES = {"textDocument": {"codeAction": {"dataSupport": True, "resolveSupport": {"properties": ["edit"]}}}}

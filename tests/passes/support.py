@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.passes.simulated import run
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult, KernelResult
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL

@@ -19,7 +19,7 @@ from tests.passes.support import (
     same_results,
     vector_file,
 )
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 
 VECTOR = LOAD + "T.tile.exp(a, a)\n" + STORE

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 
 HEAD = """import tilelang

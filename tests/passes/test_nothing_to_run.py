@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 PLAN = """

@@ -13,7 +13,7 @@ from tests.passes.gpu.one_pass import after, job_of
 from tests.passes.gpu.support import gpu_file, migrated
 from tests.passes.simulated import run
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.passes import rounds
 from tl2npu.passes.gpu import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.passes.gpu.support import IMPORTS, gpu_file
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 PARAMS = "A: T.Tensor((64,), 'float32'), B: T.Tensor((64,), 'float32')"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.simulated import run
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.simulator.lowering.lower import IDEAL
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tl2npu import migrate
+from tl2npu import migration
 from tl2npu.files import collect
 from tl2npu.options import Options
 from tl2npu.project import Batch, Outcome, batch, one, run, run_text, workers
@@ -51,8 +51,8 @@ def fake(text: str, path: str, options: Options, together: bool = False) -> File
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(migrate, "migrate_text", fake)
-    monkeypatch.setattr(migrate, "check_text", lambda text, path, options: FileResult(path, text, "checked"))
+    monkeypatch.setattr(migration, "migrate_text", fake)
+    monkeypatch.setattr(migration, "check_text", lambda text, path, options: FileResult(path, text, "checked"))
     monkeypatch.chdir(tmp_path)
 
 
@@ -254,7 +254,7 @@ def test_outputs_never_meet_and_never_hit_an_input() -> None:
 
 def test_new_text_that_the_encoding_lacks_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        migrate, "migrate_text", lambda text, path, options, together: FileResult(path, text, text + "\u2028")
+        migration, "migrate_text", lambda text, path, options, together: FileResult(path, text, text + "\u2028")
     )
     files(a=b"# coding: latin-1\n" + KERNEL)
     assert "iso-8859-1" in str(finish(outcomes(), Nowhere()).files[0].error)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fixture_case import ROOT as FIXTURES
-from tl2npu import migrate
+from tl2npu import migration
 from tl2npu.cli import cli
 from tl2npu.files import Found, collect
 from tl2npu.options import Options
@@ -49,7 +49,7 @@ def fake(text: str, path: str, options: Options, together: bool = False) -> File
 
 @pytest.fixture(autouse=True)
 def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(migrate, "migrate_text", fake)
+    monkeypatch.setattr(migration, "migrate_text", fake)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("")
     return tmp_path
@@ -93,7 +93,7 @@ def test_results_survive_json() -> None:
 def test_real_results_survive_json(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     path = FIXTURES / name / "before.py"
-    result = migrate.migrate_text(path.read_text(encoding="utf-8"), str(path), Options())
+    result = migration.migrate_text(path.read_text(encoding="utf-8"), str(path), Options())
     assert result.changes
     assert plain.loads(plain.dumps(result), FileResult) == result
 

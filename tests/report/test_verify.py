@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.verify.support import SCRIPT, by_calls, by_script
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.report.verify import text
 from tl2npu.verified import VerifyResult

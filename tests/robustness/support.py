@@ -41,7 +41,7 @@ def double(n, block=256):
 STAND_IN = '''\
 import os, signal, sys, time
 from pathlib import Path
-from tl2npu import migrate
+from tl2npu import migration
 from tl2npu.cli import main
 from tl2npu.results import FileResult, KernelResult
 
@@ -57,7 +57,7 @@ def fake(text, path, options, together=False):
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
-migrate.migrate_text = fake
+migration.migrate_text = fake
 main()
 '''.replace("\\\\n", "\\n")
 """A run with a migration that takes its time; the rest is as always."""

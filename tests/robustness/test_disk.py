@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.support import ROOT, STAND_IN, call, contents
-from tl2npu import migrate
+from tl2npu import migration
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.source import inplace
@@ -28,7 +28,7 @@ def fake(text: str, path: str, options: Options, together: bool = False) -> File
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "migrate_text", fake)
+    monkeypatch.setattr(migration, "migrate_text", fake)
     monkeypatch.chdir(tmp_path)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.support import ROOT, call, contents
-from tl2npu import files, migrate
+from tl2npu import files, migration
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 
@@ -24,7 +24,7 @@ def fake(text: str, path: str, options: Options, together: bool = False) -> File
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "migrate_text", fake)
+    monkeypatch.setattr(migration, "migrate_text", fake)
     (tmp_path / "d").mkdir()
     monkeypatch.chdir(tmp_path)
     Path("d/a.py").write_bytes(TEXT)
@@ -107,8 +107,8 @@ def test_without_the_rights_for_it() -> None:
         (place / "d" / "fixed").chmod(0o555)
         code = (
             f"import sys, os; sys.path[:0] = [{str(ROOT)!r}]\n"
-            "from tl2npu import migrate\nfrom tl2npu.cli import main\nfrom tl2npu.results import FileResult\n"
-            "migrate.migrate_text = lambda text, path, options, together=False: "
+            "from tl2npu import migration\nfrom tl2npu.cli import main\nfrom tl2npu.results import FileResult\n"
+            "migration.migrate_text = lambda text, path, options, together=False: "
             "FileResult(path, text, text.replace('old', 'new'))\n"
             # Everything is imported first: whose Python this is may not be allowed to see it afterwards.
             "from click.testing import CliRunner\nfrom tl2npu.cli import cli\nimport tl2npu.source.inplace, tempfile\n"
@@ -156,7 +156,7 @@ def test_files_that_vanish_or_change_while_they_are_worked_on(monkeypatch: pytes
             Path(path).write_bytes(b"somebody else was here\n")
         return fake(text, path, options)
 
-    monkeypatch.setattr(migrate, "migrate_text", vanishing)
+    monkeypatch.setattr(migration, "migrate_text", vanishing)
     Path("d/sub").mkdir()
     Path("d/sub/m.py").write_bytes(TEXT)
     Path("d/n.py").write_bytes(TEXT)

@@ -13,7 +13,7 @@ import pytest
 from tests.backends.support import Machine
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Backend, Options
 from tl2npu.results import FileResult
 from tl2npu.rules import Example, Rule, load_rules

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.source import tree
 from tl2npu.source.tree import calls_in, children, forget, names_in, nodes_of, remembered, subclasses_of, walk

@@ -15,7 +15,7 @@ from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, source
 from tl2npu.backends.compile.messages import line_of, meaning
 from tl2npu.backends.compile.programs import same
 from tl2npu.cli import cli
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Backend, Options
 from tl2npu.results import Verified
 from tl2npu.verified import VerifyResult

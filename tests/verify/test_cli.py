@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 ROOT = Path(__file__).resolve().parents[2]

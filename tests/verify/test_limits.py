@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.verify.support import HEAD, SCALE, SCRIPT, by_calls, by_script, codes
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.verify.settings import Call
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult, Verified
 from tl2npu.verify.migration import migrate_verified

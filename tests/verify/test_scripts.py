@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, by_calls, by_script, codes
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.verified import ScriptCheck
 from tl2npu.verify.calls import parse_call

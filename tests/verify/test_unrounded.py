@@ -6,7 +6,7 @@ import pytest
 
 from tests.passes.gpu.support import gpu_file
 from tests.verify.support import by_calls
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.verify.settings import Call
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.verify.support import CALL, HEAD, MAIN, SCALE, SCRIPT, by_calls, codes
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Backend, Options
 from tl2npu.results import Verified
 from tl2npu.verify.settings import Call, UsageError

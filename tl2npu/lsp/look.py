@@ -10,7 +10,7 @@ from tl2npu.across.modules import forget
 from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.config import ConfigError, load_options
 from tl2npu.files import skip_reason, worth_a_look
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.project.one import process
 from tl2npu.results import Diagnostic, FileResult, KernelResult

@@ -116,15 +116,15 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
     """
 
     def of_code(code: str) -> FileResult:
-        from tl2npu import migrate  # takes most of the start-up time, and --help does without
+        from tl2npu import migration  # takes most of the start-up time, and --help does without
 
         if task == "verify":
             from tl2npu.verify.migration import migrate_verified  # executes the code of the file
 
             return migrate_verified(code, path, options, book=Notebook.read(text) if is_notebook(path) else None)
         if task == "check":
-            return migrate.check_text(code, path, options)
-        return migrate.migrate_text(code, path, options, together=together and not is_notebook(path))
+            return migration.check_text(code, path, options)
+        return migration.migrate_text(code, path, options, together=together and not is_notebook(path))
 
     try:
         with _room_for_nesting():
@@ -155,7 +155,7 @@ def _room_for_nesting() -> Iterator[None]:
 
 def warm(task: Task, files: int) -> None:
     """Import what work on so many files will need."""
-    from tl2npu import migrate  # noqa: F401
+    from tl2npu import migration  # noqa: F401
 
     if task != "check" and files >= _LAYOUT_IS_LIKELY:
         import black  # noqa: F401

@@ -137,7 +137,7 @@ class _Second:
 
     def _follow(self, promise: Promise, follower: Follower, number: int) -> int | None:
         """The number of the follower, changed; None if it cannot follow, and the kernel must stay."""
-        from tl2npu.migrate import unkept
+        from tl2npu.migration import unkept
         from tl2npu.passes.followers import Unable
 
         target = self.numbers.get(Path(follower.path).resolve())
@@ -172,7 +172,7 @@ class _Second:
 
     def _note(self, target: int | None, unable: Unable, what: str) -> Diagnostic:
         """What the other file is told that does not follow."""
-        from tl2npu.migrate import not_followed
+        from tl2npu.migration import not_followed
 
         note = not_followed(unable.line, f"{what}: {unable}")
         outcome = None if target is None else self.now.get(target)
@@ -194,7 +194,7 @@ class _Second:
 
     def _again(self, outcome: Outcome, left: dict[int, str]) -> Outcome:
         """The file once more, with some kernels as they were."""
-        from tl2npu.migrate import migrate_text
+        from tl2npu.migration import migrate_text
 
         assert outcome.source is not None
         result = migrate_text(outcome.source.text, outcome.result.path, self.options, together=True, alone=left)

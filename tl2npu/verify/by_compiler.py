@@ -11,7 +11,7 @@ from tl2npu.backends.compile.programs import same
 from tl2npu.backends.device.runner import NotHere
 from tl2npu.cells import Places
 from tl2npu.codes import CODES
-from tl2npu.migrate import check_text
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.toolchain.cann import tool
 from tl2npu.toolchain.doctor import examine

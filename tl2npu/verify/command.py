@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tl2npu.cells import by_cells
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.source.text import SourceError, read_source

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tl2npu.cells import Places
-from tl2npu.migrate import check_text
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
 from tl2npu.verified import Comparison

@@ -10,7 +10,7 @@ import pytest
 from tests.passes.gpu.support import gpu_file, migrated
 from tests.passes.simulated import run
 from tests.passes.support import CONFIGS, IMPORTS, kernel
-from tl2npu.migrate import check_text
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.passes.gpu.support import IMPORTS, result_of
 from tests.simulator.kernels import load
-from tl2npu.migrate import check_text
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.passes.gpu.eager import to_lazy
 from tl2npu.passes.job import line_of

@@ -12,7 +12,7 @@ import pytest
 
 from tests.passes.gpu.support import gpu_file, migrated, refused
 from tests.passes.simulated import run
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 

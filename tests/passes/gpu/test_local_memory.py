@@ -7,7 +7,7 @@ import pytest
 
 from tests.passes.gpu.stage import after, blocked
 from tests.passes.gpu.support import agree, gpu_file
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.passes.gpu import local_memory
 

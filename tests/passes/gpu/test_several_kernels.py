@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 HEAD = "import tilelang\nimport tilelang.language as T\n\n"

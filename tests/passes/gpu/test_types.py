@@ -7,7 +7,7 @@ import pytest
 from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import gpu_file
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.passes.gpu.types import to_strings
 

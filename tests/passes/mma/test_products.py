@@ -9,7 +9,7 @@ import pytest
 
 from tests.passes.mma.pipelines import ahead, plain
 from tests.passes.support import developer, refused, same_results
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.passes.simulated import run
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.simulator.lowering.lower import IDEAL

@@ -9,7 +9,7 @@ import pytest
 
 from tests.passes.gpu.support import gpu_file
 from tests.passes.simulated import run
-from tl2npu.migrate import check_text, migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.simulator.lowering.lower import IDEAL
 

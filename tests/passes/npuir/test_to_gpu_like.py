@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated, refused
-from tl2npu.migrate import migrate_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 RNG = np.random.default_rng(7)

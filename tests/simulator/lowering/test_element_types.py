@@ -7,7 +7,7 @@ import pytest
 
 from tests.passes.simulated import run
 from tests.passes.support import CONFIGS, IMPORTS, kernel
-from tl2npu.migrate import check_text
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.simulator.errors import SimulatorError
 

@@ -15,8 +15,8 @@ from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
 from tl2npu.attempts import Attempt
-from tl2npu.check import check_text as check_text
-from tl2npu.check import finding, unparsable, unused_comments
+from tl2npu.checking import check_text as check_text
+from tl2npu.checking import finding, unparsable, unused_comments
 from tl2npu.checks import doubled, flags, importing
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
