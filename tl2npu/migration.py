@@ -405,7 +405,7 @@ def _best_form(
             found = replace(attempt.blocked, severity="error") if attempt.blocked is not None else None
             if found is not None and found not in start.notes:
                 start.notes.append(found)
-        why = missed[-1].blocked.message if missed and missed[-1].blocked else "no form could be proved"
+        why = missed[-1].blocked.message if missed and missed[-1].blocked else "no rewrite could be proved correct"
         return _refused(start, line, kind.style, why), start
     job = reached.job
     better = missed[: tried.index(reached)]
@@ -440,7 +440,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
         form = (
             "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
         )
-        return f"{form}, because of {why}" if changed else f"unchanged: the full form is not possible because of {why}"
+        return f"{form}, because of {why}" if changed else f"unchanged, because of {why}"
     if reached.target == "npuir":
         return "for AscendNPU IR" if changed else "for AscendNPU IR already"
     if kind.is_rewritten:

@@ -21,14 +21,14 @@ def factory():
 LOOP = "for i in range(64):\n    B[i, 0] = A[i, 0]"
 PLAIN = "a prim_func without `with T.Kernel(...)`: plain TIR"
 BODIES = {
-    "loops": (LOOP, f"{PLAIN}, of which"),
+    "loops": (LOOP, f"{PLAIN} cannot be migrated"),
     "a block": (
         'for i in range(64):\n    with T.block("b"):\n        B[i, 0] = A[i, 0]',
-        f"{PLAIN} (`T.block`), of which",
+        f"{PLAIN} (`T.block`) cannot be migrated",
     ),
     "threads": (
         'tx = T.env_thread("threadIdx.x")\nT.launch_thread(tx, 64)\nB[tx, 0] = A[tx, 0]',
-        f"{PLAIN} (`T.env_thread`, `T.launch_thread`), of which",
+        f"{PLAIN} (`T.env_thread`, `T.launch_thread`) cannot be migrated",
     ),
     "two in one statement": (
         f"with T.Kernel(1, threads=64) as bx, trace.range('x'):\n{textwrap.indent(LOOP, '    ')}",

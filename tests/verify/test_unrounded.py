@@ -41,7 +41,7 @@ CALL = Call("factory", {})
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_product_kept_in_float32_is_right_and_said(dtype: str) -> None:
     text, said = new(dtype)
-    assert said == [f"wrote float32 for `a[i, j] * b[i, j]`, which a GPU rounds to {dtype}: the result is more exact"]
+    assert said == [f"wrote float32 for `a[i, j] * b[i, j]`, which a GPU rounds to `{dtype}`: the result is more exact"]
     result = by_calls(old(dtype), text, CALL, check=None)
     assert result.ok
     assert result.comparisons[0].unrounded == ("Y",)

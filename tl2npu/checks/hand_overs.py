@@ -196,7 +196,7 @@ def _check_place(subject: Subject, item: OnChip, reader: Touch) -> Iterator[Find
         text = f"the loop that first reads `{dst.name}` also updates it; each iteration would reload the whole tile"
         yield Finding("TL845", stmt.node, text)
     elif inner and not _same_counts(item, inner):
-        text = f"each iteration of this loop would reload the whole tile `{dst.name}`"
+        text = f"each iteration of this loop would reload all of `{dst.name}`"
         yield Finding("TL845", stmt.node, text, "warning")
 
 

@@ -90,7 +90,12 @@ class Sampler:
         )
 
     def _shown(self, place: Place, values: Mapping[str, int], sizes: Sequence[str], sym: Sym) -> str:
-        texts = [f"{name.split('@')[0]}={values[name]}" for name in place.bounds.ranges if name in values]
+        block = self.subject.kernel.cid  # a name of the tool, where it wrote the launch
+        texts = [
+            f"block {values[name]}" if name == block else f"{name.split('@')[0]}={values[name]}"
+            for name in place.bounds.ranges
+            if name in values
+        ]
         used = {atom.name for atom in place.everything(sym) if isinstance(atom, Var)}
         texts += [f"{name}={values[name]}" for name in sorted(sizes) if name in used]
         return f" ({', '.join(texts)})" if texts else ""

@@ -37,8 +37,8 @@ def no_launch(node: cst.FunctionDef, names: Names) -> str:
     called = dict.fromkeys(name for call in calls_in(node.body) if (name := _of_tir(call, names)))
     written = f" ({', '.join(f'`{name}`' for name in list(called)[:_SHOWN])})" if called else ""
     return (
-        f"a prim_func without `with T.Kernel(...)`: plain TIR{written}, of which no kernel can be made; "
-        "write what one block does below `with T.Kernel(blocks, ...) as bx`, on tiles that `T.copy` loads and stores"
+        f"a prim_func without `with T.Kernel(...)`: plain TIR{written} cannot be migrated; "
+        "write the work of one block below `with T.Kernel(blocks, ...) as bx`, on tiles that `T.copy` loads and stores"
     )
 
 

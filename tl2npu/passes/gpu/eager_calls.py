@@ -121,7 +121,7 @@ class Callers:
         if isinstance(above, cst.Attribute) and above.value is use:
             call = self.index.parent(above)
             if above.attr.value not in _METHODS or not isinstance(call, cst.Call) or call.func is not above:
-                raise self._blocked(above, f"a factory has no such attribute `{above.attr.value}`")
+                raise self._blocked(above, f"a factory has no attribute `{above.attr.value}`")
             return _Call(use, call, above.attr.value)
         return None
 

@@ -69,7 +69,7 @@ class LoopStores(LoopOperands):
             raise Blocked("TL170", stmt.node, text)
         tails = all(condition.is_tail(found) for condition in guards)
         if add and not tails:
-            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is added to under a separate condition")
+            raise Blocked(rule, stmt.node, f"the atomic addition to `{found.buffer.name}` has a condition of its own")
         source = self._stored_tile(stmt, found, later, add)
         if source is None:
             source = self._computed(item, stmt, found)

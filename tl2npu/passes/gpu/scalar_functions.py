@@ -106,5 +106,5 @@ def _allocate(job: Job, edits: Edits, top: Stmt, text: str) -> None:
     assert job.kernel.launch is not None
     first = job.kernel.launch.node.body.body[0]
     if first is job.file.index.parent(top.node) or first is top.node:
-        raise Blocked("TL150", top.node, "this function of single values comes before the first allocation")
+        raise Blocked("TL150", top.node, "allocate a tile before this function of a single value")
     edits.replace_many(first, [*parse(job, text, first), first])

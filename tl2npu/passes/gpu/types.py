@@ -71,7 +71,7 @@ def _refuse_open_types(job: Job) -> None:
     chosen = next((node.value for node in written if isinstance(node, cst.Name) and node.value in open_ends), None)
     foreign = _FOREIGN.search(job.original.module.code) if chosen is not None else None
     if chosen is not None and foreign is not None:
-        text = f"callers choose `{chosen}`, and this file uses types such as `{foreign.group().lstrip('.')}`"
+        text = f"callers may pass `{foreign.group().lstrip('.')}` as `{chosen}`, which the NPU does not have"
         raise Blocked("TL191", open_ends[chosen], text)
 
 

@@ -66,7 +66,7 @@ def reasons(job: Job) -> list[Reason]:
         if _stores_several(job, stmt):
             found.setdefault("TL199", Reason("TL199", stmt.node, "one assignment stores several elements"))
         if _is_second_name(stmt, job):
-            what = f"reshaped alias `{stmt.name}` is not supported"
+            what = f"reshaped alias `{stmt.name}` is not supported: index the original tile"
             found.setdefault("TL903", Reason("TL903", stmt.node, what))
     return list(found.values())
 

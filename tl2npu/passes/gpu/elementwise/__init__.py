@@ -79,7 +79,7 @@ def rewrite(job: Job) -> None:
         for node, text in lowering.doubts:
             job.note("TL114", node, f"`{text}`: rounding may give another integer on the NPU than on a GPU")
         for node, text, dtype in lowering.unrounded:
-            text = f"wrote float32 for `{text}`, which a GPU rounds to {dtype}: the result is more exact"
+            text = f"wrote float32 for `{text}`, which a GPU rounds to `{dtype}`: the result is more exact"
             job.note("TL144", node, text, done=True)
         if writer.nest(nest, scales.named(lowering.steps)):
             first = first or nest
