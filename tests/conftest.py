@@ -1,4 +1,4 @@
-"""What is the same for all tests: the byte code of the processes that they start, and when garbage is collected."""
+"""What is the same for all tests: the environment of processes, and when garbage is collected."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import tempfile
 
 import pytest
 
+from tl2npu.verify.threads import one_thread
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.update(one_thread())
     # Where byte code may not stand beside the sources, each child would compile all of tl2npu: two seconds each.
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         folder = tempfile.mkdtemp(prefix="tl2npu-bytecode-")
