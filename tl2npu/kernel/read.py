@@ -242,6 +242,16 @@ class Reader:
             node,
         )
 
+    def _variable(self, node: cst.BaseExpression, env: Env) -> Operand | None:
+        """A variable that has been assigned: the name stands for the value, and a fill gives it another."""
+        if not isinstance(node, cst.Name):
+            return None
+        same = [b for b in self.buffers.values() if b.name == node.value and b.memory is Memory.VAR]
+        if not same:
+            return None
+        env.values[node.value] = self.fresh(node.value)
+        return Operand(same[-1], None, node)
+
     def _bind(self, op: Operator, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
         if any(arg.star for arg in call.args):
             return None
@@ -271,7 +281,10 @@ class Reader:
             return [Sync(node, call, op, {k: self.evaluator.scalar(v, env) for k, v in bound.items()}, via=via)]
         args: dict[str, Operand | Scalar] = {}
         for name, value in bound.items():
-            args[name] = self.evaluator.operand(value, env) or self.evaluator.scalar(value, env)
+            found = self.evaluator.operand(value, env)
+            if found is None and op.kind is Kind.FILL and op.takes_buffer(name):
+                found = self._variable(value, env)
+            args[name] = found or self.evaluator.scalar(value, env)
         for name, value in bound.items():
             if op.kind in _ON_TILES and op.takes_buffer(name) and not isinstance(args[name], Operand):
                 return [self.opaque(node, env, via, f"cannot tell which tile `{code(value)}` refers to")]

@@ -319,3 +319,24 @@ def test_a_copy_that_was_ended_gets_no_advice() -> None:
     result = migrate_text(gpu_file(params, TILE + STORE, launch=LAUNCH), "k.py", NPUIR)
     found = {(d.code, d.help) for d in result.diagnostics}
     assert found == {("TL438", "")}
+
+
+@pytest.mark.parametrize(
+    ("fill", "assigned"),
+    [("T.clear(low)", "low = 0.0"), ("T.fill(low, 3)", "low = 3.0"), ("T.fill(low, low + 1)", "low = low + 1")],
+)
+def test_variables_are_assigned(fill: str, assigned: str) -> None:
+    """The compiler rejects fills of them: it reads the variable where it wants the buffer."""
+    body = f"""
+    low = T.alloc_var("float32")
+    x = T.alloc_fragment((32, 64), "float32")
+    low = 2.0
+    T.copy(A[bx * 32, 0], x)
+    {fill}
+    for r, c in T.Parallel(32, 64):
+        x[r, c] = x[r, c] + low
+    T.copy(x, B[bx * 32, 0])
+    """
+    new = agree(gpu_file(f"{A}, {B}", body, launch=LAUNCH), {"A": matrix()})
+    assert assigned in new
+    assert fill not in new

@@ -1,4 +1,7 @@
-"""TL406: numbers as fill values. ``T.fill`` takes an expression of the device, and raises TypeError for a number."""
+"""TL406: numbers as fill values. ``T.fill`` takes an expression of the device, and raises TypeError for a number.
+
+Variables and single elements cannot be filled or cleared at all: they are stored.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Memory, Op, Operand, Scalar, Stmt
+from tl2npu.passes.gpu.fills_values import literal
 from tl2npu.passes.gpu.plan import Plan
 from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
@@ -16,7 +20,7 @@ from tl2npu.source.tree import names_in, walk
 
 
 def bind(job: Job) -> None:
-    """``T.fill(x, 0)`` is ``T.clear(x)``; any other number gets a name first; an element is stored."""
+    """``T.fill(x, 0)`` is ``T.clear(x)``; any other number gets a name first; an element or a variable is stored."""
     plan, names = Plan(job), Names(job)
     on_device = _device_names(job)
     for stmt in job.kernel.walk():
@@ -28,7 +32,8 @@ def bind(job: Job) -> None:
         if target.buffer.memory is Memory.GM:
             text = f"`{target.buffer.name}` is a global tensor; fill a tile and copy it there"
             raise Blocked("TL406", stmt.node, text)
-        if target.dims is not None and all(dim.is_point for dim in target.dims):
+        is_element = target.dims is not None and all(dim.is_point for dim in target.dims)
+        if is_element or target.buffer.memory is Memory.VAR:
             _store(job, plan, stmt, target)
         elif target.dims is not None and not target.is_whole:
             text = f"the compiler would fill all of `{target.buffer.name}`, not only `{flat(target.node)}`"
@@ -40,9 +45,13 @@ def bind(job: Job) -> None:
 
 def _store(job: Job, plan: Plan, stmt: Op, target: Operand) -> None:
     value = stmt.args.get("value")
-    text = "0" if value is None else flat(value.node)
+    given: cst.BaseExpression = cst.Integer("0") if value is None else cst.parse_expression(flat(value.node))
+    text = literal(job, target.buffer, given)
     plan.replace(stmt.node, parse(job, f"{code(target.node)} = {text}\n", stmt.node))
-    job.change("TL406", stmt.node, f"wrote a store for the fill of one element of `{target.buffer.name}`")
+    name = target.buffer.name
+    wrote = "an assignment" if target.dims is None else "a store"
+    filled = f"`{name}`" if target.dims is None else f"one element of `{name}`"
+    job.change("TL406", stmt.node, f"wrote {wrote} for the fill of {filled}")
 
 
 def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_device: set[str]) -> None:
