@@ -84,6 +84,14 @@ def test_the_front_end_rejects_on_a_line() -> None:
     assert (result.ok, result.kernels[0].status) == (False, "failed")
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_the_old_kernel_is_told_where_both_are_rejected(again: bool) -> None:
+    old = MIGRATED.replace(MUL, MUL + "            T.tile.lerp(x)\n")
+    found = judged(old.replace("lerp(x)", "lerp(x, x)") if again else MIGRATED, old=old)
+    assert found.ok is not again
+    assert ("scale.main: the compiler does not take the old kernel either" in found.notes) is again
+
+
 def test_what_the_code_generator_says_is_mapped_to_rules() -> None:
     text = MIGRATED.replace(MUL, MUL + "            y = T.exp(x)\n")
     line = text.split("\n").index("            y = T.exp(x)") + 1
@@ -244,6 +252,11 @@ def test_messages_have_meanings() -> None:
     assert meaning(said).codes == ("TL801",)
     assert line_of(meaning(said), "a = 1\ndsT = T.alloc_ub(...)\ndsT == a", 1, 3) == 2
     assert meaning("LoweringError: something new").codes == ()
+    swizzled = (
+        "TypeError: use_swizzle() missing 5 required positional arguments: 'm', 'n', 'k', 'block_m', and 'block_n'"
+    )
+    assert meaning(swizzled).codes[0] == "TL735"
+    assert meaning("TypeError: copy() got an unexpected keyword argument 'coalesced_width'").codes == ("TL730",)
     assert meaning("", "AscendMemoryPlanning").codes == ("TL801",)
     assert meaning("", "CombineCV").codes == ()
 

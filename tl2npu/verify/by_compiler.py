@@ -49,7 +49,7 @@ def verify(
         _take(lowered, new, by_name, findings, settings, recorded or {})
         if old is not None and lowered.programs and _is_for_ascend(old, settings):
             before = _lowered(old, settings)
-            findings.notes += chain(_compared(before, lowered, by_name), _rejected_before(before, by_name))
+            findings.notes += chain(_compared(before, lowered, by_name), _rejected_before(before, lowered, by_name))
     before_it = old or Source("", new.path, new.shown)
     limits = Limits()
     if settings.check is not None:
@@ -184,6 +184,9 @@ def _compared(before: Lowered, after: Lowered, by_name: Mapping[str, Place]) -> 
             yield f"{shown}: the generated program differs from that of the old kernel"
 
 
-def _rejected_before(before: Lowered, by_name: Mapping[str, Place]) -> Iterator[str]:
-    for name in dict.fromkeys(p.kernel for p in before.programs if p.status != "accepted"):
-        yield f"{_owner(name, by_name)}: the compiler rejects the old kernel too"
+def _rejected_before(before: Lowered, after: Lowered, by_name: Mapping[str, Place]) -> Iterator[str]:
+    """Old kernels that the compiler rejects as well as what became of them."""
+    rejected = {_owner(p.kernel, by_name) for p in after.programs if p.status != "accepted"}
+    for name in dict.fromkeys(_owner(p.kernel, by_name) for p in before.programs if p.status != "accepted"):
+        if name in rejected:
+            yield f"{name}: the compiler rejects the old kernel too"

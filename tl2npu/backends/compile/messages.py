@@ -1,7 +1,8 @@
 """What the compiler says when it rejects a kernel, and which rule is about that.
 
 Each row: a pattern, the rules, and the line of the compiler that says it (tile-ai/tilelang-ascend, 95acbd7f; ``tvm/``
-is its TVM). A group ``buffer`` or ``call`` is the name in the user's program that the message is about.
+is its TVM). A group ``buffer`` or ``call`` is the name in the user's program that the message is about. Only kernels for
+the GPU call ``use_swizzle`` as the GPU has it: one that is left beside kernels for the NPU.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"Unsupported data type: bool", ("TL736",), "src/target/codegen_ascend.cc:68, codegen_ascend_pto.cc:134"),
     (r"Buffer address not found: (?P<buffer>\w+)", ("TL893",), "src/target/codegen_ascend_pto.cc:334, 388"),
     (r"`[lr]hs` is null in the binary operator", ("TL732",), "tvm/src/tir/op/op.cc:143, 144"),
+    (r"use_swizzle\(\) (missing \d+|got an unexpected)", ("TL735", "TL730"), "tilelang/language/__init__.py:220"),
     (
         r"(?P<call>\w+)\(\) (missing \d+|takes \d+|got an unexpected|got multiple)",
         ("TL730",),
