@@ -140,7 +140,7 @@ def test_slow_parts_of_libcst_are_not_used(path: Path) -> None:
 
 @every_file
 def test_file_sizes(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").split("\n")) <= 500
+    assert len(path.read_text(encoding="utf-8").split("\n")) <= 520
 
 
 def test_help_imports_nothing_slow() -> None:

@@ -89,7 +89,7 @@ def test_the_old_kernel_is_told_where_both_are_rejected(again: bool) -> None:
     old = MIGRATED.replace(MUL, MUL + "            T.tile.lerp(x)\n")
     found = judged(old.replace("lerp(x)", "lerp(x, x)") if again else MIGRATED, old=old)
     assert found.ok is not again
-    assert ("scale.main: the compiler does not take the old kernel either" in found.notes) is again
+    assert ("scale.main: the compiler rejects the old kernel too" in found.notes) is again
 
 
 def test_what_the_code_generator_says_is_mapped_to_rules() -> None:

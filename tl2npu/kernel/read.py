@@ -243,14 +243,12 @@ class Reader:
         )
 
     def _variable(self, node: cst.BaseExpression, env: Env) -> Operand | None:
-        """A variable that has been assigned: the name stands for the value, and a fill gives it another."""
-        if not isinstance(node, cst.Name):
-            return None
-        same = [b for b in self.buffers.values() if b.name == node.value and b.memory is Memory.VAR]
-        if not same:
-            return None
-        env.values[node.value] = self.fresh(node.value)
-        return Operand(same[-1], None, node)
+        """A variable that was assigned before: its name stands for that value, and a fill gives it another."""
+        name = node.value if isinstance(node, cst.Name) else ""
+        known = {b.name: b for b in self.buffers.values() if b.memory is Memory.VAR}
+        if name in known:
+            env.values[name] = self.fresh(name)
+        return Operand(known[name], None, node) if name in known else None
 
     def _bind(self, op: Operator, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
         if any(arg.star for arg in call.args):
