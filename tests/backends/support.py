@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-from click.testing import CliRunner, Result
-
-from tl2npu.cli import cli
+from tests.in_process import tl2npu
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINS = ROOT / "tests" / "standins"
@@ -101,12 +99,10 @@ class Machine:
         self.environment["ASCEND_HOME_PATH"] = str(home)
         return self
 
-    def command(self, *args: str, fault: str = "", python: str | None = None) -> Result:
-        """Run tl2npu there, in this process: what it starts is in others."""
+    def command(self, *args: str, fault: str = "", python: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run tl2npu there."""
         given = [*args] if "--python" in args or python == "" else [*args, "--python", python or str(self.python)]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(self.folder)
-            return CliRunner().invoke(cli, given, env={**self.environment, "TL2NPU_STANDIN": fault})
+        return tl2npu(*given, cwd=self.folder, environment={**self.environment, "TL2NPU_STANDIN": fault})
 
     def verify(
         self, *args: str, old: str = OLD, new: str = NEW, call: str | None = CALL, fault: str = "", **named: Any
@@ -120,7 +116,7 @@ class Machine:
             "verify", "old.py", "new.py", *backend, *calls, "--format", "json", *args, fault=fault, **named
         )
         assert done.stdout, done.stderr
-        return done.exit_code, json.loads(done.stdout)
+        return done.returncode, json.loads(done.stdout)
 
 
 def _program(path: Path, text: str) -> None:

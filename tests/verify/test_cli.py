@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.in_process import tl2npu
 from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
@@ -17,15 +19,12 @@ CALL = ("--args", "scale(rows=64)")
 
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "tl2npu", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    if arguments[0] not in ("run", "record"):
+        return tl2npu(*arguments, cwd=cwd, environment=environment)
+    kept = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+    command = [sys.executable, "-m", "tl2npu", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env={**kept, **environment})
 
 
 @pytest.fixture
