@@ -50,11 +50,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"checked", "files", "options", "source"},
     "lsp": DATA
     | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
+    "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
     "report": {"results", "devices", "verified", "codes", "rules", "toolchain"},
     "cli": DATA
     | {
         "lsp",
+        "mcp",
         "source",
         "project",
         "config",

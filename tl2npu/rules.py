@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -135,6 +136,16 @@ def load_rules() -> Mapping[str, Rule]:
 def rule(code: str) -> Rule:
     """The rule of a code; raises :class:`KeyError` if there is none."""
     return load_rules()[code]
+
+
+def find_rule(text: str) -> Rule:
+    """The rule of a code or a name. Raises RuleError with the one that may be meant."""
+    rules = load_rules()
+    found = rules.get(text.upper()) or next((page for page in rules.values() if page.name == text), None)
+    if found is None:
+        close = get_close_matches(text, [*rules, *(page.name for page in rules.values())], n=1)
+        raise RuleError(f"no rule {text!r}" + (f", did you mean {close[0]!r}?" if close else ""))
+    return found
 
 
 def read_page(path: Path) -> Rule:

@@ -32,6 +32,7 @@ COMMANDS = (
     "devices",
     "doctor",
     "lsp",
+    "mcp",
 )
 """In the order of ``tl2npu --help``."""
 

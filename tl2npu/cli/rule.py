@@ -16,13 +16,10 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 @click.argument("code", shell_complete=_complete)
 def rule(code: str) -> None:
     """Print the documentation of a rule, given by its code or its name."""
-    from difflib import get_close_matches
+    from tl2npu.rules import RuleError, find_rule
 
-    from tl2npu.rules import load_rules
-
-    rules = load_rules()
-    found = rules.get(code.upper()) or next((page for page in rules.values() if page.name == code), None)
-    if found is None:
-        close = get_close_matches(code, [*rules, *(page.name for page in rules.values())], n=1)
-        raise click.UsageError(f"no rule {code!r}" + (f", did you mean {close[0]!r}?" if close else ""))
+    try:
+        found = find_rule(code)
+    except RuleError as error:
+        raise click.UsageError(str(error)) from None
     click.echo(f"{found.code} {found.name} ({found.group})\n\n{found.text.strip()}")
