@@ -27,8 +27,8 @@ from tl2npu.verify.command import verify_files
 from tl2npu.verify.settings import Settings, UsageError
 
 _INSTRUCTIONS = """Migrates TileLang GPU kernels, and Ascend kernels in Expert mode or in older styles, to Developer
-mode for Ascend NPUs. Nothing writes files: `migrate` gives a patch for `git apply`. Call `migrate`, apply the patch, call
-`check` and `verify` on the new file. Refused kernels have a numbered diagnostic (TL184): `explain` tells what to do."""
+mode for Ascend NPUs. Nothing writes files: `migrate` gives a patch for `git apply`. Apply it, then call `check` and
+`verify` on the new file. Refused kernels have a numbered diagnostic (TL184): `explain` tells what to do."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _EXECUTES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 
@@ -41,10 +41,7 @@ def serve(root: Path) -> None:
 def server(root: Path) -> MCPServer:
     """The server with its tools."""
     top = root.resolve()
-    made = MCPServer("tl2npu", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
 
-    @made.tool(annotations=_READS, structured_output=False)
-    @_one_at_a_time
     def migrate(path: str, to: Target = "ascendc", threads: Threads = "auto", partial: bool = False) -> str:
         """Migrate the kernels of a .py or .ipynb file: a unified diff that `git apply` takes, then the verdict on each
         kernel and the findings. Nothing is written and nothing is executed. `partial` puts `TODO(tl2npu)` comments in
@@ -55,16 +52,12 @@ def server(root: Path) -> MCPServer:
         old, new = result.old_text or "", result.new_text or ""
         return unified_diff(old.encode(), new.encode(), result.path).decode() + _report(result, "migrate")
 
-    @made.tool(annotations=_READS, structured_output=False)
-    @_one_at_a_time
     def check(path: str) -> str:
         """Check the kernels of a file against the rules of Developer mode: findings with code, line and help. Nothing
         is executed."""
         file = _inside(top, path)
         return _report(api.check(file, options=load_options(file, {})), "check")
 
-    @made.tool(annotations=_EXECUTES, structured_output=False)
-    @_one_at_a_time
     def verify(
         old: str, new: str | None = None, calls: list[str] | None = None, shrink: bool = False, timeout: float = 0.0
     ) -> str:
@@ -83,13 +76,15 @@ def server(root: Path) -> MCPServer:
         )
         return verify_report.text(verify_files(first, None if new is None else _inside(top, new), settings, options))
 
-    @made.tool(annotations=_READS, structured_output=False)
-    @_one_at_a_time
     def explain(code: str) -> str:
         """Explain a rule, by its code (TL848) or its name: what it means, why, examples, and what to write instead."""
         rule = find_rule(code)
         return f"{rule.code} {rule.name} ({rule.group})\n\n{rule.text.strip()}\n"
 
+    made = MCPServer("tl2npu", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
+    for tool in (migrate, check, verify, explain):
+        hints = _EXECUTES if tool is verify else _READS
+        made.tool(annotations=hints, structured_output=False)(_one_at_a_time(tool))
     return made
 
 
