@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from tl2npu.sinks import exit_code
 from tl2npu.todo import with_comments, without_comments
 
 PARTIAL = Options(partial=True)
+REFUSALS = Path(__file__).resolve().parent.parent / "fixtures" / "refused"
 PARAMS = 'A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")'
 BODY = """
     s = T.alloc_shared((64, 64), "float16")
@@ -129,3 +131,15 @@ def test_comments_stand_above_whole_statements(text: str, line: int, above: int)
     assert without_comments(marked.text).text == text
     assert marked.origin(marked.place(line)) == line
     ast.parse(marked.text)
+
+
+@pytest.mark.parametrize("path", sorted(REFUSALS.glob("*/before.py")), ids=lambda path: path.parent.name)
+def test_one_search_lists_what_is_left(path: Path) -> None:
+    """Every error of a refused kernel stands in a comment with the one word to search for, and a second run keeps it."""
+    found = result(path.read_text(encoding="utf-8"))
+    left = {kernel.name for kernel in found.kernels if kernel.unfinished}
+    errors = {f"# TODO(tl2npu): {d.code} " for d in found.diagnostics if d.severity == "error" and d.kernel in left}
+    listed = todos(found.new_text)
+    assert errors == {line[: len("# TODO(tl2npu): TL000 ")] for line in listed}
+    assert bool(left) == bool(listed)
+    assert result(found.new_text or "").new_text == found.new_text
