@@ -150,7 +150,7 @@ def test_the_compiler_dies(machine: Machine) -> None:
 def test_an_old_kernel_that_fails_is_no_fault_of_the_new_one(machine: Machine, fault: str) -> None:
     code, result = machine.verify(fault=f"{fault}@old.py")
     assert (code, codes(result)) == (0, [])
-    assert any("on the simulator of tl2npu, not on the NPU: " in note for note in result["notes"])
+    assert any("on the tl2npu simulator, not on the NPU: " in note for note in result["notes"])
 
 
 def test_findings_of_the_sanitizer(machine: Machine) -> None:
@@ -163,13 +163,13 @@ def test_findings_of_the_sanitizer(machine: Machine) -> None:
 def test_a_sanitizer_without_findings(machine: Machine) -> None:
     code, result = machine.verify("--sanitize", "memcheck", fault="finding")
     assert (code, codes(result)) == (0, [])
-    assert not any("refused its options" in note for note in result["notes"])
+    assert not any("rejects its options" in note for note in result["notes"])
 
 
 def test_a_compiler_that_cannot_instrument(machine: Machine) -> None:
     code, result = machine.verify("--sanitize", "memcheck", fault="uninstrumented")
     assert (code, codes(result)) == (0, [])
-    assert any("only transfers from and to global memory were looked at" in note for note in result["notes"])
+    assert any("only transfers from and to global memory were checked" in note for note in result["notes"])
 
 
 def test_a_sanitizer_that_tells_nothing_proves_nothing(machine: Machine) -> None:
@@ -196,7 +196,7 @@ def test_a_profiler_that_refuses_and_ends_with_0(machine: Machine) -> None:
 def test_without_torch_npu(machine: Machine) -> None:
     code, result = machine.verify("--python", sys.executable)
     assert (code, codes(result)) == (1, ["TL912"])
-    assert "`tl2npu doctor` tells" in said(result, "TL912")
+    assert "`tl2npu doctor` says" in said(result, "TL912")
 
 
 def test_without_a_device(machine: Machine) -> None:

@@ -45,7 +45,7 @@ DIES = "\nimport os\nos._exit(0)\n"
     [
         (SCRIPT, MIGRATED.replace("x * 0.5)", "x * 0.25)"), "the new script failed"),
         (OWN_CHECK, MIGRATED, "the old script failed"),
-        (SCRIPT, MIGRATED + DIES, "the new script did not come to its end"),
+        (SCRIPT, MIGRATED + DIES, "the new script did not finish"),
     ],
     ids=["the new script's own check", "the old script's own check", "the new script dies"],
 )

@@ -72,7 +72,7 @@ def _metrics(row: Metrics) -> dict[str, Any]:
 
 def _script(check: ScriptCheck) -> str:
     if check.exit_code is None:
-        return f"  the {check.role} script did not come to its end"
+        return f"  the {check.role} script did not finish"
     said = [line.strip() for line in check.output.splitlines() if line.strip()]
     last = f": {said[-1]}" if said else ""
     return f"  the {check.role} script ended with exit code {check.exit_code}{last}"
@@ -118,7 +118,7 @@ def _differences(comparisons: Sequence[Comparison]) -> str:
 def _in_spite(result: VerifyResult) -> str:
     """What speaks against the file where its kernels do not."""
     against = [
-        f"the {check.role} script {'failed' if check.exit_code else 'did not come to its end'}"
+        f"the {check.role} script {'failed' if check.exit_code else 'did not finish'}"
         for check in result.scripts
         if check.exit_code != 0
     ]
