@@ -440,7 +440,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
         form = (
             "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
         )
-        return f"{form}, because of {why}" if changed else f"unchanged, because of {why}"
+        return f"{form}, because of {why}" if changed else f"because of {why}"
     if reached.target == "npuir":
         return "for AscendNPU IR" if changed else "for AscendNPU IR already"
     if kind.is_rewritten:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 
 from tl2npu.checks.split import split_of
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.symbolic import Sym, Var, var
 
 
@@ -37,9 +38,8 @@ def unproved_evenness(
     for buffer in dict.fromkeys(use.buffer for use in found.uses):
         if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known):
             continue
-        text = (
-            f"cannot prove that `{buffer.shape[0]}`, the rows of `{buffer.name}`, is even; assert it to get `threads=2`"
-        )
+        rows = code(buffer.shape_nodes[0])
+        text = f"cannot prove that `{rows}`, the rows of `{buffer.name}`, is even; assert it to get `threads=2`"
         yield Finding("TL820", buffer.node, text)
 
 

@@ -192,9 +192,8 @@ def _check_loop(subject: Subject, split: Split, item: Range) -> Iterator[Finding
     values = ValueUses(subject.located.evaluator, split)
     loop = next(p for p in uses[0].placed.parents if isinstance(p, Loop) and item in p.ranges)
     if not item.start.is_zero:
-        yield Finding(
-            "TL827", loop.node, f"loop `{item.name}` starts at {item.start}, but `threads=2` halves only its length"
-        )
+        text = f"loop `{item.name}` does not start at 0, but `threads=2` halves only its length"
+        yield Finding("TL827", loop.node, text)
     inside = {id(stmt) for stmt in walk(loop.body)}
     for placed in subject.statements:
         if id(placed.stmt) not in inside:

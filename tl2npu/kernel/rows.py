@@ -254,11 +254,8 @@ class Rows:
             if shifted.substitute({str(item.var): item.var + half}) == at(dim.lo, self.vid, 1):
                 self.parity.assume(half)
                 if not item.start.is_zero or not self.parity.equal(item.extent, half):
-                    raise Blocked(
-                        "TL221",
-                        stmt.node,
-                        f"loop `{item.name}` has {item.extent} rows, but the vector cores start {half} rows apart",
-                    )
+                    text = f"loop `{item.name}` does not run over exactly the rows of one vector core"
+                    raise Blocked("TL221", stmt.node, text)
                 self._set_half(self._axis[item], half, stmt.node)
                 return item
         return None
@@ -266,9 +263,7 @@ class Rows:
     def _set_half(self, axis: Axis, half: Sym, node: cst.CSTNode) -> None:
         self.parity.assume(half)
         if axis.half is not None and not self.parity.equal(axis.half, half):
-            raise Blocked(
-                "TL221", node, f"the same rows are split by {axis.half} in one statement and by {half} in another"
-            )
+            raise Blocked("TL221", node, "the vector cores' offset is another one than in an earlier statement")
         axis.half = axis.half or half
         axis.evidence = axis.evidence or node
 
@@ -346,6 +341,15 @@ class Rows:
 
     # resolution --------------------------------------------------------------------------------------------------
 
+    def _other_rows(self, buffer: Buffer, axis: Axis) -> str:
+        """Why a buffer cannot be split as the others of its axis are, in the author's own sizes."""
+        if not buffer.shape:
+            return f"`{buffer.name}` has no rows, but vid splits it"
+        half = axis.half or const(0)
+        halves = [other for other in axis.buffers if other.shape and self.parity.equal(other.shape[0], half)]
+        rows = [f"`{shown.name}` has `{code(shown.shape_nodes[0])}`" for shown in (buffer, *halves[:1])]
+        return f"vid splits these rows alike, but {' and '.join(rows)}"
+
     def _resolve(self) -> None:
         for axis in {id(a): a for a in self._axis.values()}.values():
             if axis.half is None:
@@ -353,19 +357,12 @@ class Rows:
             place = axis.evidence or self.kernel.node
             for buffer in axis.buffers:
                 if not buffer.shape or not self.parity.equal(buffer.shape[0], axis.half):
-                    raise Blocked(
-                        "TL223",
-                        place,
-                        f"`{buffer.name}` has {buffer.shape[0] if buffer.shape else 'no'} rows where {axis.half} "
-                        "are split between the vector cores",
-                    )
+                    raise Blocked("TL223", place, self._other_rows(buffer, axis))
             for item in axis.ranges:
                 if item.step is not None and item.step != const(1):
                     raise Blocked("TL223", place, f"loop `{item.name}` skips rows")
                 if not item.start.is_zero or not self.parity.equal(item.extent, axis.half):
-                    raise Blocked(
-                        "TL223", place, f"loop `{item.name}` does not cover the {axis.half} rows of its buffers"
-                    )
+                    raise Blocked("TL223", place, f"loop `{item.name}` does not cover all rows of its tiles")
             if axis.whole is not None:
                 raise Blocked("TL223", axis.whole, "one copy splits these rows by vid, another copies all of them")
         for stmt in self.kernel.walk():

@@ -190,9 +190,7 @@ class Merger:
             raise Blocked("TL310", right.node, "the loops of the two cores are of different kinds")
         mine, theirs = cube.ranges[0], vector.ranges[0]
         if not self._same(mine.extent, theirs.extent) or mine.start != theirs.start or mine.step != theirs.step:
-            raise Blocked(
-                "TL310", right.node, f"the loops of the two cores run {mine.extent} and {theirs.extent} times"
-            )
+            raise Blocked("TL310", right.node, "the loops of the two cores have different bounds")
         self._meaning.update((name, mine.var) for name in theirs.var.variables() - mine.var.variables())
         header, other = cube, vector
         if mine.name != theirs.name:

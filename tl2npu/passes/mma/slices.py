@@ -50,8 +50,7 @@ def of(flow: Flow, product: Product, evaluator: Evaluator, numbers: Numbers) -> 
     loop, item = _loop(flow, product, left.lo)
     width = product.left.load.dst.buffer.shape[-1 if product.left.load.dst.buffer.memory.value == "L0A" else -2]
     if left.lo != item.var * width:
-        text_lo = str(left.lo)
-        raise Blocked("TL324", product.left.load.node, f"slices that start at `{text_lo}` are not consecutive")
+        raise Blocked("TL324", product.left.load.node, "the slices of K are not consecutive")
     _check_alone(loop, product)
     if product.other is None:
         for staged in product.loads:
@@ -121,7 +120,7 @@ def _check_alone(loop: Loop, product: Product) -> None:
 def _check_complete(count: Sym, width: Sym, staged: Staged, numbers: Numbers) -> None:
     size = staged.source.buffer.shape[staged.depth_axis]
     if count not in (ceildiv(size, width), size // width) and not numbers.same(count * width, size):
-        text = f"cannot prove that {count} slices of {width} are the {size} of `{staged.source.buffer.name}`"
+        text = f"cannot prove that the slices of K cover all of `{staged.source.buffer.name}`"
         raise Blocked("TL324", staged.load.node, text)
 
 
