@@ -1,7 +1,8 @@
 """The catalogues against an installed TileLang-Ascend: names, parameters, their order, kinds and defaults.
 
 ``TL2NPU_TILELANG_PYTHON`` names an interpreter that has it, with ``PYTHONPATH`` as its ``set_env.sh`` sets it; without
-it nothing is tested here. Which branch is installed decides which catalogue is held against it.
+it nothing is tested here. Which branch is installed decides which catalogue is held against it. torch has to be there;
+torch_npu, CANN and the code generator need not: as for ``--backend compile`` there are stand-ins for them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tl2npu.backends import children
 from tl2npu.dialects.ascend import OPERATORS as ASCEND
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.dialects.compiler import JUNE_2026
@@ -23,12 +26,18 @@ from tl2npu.dialects.pass_configs import NPUIR_MEMBERS, STRING_OF
 
 PYTHON = os.environ.get("TL2NPU_TILELANG_PYTHON", "")
 
+CHILDREN = Path(children.__file__).with_name("child")
+
 ASK = """
 import inspect, json, pathlib, sys, types
+asked = json.loads(sys.stdin.read())
+sys.path.append(asked["children"])
+import no_device, npuir
+no_device.install()
 stand_in = types.ModuleType("cython_wrapper")
 stand_in.CythonKernelWrapper = object
 sys.modules["cython_wrapper"] = stand_in
-import tilelang
+tilelang = npuir.imported(no_device, lambda note: None)
 import tilelang.language as T
 
 KINDS = {"POSITIONAL_ONLY": "positional", "POSITIONAL_OR_KEYWORD": "positional", "KEYWORD_ONLY": "keyword",
@@ -46,7 +55,7 @@ def about(value):
 folder = pathlib.Path(tilelang.__file__).parent / "language"
 branch = "npuir" if (folder / "customize_npuir.py").is_file() else "ascend"
 answer = {}
-for name in json.loads(sys.stdin.read())[branch]:
+for name in asked["operators"][branch]:
     value = T
     for part in name.split("."):
         value = getattr(value, part, None)
@@ -65,8 +74,8 @@ print(json.dumps({"branch": branch, "operators": answer, "exported": exported + 
 def installed() -> Mapping[str, Any]:
     if not PYTHON:
         pytest.skip("TL2NPU_TILELANG_PYTHON names no interpreter with TileLang-Ascend")
-    names = json.dumps({"ascend": list(ASCEND), "npuir": list(NPUIR)})
-    done = subprocess.run([PYTHON, "-c", ASK], input=names, capture_output=True, text=True, check=False)
+    asked = {"children": str(CHILDREN), "operators": {"ascend": list(ASCEND), "npuir": list(NPUIR)}}
+    done = subprocess.run([PYTHON, "-c", ASK], input=json.dumps(asked), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert isinstance(found, dict)

@@ -57,7 +57,6 @@ def check(subject: Subject) -> Iterator[Finding]:
                     f, message=f"for target {target}: {f.message}", severity="warning", repair=(), as_it_stands=None
                 )
                 for f in findings
-                if f.code == "TL801"
             )
         if findings:
             return

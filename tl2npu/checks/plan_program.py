@@ -283,11 +283,11 @@ class Builder:
                 reads.append(access.operand)
             if access.writes:
                 writes.append(access.operand)
-        scratch = [
-            self.tiles.scratch(size, self.subject.is_split, name) for name, size in scratch_of(stmt, self.target)
-        ]
-        targets = (*self._numbers(writes), *scratch)
-        return self._call(side_of(stmt), self._numbers(reads), targets, parts=self._parts(writes))
+        targets = list(self._numbers(writes))
+        for name, size, is_used in scratch_of(stmt, self.target):
+            tile = self.tiles.scratch(size, self.subject.is_split, name)
+            targets += [tile] if is_used else []
+        return self._call(side_of(stmt), self._numbers(reads), tuple(targets), parts=self._parts(writes))
 
     def _call(
         self,

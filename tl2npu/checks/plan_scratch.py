@@ -18,8 +18,8 @@ from tl2npu.kernel.symbolic import const
 
 _BLOCK, _REPEAT = 32, 256
 
-Scratch = tuple[str, Size]
-"""The name of the scratch tile, and what one instruction asks of it."""
+Scratch = tuple[str, Size, bool]
+"""The name of the scratch tile, what one instruction asks of it, and whether the instruction uses it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class _Rule:
     """What an instruction asks for: ``measure`` of the extents of ``operand``.
 
     ``typed``: the operand by whose element type the tile is, empty for the tile of bytes; ``whole``: all of the buffer
-    counts; ``first``: asked for only where no instruction before has asked for anything.
+    counts; ``first``: asked for only where no instruction before has asked for anything; ``unused``: what it asks of
+    the tile of bytes beside, which it does not use.
     """
 
     operand: str
@@ -35,6 +36,7 @@ class _Rule:
     typed: str = ""
     whole: bool = False
     first: bool = False
+    unused: Measure | None = None
 
 
 def _bytes(times: int = 1, over: int = 1, least: int = 0) -> Measure:
@@ -59,21 +61,22 @@ _ASCENDC: dict[str, _Rule] = {
     **dict.fromkeys(("reduce", "reduce_max", "reduce_min", "reduce_sum"), _Rule("buffer", _bytes())),
     **dict.fromkeys(("tile.clamp", "tile.clamp_max", "tile.clamp_min"), _Rule("buffer", _bytes())),
     "tile.round": _Rule("buffer", _bytes(least=256)),
-    **dict.fromkeys(("tile.sin", "tile.cos"), _Rule("src", _bytes(2))),
-    "tile.pow": _Rule("src0", _bytes(2)),
+    **dict.fromkeys(("tile.sin", "tile.cos"), _Rule("src", _bytes(2), whole=True)),
+    "tile.pow": _Rule("src0", _bytes(2), whole=True),
     "tile.sigmoid": _Rule("src", _bytes()),
     **dict.fromkeys(("tile.bitwise_xor", "tile.bilinear_interpolation"), _Rule("src0", _bytes())),
     **dict.fromkeys(("tile.reduce_sum_experiment", "tile.reduce_sum_mask_experiment"), _Rule("src", _bytes())),
     "tile.broadcast": _Rule("dst", _bytes(over=4)),
     "tile.merge_sort": _Rule("dst", _bytes()),
-    "tile.sort": _Rule("src", _bytes(8), typed="src"),
-    "tile.topk": _Rule("src", _bytes(4), typed="src"),
+    "tile.sort": _Rule("src", _bytes(8), typed="src", unused=_bytes(8)),
+    "tile.topk": _Rule("src", _bytes(4), typed="src", unused=lambda extents, item: prod(extents) * 4),
 }
 """``GetAscendCTmpBufferSize_`` and ``createASCTopKAndSortTmpBuffer_``."""
 
 _PTO: dict[str, _Rule] = {
     **dict.fromkeys(("tile.clamp", "tile.clamp_max", "tile.clamp_min"), _Rule("buffer", _bytes(), first=True)),
-    **dict.fromkeys(("tile.round", "tile.pow", "tile.sigmoid", "tile.broadcast"), _Rule("dst", _one_byte)),
+    **dict.fromkeys(("tile.pow", "tile.sigmoid", "tile.broadcast"), _Rule("dst", _one_byte)),
+    "tile.round": _Rule("out", _one_byte),
     "tile.select": _Rule("dst", _bytes()),
     "tile.bitwise_xor": _Rule("src0", _bytes(), typed="src0", whole=True),
     "tile.merge_sort": _Rule("dst", _bytes(), typed="dst"),
@@ -104,7 +107,10 @@ def _by_rule(stmt: Op, rule: _Rule) -> Iterator[Scratch]:
     extents = operand.buffer.shape if rule.whole else extents_of(operand) or operand.buffer.shape
     dtype = typed.buffer.dtype if isinstance(typed, Operand) else operand.buffer.dtype
     name = f"tmp_ub_{dtype}" if isinstance(typed, Operand) and dtype != "uint8" else "tmp_ub"
-    yield name, Size(tuple((extent, False) for extent in extents), dtype, rule.measure, rule.first)
+    sized = tuple((extent, False) for extent in extents)
+    yield name, Size(sized, dtype, rule.measure, rule.first), True
+    if rule.unused is not None:
+        yield "tmp_ub", Size(sized, dtype, rule.unused), False
 
 
 def _pto_reduction(stmt: Op) -> Iterator[Scratch]:
@@ -119,11 +125,11 @@ def _pto_reduction(stmt: Op) -> Iterator[Scratch]:
     if columns:  # only a sum has use for it: a maximum asks for nothing where nothing has been asked for
         measure = _constant(0) if stmt.op.name in ("reduce_max", "reduce_min") else _along_columns
     rows = shape[-2] if len(shape) > 1 else const(1)
-    yield "tmp_ub", Size(((rows, False), (shape[-1], False)), operand.buffer.dtype, measure)
+    yield "tmp_ub", Size(((rows, False), (shape[-1], False)), operand.buffer.dtype, measure), True
     if isinstance(out, Operand) and isinstance(clear, Scalar) and clear.sym.constant == 0 and out.buffer.shape:
         row = out.buffer.shape[0] if len(out.buffer.shape) == 1 else out.buffer.shape[1]
         extents = ((row, False), *((extent, False) for extent in extents_of(out) or out.buffer.shape))
-        yield "tmp_ub_reduce_out", Size(extents, out.buffer.dtype, _rows_in_blocks)
+        yield "tmp_ub_reduce_out", Size(extents, out.buffer.dtype, _rows_in_blocks), True
 
 
 def _along_rows(extents: Sequence[int], item: int) -> int:
