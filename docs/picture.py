@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "terminal.svg"
-KERNEL = "fixtures/gpu/gemm_bias_relu/before.py"
+KERNEL = "fixtures/gpu/flash_full_bhsd/before.py"
 COMMANDS = (f"migrate --check {KERNEL}", f"verify {KERNEL} --case {KERNEL.replace('before.py', 'case.toml')}")
 COLUMNS = 100
 

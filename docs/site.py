@@ -35,6 +35,8 @@ def build(target: Path) -> None:
         _write(target / page, _linked(ROOT / name, (ROOT / name).read_text(encoding="utf-8"), page))
     for picture in (ROOT / "docs").glob("*.svg"):
         shutil.copy(picture, target / picture.name)
+    listed = _linked(ROOT / "docs" / "llms.txt", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"), "llms.txt")
+    _write(target / "llms.txt", re.sub(r"\((?:index|([\w/-]+))\.md\)", r"(\1/)", listed).replace("(/)", "(.)"))
     for rule in load_rules().values():
         place = _place(rule.path)
         assert place is not None
@@ -52,7 +54,7 @@ def _place(path: Path) -> str | None:
     if not path.is_file() or not path.is_relative_to(ROOT):
         return None
     name = path.relative_to(ROOT).as_posix()
-    if name.startswith("docs/") and path.suffix in (".md", ".svg"):
+    if name.startswith("docs/") and path.suffix in (".md", ".svg", ".txt"):
         return name.removeprefix("docs/")
     return name if name.startswith("rules/") else ABOVE.get(name)
 

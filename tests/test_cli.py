@@ -274,6 +274,19 @@ def test_rule_rules_and_devices() -> None:
     assert __version__ in call("--version").stdout
 
 
+def test_skill() -> None:
+    """What an agent reads begins with the front matter that its skills have, and lies where ``--path`` says."""
+    printed = call("skill").stdout
+    folder = Path(call("skill", "--path").stdout.rstrip("\n"))
+    assert printed == (folder / "SKILL.md").read_text(encoding="utf-8")
+    front, name, description, end = printed.splitlines()[:4]
+    assert front == end == "---"
+    assert name == f"name: {folder.name}"
+    assert description.startswith("description: ")
+    assert ": " not in description.removeprefix("description: ")  # YAML would take it for a key
+    assert len(description) < 1024
+
+
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["tl2npu", *arguments])
     with pytest.raises(SystemExit) as stopped:

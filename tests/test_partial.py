@@ -135,7 +135,7 @@ def test_comments_stand_above_whole_statements(text: str, line: int, above: int)
 
 @pytest.mark.parametrize("path", sorted(REFUSALS.glob("*/before.py")), ids=lambda path: path.parent.name)
 def test_one_search_lists_what_is_left(path: Path) -> None:
-    """Every error of a refused kernel stands in a comment with the one word to search for, and a second run keeps it."""
+    """Every error of a refused kernel stands in a comment with the word to search for; a second run keeps it."""
     found = result(path.read_text(encoding="utf-8"))
     left = {kernel.name for kernel in found.kernels if kernel.unfinished}
     errors = {f"# TODO(tl2npu): {d.code} " for d in found.diagnostics if d.severity == "error" and d.kernel in left}

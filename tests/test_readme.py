@@ -19,9 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 TOUR = ROOT / "docs" / "tour.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
-KERNEL = "fixtures/gpu/gemm_bias_relu/before.py"
-EXPLAINED = "fixtures/workspace/gemm_leaky_relu/before.py"
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+KERNEL = "fixtures/workspace/gemm_relu/before.py"
+SKILL = ROOT / "tl2npu" / "skills" / "tl2npu" / "SKILL.md"
+DOCUMENTS = sorted([*(path for top in ("", "docs/", "benchmarks/") for path in ROOT.glob(f"{top}*.md")), SKILL])
+DOCUMENTS.append(ROOT / "docs" / "llms.txt")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -42,7 +43,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-CALL = "gemm_leaky(m=256, n=256, k=192, bm=64, bn=128, bk=64)"  # as the tour has it
+CALL = "gemm_relu(M=256, N=256, K=192)"  # as the tour has it
 
 
 def shown_output(page: Path) -> list[tuple[str, str]]:
@@ -52,8 +53,8 @@ def shown_output(page: Path) -> list[tuple[str, str]]:
         verified = run("verify", KERNEL, "--case", KERNEL.replace("before.py", "case.toml"))
         found = [("diff", diff.stdout), ("text", verified.stdout)]
     else:
-        diff = run("migrate", "--diff", "--explain", EXPLAINED)
-        verified = run("verify", EXPLAINED, "--args", CALL)
+        diff = run("migrate", "--diff", "--explain", KERNEL)
+        verified = run("verify", KERNEL, "--args", CALL)
         found = [("text", diff.stderr), ("text", verified.stdout)]
     assert diff.returncode == verified.returncode == 0
     return found
@@ -219,8 +220,9 @@ def test_named_pages_exist() -> None:
     """No page of a rule, document or fixture points to a document that the project does not have."""
     # `docs/TileLang-Ascend Programming Guide.md` of tilelang-ascend, the guides of its branch npuir
     foreign = {"Guide.md", "开发指南.md", "EnvironmentVariables.md"}
+    users = {"ledger.md", "AGENTS.md"}  # files of the reader's repository
     pages = [*DOCUMENTS, *ROOT.glob("rules/*/*.md")]
-    own = {path.name for path in pages} | foreign
+    own = {path.name for path in pages} | foreign | users
     texts = [*pages, *ROOT.glob("fixtures/*/*/case.toml")]
     named = {name for path in texts for name in re.findall(r"[\w.-]+\.md\b", path.read_text(encoding="utf-8"))}
     assert named - own == set()

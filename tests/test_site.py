@@ -56,6 +56,13 @@ def test_every_page_is_in_the_menu(site: Path) -> None:
     assert set(menu) == {path.name for path in site.glob("*.md")}
 
 
+def test_agents_find_the_pages(site: Path) -> None:
+    """The links of ``llms.txt`` are those of the built site, where a page is a directory."""
+    targets = LINK.findall((site / "llms.txt").read_text(encoding="utf-8"))
+    assert len(targets) > 10
+    assert [t for t in targets if not (site / f"{t.rstrip('/').replace('.', 'index')}.md").is_file()] == []
+
+
 def test_links_lead_to_pages(site: Path) -> None:
     found = 0
     for path in site.rglob("*.md"):

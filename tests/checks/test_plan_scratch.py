@@ -1,4 +1,4 @@
-"""The scratch tiles of instructions, as ``InjectTmpBuffer`` of the compiler made them of the same kernels (95acbd7f)."""
+"""The scratch tiles of instructions, as ``InjectTmpBuffer`` of the compiler made them (95acbd7f)."""
 
 from __future__ import annotations
 

@@ -277,6 +277,13 @@ def test_evenness_is_said() -> None:
     assert not [d for d in migrated(tile("16", "cid * 32 + vid * 16")).diagnostics if d.code == "TL905"]
 
 
+def test_evenness_that_is_asserted_is_not_said() -> None:
+    old = tile("bm // 2", "cid * bm + vid * bm // 2", args="bm")
+    asserted = old.replace("    @T.prim_func", "    assert bm % 4 == 0\n\n    @T.prim_func")
+    assert asserted != old
+    assert not [d for d in migrated(asserted).diagnostics if d.code == "TL905"]
+
+
 @pytest.mark.parametrize(
     "change",
     ["bm *= 2", "bm = bm + 16", "if bm > 8:\n    bm = 64", "for _ in range(1):\n    bm = 64", "bm = max(bm, 64)"],

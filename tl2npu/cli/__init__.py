@@ -27,6 +27,7 @@ COMMANDS = (
     "config",
     "cache",
     "completion",
+    "skill",
     "rule",
     "rules",
     "devices",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=click.Choice(["ascendc", "npuir"]),
     help="The language to write: Ascend C's Developer mode, or AscendNPU IR's.  [default: ascendc]",
 )
-@click.option("--grid2d", is_flag=True, default=None, help="With --to npuir: a grid of two axes keeps them.")
+@click.option("--grid2d", is_flag=True, default=None, help="With --to npuir: keep the axes of two-axis grids.")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Vector cores per tile.  [default: auto]")
 @click.option(
     "--pass-config-policy",
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 )
 @click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")
 @click.option(
-    "--partial", is_flag=True, default=None, help="Mark in refused kernels, by comments, where a person must go on."
+    "--partial",
+    is_flag=True,
+    default=None,
+    help="Put a TODO comment above each statement that a kernel was refused for.",
 )
 @click.option("--explain", is_flag=True, default=None, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, default=None, help="Also rewrite files with uncommitted changes.")
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
 )
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="CPU time of each kernel.  [default: 120]")
 @backend_options
-@click.option("--watch", is_flag=True, help="Go on, whenever a file is saved.")
+@click.option("--watch", is_flag=True, help="Run again whenever a file is saved.")
 @common_options
 @report_options
 def migrate(

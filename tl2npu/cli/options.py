@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 PATHS = click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
 
 
-DEVICE = click.option("--device", type=click.Choice(["A2", "A3", "A5"]), help="Whose memories.  [default: A2]")
+DEVICE = click.option(
+    "--device", type=click.Choice(["A2", "A3", "A5"]), help="The device whose memory sizes count.  [default: A2]"
+)
 ARITHMETIC = click.option(
     "--arithmetic",
     type=click.Choice(["precise", "algebraic", "structure"]),
@@ -42,15 +44,18 @@ def common_options(command: Any) -> Any:
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
             click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
             click.option(
-                "--include", multiple=True, metavar="PATTERN", help="Files of directories.  [default: *.py, *.ipynb]"
+                "--include",
+                multiple=True,
+                metavar="PATTERN",
+                help="Which files of directories.  [default: *.py, *.ipynb]",
             ),
-            click.option("--exclude", multiple=True, metavar="PATTERN", help="Not these files of directories."),
-            click.option("--force-exclude", is_flag=True, default=None, help="Nor where they are given themselves."),
-            click.option("--shard", metavar="I/N", help="Only the I-th of N equal parts of the files."),
-            click.option("-j", "--jobs", type=click.IntRange(min=0), help="Processes.  [default: as many as pay]"),
+            click.option("--exclude", multiple=True, metavar="PATTERN", help="Skip these files of directories."),
+            click.option("--force-exclude", is_flag=True, default=None, help="Skip them even if they are named."),
+            click.option("--shard", metavar="I/N", help="Process only the I-th of N equal parts of the files."),
+            click.option("-j", "--jobs", type=click.IntRange(min=0), help="Processes.  [default: automatic]"),
             click.option("--timeout", type=float, metavar="SECONDS", help="Time for each file.  [default: 600]"),
-            click.option("--cache/--no-cache", default=None, help="Remember results in .tl2npu_cache.  [default: on]"),
-            click.option("--cache-dir", type=click.Path(path_type=Path), help="Remember them there instead."),
+            click.option("--cache/--no-cache", default=None, help="Cache results in .tl2npu_cache.  [default: on]"),
+            click.option("--cache-dir", type=click.Path(path_type=Path), help="Cache them there instead."),
             click.option("--debug", is_flag=True, help="Show the traceback of an internal error."),
         ]
     ):

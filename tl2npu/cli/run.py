@@ -40,10 +40,10 @@ from tl2npu.cli.output import say
 def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **settings: Any) -> None:
     """EXECUTE a script, or the code cells of a notebook, with the kernels on the simulator: no NPU, GPU or TileLang.
 
-    Options stand before SCRIPT, what follows are its own arguments. Its output goes where it goes; what is said about
-    launches and hazards goes to standard error, or to the file of --report.
+    Options go before SCRIPT; everything after it is passed to the script. Launches and hazards are reported on standard
+    error, or in the file of --report.
 
-    The exit code is the script's, or 1 if hazards are fatal and there was one.
+    The exit code is the script's, or 1 if hazards are fatal and one was found.
     """
     from tl2npu.verify.threads import one_thread
 

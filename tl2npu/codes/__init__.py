@@ -440,7 +440,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the statements of the helper in the kernel, or define it in a module of the repository"),
     ("TL904", "unused-suppression", "warning", "display-only", "remove the comment"),
     ("TL905", "assumed-even-extent", "info", "display-only",
-     "assert in the factory that the extent is even: `assert M % 2 == 0`"),
+     "assert in the factory that it is even, as in `assert block_M % 2 == 0`"),
     ("TL906", "unverified-kernel", "warning", "display-only",
      "pass a call with `--args 'factory(name=value)'`, or a script that launches the kernel"),
     ("TL907", "changed-result", "error", "display-only",

@@ -15,6 +15,7 @@ from functools import lru_cache
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Role
+from tl2npu.kernel.assertions import multiples
 from tl2npu.kernel.bindings import assigned_names, is_arithmetic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Changed, Env, Evaluator, code, without_parentheses
@@ -353,7 +354,8 @@ def whole_tiles(job: Job, rows: Rows) -> None:
         job.must_be_even |= rows.parity.rounded_up
         job.overlapping |= overlapping
         job.known_even |= rows.parity.even - rows.parity.rounded_up - overlapping
-        for name in sorted(rows.parity.even):
+        asserted = multiples(job.file, job.located)
+        for name in sorted(name for name in rows.parity.even if asserted.get(name, 1) % 2):
             job.note("TL905", job.kernel.node, f"assumed that `{name}` is even, as the old kernel does", "info")
         return
     assert failure is not None

@@ -1,8 +1,8 @@
 """What the compiler says when it rejects a kernel, and which rule is about that.
 
 Each row: a pattern, the rules, and the line of the compiler that says it (tile-ai/tilelang-ascend, 95acbd7f; ``tvm/``
-is its TVM). A group ``buffer`` or ``call`` is the name in the user's program that the message is about. Only GPU kernels
-call ``use_swizzle`` as the GPU has it: one that is left beside kernels for the NPU.
+is its TVM). A group ``buffer`` or ``call`` is the name in the user's program that the message is about. Only GPU
+kernels call ``use_swizzle`` as the GPU has it: one that is left beside kernels for the NPU.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -90,11 +91,15 @@ def _section(file: ModuleType) -> list[str]:
     lines = ["", f"## {file.__name__.rsplit('.', 1)[-1].replace('_', ' ')}", "", title, ""]
     if file is gpu:
         return [*lines, _names(rows)]
-    listed = [row for row in rows if file is types and row.defined.startswith("tvm:")]
-    shown = [row for row in rows if row not in listed]
+    types_only = [row for row in rows if file is types and row.defined.startswith("tvm:")]
+    notes = Counter(row.note for row in rows if row.note and not row.modes and row not in types_only)
+    unfit = [row for row in rows if not row.modes and notes[row.note] > 2 and row not in types_only]
+    shown = [row for row in rows if row not in unfit and row not in types_only]
     lines += [_COLUMNS, "| --- " * 7 + "|", *map(_line, shown)]
-    if listed:
-        lines += ["", f"Data types, each `T.name({signature(listed[0])})`: {_names(listed)}"]
+    if types_only:
+        lines += ["", f"Data types, each `T.name({signature(types_only[0])})`: {_names(types_only)}"]
+    for note in dict.fromkeys(row.note for row in unfit):
+        lines += ["", f"Not in Ascend kernels ({note}): {_names(row for row in unfit if row.note == note)}"]
     return lines
 
 
