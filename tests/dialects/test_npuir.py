@@ -24,7 +24,7 @@ npuir_atomic_addx4 atomic_addx4, npuir_relu vrelu, npuir_sigmoid vsigmoid, npuir
 npuir_sqrt vsqrt, npuir_rsqrt vrsqrt, npuir_abs vabs, npuir_rec vrec, npuir_not vnot, npuir_gather gather,
 npuir_interleave interleave, npuir_deinterleave deinterleave, npuir_transpose transpose, npuir_arange arange,
 npuir_concat concat, npuir_pad pad, npuir_flip flip, npuir_bitcast vbitcast, npuir_vcos vcos, npuir_vsin vsin,
-npuir_verf verf, npuir_vtanh vtanh, npuir_print print, npuir_reshape reshape
+npuir_verf verf, npuir_vtanh vtanh, npuir_reshape reshape
 """
 SINGLE = """
 prim_func ptr make_tensor Buffer Tensor FragmentBuffer SharedBuffer LocalBuffer Parallel Pipelined has_let_value
@@ -33,7 +33,7 @@ alloc_shared alloc_fragment alloc_var alloc_L0A alloc_L0B alloc_L0C alloc_L1 all
 reduce_min reduce_sum reduce_abssum reduce_absmax dp4a clamp view rs set_flag wait_flag pipe_barrier block_barrier
 subblock_barrier sync_block_set sync_block_wait Scope any_of all_of symbolic dynamic use_swizzle annotate_layout
 annotate_padding import_source serial parallel vectorized unroll thread_binding grid macro if_then_else ceildiv
-infinity exp exp2 log log2 sqrt rsqrt sigmoid abs min max Cast cast float16 float32 int32 bool
+infinity print exp exp2 log log2 sqrt rsqrt sigmoid abs min max Cast cast float16 float32 int32 bool
 create_list_of_mbarrier get_mbarrier tma_load mbarrier_arrive sync_threads shfl_xor wait_wgmma
 """
 

@@ -91,5 +91,5 @@ block_barrier subblock_barrier sync_block_set sync_block_wait: id # inside of T.
         core=Core.NONE,
         modes=EXPERT_ONLY,
     ),
-    *rows(Kind.DEBUG, "print npuir_print: ?obj msg='' hex=False", core=Core.NONE),
+    *rows(Kind.DEBUG, "print: ?obj msg='' hex=False", core=Core.NONE),
 )
