@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import libcst as cst
@@ -93,3 +94,18 @@ def test_findings_stand_where_an_added_tile_is_needed(fixture: str, code: str, t
     found = migrate_text(before, Path("before.py"), Options()).diagnostics
     lines = [d.line for d in found if d.code == code and tile in d.message]
     assert [before.splitlines()[line - 1].strip() for line in lines] == [statement]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["alibi_attention", "combine_splits", "expert_attention", "flash_macros", "written_out_halves", "threshold_select"],
+)
+def test_no_edit_stands_on_a_line_that_has_nothing_to_do_with_it(name: str) -> None:
+    """No edit of a kernel is one of the docstring of the file or of its imports."""
+    (path,) = FIXTURES.glob(f"*/{name}/before.py")
+    text = path.read_text(encoding="utf-8")
+    apart = {node.lineno for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr))}
+    found = migrate_text(text, str(path), Options())
+    edits = [change for change in found.changes if change.kernel is not None]
+    assert edits
+    assert [(change.code, change.line, change.message) for change in edits if change.line in apart] == []

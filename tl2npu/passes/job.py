@@ -66,6 +66,7 @@ class Job:
     notes: list[Diagnostic] = field(default_factory=list)
     told: int = 0
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
+    _lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
     _kernel: Kernel | None = None
     _late: tuple[Kernel, Late] | None = None
     _judge: tuple[Kernel, Judge] | None = None
@@ -170,6 +171,9 @@ class Job:
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of the input text that a node, old or new, comes from; else that of what stands around it."""
+        return self._line_now(node) or self._lines.get(id(node), (node, None))[1] or self._line_of_def() or 1
+
+    def _line_now(self, node: cst.CSTNode) -> int | None:
         if node in self.original:
             return self.original.line(node)
         return (
@@ -177,8 +181,12 @@ class Job:
             or line_of(self.original, node)
             or self._line_of_source(node)
             or self._line_around(node)
-            or 1
         )
+
+    def _line_of_def(self) -> int | None:
+        """The line of the kernel, for what no line is known of."""
+        node = self.located.node
+        return self.original.line(node.name) if node.name in self.original else line_of(self.original, node)
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
@@ -269,8 +277,10 @@ class Job:
         return None
 
     def change(self, code: str, node: cst.CSTNode, message: str) -> None:
-        """Record an edit."""
+        """Record an edit. Where a new node stands is remembered now: later passes may replace it."""
         self.edited.append((code, node, message))
+        if node not in self.original and id(node) not in self._lines:
+            self._lines[id(node)] = node, self._line_now(node)
 
     @property
     def changes(self) -> list[Change]:
