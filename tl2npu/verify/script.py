@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tl2npu.interpreter.hook import hooked
+from tl2npu.interpreter.session import Interpreter
 from tl2npu.simulator.run import exit_code
 from tl2npu.source.notebook import is_notebook
 from tl2npu.verified import LaunchReport, RunResult
@@ -34,10 +36,19 @@ def run_file(path: Path, settings: Settings) -> RunResult:
         shapes = {name: f"{a.dtype.name}{list(a.shape)}" for name, a in arrays.items()}
         launches.append(LaunchReport(name_of(compiled), dict(compiled.arguments), shapes, seconds))
 
+    def note_triton(launching: Any) -> None:
+        started = time.perf_counter()
+        launching.run()
+        seconds = time.perf_counter() - started
+        launches.append(LaunchReport(launching.kernel, launching.arguments, launching.shapes, seconds))
+
     observed.session.recorder = note
-    code = exit_code(path, settings.script_args, observed.session, pieces)
-    if settings.hazards == "fatal" and any(fault.severity == "error" for fault in observed.faults):
+    interpreter = Interpreter(note_triton, settings.hazards != "off")
+    with hooked(interpreter):
+        code = exit_code(path, settings.script_args, observed.session, pieces)
+    faults = (*observed.faults, *interpreter.faults)
+    if settings.hazards == "fatal" and any(fault.severity == "error" for fault in faults):
         code = code or 1
     return RunResult(
-        path.as_posix(), code, settings.device, settings.arithmetic, tuple(launches), tuple(observed.faults)
+        path.as_posix(), code, settings.device, settings.arithmetic, tuple(launches), faults
     )

@@ -1,0 +1,229 @@
+"""Runs a launch of a Triton kernel, block by block, and describes it.
+
+This module is imported when Triton has been. It takes the place of ``InterpretedFunction.run`` and ``__call__`` of
+Triton's interpreter (triton-lang/triton v3.8.0, ``triton/runtime/interpreter.py``): the language is patched once and not
+in every call, errors of a kernel pass through as they are, a grid may be a list, floats are float32 scalars as in
+compiled kernels, and addresses are checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.jit import _normalize_ty
+
+from tl2npu.interpreter.launch import Launch, TensorArgument
+from tl2npu.interpreter.memory import Memory, bytes_at
+from tl2npu.interpreter.rewriting import rewritten
+from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.standin.tensors import dtype_of
+
+OPTIONS = {"grid", "warmup"}
+_LIBRARIES = tuple(str(Path(str(module.__file__)).parent) for module in (triton, sys.modules["tl2npu"]))
+
+
+class Turn(int):
+    """The counter of a loop: an integer, with the methods of a scalar of Triton that kernels call on it."""
+
+    dtype = tl.int32
+
+    def to(self, dtype: Any, **_: Any) -> Any:
+        """The counter as a scalar tensor of another type."""
+        return interpreter.interpreter_semantic.to_tensor(int(self)).to(dtype)
+
+
+@dataclass
+class Launching:
+    """A launch that is about to run: ``run`` runs it, ``recorded`` runs it and keeps its memory."""
+
+    function: Any
+    kernel: str
+    grid: tuple[int, int, int]
+    values: dict[str, Any]
+    constexprs: frozenset[str]
+    options: dict[str, Any]
+    config: dict[str, Any]
+    site: int
+    runs: Callable[[Launching], None]
+    memory: Memory = field(default_factory=Memory)
+
+    def run(self) -> None:
+        """Run it."""
+        for address, size in self._storages():
+            self.memory.add(address, size)
+        self.runs(self)
+
+    def recorded(self, number: int, turn: int) -> Launch:
+        """Run it, and give what it was given and what became of it."""
+        storages = self._storages()
+        numbers = {address: n for n, (address, _) in enumerate(storages)}
+        memory = [bytes_at(address, size) for address, size in storages]
+        before = tuple(array.copy() for array in memory)
+        self.run()
+        after = tuple(
+            old if np.array_equal(old, now) else now.copy() for old, now in zip(before, memory, strict=True)
+        )
+        given = {name: value for name, value in self.values.items() if name not in self.constexprs}
+        tensors = {n: _argument(v, numbers) for n, v in given.items() if hasattr(v, "data_ptr")}
+        descriptors = {
+            n: (_argument(v.base, numbers), tuple(v.block_shape)) for n, v in given.items() if hasattr(v, "block_shape")
+        }
+        code = self.function.__code__
+        return Launch(
+            number,
+            self.kernel,
+            turn,
+            code.co_filename,
+            code.co_firstlineno,
+            self.site,
+            self.grid,
+            tuple(self.values),
+            {name: _plain(value) for name, value in self.values.items() if name in self.constexprs},
+            {n: v for n, v in given.items() if isinstance(v, (bool, int, float))},
+            tensors,
+            before,
+            after,
+            {name: _plain(value) for name, value in self.options.items()},
+            {name: _plain(value) for name, value in self.config.items()},
+            descriptors,
+            tuple(name for name, value in given.items() if value is None),
+        )
+
+    @property
+    def shapes(self) -> dict[str, str]:
+        """The tensors, as ``float32[4, 4]``."""
+        found = {name: value for name, value in self.values.items() if hasattr(value, "data_ptr")}
+        return {name: f"{dtype_of(value)}{list(value.shape)}" for name, value in found.items()}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What is no tensor."""
+        return {name: _plain(v) for name, v in self.values.items() if not hasattr(v, "data_ptr")}
+
+    def _storages(self) -> list[tuple[int, int]]:
+        """Address and bytes of each storage that was passed, once."""
+        found: dict[int, int] = {}
+        for value in _tensors(self.values.values()):
+            storage = value.untyped_storage()
+            if storage.nbytes():
+                found[storage.data_ptr()] = storage.nbytes()
+        return list(found.items())
+
+
+def _tensors(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            found += _tensors(value)
+        elif hasattr(value, "block_shape") and hasattr(value, "base"):
+            found.append(value.base)
+        elif hasattr(value, "untyped_storage"):
+            found.append(value)
+        elif hasattr(value, "data_ptr") and hasattr(value, "base"):  # reinterpreted: TensorWrapper
+            found.append(value.base)
+    return found
+
+
+def _argument(tensor: Any, numbers: dict[int, int]) -> TensorArgument:
+    base = getattr(tensor, "base", tensor)
+    dtype = dtypes.canonical(str(tensor.dtype).removeprefix("torch."))
+    number = numbers.get(base.untyped_storage().data_ptr(), 0)
+    return TensorArgument(number, base.storage_offset(), tuple(base.shape), tuple(base.stride()), dtype)
+
+
+def _plain(value: Any) -> Any:
+    """A value that can be kept for another process: types of Triton and torch, and functions, by their names."""
+    if isinstance(value, tl.constexpr):
+        value = value.value
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tl.dtype):
+        return value.name
+    if isinstance(value, (tuple, list)):
+        return type(value)(_plain(item) for item in value) if type(value) in (tuple, list) else [*map(_plain, value)]
+    return getattr(value, "__name__", None) or str(value)
+
+
+def bound(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of a launch by parameter, in their order, and the keywords that are no parameters."""
+    names = list(inspect.signature(function).parameters)
+    options = {name: value for name, value in named.items() if name not in names}
+    values = inspect.getcallargs(function, *args, **{name: v for name, v in named.items() if name in names})
+    return {name: values[name] for name in names}, options
+
+
+def constexprs_of(function: Any) -> frozenset[str]:
+    """The parameters that are ``tl.constexpr``."""
+    annotations = inspect.get_annotations(function)
+    return frozenset(name for name, kind in annotations.items() if _normalize_ty(kind) == "constexpr")
+
+
+def grid_of(grid: Any, values: dict[str, Any]) -> tuple[int, int, int]:
+    """The grid of a launch as three numbers. Raises ValueError for more."""
+    found = grid(values) if callable(grid) else grid
+    extents = [index(extent) for extent in (found if isinstance(found, (tuple, list)) else (found,))]
+    if len(extents) > 3:
+        raise ValueError(f"a grid has at most three axes, not {len(extents)}")
+    x, y, z = extents + [1] * (3 - len(extents))
+    return x, y, z
+
+
+def site_of_launch() -> int:
+    """The line of the script that launches: the innermost one outside of Triton and of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame = frame.f_back
+    return frame.f_lineno
+
+
+def kernel_line() -> str:
+    """``file:line`` of the kernel that runs: the innermost place outside of Triton and of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def in_blocks(launching: Launching) -> None:
+    """Run the blocks one after the other, x fastest."""
+    function, arguments = prepared(launching)
+    nx, ny, nz = launching.grid
+    interpreter.interpreter_builder.set_grid_dim(nx, ny, nz)
+    for number in range(prod(launching.grid)):
+        interpreter.interpreter_builder.set_grid_idx(number % nx, number // nx % ny, number // (nx * ny))
+        function(**arguments)
+
+
+def prepared(launching: Launching) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function to call for each block, and its arguments: pointers for tensors, scalars for numbers."""
+    values = launching.values
+    constexprs = launching.constexprs
+    return source(launching.function), {n: v if n in constexprs else _scalar(v) for n, v in values.items()}
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, float):
+        return interpreter.interpreter_semantic.to_tensor(value)
+    return interpreter._implicit_cvt(value)
+
+
+_SOURCES: dict[Any, Any] = {}
+
+
+def source(function: Any) -> Any:
+    """The function that runs in place of a jit function."""
+    if function not in _SOURCES:
+        semantic = interpreter.interpreter_semantic
+        _SOURCES[function] = rewritten(function, lambda value: semantic.to_tensor(value, False), Turn)
+    return _SOURCES[function]

@@ -1,0 +1,217 @@
+"""Fills the gaps of Triton's interpreter; ``repaired`` holds while scripts run. Imported when Triton has been.
+
+Each gap is one that lets a right kernel fail, or compute something else than a compiled one would
+(triton-lang/triton v3.8.0, ``triton/runtime/interpreter.py``): bfloat16 is stored as uint16 and added as such, casts to it
+truncate, functions of libdevice are not known, tuning measures on a device, and accesses outside of all memory are made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as cuda_libdevice
+from triton.runtime import autotuner, driver, interpreter
+
+from tl2npu.devices import A2
+from tl2npu.interpreter.libdevice import computed
+from tl2npu.interpreter.memory import Memory
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_Handle = interpreter.TensorHandle
+_Builder = interpreter.InterpreterBuilder
+
+
+@contextlib.contextmanager
+def repaired(memory: Callable[[], Memory | None], outside: Callable[[str, int], None]) -> Iterator[None]:
+    """``memory`` is that of the launch that runs; ``outside`` is told of accesses that are not in it: Read or Write,
+    and how many elements."""
+    scope = interpreter._LangPatchScope()
+    try:
+        _language(scope)
+        _bfloat16(scope)
+        _checked_memory(scope, memory, outside)
+        _libdevice(scope)
+        _host(scope)
+        yield
+    finally:
+        scope.restore()
+
+
+def _language(scope: Any) -> None:
+    """What Triton does for each launch, once: the builtins of the language work on NumPy arrays."""
+    builder = interpreter.interpreter_builder
+    for module in (tl, tl.core):
+        interpreter._patch_builtin(module, builder, scope)
+        interpreter._patch_lang_core(module, scope)
+    interpreter._patch_builtin(tl.math, builder, scope)
+    interpreter._patch_builtin(tl.tensor, builder, scope)
+    interpreter._patch_lang_tensor(tl.tensor, scope)
+    interpreter._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
+
+
+def _bfloat16(scope: Any) -> None:
+    usual = interpreter._get_np_dtype
+
+    def numpy_dtype(kind: Any) -> np.dtype:
+        element = kind.element_ty if isinstance(kind, tl.block_type) else kind
+        return BFLOAT16 if element == tl.bfloat16 else usual(kind)
+
+    def cast(self: Any, src: Any, kind: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return _Handle(src.data.astype(numpy_dtype(kind.scalar)), kind.scalar)
+
+    def float_to_float(self: Any, src: Any, kind: Any, rounding: Any) -> Any:
+        narrow = {src.dtype.scalar.primitive_bitwidth, kind.scalar.primitive_bitwidth} & {8}
+        toward_zero = rounding is not None and "RTZ" in str(rounding)
+        if not narrow and not toward_zero:
+            return cast(self, src, kind)
+        return usual_float_to_float(self, src, kind, rounding)
+
+    def dot(self: Any, a: Any, b: Any, d: Any, precision: Any, imprecise: Any) -> Any:
+        left, right = (_Handle(x.data.astype(np.float32), tl.float32) if x.dtype == tl.bfloat16 else x for x in (a, b))
+        return usual_dot(self, left, right, d, precision, imprecise)
+
+    usual_float_to_float, usual_dot = _Builder.create_fp_to_fp, _Builder.create_dot
+    scope.set_attr(interpreter, "_get_np_dtype", numpy_dtype)
+    scope.set_attr(_Builder, "cast_impl", cast)
+    scope.set_attr(_Builder, "create_fp_to_fp", float_to_float)
+    scope.set_attr(_Builder, "create_dot", dot)
+
+
+def _checked_memory(scope: Any, memory: Callable[[], Memory | None], outside: Callable[[str, int], None]) -> None:
+    raw = interpreter._interpreter
+
+    def missing(addresses: np.ndarray, size: int, mask: np.ndarray, action: str) -> np.ndarray | None:
+        known = memory()
+        found = known.outside(addresses, size, mask) if known is not None else None
+        if found is not None:
+            outside(action, int(found.sum()))
+        return found
+
+    def load(self: Any, pointers: Any, mask: Any, other: Any, *_: Any) -> Any:
+        kind = pointers.get_element_ty()
+        dtype = interpreter._get_np_dtype(kind)
+        plain = np.dtype(np.uint16) if dtype == BFLOAT16 else dtype
+        wanted = np.broadcast_to(mask.data, pointers.data.shape)
+        fill = np.zeros(pointers.data.shape, dtype) if other is None else np.ascontiguousarray(other.data, dtype)
+        lost = missing(pointers.data, dtype.itemsize, wanted, "Read")
+        if lost is not None:
+            wanted = wanted & ~lost
+            fill = np.where(lost, np.array(np.nan if kind.is_floating() else 0).astype(dtype), fill)
+        found = raw.load(pointers.data, np.ascontiguousarray(wanted), fill.view(plain), plain)
+        return _Handle(found.view(dtype), kind)
+
+    def store(self: Any, pointers: Any, value: Any, mask: Any, *_: Any) -> Any:
+        data = np.ascontiguousarray(value.data)
+        wanted = np.broadcast_to(mask.data, pointers.data.shape)
+        lost = missing(pointers.data, data.itemsize, wanted, "Write")
+        if lost is not None:
+            wanted = wanted & ~lost
+        return raw.store(pointers.data, data.view(np.uint16) if data.dtype == BFLOAT16 else data, wanted)
+
+    def read_modify_write(self: Any, op: Any, pointers: Any, value: Any, mask: Any, *order: Any) -> Any:
+        lost = missing(pointers.data, value.data.itemsize, np.broadcast_to(mask.data, pointers.data.shape), "Atomic")
+        if lost is not None:
+            mask = _Handle(np.broadcast_to(mask.data, lost.shape) & ~lost, mask.dtype)
+        return usual_rmw(self, op, pointers, value, mask, *order)
+
+    def int_to_ptr(self: Any, src: Any, kind: Any) -> Any:
+        known = memory()
+        if known is not None:
+            known.open = True
+        return _Handle(src.data.view(np.uint64), kind.scalar)
+
+    usual_rmw = _Builder.create_atomic_rmw
+    scope.set_attr(_Builder, "create_masked_load", load)
+    scope.set_attr(_Builder, "create_masked_store", store)
+    scope.set_attr(_Builder, "create_atomic_rmw", read_modify_write)
+    scope.set_attr(_Builder, "create_int_to_ptr", int_to_ptr)
+
+
+def _libdevice(scope: Any) -> None:
+    """Functions of libdevice, also under the names that they had in ``tl.math`` and ``tl.libdevice`` of Triton 2."""
+
+    def elementwise(self: Any, library: Any, path: Any, symbol: str, arguments: Any, kind: Any, pure: Any) -> Any:
+        dtype = interpreter._get_np_dtype(kind.scalar)
+        with np.errstate(all="ignore"):
+            return _Handle(computed(symbol, [a.data for a in arguments]).astype(dtype), kind.scalar)
+
+    scope.set_attr(_Builder, "create_extern_elementwise", elementwise)
+    interpreter._patch_builtin(cuda_libdevice, interpreter.interpreter_builder, scope)
+    for name, function in vars(cuda_libdevice).items():
+        if name.startswith("_") or isinstance(function, ModuleType) or not callable(function):
+            continue
+        scope.set_attr(libdevice, name, function)
+        if not hasattr(tl.math, name):
+            scope.set_attr(tl.math, name, function)
+    scope.set_attr(tl, "libdevice", cuda_libdevice)
+
+
+class _Device:
+    """What a script may ask of the device that its kernels run on: none is there."""
+
+    utils = SimpleNamespace(
+        get_device_properties=lambda *_: {
+            "multiprocessor_count": A2.cube_cores or 1,
+            "num_aicore": A2.cube_cores or 1,
+            "num_vectorcore": (A2.cube_cores or 1) * A2.vector_cores_per_cube,
+            "max_shared_mem": 232448,
+            "max_num_regs": 65536,
+            "warpSize": 32,
+            "sm_clock_rate": 1_000_000,
+            "mem_clock_rate": 1_000_000,
+            "mem_bus_width": 1024,
+        }
+    )
+
+    def get_current_target(self) -> Any:
+        """A GPU that every script knows: those that ask choose between forms of the same kernel."""
+        return triton.backends.compiler.GPUTarget("cuda", 90, 32)
+
+    def get_current_device(self) -> int:
+        """The first."""
+        return 0
+
+    def get_current_stream(self, *_: Any) -> int:
+        """The default one."""
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """The CPU."""
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """What torch has for its accelerator, redirected."""
+        import torch
+
+        return torch.cuda
+
+    def get_benchmarker(self) -> Any:
+        """Runs what is to be measured once."""
+        return measured
+
+
+def measured(function: Callable[[], Any], *_: Any, quantiles: Any = None, **__: Any) -> Any:
+    """``do_bench``: one run that took 1 ms, by definition."""
+    function()
+    return 1.0 if quantiles is None else [1.0] * len(quantiles)
+
+
+def _host(scope: Any) -> None:
+    """Tuning takes the first configuration, measuring runs once, and there is a device to ask."""
+    import triton.testing
+
+    scope.set_attr(autotuner.Autotuner, "_bench", lambda *_, **__: [1.0, 1.0, 1.0])
+    for name in ("do_bench", "do_bench_cudagraph"):
+        scope.set_attr(triton.testing, name, measured)
+    scope.set_attr(driver, "_active", _Device())
