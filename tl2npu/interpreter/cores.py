@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["cube", "vector"]
 CUBE: Kind = "cube"
@@ -88,11 +88,17 @@ def current() -> Cores | None:
 
 
 class Cores:
-    """The cores of one or more blocks, and the events between the cores of a block."""
+    """The cores of one or more blocks, and the events between the cores of a block.
 
-    def __init__(self, cores: Sequence[Core], schedule: Schedule) -> None:
+    Without ``scoped`` the program has no parts for cube and vector cores: each core runs all of it, and its own order is
+    the order that events ask for. ``shared`` is for what the cores have in common.
+    """
+
+    def __init__(self, cores: Sequence[Core], schedule: Schedule, scoped: bool = True) -> None:
         self.cores = list(cores)
         self.schedule = schedule
+        self.scoped = scoped
+        self.shared: dict[Any, Any] = {}
         self.running: Core | None = None
         self.counts: Counter[tuple[int, str, str, int]] = Counter()
         self.places: dict[tuple[int, str, str, int], str] = {}
@@ -132,6 +138,8 @@ class Cores:
     def set(self, receiver: Kind, number: int, place: str) -> None:
         """The running core sets an event for the cores of the other kind."""
         core = self.core
+        if not self.scoped:
+            return
         for other in self._others(core, receiver):
             key = (core.block, _id(core), _id(other), number)
             self.counts[key] += 1
@@ -142,6 +150,8 @@ class Cores:
     def wait(self, sender: Kind, number: int, place: str) -> None:
         """The running core waits until every core of the other kind has set an event, and takes it from each."""
         core = self.core
+        if not self.scoped:
+            return
         senders = self._others(core, sender)
         keys = [(core.block, _id(other), _id(core), number) for other in senders]
         if not all(self.counts[key] for key in keys):
@@ -161,7 +171,7 @@ class Cores:
         """
         core = self.core
         own = core.block if mode == "all_sub_vector" else None
-        kinds = {"all_cube": {CUBE}, "all": {CUBE, VECTOR}}.get(mode, {VECTOR})
+        kinds = {"all_cube": {CUBE}, "all": {CUBE, VECTOR}}.get(mode, {VECTOR}) if self.scoped else {CUBE, VECTOR}
         if core.kind not in kinds:
             return
         members = {c for c in self.cores if c.kind in kinds and (own is None or c.block == own)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,3 +53,21 @@ class Interpreter:
                 self.recorder(launching)
         finally:
             self.memory = before
+
+
+_active: list[Interpreter] = []
+
+
+def active() -> Interpreter:
+    """The one whose script runs."""
+    return _active[-1]
+
+
+@contextmanager
+def activated(interpreter: Interpreter) -> Iterator[None]:
+    """Inside of the context it is the active one."""
+    _active.append(interpreter)
+    try:
+        yield
+    finally:
+        _active.remove(interpreter)
