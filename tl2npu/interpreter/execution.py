@@ -9,16 +9,14 @@ compiled kernels, and addresses are checked.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from operator import index
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import triton
 import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import _normalize_ty
@@ -28,9 +26,6 @@ from tl2npu.interpreter.memory import Memory, bytes_at
 from tl2npu.interpreter.rewriting import rewritten
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.standin.tensors import dtype_of
-
-OPTIONS = {"grid", "warmup"}
-_LIBRARIES = tuple(str(Path(str(module.__file__)).parent) for module in (triton, sys.modules["tl2npu"]))
 
 
 class Turn(int):
@@ -60,22 +55,20 @@ class Launching:
 
     def run(self) -> None:
         """Run it."""
-        for address, size in self._storages():
+        for address, size in self.storages:
             self.memory.add(address, size)
         self.runs(self)
 
     def recorded(self, number: int, turn: int) -> Launch:
         """Run it, and give what it was given and what became of it."""
-        storages = self._storages()
-        numbers = {address: n for n, (address, _) in enumerate(storages)}
-        memory = [bytes_at(address, size) for address, size in storages]
+        memory = [bytes_at(address, size) for address, size in self.storages]
         before = tuple(array.copy() for array in memory)
         self.run()
         after = tuple(
             old if np.array_equal(old, now) else now.copy() for old, now in zip(before, memory, strict=True)
         )
         given = {name: value for name, value in self.values.items() if name not in self.constexprs}
-        tensors = {n: _argument(v, numbers) for n, v in given.items() if hasattr(v, "data_ptr")}
+        numbers = self._numbers
         descriptors = {
             n: (_argument(v.base, numbers), tuple(v.block_shape)) for n, v in given.items() if hasattr(v, "block_shape")
         }
@@ -91,7 +84,7 @@ class Launching:
             tuple(self.values),
             {name: _plain(value) for name, value in self.values.items() if name in self.constexprs},
             {n: v for n, v in given.items() if isinstance(v, (bool, int, float))},
-            tensors,
+            self.tensors,
             before,
             after,
             {name: _plain(value) for name, value in self.options.items()},
@@ -111,7 +104,18 @@ class Launching:
         """What is no tensor."""
         return {name: _plain(v) for name, v in self.values.items() if not hasattr(v, "data_ptr")}
 
-    def _storages(self) -> list[tuple[int, int]]:
+    @property
+    def tensors(self) -> dict[str, TensorArgument]:
+        """The tensors that were passed for pointers, by parameter."""
+        numbers = self._numbers
+        return {n: _argument(v, numbers) for n, v in self.values.items() if hasattr(v, "data_ptr")}
+
+    @property
+    def _numbers(self) -> dict[int, int]:
+        return {address: number for number, (address, _) in enumerate(self.storages)}
+
+    @cached_property
+    def storages(self) -> list[tuple[int, int]]:
         """Address and bytes of each storage that was passed, once."""
         found: dict[int, int] = {}
         for value in _tensors(self.values.values()):
@@ -177,22 +181,6 @@ def grid_of(grid: Any, values: dict[str, Any]) -> tuple[int, int, int]:
         raise ValueError(f"a grid has at most three axes, not {len(extents)}")
     x, y, z = extents + [1] * (3 - len(extents))
     return x, y, z
-
-
-def site_of_launch() -> int:
-    """The line of the script that launches: the innermost one outside of Triton and of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
-        frame = frame.f_back
-    return frame.f_lineno
-
-
-def kernel_line() -> str:
-    """``file:line`` of the kernel that runs: the innermost place outside of Triton and of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
-        frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def in_blocks(launching: Launching) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
 
-from tl2npu.interpreter.session import VERSIONS, Interpreter, NoTriton
+from tl2npu.interpreter.session import VERSIONS, Interpreter, NoTriton, activated
 
 _SWITCH = "TRITON_INTERPRET"
 _INSTALL = "install the extra: pip install 'tl2npu[triton]' (Linux on x86-64)"
@@ -25,7 +25,7 @@ def hooked(interpreter: Interpreter) -> Iterator[None]:
     """
     had = os.environ.get(_SWITCH)
     os.environ[_SWITCH] = "1"
-    with ExitStack() as stack:
+    with ExitStack() as stack, activated(interpreter):
         finder = _Finder(interpreter, stack)
         sys.meta_path.insert(0, finder)
         try:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +14,12 @@ from triton.language import standard
 from triton.runtime import autotuner, interpreter
 from triton.runtime.jit import KernelInterface
 
-from tl2npu.interpreter import execution
+from tl2npu.interpreter import execution, places
+from tl2npu.interpreter.concurrent import run as run_cores
 from tl2npu.interpreter.execution import Launching
 from tl2npu.interpreter.repairs import repaired
 from tl2npu.interpreter.session import Interpreter, NoTriton
+from tl2npu.interpreter.shim.modules import modules, patched
 
 
 @contextlib.contextmanager
@@ -36,10 +41,10 @@ def taken(session: Interpreter) -> Iterator[None]:
             extents = execution.grid_of(grid, values)
             name = function.__qualname__.replace(".<locals>", "")
             config = tuners[-1].best_config.all_kwargs() if tuners else {}
-            site = execution.site_of_launch()
+            site = places.here().line
             constexprs = execution.constexprs_of(function)
             launching = Launching(
-                function, name, extents, values, constexprs, options, config, site, execution.in_blocks
+                function, name, extents, values, constexprs, options, config, site, partial(run_cores, session=session)
             )
             session.launch(launching)
         return Compiled(self, args, named)
@@ -55,7 +60,7 @@ def taken(session: Interpreter) -> Iterator[None]:
         return execution.source(self.fn)(*args, **named)
 
     def outside(action: str, count: int) -> None:
-        place = execution.kernel_line()
+        place = places.shown()
         elements = "1 element" if count == 1 else f"{count} elements"
         session.fault("out-of-bounds", f"{action} of {elements} outside of every tensor at {place}", place=place)
 
@@ -64,11 +69,24 @@ def taken(session: Interpreter) -> Iterator[None]:
         scope.set_attr(interpreter.InterpretedFunction, "run", run)
         scope.set_attr(interpreter.InterpretedFunction, "__call__", call)
         scope.set_attr(autotuner.Autotuner, "run", tune)
+        patched(scope)
+        found = modules()
+        before = {name: sys.modules.get(name) for name in found}
+        sys.modules.update(found)
+        for name, module in found.items():
+            outer, _, inner = name.rpartition(".")
+            if outer not in found:
+                scope.set_attr(importlib.import_module(outer), inner, module)
         scope.set_attr(KernelInterface, "warmup", lambda self, *args, grid, **named: Compiled(self, args, named))
         try:
             yield
         finally:
             scope.restore()
+            for name, old in before.items():
+                if old is None:
+                    sys.modules.pop(name, None)
+                else:
+                    sys.modules[name] = old
 
 
 class Compiled:

@@ -23,8 +23,10 @@ from triton.runtime import autotuner, driver, interpreter
 from tl2npu.devices import A2
 from tl2npu.interpreter.libdevice import computed
 from tl2npu.interpreter.memory import Memory
+from tl2npu.interpreter.speed import faster
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_POINTER = np.dtype(np.uint64)
 _Handle = interpreter.TensorHandle
 _Builder = interpreter.InterpreterBuilder
 
@@ -40,6 +42,7 @@ def repaired(memory: Callable[[], Memory | None], outside: Callable[[str, int], 
         _checked_memory(scope, memory, outside)
         _libdevice(scope)
         _host(scope)
+        faster(scope)
         yield
     finally:
         scope.restore()
@@ -57,12 +60,20 @@ def _language(scope: Any) -> None:
     interpreter._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
 
 
+def _is_element(kind: Any) -> bool:
+    return isinstance(kind, tl.dtype) and kind.name not in ("void", "int128")
+
+
 def _bfloat16(scope: Any) -> None:
     usual = interpreter._get_np_dtype
 
+    known = {
+        kind.name: BFLOAT16 if kind == tl.bfloat16 else usual(kind) for kind in vars(tl).values() if _is_element(kind)
+    }
+
     def numpy_dtype(kind: Any) -> np.dtype:
         element = kind.element_ty if isinstance(kind, tl.block_type) else kind
-        return BFLOAT16 if element == tl.bfloat16 else usual(kind)
+        return _POINTER if isinstance(element, tl.pointer_type) else known[element.name]
 
     def cast(self: Any, src: Any, kind: Any) -> Any:
         with np.errstate(all="ignore"):
