@@ -38,11 +38,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": {"source"},
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
+    "interpreter": {"devices", "simulator", "verified"},
     "verified": {"results"},
     "backends": DATA | {"source", "verified", "options", "toolchain", "traces"},
     "traces": set(),
     "verify": DATA
-    | {"toolchain", "backends", "traces", "source", "migration", "cells", "options", "simulator", "verified"},
+    | {"toolchain", "backends", "traces", "source", "migration", "cells", "options"}
+    | {"interpreter", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
     "project": DATA | {"source", "across", "passes", "migration", "options", "files", "cells", "verify"},
     "sinks": {"results", "source", "project"},

@@ -8,7 +8,8 @@ Which names of the language a kernel uses, itself or in a device function, decid
 - ``sync_block_all``: all blocks at once;
 - none of them: one program for each block.
 
-Launches of the first three kinds run twice, under opposite schedules. Results that differ depend on which core is faster.
+Launches of the first three kinds run twice, under opposite schedules. Results that differ depend on which core is
+faster.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ def _under(schedule: Schedule, launching: Launching, session: Interpreter, used:
     if TOGETHER in used:
         groups = [[core for group in groups for core in group]]
         if len(groups[0]) > _MOST_CORES:
-            raise KernelFault(f"{launching.kernel}: {len(blocks)} blocks that meet at a barrier are more than can be run")
+            raise KernelFault(
+                f"{launching.kernel}: {len(blocks)} blocks that meet at a barrier are more than can be run"
+            )
     for group in groups:
         cores = Cores(group, schedule, scoped)
         try:

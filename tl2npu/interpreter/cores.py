@@ -1,12 +1,12 @@
 """Cores that run at the same time, with counted events between them, one of them at a time.
 
-Each core is a thread, and one thread runs until it waits or ends: a run is the same run every time. Which core goes next
-is the schedule's choice, and there are two opposite ones. A program whose events order all that matters gives the same
-result under both; where they differ, something was read while another core could have written it.
+Each core is a thread, and one thread runs until it waits or ends: a run is the same run every time. Which core goes
+next is the schedule's choice, and there are two opposite ones. A program whose events order all that matters gives
+the same result under both; where they differ, something was read while another core could have written it.
 
 What an event does is read from triton-ascend's front end (triton-lang/triton-ascend a84b1eb5,
-``third_party/ascend/language/cann/extension``): a counting semaphore for each sender, receiver and number. That a set by
-the cube core wakes both vector cores, and that the cube core waits for both, is the hardware's cross-core mode 2.
+``third_party/ascend/language/cann/extension``): a counting semaphore for each sender, receiver and number. That a set
+by the cube core wakes both vector cores, and that the cube core waits for both, is the hardware's cross-core mode 2.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def current() -> Cores | None:
 class Cores:
     """The cores of one or more blocks, and the events between the cores of a block.
 
-    Without ``scoped`` the program has no parts for cube and vector cores: each core runs all of it, and its own order is
-    the order that events ask for. ``shared`` is for what the cores have in common.
+    Without ``scoped`` the program has no parts for cube and vector cores: each core runs all of it, and its own order
+    is the order that events ask for. ``shared`` is for what the cores have in common.
     """
 
     def __init__(self, cores: Sequence[Core], schedule: Schedule, scoped: bool = True) -> None:
@@ -133,7 +133,9 @@ class Cores:
     def left(self) -> list[str]:
         """Events that were set and not waited for."""
         keys = [key for key, count in self.counts.items() if count]
-        return [f"event {key[3]} from {_called(key[1])} to {_called(key[2])}, set at {self.places[key]}" for key in keys]
+        return [
+            f"event {key[3]} from {_called(key[1])} to {_called(key[2])}, set at {self.places[key]}" for key in keys
+        ]
 
     def set(self, receiver: Kind, number: int, place: str) -> None:
         """The running core sets an event for the cores of the other kind."""
@@ -167,7 +169,8 @@ class Cores:
     def meet(self, mode: str, number: int, place: str) -> None:
         """The running core waits until all cores that ``mode`` names have come to the barrier.
 
-        ``all_cube``, ``all_vector`` and ``all`` are the cores of all blocks, ``all_sub_vector`` the vector cores of one.
+        ``all_cube``, ``all_vector`` and ``all`` are the cores of all blocks, ``all_sub_vector`` the vector cores of
+        one.
         """
         core = self.core
         own = core.block if mode == "all_sub_vector" else None
@@ -181,7 +184,9 @@ class Cores:
         if group == members:
             self.arrived[key] = set()
         else:
-            self._pause(lambda: f"sync_block_all({mode!r}, {number}) at {place}", lambda: self.arrived[key] is not group)
+            self._pause(
+                lambda: f"sync_block_all({mode!r}, {number}) at {place}", lambda: self.arrived[key] is not group
+            )
             return
         if self.schedule.eager:
             self._pause(str, _at_once)

@@ -1,8 +1,8 @@
 """Runs a launch of a Triton kernel, block by block, and describes it.
 
 This module is imported when Triton has been. It takes the place of ``InterpretedFunction.run`` and ``__call__`` of
-Triton's interpreter (triton-lang/triton v3.8.0, ``triton/runtime/interpreter.py``): the language is patched once and not
-in every call, errors of a kernel pass through as they are, a grid may be a list, floats are float32 scalars as in
+Triton's interpreter (triton-lang/triton v3.8.0, ``triton/runtime/interpreter.py``): the language is patched once and
+not in every call, errors of a kernel pass through as they are, a grid may be a list, floats are float32 scalars as in
 compiled kernels, and addresses are checked.
 """
 
@@ -64,9 +64,7 @@ class Launching:
         memory = [bytes_at(address, size) for address, size in self.storages]
         before = tuple(array.copy() for array in memory)
         self.run()
-        after = tuple(
-            old if np.array_equal(old, now) else now.copy() for old, now in zip(before, memory, strict=True)
-        )
+        after = tuple(old if np.array_equal(old, now) else now.copy() for old, now in zip(before, memory, strict=True))
         given = {name: value for name, value in self.values.items() if name not in self.constexprs}
         numbers = self._numbers
         descriptors = {
@@ -78,7 +76,7 @@ class Launching:
             self.kernel,
             turn,
             code.co_filename,
-            code.co_firstlineno,
+            line_of(self.function),
             self.site,
             self.grid,
             tuple(self.values),
@@ -91,6 +89,7 @@ class Launching:
             {name: _plain(value) for name, value in self.config.items()},
             descriptors,
             tuple(name for name, value in given.items() if value is None),
+            tuple(sorted(self.memory.rounded)),
         )
 
     @property
@@ -157,6 +156,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(_plain(item) for item in value) if type(value) in (tuple, list) else [*map(_plain, value)]
     return getattr(value, "__name__", None) or str(value)
+
+
+def line_of(function: Any) -> int:
+    """The line of the ``def`` of a function, decorators not counted."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next((n for n, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
 
 
 def bound(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

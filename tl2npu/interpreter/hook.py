@@ -58,7 +58,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return found
 
     def create_module(self, spec: Any) -> ModuleType | None:
-        return self.real.create_module(spec)  # type: ignore[union-attr, no-any-return]
+        return self.real.create_module(spec)  # type: ignore[union-attr]
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__.loader = self.real  # type: ignore[union-attr]
@@ -74,4 +74,3 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         from tl2npu.interpreter.launching import taken
 
         self.stack.enter_context(taken(self.interpreter))
-

@@ -70,6 +70,7 @@ class Launch:
     ``absent`` (None was passed). ``options`` are keywords that are no parameters (``num_warps``), ``config`` is the
     configuration that stood in for tuning (the first), empty without an autotuner.
 
+    ``rounded``: element types to which it rounded wider floats that it had computed, and multiplied the result.
     ``before`` and ``after`` are all storages as bytes; one that did not change is the same array in both.
     """
 
@@ -90,6 +91,7 @@ class Launch:
     config: dict[str, Any] = field(default_factory=dict)
     descriptors: dict[str, tuple[TensorArgument, tuple[int, ...]]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    rounded: tuple[str, ...] = ()
 
     @cached_property
     def inputs(self) -> Arrays:
@@ -146,5 +148,10 @@ def keep(folder: Path, launch: Launch) -> None:
 def load(folder: Path) -> Iterator[Launch]:
     """The launches of a folder in order, one in memory at a time."""
     for path in sorted(folder.glob("*.triton")):
-        with path.open("rb") as file:
-            yield pickle.load(file)  # written a moment ago, into a folder of its own
+        yield load_one(folder, int(path.stem))
+
+
+def load_one(folder: Path, number: int) -> Launch:
+    """One launch of a folder."""
+    with (folder / f"{number:06}.triton").open("rb") as file:
+        return pickle.load(file)  # type: ignore[no-any-return]  # written a moment ago, into a folder of its own

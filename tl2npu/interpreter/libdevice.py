@@ -36,7 +36,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "sqrt", "cbrt", "floor", "ceil", "trunc")},
     **{name: getattr(np, name) for name in ("rint", "fmod", "hypot", "ldexp", "nextafter", "copysign", "signbit")},
     **{name: getattr(np, name) for name in ("isnan", "isinf")},
-    **{f"{name}": getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")},
+    **{
+        f"{name}": getattr(np, f"arc{name[1:]}")
+        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")
+    },
     "erf": erf,
     "erfc": _each(math.erfc),
     "tgamma": _each(math.gamma),

@@ -17,16 +17,23 @@ def bytes_at(address: int, size: int) -> np.ndarray:
     """The memory at an address, as bytes; writes to the array are writes to the memory."""
     if size == 0:
         return np.zeros(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    memory: np.ndarray = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+    return memory
 
 
 @dataclass
 class Memory:
     """``ranges``: first address and end of each allocation. ``open``: addresses made of integers are used, as in a
-    kernel that is given a tensor of pointers, so that it may reach memory that no argument has."""
+    kernel that is given a tensor of pointers, so that it may reach memory that no argument has.
+
+    ``narrowed``: element types to which the block that runs has rounded wider floats; ``rounded`` those of them that it
+    multiplied afterwards.
+    """
 
     ranges: list[tuple[int, int]] = field(default_factory=list)
     open: bool = False
+    narrowed: set[str] = field(default_factory=set)
+    rounded: set[str] = field(default_factory=set)
 
     def add(self, address: int, size: int) -> None:
         """Allow an allocation of ``size`` bytes."""

@@ -1,8 +1,9 @@
 """Fills the gaps of Triton's interpreter; ``repaired`` holds while scripts run. Imported when Triton has been.
 
 Each gap is one that lets a right kernel fail, or compute something else than a compiled one would
-(triton-lang/triton v3.8.0, ``triton/runtime/interpreter.py``): bfloat16 is stored as uint16 and added as such, casts to it
-truncate, functions of libdevice are not known, tuning measures on a device, and accesses outside of all memory are made.
+(triton-lang/triton v3.8.0, ``triton/runtime/interpreter.py``): bfloat16 is stored as uint16 and added as such, casts
+to it truncate, functions of libdevice are not known, tuning measures on a device, and accesses outside of all memory
+are made.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def repaired(memory: Callable[[], Memory | None], outside: Callable[[str, int], 
     scope = interpreter._LangPatchScope()
     try:
         _language(scope)
-        _bfloat16(scope)
+        _rounding(scope, memory)
         _checked_memory(scope, memory, outside)
         _libdevice(scope)
         _host(scope)
@@ -60,11 +61,20 @@ def _language(scope: Any) -> None:
     interpreter._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
 
 
+def _is_narrower(kind: Any, than: Any) -> bool:
+    floats = kind.is_floating() and than.is_floating()
+    return bool(floats and kind.primitive_bitwidth < than.primitive_bitwidth)
+
+
+def _numpy_name(kind: Any) -> str:
+    return str(interpreter._get_np_dtype(kind).name)
+
+
 def _is_element(kind: Any) -> bool:
     return isinstance(kind, tl.dtype) and kind.name not in ("void", "int128")
 
 
-def _bfloat16(scope: Any) -> None:
+def _rounding(scope: Any, memory: Callable[[], Memory | None]) -> None:
     usual = interpreter._get_np_dtype
 
     known = {
@@ -76,8 +86,17 @@ def _bfloat16(scope: Any) -> None:
         return _POINTER if isinstance(element, tl.pointer_type) else known[element.name]
 
     def cast(self: Any, src: Any, kind: Any) -> Any:
+        known = memory()
+        if known is not None and _is_narrower(kind.scalar, src.dtype.scalar):
+            known.narrowed.add(_numpy_name(kind.scalar))
         with np.errstate(all="ignore"):
             return _Handle(src.data.astype(numpy_dtype(kind.scalar)), kind.scalar)
+
+    def next_block(self: Any, x: int, y: int, z: int) -> None:
+        launched = memory()
+        if launched is not None:
+            launched.narrowed.clear()
+        usual_next_block(self, x, y, z)
 
     def float_to_float(self: Any, src: Any, kind: Any, rounding: Any) -> Any:
         narrow = {src.dtype.scalar.primitive_bitwidth, kind.scalar.primitive_bitwidth} & {8}
@@ -87,10 +106,15 @@ def _bfloat16(scope: Any) -> None:
         return usual_float_to_float(self, src, kind, rounding)
 
     def dot(self: Any, a: Any, b: Any, d: Any, precision: Any, imprecise: Any) -> Any:
+        launched = memory()
+        if launched is not None:
+            launched.rounded |= launched.narrowed & {_numpy_name(x.dtype.scalar) for x in (a, b)}
         left, right = (_Handle(x.data.astype(np.float32), tl.float32) if x.dtype == tl.bfloat16 else x for x in (a, b))
         return usual_dot(self, left, right, d, precision, imprecise)
 
     usual_float_to_float, usual_dot = _Builder.create_fp_to_fp, _Builder.create_dot
+    usual_next_block = _Builder.set_grid_idx
+    scope.set_attr(_Builder, "set_grid_idx", next_block)
     scope.set_attr(interpreter, "_get_np_dtype", numpy_dtype)
     scope.set_attr(_Builder, "cast_impl", cast)
     scope.set_attr(_Builder, "create_fp_to_fp", float_to_float)

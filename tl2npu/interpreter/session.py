@@ -28,8 +28,8 @@ class KernelFault(UnsupportedOperator):
 class Interpreter:
     """``recorder`` is given each ``Launching`` and has to run it, by ``run`` or ``recorded``.
 
-    ``watching``: launches whose cores run at the same time are run under two opposite schedules, and accesses outside of
-    all memory are told; without, they are still left out. ``faults``: what was found, each kind and text once.
+    ``watching``: launches whose cores run at the same time are run under two opposite schedules, and accesses outside
+    of all memory are told; without, they are still left out. ``faults``: what was found, each kind and text once.
     """
 
     recorder: Callable[[Any], None] | None = None

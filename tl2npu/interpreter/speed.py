@@ -1,8 +1,9 @@
-"""Makes what Triton's interpreter does for each operation cheaper, with the same results. Imported when Triton has been.
+"""Makes what Triton's interpreter does for each operation cheaper, with the same results. Imported when Triton has
+been.
 
-Every value carries its shape as a tuple of constexprs, each with a type of its own: building these takes longer than the
-arithmetic on a tile. They never change, so that equal shapes can share them. Overflow of integers is asserted only in
-kernels compiled with ``debug``, and costs three operations for each addition.
+Every value carries its shape as a tuple of constexprs, each with a type of its own: building these takes longer than
+the arithmetic on a tile. They never change, so that equal shapes can share them. Overflow of integers is asserted
+only in kernels compiled with ``debug``, and costs three operations for each addition.
 """
 
 from __future__ import annotations

@@ -21,13 +21,16 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from tl2npu.simulator.errors import SimulatorError, TraceError, UnsupportedOperator
+from tl2npu.interpreter import launch as launches
+from tl2npu.interpreter.hook import hooked
+from tl2npu.interpreter.session import Interpreter
+from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
@@ -35,8 +38,7 @@ from tl2npu.simulator.run import code_of
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
-from tl2npu.verified import Comparison
-from tl2npu.verify import layouts
+from tl2npu.verify import layouts, triton
 from tl2npu.verify import recording as recordings
 from tl2npu.verify.calls import option_of
 from tl2npu.verify.chain import compare_chain
@@ -49,16 +51,13 @@ from tl2npu.verify.launching import CannotBuild, WrongCall, allocate, build, bui
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, file_of, line_of, name_of
-from tl2npu.verify.recording import Recorder, Recording, TooLarge
+from tl2npu.verify.recording import Recorder, TooLarge
 from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, same_inputs
 from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk, small_enough
+from tl2npu.verify.telling import Emit, Event, Side, compared, problem, told
 
-QUIET = "where NaN occurs, {} agrees only if max and min of the vector core skip it, as on a GPU (undocumented)"
-Event = dict[str, Any]
-Emit = Callable[[Event], None]
-Side = Literal["old", "new"]
 Keep = Callable[[Any, Arrays, dict[str, Any], Callable[[], None]], None]
 
 
@@ -120,7 +119,7 @@ def _record(job: Job, emit: Emit) -> int:
         try:
             recorder.record(compiled, arrays, scalars, run_it, repeat, wide, golden=exact(compiled, scalars))
         except SimulatorError as error:
-            _told(job.source, emit, error, "old", name)
+            told(job.source, emit, error, "old", name)
             raise
         hazards.setdefault(compiled, set()).update(fault.kind for fault in observed.errors)
         for fault in observed.errors:
@@ -171,7 +170,8 @@ def _record(job: Job, emit: Emit) -> int:
     if job.settings.calls:
         return _record_calls(job, observed, keep, attempt if further_draws else None, emit)
     observed.session.recorder = keep
-    with installed(observed.session):
+    old = triton.recording_of_old(Path(job.folder), recorder, job.source, emit)
+    with installed(observed.session), hooked(old):
         emit({"event": "begin"})
         return _as_script(job.source, job.settings, emit, "old")
 
@@ -221,13 +221,13 @@ def _record_calls(
                 return 2
             except SimulatorError as error:
                 failed = True
-                _told(job.source, emit, error, "old", factory=call.factory)
+                told(job.source, emit, error, "old", factory=call.factory)
             except (CannotBuild, TooLarge) as error:
                 failed = True
-                _problem(emit, UNVERIFIED, f"{call}: {error}", factory=call.factory)
+                problem(emit, UNVERIFIED, f"{call}: {error}", factory=call.factory)
             except Exception as error:
                 failed = True
-                _problem(emit, UNVERIFIED, f"{call}: {type(error).__name__}: {error}", factory=call.factory)
+                problem(emit, UNVERIFIED, f"{call}: {type(error).__name__}: {error}", factory=call.factory)
     return int(failed)
 
 
@@ -291,7 +291,7 @@ def _load(job: Job, emit: Emit) -> ModuleType | None:
             if wanted and all(factory_of(module, factory) is not None for factory in wanted):
                 emit({"event": "note", "text": f"the code of {source.shown} outside its kernels failed: {text}"})
                 return module
-            _problem(emit, UNVERIFIED, f"{source.shown} cannot be loaded: {text}")
+            problem(emit, UNVERIFIED, f"{source.shown} cannot be loaded: {text}")
             return None
         finally:
             for package in sorted(absent):
@@ -316,7 +316,7 @@ def _prepare(job: Job, emit: Emit) -> int:
             except Exception as error:
                 text = f"the old kernel cannot be run on the simulator: {type(error).__name__}: {error}"
                 if job.settings.golden:
-                    _problem(emit, UNVERIFIED, text, recording.kernel, side="old")
+                    problem(emit, UNVERIFIED, text, recording.kernel, side="old")
                 else:
                     emit({"event": "note", "text": f"{recording.kernel}: {text}; the tolerances of the new one apply"})
             emit({"event": "stop"})
@@ -346,19 +346,19 @@ def _replay(job: Job, emit: Emit) -> int:
                 text = f"{job.source.shown} has no factory {recording.factory!r} to call again"
                 if not (job.settings.calls or job.factories):
                     text += ", and run as a script it does not launch this kernel as the old one does"
-                _problem(emit, UNVERIFIED, text, recording.kernel)
+                problem(emit, UNVERIFIED, text, recording.kernel)
                 continue
             assert module is not None
             emit({"event": "start", "kernel": recording.kernel})
             try:
                 new = built(module, recording.factory, recording.arguments, judge.actual.session, of_old=True)
             except CannotBuild as error:
-                _problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
+                problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
             except SimulatorError as error:
-                _told(job.source, emit, error, "new", recording.kernel)
+                told(job.source, emit, error, "new", recording.kernel)
             except Exception as error:
                 text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
-                _problem(emit, FAULTY, text, recording.kernel, side="new")
+                problem(emit, FAULTY, text, recording.kernel, side="new")
             else:
                 if isinstance(new, JITKernel):
                     if not recording.tolerances:  # of a trace, without the old file
@@ -368,8 +368,12 @@ def _replay(job: Job, emit: Emit) -> int:
                     comparison = compare_chain(judge, recording, new)
                 if comparison.problems:
                     failed.add(recording.kernel)
-                _compared(emit, recording, comparison)
+                compared(emit, recording, comparison)
             emit({"event": "stop"})
+        for launch in launches.load(Path(job.folder)) if module is not None else ():
+            assert module is not None
+            if launch.number not in job.done:
+                triton.repeat(job.source, launch, module, judge, emit)
     return 0
 
 
@@ -382,12 +386,14 @@ def _script(job: Job, emit: Emit) -> int:
     for r in recordings.load(Path(job.folder)):
         waiting.setdefault((r.kernel, r.turn, r.call), []).append(r.number)
     turns: dict[str, int] = {}
+    of_triton = triton.Waiting(Path(job.folder), judge, emit)
 
     def repeat(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
         turn = turns[name] = turns.get(name, -1) + 1
         numbers = waiting.pop((name, turn, call_of(compiled)), [])
         recording = recordings.load_one(Path(job.folder), numbers[0]) if numbers else None
+        recording = recording or of_triton.recording(compiled, arrays)
         emit({"event": "start", "kernel": name})
 
         same = (
@@ -399,37 +405,27 @@ def _script(job: Job, emit: Emit) -> int:
         try:
             run_it()
         except SimulatorError as error:
-            _told(job.source, emit, error, "new", name)
+            told(job.source, emit, error, "new", name)
             raise
         for fault in observed.errors:
             if recording is None or not inherited(fault, recording, compiled, observed):
-                _problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
+                problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
         wrong = recording is None
         if recording is not None:
             results = layouts.by_index(compiled.kernel, recordings.copies(arrays)) if same else None
             done = None if results is None else Outcome(results, writers=observed.writers)
             comparison = judge.compare(recording, compiled, done)
             wrong = bool(comparison.problems)
-            _compared(emit, recording, comparison)
+            compared(emit, recording, comparison)
         for number in numbers[1:]:
             repeated = recordings.load_one(Path(job.folder), number)
-            _compared(emit, repeated, None if wrong else judge.compare(repeated, compiled))
+            compared(emit, repeated, None if wrong else judge.compare(repeated, compiled))
         emit({"event": "stop"})
 
     observed.session.recorder = repeat
-    with installed(observed.session):
+    with installed(observed.session), hooked(Interpreter(of_triton.compare)):
         emit({"event": "begin"})
         return _as_script(job.source, job.settings, emit, "new")
-
-
-def _compared(emit: Emit, recording: Recording, comparison: Comparison | None) -> None:
-    """Tell of a comparison; of one with further inputs only what is wrong, and of None that there is none to make."""
-    if comparison is None or (recording.draw and not comparison.problems):
-        for name in comparison.quiet if comparison is not None else ():
-            emit({"event": "note", "text": f"{recording.kernel}: {QUIET.format(name)}"})
-        emit({"event": "agrees", "number": recording.number})
-    else:
-        emit({"event": "comparison", **asdict(comparison), "number": recording.number})
 
 
 def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> int:
@@ -441,10 +437,10 @@ def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> in
         return code_of(stop)
     except SimulatorError as error:
         print(f"error: {error}", file=sys.stderr)
-        _told(source, emit, error, side)
+        told(source, emit, error, side)
         return 1
     except TooLarge as error:
-        _problem(emit, UNVERIFIED, str(error))
+        problem(emit, UNVERIFIED, str(error))
         return 1
     except Exception:
         traceback.print_exc()
@@ -453,34 +449,3 @@ def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> in
         sys.stdout.flush()
         sys.modules["__main__"] = main
     return 0
-
-
-def _told(
-    source: Source,
-    emit: Emit,
-    error: SimulatorError,
-    side: Side,
-    kernel: str | None = None,
-    factory: str | None = None,
-) -> None:
-    """The problem that an error of the simulator is, told once however often it passes by."""
-    if getattr(error, "told", False):
-        return
-    error.told = True  # type: ignore[attr-defined]
-    unknown = isinstance(error, UnsupportedOperator) or (side == "old" and isinstance(error, TraceError))
-    code = UNVERIFIED if unknown else FAULTY
-    line = source.line(error.site.file, error.site.line)
-    _problem(emit, code, f"the {side} kernel: {error}", kernel, factory, line, side)
-
-
-def _problem(
-    emit: Emit,
-    code: str,
-    message: str,
-    kernel: str | None = None,
-    factory: str | None = None,
-    line: int = 0,
-    side: Side | None = None,
-) -> None:
-    known = {"kernel": kernel, "factory": factory, "line": line, "side": side}
-    emit({"event": "problem", "code": code, "message": message, **known})

@@ -15,11 +15,12 @@ from tl2npu.options import Options
 from tl2npu.results import Diagnostic, Verified
 from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, Status, VerifyResult
 from tl2npu.verify import process
-from tl2npu.verify.job import Event, Job
+from tl2npu.verify.job import Job
 from tl2npu.verify.limits import Limits, limits_of, reasons
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, places
 from tl2npu.verify.settings import Settings, UsageError
+from tl2npu.verify.telling import Event
 
 UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE = (f"TL{n}" for n in range(906, 912))
 

@@ -49,6 +49,4 @@ def run_file(path: Path, settings: Settings) -> RunResult:
     faults = (*observed.faults, *interpreter.faults)
     if settings.hazards == "fatal" and any(fault.severity == "error" for fault in faults):
         code = code or 1
-    return RunResult(
-        path.as_posix(), code, settings.device, settings.arithmetic, tuple(launches), faults
-    )
+    return RunResult(path.as_posix(), code, settings.device, settings.arithmetic, tuple(launches), faults)

@@ -153,5 +153,7 @@ def names() -> dict[str, Any]:
         "ascend_address_space": space,
         "address_space": space,
         **refused("al", "it is code for the device", "custom custom_semantic register_custom_op"),
-        **refused("al", "it has no meaning in tl2npu", "index_put gather_out_to_ub scatter_ub_to_out index_select_simd"),
+        **refused(
+            "al", "it has no meaning in tl2npu", "index_put gather_out_to_ub scatter_ub_to_out index_select_simd"
+        ),
     }

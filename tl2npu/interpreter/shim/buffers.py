@@ -29,7 +29,13 @@ class Space:
         return self.name
 
 
-UB, L1, L0A, L0B, L0C = Space("UB", VECTOR), Space("L1", CUBE), Space("L0A", CUBE), Space("L0B", CUBE), Space("L0C", CUBE)
+UB, L1, L0A, L0B, L0C = (
+    Space("UB", VECTOR),
+    Space("L1", CUBE),
+    Space("L0A", CUBE),
+    Space("L0B", CUBE),
+    Space("L0C", CUBE),
+)
 SMEM, TMEM = Space("smem"), Space("tmem")
 
 
@@ -116,7 +122,8 @@ def read(buffer: Buffer, target_shape: Any = None) -> Any:
 
 
 def buffer_of(tensor: Any, space: Any = None, bind: Any = None) -> Buffer:
-    """``bl.to_buffer``: the buffer that a tensor was read from, ``bind`` with the tensor written to it, or a new one."""
+    """``bl.to_buffer``: the buffer that a tensor was read from, ``bind`` with the tensor written to it, or a new
+    one."""
     if isinstance(bind, Buffer):
         write(bind, tensor)
         return bind

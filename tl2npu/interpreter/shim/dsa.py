@@ -52,7 +52,7 @@ def _quotient(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.asarray((left - np.fmod(left, right)) // right)
 
 
-class hint:  # noqa: N801  # its name in the language
+class hint:  # its name in the language
     """``with tle.dsa.hint(inter_no_alias=True):`` changes no value."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
@@ -79,12 +79,13 @@ def ascend() -> dict[str, Any]:
 
 def names() -> dict[str, Any]:
     """Every name of ``tle.dsa``, but for ``ascend``."""
-    arithmetic = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _quotient}
+    arithmetic: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+    arithmetic |= {"div": _quotient, "max": np.fmax, "min": np.fmin}
     unknown = "workspace pipeline_scheduler tile_set_flag tile_wait_flag local_ptr local_load"
     return {
         "alloc": alloc,
         "copy": copy,
-        **{n: _binary(n, f) for n, f in {**arithmetic, "max": np.fmax, "min": np.fmin}.items()},
+        **{n: _binary(n, f) for n, f in arithmetic.items()},
         "to_tensor": buffer_language.to_tensor,
         "to_buffer": buffer_language.to_buffer,
         "subview": buffer_language.subview,

@@ -35,13 +35,13 @@ def modules() -> dict[str, ModuleType]:
     """The modules by full name, those above them included, each an attribute of the one above it."""
     al, bl = ascend.names(), buffer_language.names()
     raw = {"call": Refused("tle.raw.call", "it is code for the device")}
-    contents: dict[str, dict[str, Any]] = {name: al for name in AL}
-    contents |= {name: bl for name in BL}
+    contents: dict[str, dict[str, Any]] = dict.fromkeys(AL, al)
+    contents |= dict.fromkeys(BL, bl)
     for name in TLE:
         contents |= {name: tle.names(), f"{name}.gpu": gpu.names(), f"{name}.raw": raw}
         contents |= {f"{name}.dsa": dsa.names(), f"{name}.dsa.ascend": dsa.ascend()}
     found: dict[str, ModuleType] = {}
-    for name in sorted({outer for name in contents for outer in _with_outer(name)}):
+    for name in sorted({outer for inner in contents for outer in _with_outer(inner)}):
         module = found[name] = _Package(name)
         vars(module).update(contents.get(name, {}))
         outer, _, inner = name.rpartition(".")
@@ -65,7 +65,7 @@ def patched(scope: Any) -> None:
     scope.set_attr(tl, "max", _reduction(tl.max, np.max))
     scope.set_attr(tl, "min", _reduction(tl.min, np.min))
     extra = {"extract_slice": tiles.extract_slice, "insert_slice": tiles.insert_slice, "get_element": tiles.get_element}
-    extra |= {name: sync.nothing for name in ("compile_hint", "multibuffer")}
+    extra |= dict.fromkeys(("compile_hint", "multibuffer"), sync.nothing)
     extra |= {name: getattr(sync, name) for name in ("sync_block_set", "sync_block_wait", "sync_block_all", "parallel")}
     for name, function in extra.items():
         if not hasattr(tl, name):

@@ -22,9 +22,12 @@ def local_ptr(buffer: Any, indices: Any = None) -> Any:
     of its memory, so that loads, stores and atomics work on them."""
     array = buffer.array
     if indices is None:
-        places = np.indices(array.shape)
+        places = tuple(np.indices(array.shape))
     else:
-        given = [np.asarray(array_of(plain(i))) for i in (indices if isinstance(indices, (tuple, list, tl.tuple)) else [indices])]
+        given = [
+            np.asarray(array_of(plain(i)))
+            for i in (indices if isinstance(indices, (tuple, list, tl.tuple)) else [indices])
+        ]
         if len(given) != array.ndim:
             raise fault(f"local_ptr: {len(given)} indices for a buffer of shape {list(array.shape)}")
         places = np.broadcast_arrays(*given)
@@ -75,7 +78,9 @@ def _write(name: str, buffer: Buffer, values: np.ndarray, sizes: tuple[int, ...]
 def _leading(name: str, array: np.ndarray, sizes: tuple[int, ...] | None) -> np.ndarray:
     if sizes is None:
         return array
-    if len(sizes) != array.ndim or any(not 0 <= size <= extent for size, extent in zip(sizes, array.shape, strict=True)):
+    if len(sizes) != array.ndim or any(
+        not 0 <= size <= extent for size, extent in zip(sizes, array.shape, strict=True)
+    ):
         raise fault(f"{name}: the shape {list(sizes)} is not inside of {list(array.shape)}")
     return array[tuple(slice(size) for size in sizes)]
 
@@ -88,5 +93,3 @@ def _typed(name: str, source: Any, target: Any) -> None:
 def _fits(name: str, value: Any, kind: type) -> None:
     if not isinstance(value, kind):
         raise fault(f"{name}: a buffer is needed beside a descriptor, not {type(value).__name__}")
-
-

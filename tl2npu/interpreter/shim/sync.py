@@ -30,11 +30,11 @@ def means(what: str) -> Callable[[Any], Any]:
 
 
 @means(SCOPE)
-class scope:  # noqa: N801  # its name in the language
+class scope:  # its name in the language
     """``with al.scope(core_mode="cube"):`` what cores of one kind do.
 
-    Without ``core_mode`` (``vector_mode="simd"``, ``outline=True``) it is a vector function of its own, on whatever core
-    is there. Raises KernelFault for another mode, and in a scope of the other kind.
+    Without ``core_mode`` (``vector_mode="simd"``, ``outline=True``) it is a vector function of its own, on whatever
+    core is there. Raises KernelFault for another mode, and in a scope of the other kind.
     """
 
     def __init__(self, core_mode: Any = None, **_: Any) -> None:
@@ -52,20 +52,24 @@ class scope:  # noqa: N801  # its name in the language
             raise fault("al.scope is reached in a way that cannot be followed: call the function that has it by name")
         if cores.core.scope not in (None, self.mode):
             raise fault(f"a {self.mode} scope inside of a {cores.core.scope} scope")
-        return cores.core.kind == self.mode
+        return bool(cores.core.kind == self.mode)
 
     def __enter__(self) -> None:
         cores = current()
         if self.mode is not None and cores is not None:
             self.before, cores.core.scope = cores.core.scope, self.mode
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         cores = current()
         if self.mode is not None and cores is not None:
             cores.core.scope = self.before
 
 
-def _event(name: str, sender: Any, receiver: Any, event: Any, pipes: tuple[Any, Any]) -> tuple[Any, Any, int, Core | None]:
+def _event(
+    name: str, sender: Any, receiver: Any, event: Any, pipes: tuple[Any, Any]
+) -> tuple[Any, Any, int, Core | None]:
     sender, receiver, event = plain(sender), plain(receiver), number(event)
     if {sender, receiver} != {CUBE, VECTOR}:
         raise fault(f"{name}({sender!r}, {receiver!r}, ...): an event goes from 'cube' to 'vector' or back")

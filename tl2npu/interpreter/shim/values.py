@@ -62,7 +62,7 @@ def slices(offsets: Any, sizes: Any, strides: Any) -> tuple[slice, ...]:
 
 def checked(part: tuple[slice, ...], shape: tuple[int, ...], what: str) -> tuple[slice, ...]:
     """The same part. Raises KernelFault where it does not lie in a tile of a shape."""
-    inside = all(0 <= s.start and s.stop <= extent for s, extent in zip(part, shape, strict=False))
+    inside = all(s.start >= 0 and s.stop <= extent for s, extent in zip(part, shape, strict=False))
     if len(part) != len(shape) or not inside:
         ends = ", ".join(f"{s.start}:{s.stop}" for s in part)
         raise fault(f"{what}: [{ends}] is not inside of a tile of shape {list(shape)}")

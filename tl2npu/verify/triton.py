@@ -1,0 +1,208 @@
+"""Launches of Triton kernels, as Triton's interpreter ran them, repeated with the TileLang kernels in their place.
+
+A TileLang kernel stands in the place of a Triton kernel if its factory has the name of that kernel; its n-th launch is
+compared with the n-th launch there. A parameter has the name of the pointer that it stands for, and may see the memory
+behind it with another shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tl2npu.interpreter import launch as launches
+from tl2npu.interpreter.launch import Launch, NoSuchView
+from tl2npu.interpreter.session import Interpreter
+from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.standin.jit import JITKernel
+from tl2npu.simulator.standin.session import Session
+from tl2npu.verified import Comparison
+from tl2npu.verify import telling
+from tl2npu.verify.compare import difference, has_products, largest, tolerances
+from tl2npu.verify.launching import CannotBuild, built, factory_of
+from tl2npu.verify.layouts import Arrays
+from tl2npu.verify.loading import Source
+from tl2npu.verify.matching import Unmatched
+from tl2npu.verify.recording import LIMIT, Recorder, Recording, Signature, TooLarge
+from tl2npu.verify.replay import CHANGED, FAULTY, UNVERIFIED, Judge, said
+from tl2npu.verify.telling import Emit, problem, told
+
+_PLAIN = {"float16": 5e-3, "bfloat16": 1e-2, "float32": 1e-4, "float64": 1e-9}
+"""Relative tolerances between two Triton kernels, of which it is not known what they compute."""
+
+
+def recording_of_old(folder: Path, recorder: Recorder, source: Source, emit: Emit) -> Interpreter:
+    """An interpreter that keeps every launch of the old script in a folder, numbered with those of ``recorder``.
+
+    Raises TooLarge, from a launch, where the limit is reached.
+    """
+    turns: dict[str, int] = {}
+
+    def keep(launching: Any) -> None:
+        name = launching.kernel
+        emit({"event": "start", "kernel": name})
+        turn = turns[name] = turns.get(name, -1) + 1
+        before = len(interpreter.faults)
+        found = launching.recorded(recorder.count, turn)
+        for fault in interpreter.faults[before:]:
+            emit({"event": "hazard", "message": fault.message, "kernel": name})
+        recorder.bytes += sum(a.nbytes for a in {id(a): a for a in (*found.before, *found.after)}.values())
+        if recorder.bytes > LIMIT:
+            raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
+        launches.keep(folder, found)
+        recorder.count += 1
+        emit({"event": "launched", "kernel": name, "line": source.line(found.file, found.line)})
+        emit({"event": "stop"})
+
+    interpreter = Interpreter(keep)
+    return interpreter
+
+
+def as_recording(launch: Launch, compiled: Any, session: Session, given: Arrays | None = None) -> Recording:
+    """A launch as the recorded launch of a kernel that is called as ``compiled`` is.
+
+    ``given``: the tensors that a script passes to ``compiled``; their shapes are those with which memory is seen.
+    Tensors that the call makes begin as poison, whatever was in the memory before. Raises Unmatched.
+    """
+    call = Signature.of(compiled)
+    made = {*call.returned, *call.scratch}
+    inputs: Arrays = {}
+    outputs: Arrays = {}
+    params = {p.name: p for p in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(p, Buffer)}
+    for name, tensor in launch.all_tensors.items():
+        shape = _shape(params.get(name), tensor.shape, None if given is None else given.get(name))
+        try:
+            inputs[name] = np.array(launch.seen_as(name, shape))
+            outputs[name] = np.array(launch.seen_as(name, shape, after=True))
+        except NoSuchView as error:
+            raise Unmatched(f"the new kernel has {name} with shape {list(shape)}, and {error}") from None
+        if name in made:
+            inputs[name] = np.full(shape, session.arithmetic_poison(tensor.dtype), inputs[name].dtype)
+    least = tolerances(compiled.kernel, rounding=False)
+    rounded = max((least[name] for name in launch.rounded if name in least), default=0.0)
+    shared = {name: other for name, other in launch.shared.items() if not {name, other} & made}
+    return Recording(
+        launch.number,
+        launch.kernel,
+        launch.turn,
+        _call(launch),
+        launch.kernel,
+        {**launch.constexprs, **launch.scalars},
+        tuple(inputs),
+        frozenset(made),
+        call.scratch,
+        call.given,
+        call.returned,
+        {name: max(usual, rounded) for name, usual in least.items()},
+        inputs,
+        outputs,
+        dict(launch.scalars),
+        {name: other for name, other in shared.items() if inputs[name].shape == inputs[other].shape},
+        {},
+        {},
+        products=has_products(compiled.kernel),
+        on_gpu=True,
+        params=tuple(inputs),
+    )
+
+
+def _shape(param: Buffer | None, own: tuple[int, ...], given: np.ndarray | None) -> tuple[int, ...]:
+    if given is not None:
+        return given.shape
+    known = [extent for extent in param.shape if isinstance(extent, int)] if param is not None else []
+    return tuple(known) if param is not None and len(known) == len(param.shape) else own
+
+
+def _call(launch: Launch) -> str:
+    told = ", ".join(f"{name}={value!r}" for name, value in {**launch.constexprs, **launch.scalars}.items())
+    return f"{launch.kernel}({told})"
+
+
+def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emit: Emit) -> None:
+    """Repeat a launch with the kernel that the factory of its name in a module gives."""
+    if factory_of(module, launch.kernel) is None:
+        text = f"{source.shown} has no factory {launch.kernel!r}, and as a script it does not launch such a kernel"
+        problem(emit, UNVERIFIED, text, launch.kernel)
+        return
+    emit({"event": "start", "kernel": launch.kernel})
+    try:
+        arguments = {**launch.constexprs, **launch.scalars}
+        new = built(module, launch.kernel, arguments, judge.actual.session, of_old=True)
+        if not isinstance(new, JITKernel):
+            raise CannotBuild("it launches several kernels")
+        recording = as_recording(launch, new, judge.actual.session)
+    except (CannotBuild, Unmatched) as error:
+        problem(emit, UNVERIFIED, f"the new kernel: {error}", launch.kernel)
+    except SimulatorError as error:
+        told(source, emit, error, "new", launch.kernel)
+    except Exception as error:
+        text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
+        problem(emit, FAULTY, text, launch.kernel, side="new")
+    else:
+        telling.compared(emit, recording, judge.compare(recording, new))
+    emit({"event": "stop"})
+
+
+class Waiting:
+    """The launches of the old script that wait for the n-th launch of a kernel in their place."""
+
+    def __init__(self, folder: Path, judge: Judge, emit: Emit) -> None:
+        self.folder, self.judge, self.emit = folder, judge, emit
+        self.numbers = {(found.kernel, found.turn): found.number for found in launches.load(folder)}
+        self.turns: dict[str, int] = {}
+
+    def recording(self, compiled: Any, arrays: Arrays) -> Recording | None:
+        """What a launch of a TileLang kernel is compared with; None where it stands in no kernel's place."""
+        launch = self._next(compiled.factory)
+        if launch is None:
+            return None
+        try:
+            return as_recording(launch, compiled, self.judge.actual.session, arrays)
+        except Unmatched as error:
+            problem(self.emit, UNVERIFIED, f"the new kernel: {error}", launch.kernel)
+            return None
+
+    def compare(self, launching: Any) -> None:
+        """Run a launch of a Triton kernel of the new script, and compare it with that of the old one."""
+        self.emit({"event": "start", "kernel": launching.kernel})
+        old = self._next(launching.kernel)
+        if old is None:
+            launching.run()
+        else:
+            found = compared(old, launching.recorded(old.number, old.turn))
+            self.emit({"event": "comparison", **asdict(found), "number": old.number})
+        self.emit({"event": "stop"})
+
+    def _next(self, kernel: str) -> Launch | None:
+        turn = self.turns[kernel] = self.turns.get(kernel, -1) + 1
+        number = self.numbers.pop((kernel, turn), None)
+        return None if number is None else launches.load_one(self.folder, number)
+
+
+def compared(old: Launch, new: Launch) -> Comparison:
+    """Two Triton kernels, launched on the same inputs by two scripts."""
+    problems: list[tuple[str, str]] = []
+    worst = 0.0
+    common = [name for name in old.inputs if name in new.inputs]
+    gone = [name for name in old.written if name not in new.inputs]
+    problems += [(UNVERIFIED, f"the new kernel has no {name}, which the old one writes") for name in gone]
+    for name in common:
+        if not _same(old.inputs[name], new.inputs[name]):
+            problems.append((UNVERIFIED, f"the scripts launch it with different values in {name}"))
+    for name in common if not problems else ():
+        left, right = old.outputs[name], new.outputs[name]
+        found = difference(left, right, _PLAIN.get(old.all_tensors[name].dtype, 0.0), None)
+        worst = max(worst, largest(left, right))
+        if found is not None:
+            problems.append((CHANGED, said(name, found, ("old", "new"), ("", ""))))
+            break
+    return Comparison(old.kernel, _call(old), old.written, worst, tuple(problems), by=(new.kernel,))
+
+
+def _same(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()
