@@ -33,10 +33,12 @@ class _Package(ModuleType):
 
 def modules() -> dict[str, ModuleType]:
     """The modules by full name, those above them included, each an attribute of the one above it."""
+    perf = {"early_config_prune": lambda configs, *_, **__: configs, "estimate_matmul_time": lambda *_, **__: 0.0}
     al, bl = ascend.names(), buffer_language.names()
     raw = {"call": Refused("tle.raw.call", "it is code for the device")}
     contents: dict[str, dict[str, Any]] = dict.fromkeys(AL, al)
     contents |= dict.fromkeys(BL, bl)
+    contents["triton.ops.matmul_perf_model"] = perf  # Triton had it before 3.0; it ranks configurations
     for name in TLE:
         contents |= {name: tle.names(), f"{name}.gpu": gpu.names(), f"{name}.raw": raw}
         contents |= {f"{name}.dsa": dsa.names(), f"{name}.dsa.ascend": dsa.ascend()}
@@ -53,7 +55,7 @@ def modules() -> dict[str, ModuleType]:
 def _with_outer(name: str) -> list[str]:
     """A module and those above it that Triton itself does not have."""
     parts = name.split(".")
-    own = ("triton.language.extra.cann", "triton.extension", "triton.experimental.tle")
+    own = ("triton.language.extra.cann", "triton.extension", "triton.experimental.tle", "triton.ops")
     names = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
     return [name for name in names if name.startswith(own)]
 

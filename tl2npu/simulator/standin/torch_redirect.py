@@ -296,6 +296,7 @@ class _Accelerator(ModuleType):
             "graph": lambda *_, **__: contextlib.nullcontext(),
             "stream": lambda *_, **__: contextlib.nullcontext(),
             "device": lambda *_, **__: contextlib.nullcontext(),
+            "_DeviceGuard": lambda *_: contextlib.nullcontext(),
             "current_stream": _Event,
             "default_stream": _Event,
             "get_device_properties": lambda *_: _Properties,

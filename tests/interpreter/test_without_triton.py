@@ -1,0 +1,44 @@
+"""What is said where Triton is not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tl2npu.interpreter.hook import hooked
+from tl2npu.interpreter.session import Interpreter, NoTriton
+
+ROOT = Path(__file__).resolve().parents[2]
+without = pytest.mark.skipif(find_spec("triton") is not None, reason="Triton is installed")
+
+
+@without
+def test_run_says_in_one_sentence_what_to_install(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import triton\nimport triton.language as tl\n")
+    command = [sys.executable, "-m", "tl2npu", "run", str(script)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "error: this script needs Triton, which is not installed here" in done.stderr
+    assert "pip install 'tl2npu[triton]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@without
+def test_a_script_may_do_without() -> None:
+    with hooked(Interpreter()):
+        try:
+            import triton  # noqa: F401
+        except ImportError as error:
+            assert isinstance(error, NoTriton)
+        else:
+            pytest.fail("it was imported")
+
+
+def test_tl2npu_itself_does_not_import_triton() -> None:
+    code = "import sys, tl2npu.verify.job, tl2npu.verify.script; assert not {'triton', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
