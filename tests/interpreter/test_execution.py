@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_a_launch_and_its_record(run: Runs) -> None:
     assert np.array_equal(launch.inputs["x"], found.x.numpy())
     assert not launch.inputs["out"].any()
     assert np.array_equal(launch.outputs["out"], found.out.numpy())
-    lines = (found.module.__file__ and open(found.module.__file__).read().splitlines()) or []
+    lines = Path(found.__file__).read_text().splitlines()
     assert lines[launch.line - 1].strip().startswith("def add")
     assert lines[launch.site - 1].startswith("add[")
     assert not found.faults

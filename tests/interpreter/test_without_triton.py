@@ -30,13 +30,9 @@ def test_run_says_in_one_sentence_what_to_install(tmp_path: Path) -> None:
 
 @without
 def test_a_script_may_do_without() -> None:
-    with hooked(Interpreter()):
-        try:
-            import triton  # noqa: F401
-        except ImportError as error:
-            assert isinstance(error, NoTriton)
-        else:
-            pytest.fail("it was imported")
+    with hooked(Interpreter()), pytest.raises(ImportError) as caught:
+        import triton  # noqa: F401
+    assert isinstance(caught.value, NoTriton)
 
 
 def test_tl2npu_itself_does_not_import_triton() -> None:

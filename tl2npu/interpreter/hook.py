@@ -6,6 +6,7 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
@@ -25,7 +26,10 @@ def hooked(interpreter: Interpreter) -> Iterator[None]:
     """
     had = os.environ.get(_SWITCH)
     os.environ[_SWITCH] = "1"
-    with ExitStack() as stack, activated(interpreter):
+    with ExitStack() as stack, activated(interpreter), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "tl.make_block_ptr is deprecated"
+        )  # which is why ``VERSIONS`` ends where it does
         finder = _Finder(interpreter, stack)
         sys.meta_path.insert(0, finder)
         try:

@@ -168,13 +168,15 @@ class Waiting:
             return None
 
     def compare(self, launching: Any) -> None:
-        """Run a launch of a Triton kernel of the new script, and compare it with that of the old one."""
+        """Run a launch of a Triton kernel of the new script, first on the inputs of the old one to compare, then as it is."""
         self.emit({"event": "start", "kernel": launching.kernel})
         old = self._next(launching.kernel)
         if old is None:
             launching.run()
         else:
-            found = compared(old, launching.recorded(old.number, old.turn))
+            with launching.given(old.inputs):
+                found = compared(old, launching.recorded(old.number, old.turn))
+            launching.run()
             self.emit({"event": "comparison", **asdict(found), "number": old.number})
         self.emit({"event": "stop"})
 
@@ -185,7 +187,7 @@ class Waiting:
 
 
 def compared(old: Launch, new: Launch) -> Comparison:
-    """Two Triton kernels, launched on the same inputs by two scripts."""
+    """Two Triton kernels, on the same inputs as far as they have the same tensors."""
     problems: list[tuple[str, str]] = []
     worst = 0.0
     common = [name for name in old.inputs if name in new.inputs]
@@ -193,7 +195,8 @@ def compared(old: Launch, new: Launch) -> Comparison:
     problems += [(UNVERIFIED, f"the new kernel has no {name}, which the old one writes") for name in gone]
     for name in common:
         if not _same(old.inputs[name], new.inputs[name]):
-            problems.append((UNVERIFIED, f"the scripts launch it with different values in {name}"))
+            kinds = [f"{a.dtype.name}{list(a.shape)}" for a in (old.inputs[name], new.inputs[name])]
+            problems.append((UNVERIFIED, f"the scripts launch it with {kinds[0]} and {kinds[1]} for {name}"))
     for name in common if not problems else ():
         left, right = old.outputs[name], new.outputs[name]
         found = difference(left, right, _PLAIN.get(old.all_tensors[name].dtype, 0.0), None)

@@ -54,13 +54,14 @@ def copy(name: str, source: Any, target: Any, shape: Any, offsets: Any = None) -
         _fits(name, source, Buffer)
         target.store([*plain(offsets)], tensor_of(source.array, source.kind))
     elif is_pointers(source) and isinstance(target, Buffer):
-        part = _leading(name, source.handle.data, sizes)
         _typed(name, source.dtype.element_ty, target.kind)
-        _write(name, target, array_of(tl.load(tensor_of(part, source.dtype))), sizes)
+        found = array_of(tl.load(source, mask=_mask(name, source, sizes)))
+        _write(name, target, _leading(name, found, sizes), sizes)
     elif isinstance(source, Buffer) and is_pointers(target):
-        part = _leading(name, target.handle.data, sizes)
-        values = _leading(name, source.array, part.shape)
-        tl.store(tensor_of(part, target.dtype), tensor_of(values, source.kind))
+        whole = np.zeros(target.handle.data.shape, source.array.dtype)
+        part = _leading(name, whole, sizes)
+        part[...] = _leading(name, source.array, part.shape)
+        tl.store(target, tensor_of(whole, source.kind), mask=_mask(name, target, sizes))
     elif isinstance(source, Buffer) and isinstance(target, Buffer):
         _typed(name, source.kind, target.kind)
         _write(name, target, _leading(name, source.array, sizes), sizes)
@@ -73,6 +74,13 @@ def _write(name: str, buffer: Buffer, values: np.ndarray, sizes: tuple[int, ...]
     target = _leading(name, buffer.array, sizes if sizes is not None else values.shape)
     same_shape(values.shape, target.shape, f"{name}: a tile", "a buffer's part")
     target[...] = values
+
+
+def _mask(name: str, pointers: Any, sizes: tuple[int, ...] | None) -> Any:
+    """Which of the pointers are copied: the leading ones. A tile itself has powers of two for extents."""
+    chosen = np.zeros(pointers.handle.data.shape, bool)
+    _leading(name, chosen, sizes)[...] = True
+    return tensor_of(chosen, tl.int1)
 
 
 def _leading(name: str, array: np.ndarray, sizes: tuple[int, ...] | None) -> np.ndarray:

@@ -1,0 +1,135 @@
+"""Triton kernels, and the TileLang kernels that stand in their place."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tl2npu.verified import VerifyResult
+from tl2npu.verify.backends import verify
+from tl2npu.verify.loading import Source
+from tl2npu.verify.process import here
+from tl2npu.verify.settings import Settings
+
+if find_spec("triton") is not None:
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # before anything imports it
+
+OLD = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def add(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 256),)](x, y, out, x.numel(), BLOCK=256)
+    return out
+
+
+torch.manual_seed(0)
+x, y = torch.randn(4, 200, device="cuda"), torch.randn(4, 200, device="cuda")
+torch.testing.assert_close(add(x, y), x + y)
+"""
+KERNEL = """import torch
+import tilelang
+import tilelang.language as T
+
+pass_configs = {
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+}
+
+
+@tilelang.jit(out_idx=[2], pass_configs=pass_configs)
+def add_kernel(n, BLOCK):
+    @T.prim_func
+    def main(
+        x_ptr: T.Tensor((n,), "float32"), y_ptr: T.Tensor((n,), "float32"), out_ptr: T.Tensor((n,), "float32")
+    ):
+        with T.Kernel(T.ceildiv(n, BLOCK), threads=1, is_npu=True) as (pid):
+            x = T.alloc_shared((BLOCK,), "float32")
+            y = T.alloc_shared((BLOCK,), "float32")
+            T.copy(x_ptr[pid * BLOCK], x)
+            T.copy(y_ptr[pid * BLOCK], y)
+            for i in T.Parallel(BLOCK):
+                x[i] = x[i] + y[i]
+            T.copy(x, out_ptr[pid * BLOCK])
+
+    return main
+"""
+HOST = """
+
+def add(x, y):
+    return add_kernel(x.numel(), 256)(x.view(-1), y.view(-1)).view(x.shape)
+
+
+torch.manual_seed(0)
+x, y = torch.randn(4, 200, device="npu"), torch.randn(4, 200, device="npu")
+add(x, y)
+"""
+
+
+def verified(tmp_path: Path, old: str, new: str) -> VerifyResult:
+    pytest.importorskip("triton")
+    pytest.importorskip("torch")
+    sources = []
+    for name, text in (("old.py", old), ("new.py", new)):
+        path = tmp_path / name
+        path.write_text(text)
+        sources.append(Source(text, str(path), name))
+    return verify(*sources, Settings(), here)
+
+
+@pytest.mark.parametrize("host", [HOST, ""], ids=["script", "kernels only"])
+def test_a_right_kernel_is_verified(tmp_path: Path, host: str) -> None:
+    result = verified(tmp_path, OLD, KERNEL + host)
+    assert result.ok, result
+    (kernel,) = result.kernels
+    assert (kernel.name, kernel.line, kernel.status) == ("add_kernel", 7, "verified")
+    (comparison,) = result.comparisons
+    assert comparison.outputs == ("out_ptr",)
+    assert comparison.call == "add_kernel(BLOCK=256, n=800)"
+
+
+@pytest.mark.parametrize("host", [HOST, ""], ids=["script", "kernels only"])
+def test_a_wrong_one_is_not(tmp_path: Path, host: str) -> None:
+    result = verified(tmp_path, OLD, (KERNEL + host).replace("x[i] + y[i]", "x[i] - y[i]"))
+    assert not result.ok
+    (found,) = [d for d in result.diagnostics if d.severity == "error"]
+    assert found.code == "TL907"
+    assert found.message.startswith("out_ptr[0] is ")
+
+
+def test_an_output_that_is_written_in_part_only(tmp_path: Path) -> None:
+    new = (KERNEL + HOST).replace("T.Kernel(T.ceildiv(n, BLOCK),", "T.Kernel(T.ceildiv(n, BLOCK) - 1,")
+    result = verified(tmp_path, OLD, new)
+    assert "TL907" in {d.code for d in result.diagnostics}
+
+
+def test_a_kernel_that_has_no_counterpart_is_not_verified(tmp_path: Path) -> None:
+    result = verified(tmp_path, OLD, KERNEL.replace("def add_kernel", "def other_kernel"))
+    assert not result.ok
+    assert [(k.name, k.status) for k in result.kernels] == [("add_kernel", "not verified")]
+
+
+def test_a_shape_that_the_memory_does_not_have(tmp_path: Path) -> None:
+    new = KERNEL.replace("x_ptr: T.Tensor((n,)", "x_ptr: T.Tensor((n + 1000,)")
+    result = verified(tmp_path, OLD, new)
+    (found,) = result.diagnostics
+    assert found.code == "TL906"
+    assert "x_ptr has shape [4, 200]: fewer elements than [1800]" in found.message
+
+
+def test_two_triton_kernels(tmp_path: Path) -> None:
+    assert verified(tmp_path, OLD, OLD.replace("256", "128")).ok
+    wrong = OLD.replace("mask=mask) + tl", "mask=mask) - tl").split("torch.testing")[0] + "add(x, y)\n"
+    assert "TL907" in {d.code for d in verified(tmp_path, OLD, wrong).diagnostics}
