@@ -11,6 +11,7 @@ import pytest
 from tl2npu.verified import VerifyResult
 from tl2npu.verify.backends import verify
 from tl2npu.verify.loading import Source
+from tl2npu.verify.naming import places
 from tl2npu.verify.process import here
 from tl2npu.verify.settings import Settings
 
@@ -133,3 +134,31 @@ def test_two_triton_kernels(tmp_path: Path) -> None:
     assert verified(tmp_path, OLD, OLD.replace("256", "128")).ok
     wrong = OLD.replace("mask=mask) + tl", "mask=mask) - tl").split("torch.testing")[0] + "add(x, y)\n"
     assert "TL907" in {d.code for d in verified(tmp_path, OLD, wrong).diagnostics}
+
+
+def test_which_functions_of_a_file_are_kernels() -> None:
+    text = (
+        "import triton as t\n"
+        "from triton import jit as compiled\n"
+        "import other\n"
+        "@t.jit\n"
+        "def asks(x):\n"
+        "    i = tl.program_id(0)\n"
+        "@compiled(debug=True)\n"
+        "def launched(x): ...\n"
+        "@t.jit\n"
+        "def part(x): ...\n"
+        "@other.jit\n"
+        "def foreign(x):\n"
+        "    i = tl.program_id(0)\n"
+        "def host():\n"
+        "    launched[(1,)](0)\n"
+    )
+    assert [(place.name, place.line) for place in places(text)] == [("asks", 5), ("launched", 8)]
+
+
+def test_a_kernel_that_the_script_does_not_launch_is_not_verified(tmp_path: Path) -> None:
+    more = "\n\n@triton.jit\ndef never(x_ptr):\n    tl.store(x_ptr + tl.program_id(0), 0.0)\n\n\ndef add(x, y):"
+    result = verified(tmp_path, OLD.replace("\n\ndef add(x, y):", more), KERNEL + HOST)
+    assert not result.ok
+    assert [(k.name, k.status) for k in result.kernels] == [("add_kernel", "verified"), ("never", "not verified")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,9 +48,12 @@ def call_of(compiled: Any) -> str:
 
 
 def places(text: str) -> list[Place]:
-    """The kernels of a file: prim_funcs, and functions that launch by themselves under ``tilelang.jit``."""
+    """The kernels of a file: prim_funcs, functions that launch under ``tilelang.jit``, and functions of ``triton.jit``
+    that are launched or ask for their ``program_id``."""
     found: list[Place] = []
-    for around in _kernels(ast.parse(text), ()):
+    tree = ast.parse(text)
+    triton = _triton_kernels(tree)
+    for around in _kernels(tree, (), lambda node: node in triton or _is_kernel(node)):
         outer = around[0]
         first = min([outer.lineno, *(d.lineno for d in outer.decorator_list)])
         found.append(Place(_qualified(around), around[-1].lineno, first, outer.end_lineno or outer.lineno))
@@ -59,20 +62,20 @@ def places(text: str) -> list[Place]:
 
 def texts(text: str) -> dict[str, str]:
     """The kernels of a file, without comments and layout."""
-    return {_qualified(around): ast.dump(around[-1]) for around in _kernels(ast.parse(text), ())}
+    return {_qualified(around): ast.dump(around[-1]) for around in _kernels(ast.parse(text), (), _is_kernel)}
 
 
 _Scopes = tuple[ast.FunctionDef | ast.ClassDef, ...]
 
 
-def _kernels(node: ast.AST, around: _Scopes) -> Iterator[_Scopes]:
+def _kernels(node: ast.AST, around: _Scopes, is_kernel: Callable[[ast.FunctionDef], bool]) -> Iterator[_Scopes]:
     """Each kernel with the functions and classes around it, the outermost first."""
     for child in ast.iter_child_nodes(node):
         inside = (*around, child) if isinstance(child, (ast.FunctionDef, ast.ClassDef)) else around
-        if isinstance(child, ast.FunctionDef) and _is_kernel(child):
+        if isinstance(child, ast.FunctionDef) and is_kernel(child):
             yield inside
         else:
-            yield from _kernels(child, inside)
+            yield from _kernels(child, inside, is_kernel)
 
 
 def _qualified(around: _Scopes) -> str:
@@ -84,3 +87,33 @@ def _is_kernel(node: ast.FunctionDef) -> bool:
     if any("prim_func" in d for d in decorators):
         return True
     return any("jit" in d for d in decorators) and launches(node.body)
+
+
+def _triton_kernels(tree: ast.Module) -> set[ast.FunctionDef]:
+    """The functions under ``triton.jit``, by whatever name it was imported, that are kernels and not parts of them."""
+    nodes = list(ast.walk(tree))
+    jits: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            jits |= {f"{alias.asname or alias.name}.jit" for alias in node.names if alias.name == "triton"}
+        elif isinstance(node, ast.ImportFrom) and node.module in ("triton", "triton.runtime.jit"):
+            jits |= {alias.asname or alias.name for alias in node.names if alias.name == "jit"}
+    if not jits:
+        return set()
+    launched = {
+        node.func.value.id
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name)
+    }
+    found: set[ast.FunctionDef] = set()
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef) and any(_name(decorator) in jits for decorator in node.decorator_list):
+            asks = any(isinstance(n, ast.Attribute) and n.attr == "program_id" for n in ast.walk(node))
+            if asks or node.name in launched:
+                found.add(node)
+    return found
+
+
+def _name(decorator: ast.expr) -> str:
+    """``triton.jit`` of ``@triton.jit`` and of ``@triton.jit(debug=True)``."""
+    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)

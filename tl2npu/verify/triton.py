@@ -168,7 +168,7 @@ class Waiting:
             return None
 
     def compare(self, launching: Any) -> None:
-        """Run a launch of a Triton kernel of the new script, first on the inputs of the old one to compare, then as it is."""
+        """Run a launch of a Triton kernel of the new script, before that on the inputs of the old one to compare."""
         self.emit({"event": "start", "kernel": launching.kernel})
         old = self._next(launching.kernel)
         if old is None:
