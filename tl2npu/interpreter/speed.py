@@ -26,7 +26,11 @@ def faster(scope: Any) -> None:
     usual = core.block_type.__init__
 
     def block_type(self: Any, element_ty: Any, shape: Any) -> None:
-        extents = tuple(core._unwrap_if_constexpr(extent) for extent in shape)
+        extents = tuple(shape.values) if type(shape) is core.tuple else tuple(shape)
+        for extent in extents:
+            if type(extent) is not int:
+                extents = tuple(core._unwrap_if_constexpr(extent) for extent in shape)
+                break
         if not extents or not all(type(extent) is int for extent in extents):
             usual(self, element_ty, shape)
             return
