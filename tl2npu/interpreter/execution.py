@@ -25,6 +25,7 @@ from triton.runtime.jit import _normalize_ty
 from tl2npu.interpreter.launch import Arrays, Launch, TensorArgument
 from tl2npu.interpreter.memory import Memory, bytes_at
 from tl2npu.interpreter.rewriting import rewritten
+from tl2npu.interpreter.session import KernelFault
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.standin.tensors import dtype_of
 
@@ -58,6 +59,8 @@ class Launching:
         """Run it."""
         for address, size in self.storages:
             self.memory.add(address, size)
+        pointers = [value for value in self.values.values() if hasattr(value, "data_ptr")]
+        self.memory.open = len(_tensors(pointers)) < len(pointers)  # what is no tensor of torch has memory of its own
         self.runs(self)
 
     @contextmanager
@@ -157,6 +160,8 @@ def _tensors(values: Any) -> list[Any]:
 
 def _argument(tensor: Any, numbers: dict[int, int]) -> TensorArgument:
     base = getattr(tensor, "base", tensor)
+    if not hasattr(base, "untyped_storage"):
+        raise KernelFault(f"an argument of type {type(tensor).__name__} cannot be recorded: it is no tensor of torch")
     dtype = dtypes.canonical(str(tensor.dtype).removeprefix("torch."))
     number = numbers.get(base.untyped_storage().data_ptr(), 0)
     return TensorArgument(number, base.storage_offset(), tuple(base.shape), tuple(base.stride()), dtype)
