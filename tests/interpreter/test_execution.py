@@ -179,7 +179,7 @@ def test_a_product_of_block_pointers(run: Runs) -> None:
             left = tl.advance(left, (0, BK))
             right = tl.advance(right, (BK, 0))
         out = tl.make_block_ptr(c, (M, N), (N, 1), (m * BM, n * BN), (BM, BN), (1, 0))
-        tl.store(out, acc.to(tl.float16), boundary_check=(0, 1))
+        tl.store(out, acc.to(out.type.element_ty), boundary_check=(0, 1))
 
     torch.manual_seed(0)
     a, b = torch.randn(50, 70).half(), torch.randn(70, 40).half()

@@ -59,6 +59,15 @@ def _language(scope: Any) -> None:
     interpreter._patch_builtin(tl.tensor, builder, scope)
     interpreter._patch_lang_tensor(tl.tensor, scope)
     interpreter._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
+    scope.set_attr(tl.core._aggregate_type, "element_ty", property(_element_of_block_pointer))
+
+
+def _element_of_block_pointer(kind: Any) -> Any:
+    """``p.type.element_ty``, which generated kernels convert to before they store. Raises AttributeError for others."""
+    base = dict(kind.fields).get("base")
+    if base is None:
+        raise AttributeError("element_ty")
+    return base.element_ty
 
 
 def _is_narrower(kind: Any, than: Any) -> bool:
