@@ -160,7 +160,7 @@ def test_slices_and_casts(run: Runs) -> None:
         v = tl.load(x + i[:, None] * 8 + i[None, :])
         part = al.extract_slice(v, (2, 0), (4, 4), (1, 2))
         w = al.insert_slice(v, part * 10, (4, 4), (4, 4), (1, 1))
-        w += al.get_element(v, (1, 2))
+        w += al.get_element(v, (1, 2)) + al.get_element(v, (4, 4)) - 36  # which is not that of w
         tl.store(out + i[:, None] * 8 + i[None, :], al.sort(w, -1, True))
         tl.store(out + 64 + i, al.cast(tl.load(x + i) * 100, tl.int8, overflow_mode="saturate").to(tl.float32))
 

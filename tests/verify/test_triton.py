@@ -116,6 +116,12 @@ def test_an_output_that_is_written_in_part_only(tmp_path: Path) -> None:
     assert "TL907" in {d.code for d in result.diagnostics}
 
 
+def test_an_output_that_was_there_before_the_launch(tmp_path: Path) -> None:
+    old = OLD.replace("out = torch.empty_like(x)", "out = x + y")
+    new = (KERNEL + HOST).replace("T.Kernel(T.ceildiv(n, BLOCK),", "T.Kernel(T.ceildiv(n, BLOCK) - 1,")
+    assert "TL907" in {d.code for d in verified(tmp_path, old, new).diagnostics}
+
+
 def test_a_kernel_that_has_no_counterpart_is_not_verified(tmp_path: Path) -> None:
     result = verified(tmp_path, OLD, KERNEL.replace("def add_kernel", "def other_kernel"))
     assert not result.ok

@@ -27,7 +27,6 @@ from tl2npu.interpreter.memory import Memory, bytes_at
 from tl2npu.interpreter.rewriting import rewritten
 from tl2npu.interpreter.session import KernelFault
 from tl2npu.simulator.ir import dtypes
-from tl2npu.simulator.standin.tensors import dtype_of
 
 
 class Turn(int):
@@ -116,7 +115,7 @@ class Launching:
     def shapes(self) -> dict[str, str]:
         """The tensors, as ``float32[4, 4]``."""
         found = {name: value for name, value in self.values.items() if hasattr(value, "data_ptr")}
-        return {name: f"{dtype_of(value)}{list(value.shape)}" for name, value in found.items()}
+        return {name: f"{_element_type(value)}{list(value.shape)}" for name, value in found.items()}
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -162,9 +161,23 @@ def _argument(tensor: Any, numbers: dict[int, int]) -> TensorArgument:
     base = getattr(tensor, "base", tensor)
     if not hasattr(base, "untyped_storage"):
         raise KernelFault(f"an argument of type {type(tensor).__name__} cannot be recorded: it is no tensor of torch")
-    dtype = dtypes.canonical(str(tensor.dtype).removeprefix("torch."))
     number = numbers.get(base.untyped_storage().data_ptr(), 0)
-    return TensorArgument(number, base.storage_offset(), tuple(base.shape), tuple(base.stride()), dtype)
+    return TensorArgument(number, base.storage_offset(), tuple(base.shape), tuple(base.stride()), _element_type(tensor))
+
+
+def _element_type(tensor: Any) -> str:
+    """The canonical name of an element type. A reinterpreted tensor has a type of Triton, others have one of torch."""
+    if isinstance(tensor.dtype, tl.dtype):
+        return _OF_TRITON.get(tensor.dtype.name) or dtypes.canonical(interpreter._get_np_dtype(tensor.dtype).name)
+    return dtypes.canonical(str(tensor.dtype).removeprefix("torch."))
+
+
+_OF_TRITON = {
+    "fp8e5": "float8_e5m2",
+    "fp8e5b16": "float8_e5m2fnuz",
+    "fp8e4nv": "float8_e4m3fn",
+    "fp8e4b8": "float8_e4m3fnuz",
+}
 
 
 def _plain(value: Any) -> Any:
