@@ -242,7 +242,25 @@ def test_a_write_outside_of_every_tensor_is_left_out(run: Runs) -> None:
     assert not around[20:].any()
     """
     )
-    assert found.faults == ["Write of 12 elements outside of every tensor at script.py:11"]
+    assert found.faults == ["Write of 12 elements outside of every tensor at script.py:12"]
+
+
+def test_the_place_of_a_maximum_where_there_is_nothing_but_nan(run: Runs) -> None:
+    run(
+        """
+    @triton.jit
+    def k(x, out):
+        i = tl.arange(0, 4)
+        tl.store(out + i, tl.argmax(tl.load(x + i[:, None] * 4 + i[None, :]), 1))
+
+    x, out = torch.tensor([[1.0, 5, 2, 3]] * 4), torch.full((4,), -1, dtype=torch.int32)
+    x[1] = float("nan")
+    x[2, 0] = float("nan")
+    k[(1,)](x, out)
+    assert out[[0, 2, 3]].tolist() == [1, 1, 1]
+    assert 0 <= out[1] < 4
+    """
+    )
 
 
 def test_an_error_of_a_kernel_passes_through(run: Runs) -> None:

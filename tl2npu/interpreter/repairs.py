@@ -60,6 +60,26 @@ def _language(scope: Any) -> None:
     interpreter._patch_lang_tensor(tl.tensor, scope)
     interpreter._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
     scope.set_attr(tl.core._aggregate_type, "element_ty", property(_element_of_block_pointer))
+    usual = interpreter.ReduceOps.min_max
+
+    def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
+        return usual(self, input, val_reduce_op, _PLACE_OF.get(idx_reduce_op, idx_reduce_op))
+
+    scope.set_attr(interpreter.ReduceOps, "min_max", min_max)
+
+
+def _place(find: Callable[..., Any], instead_of_nan: float) -> Callable[..., Any]:
+    """``np.nanargmax`` or ``np.nanargmin`` that gives a place, too, where there is nothing but NaN."""
+
+    def place(array: np.ndarray, **where: Any) -> Any:
+        return find(
+            np.where(array != array, instead_of_nan, array) if array.dtype.kind not in "iub" else array, **where
+        )
+
+    return place
+
+
+_PLACE_OF = {np.nanargmax: _place(np.argmax, -np.inf), np.nanargmin: _place(np.argmin, np.inf)}
 
 
 def _element_of_block_pointer(kind: Any) -> Any:
