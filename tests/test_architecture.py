@@ -35,6 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts"},
+    "tile": {"kernel"},
+    "triton": DATA | {"kernel", "tile", "options", "migration"},
     "files": {"source"},
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
@@ -46,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"toolchain", "backends", "traces", "source", "migration", "cells", "options"}
     | {"interpreter", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
-    "project": DATA | {"source", "across", "passes", "migration", "options", "files", "cells", "verify"},
+    "project": DATA | {"triton", "source", "across", "passes", "migration", "options", "files", "cells", "verify"},
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options"},
     "config": {"checked", "files", "options", "source"},

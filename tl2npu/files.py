@@ -23,6 +23,7 @@ _GENERATED = re.compile(rb"^[ \t]*#.*@generated\b", re.MULTILINE)
 _SKIP_FILE = re.compile(rb"^[ \t]*#[ \t]*tl2npu:[ \t]*skip-file\b", re.MULTILINE)
 _LAUNCH = re.compile(rb"\bwith\s*\(?\s*(?:[\w.]+\.)?Kernel\(|\balloc_(?:shared|fragment|ub|L1|L0C)\b")
 _IMPORT = re.compile(rb"^[^#\n]*(?:\b(?:import|from)|import_module|__import__)\b[^#\n]*\btilelang\b", re.MULTILINE)
+_TRITON = re.compile(rb"^\s*(?:import|from)\s+triton\b", re.MULTILINE)
 VENDORED = (
     "3rdparty",
     "3rd_party",
@@ -120,6 +121,8 @@ def worth_a_look(data: bytes, text: str) -> bool:
 
     ``text``: the same, decoded.
     """
+    if b"triton" in data and b"jit" in data and _TRITON.search(data) is not None:
+        return True
     return may_have_kernels(data) or (b"tilelang" in data and _IMPORT.search(data) is not None and not is_python(text))
 
 

@@ -151,6 +151,7 @@ class FileResult:
     was looked for and is not there. ``places``: file, module that it imports, path where that was found, empty if it is
     not in the repository. A remembered result holds only as long as all of these are the same.
     ``promises`` are what other files must do for the new text to be right.
+    ``beside``: the path that the new text is written to where the file itself stays.
     For a notebook the texts are its JSON, and ``cells`` has its code.
     """
 
@@ -165,6 +166,7 @@ class FileResult:
     places: tuple[tuple[str, str, str], ...] = ()
     cells: tuple[Cell, ...] = ()
     promises: tuple[Promise, ...] = ()
+    beside: str = ""
 
     @property
     def changed(self) -> bool:

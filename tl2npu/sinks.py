@@ -107,6 +107,12 @@ def exit_code(file: FileResult, task: Task, would_change_counts: bool) -> int:
     return int(refused or unproved or (would_change_counts and file.changed))
 
 
+def beside(outcome: Outcome) -> Path | None:
+    """The file that the new text goes to where the input stays as it is."""
+    name = outcome.result.beside
+    return outcome.found.path.with_name(Path(name).name) if name else None
+
+
 class Nowhere:
     """For ``--check``: nothing is written."""
 
@@ -126,8 +132,15 @@ class ToFiles:
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Write the file if it changes."""
-        if new != old:
+        if new == old:
+            return
+        target = beside(outcome)
+        if target is None:
             self._writer.write(outcome.found.path, old, new)
+        elif target.exists():
+            self._writer.write(target, target.read_bytes(), new)
+        else:
+            write_file(target, new)
 
     def take_together(self, items: Sequence[Item]) -> None:
         """Write all files that change, or none; an error names its ``place``."""
@@ -157,8 +170,11 @@ class ToPatch:
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Append the change of the file."""
-        if new != old:
-            self._stream.write(unified_diff(old, new, _patch_path(outcome.found.path)))
+        if new == old:
+            return
+        target = beside(outcome)
+        before = old if target is None else target.read_bytes() if target.exists() else None
+        self._stream.write(unified_diff(before, new, _patch_path(target or outcome.found.path)))
 
 
 class ToStream:

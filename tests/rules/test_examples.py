@@ -17,6 +17,7 @@ from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Backend, Options
 from tl2npu.results import FileResult
 from tl2npu.rules import Example, Rule, load_rules
+from tl2npu.triton.result import migrate_triton
 from tl2npu.verify.migration import migrate_verified
 from tl2npu.verify.settings import Settings
 
@@ -103,6 +104,8 @@ def run(page: Rule, example: Example) -> FileResult:
         return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     if page.code in ON_A_DEVICE:
         return on_a_device(page, example)
+    if page.group == "triton":
+        return migrate_triton(example.text, path, Options())
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS
     if page.group == "instructions" and example.after is None:
         checked = "is_npu=True" in example.text

@@ -124,6 +124,12 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
             return migrate_verified(code, path, options, book=Notebook.read(text) if is_notebook(path) else None)
         if task == "check":
             return migration.check_text(code, path, options)
+        from tl2npu.triton.migrate import is_triton
+
+        if task == "migrate" and not is_notebook(path) and is_triton(code):
+            from tl2npu.triton.result import migrate_triton
+
+            return migrate_triton(code, path, options)
         return migration.migrate_text(code, path, options, together=together and not is_notebook(path))
 
     try:

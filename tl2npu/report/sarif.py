@@ -25,7 +25,7 @@ MAX_RESULTS = 25_000  # what GitHub takes of a run
 MAX_COMPRESSED = 10_000_000  # bytes after gzip, likewise
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _PROBLEMS = {"error": "error", "warning": "warning", "info": "recommendation"}
-_GROUPS = {"gpu": "TL1", "npuir": "TL4", "expert": "TL3"}  # of the styles; the others are TL2
+_GROUPS = {"gpu": "TL1", "npuir": "TL4", "expert": "TL3", "triton": "TL5"}  # of the styles; the others are TL2
 
 
 def render(report: Report) -> str:

@@ -1,0 +1,119 @@
+"""Triton kernels as TileLang kernels for a GPU: what is printed, and what must be refused rather than guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tl2npu.options import Options
+from tl2npu.triton.migrate import to_tilelang
+from tl2npu.triton.result import migrate_triton
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+
+
+def vector(body: str, launch: str = "k[(triton.cdiv(n, 128),)](x, y, n, BLOCK=128)") -> str:
+    """A kernel on vectors with a body of its own."""
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    return (
+        f"{HEAD}@triton.jit\ndef k(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
+        "    pid = tl.program_id(0)\n    i = pid * BLOCK + tl.arange(0, BLOCK)\n"
+        f"{lines}\n\ndef f(x):\n    n = x.shape[0]\n    y = torch.empty_like(x)\n    {launch}\n    return y\n"
+        '\n\nf(torch.randn(300, device="cuda"))\n'
+    )
+
+
+MATMUL = f"""{HEAD}@triton.jit
+def mm(a_ptr, b_ptr, c_ptr, M, N, K, am, ak, bk, bn, cm, cn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pid_m = tl.program_id(0)
+    pid_n = tl.program_id(1)
+    rm = pid_m * BM + tl.arange(0, BM)
+    rn = pid_n * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    a_ptrs = a_ptr + rm[:, None] * am + rk[None, :] * ak
+    b_ptrs = b_ptr + rk[:, None] * bk + rn[None, :] * bn
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        a = tl.load(a_ptrs, mask=(rm[:, None] < M) & (rk[None, :] < K - k * BK), other=0.0)
+        b = tl.load(b_ptrs, mask=(rk[:, None] < K - k * BK) & (rn[None, :] < N), other=0.0)
+        acc += tl.dot(a, b)
+        a_ptrs += BK * ak
+        b_ptrs += BK * bk
+    tl.store(c_ptr + rm[:, None] * cm + rn[None, :] * cn, acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
+
+
+def matmul(a, b):
+    M, K = a.shape
+    K, N = b.shape
+    c = torch.empty((M, N), device=a.device, dtype=torch.float16)
+    mm[(triton.cdiv(M, 64), triton.cdiv(N, 64))](
+        a, b, c, M, N, K, a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
+        BM=64, BN=64, BK=32,
+    )
+    return c
+
+
+matmul(torch.randn(100, 90, device="cuda").half(), torch.randn(90, 80, device="cuda").half())
+"""
+
+
+def refusals(text: str) -> list[str]:
+    """The codes of the kernels that stay."""
+    return [kernel.refused.code for kernel in to_tilelang(text).kernels if kernel.refused is not None]
+
+
+def test_mask_becomes_the_end_of_the_tensor() -> None:
+    done = to_tilelang(vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * 2.0, mask=i < n)"))
+    assert "T.copy(x_ptr[BLOCK * pid], x)" in done.text
+    assert "values[i] = x[i] * 2.0" in done.text
+    assert "k(n=n, BLOCK=128)(x, y)" in done.text
+    assert "import triton" not in done.text
+
+
+def test_other_fills_what_lies_outside() -> None:
+    body = 'x = tl.load(x_ptr + i, mask=i < n, other=-float("inf"))\ntl.store(y_ptr + i, x, mask=i < n)'
+    assert "if_then_else(" in to_tilelang(vector(body)).text
+
+
+def test_strides_become_shapes() -> None:
+    text = to_tilelang(MATMUL).text
+    assert 'a_ptr: T.Tensor((M, K), "float16")' in text
+    assert 'b_ptr: T.Tensor((K, N), "float16")' in text
+    assert "T.gemm(a, b, acc)" in text
+    assert "assert a.is_contiguous() and b.is_contiguous()" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n - 1)", "TL522"),
+        ("x = tl.load(x_ptr + i - 1, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)", "TL521"),
+        ("x = tl.load(x_ptr + i // 2, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)", "TL520"),
+        ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i * 0, x, mask=i < n)", "TL520"),
+        ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=x > 0)", "TL522"),
+        ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=(i - 5) // 2 < n)", "TL546"),
+    ],
+)
+def test_what_would_be_silently_wrong_is_refused(body: str, code: str) -> None:
+    assert refusals(vector(body)) == [code]
+
+
+def test_old_value_is_kept_for_its_other_name() -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\nold = x\nx = x + 1.0\ntl.store(y_ptr + i, x * old, mask=i < n)"
+    text = to_tilelang(vector(body)).text
+    assert "x_1[i] = x[i] + 1.0" in text
+    assert "values[i] = x_1[i] * x[i]" in text
+
+
+def test_result_stands_beside_the_file() -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)"
+    result = migrate_triton(vector(body), "src/kernel.py", Options())
+    assert result.beside == "src/kernel_tilelang.py"
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated"]
+    assert "is_npu=True" in (result.new_text or "")
+
+
+def test_refused_kernel_keeps_its_file() -> None:
+    text = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, tl.cumsum(x, 0), mask=i < n)")
+    result = migrate_triton(text, "kernel.py", Options())
+    assert not result.changed
+    assert [(item.code, item.line) for item in result.diagnostics] == [("TL531", 11)]

@@ -1,0 +1,1 @@
+"""The tile IR: what a kernel computes on tiles, as frozen values that no dialect owns."""

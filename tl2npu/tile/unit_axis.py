@@ -1,0 +1,100 @@
+"""Vectors that are summed to one element get a leading axis of one row, and single elements become rows of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.tile.expr import Expr, Load, axis, rebuilt, substituted
+from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, Stmt, statements, with_bodies
+
+
+class NoUnitAxis(Exception):
+    """A vector is summed and is a row or column of a matrix, too; ``line`` of the statement."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+
+
+def with_unit_axes(kernel: Kernel) -> Kernel:
+    """The kernel without tiles of no axis: they are vectors of one element, and what is reduced to them a matrix.
+
+    Raises :class:`NoUnitAxis` where a vector would have to be both.
+    """
+    shapes = {tile.name: tile.shape for tile in kernel.tiles}
+    singles = {name for name, shape in shapes.items() if not shape}
+    if not singles:
+        return kernel
+    rows = _rows(kernel, shapes)
+    tiles = tuple(
+        replace(tile, shape=(const(1), *tile.shape)) if tile.name in singles | rows else tile for tile in kernel.tiles
+    )
+
+    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(with_bodies(_lifted(stmt, shapes, singles, rows), body) for stmt in stmts)
+
+    return replace(kernel, tiles=tiles, body=body(kernel.body))
+
+
+def _rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> set[str]:
+    """The vectors that are one row of a matrix: those reduced to one element, and those computed with them."""
+    rows = {stmt.src for stmt in statements(kernel.body) if isinstance(stmt, Reduce) and not shapes.get(stmt.dst, (1,))}
+    if not any(len(shape) == 2 for shape in shapes.values()):
+        return {name for name, shape in shapes.items() if len(shape) == 1}
+    before = -1
+    while len(rows) != before:
+        before = len(rows)
+        for stmt in statements(kernel.body):
+            if isinstance(stmt, Map):
+                names = {stmt.dst, *(item.buffer for item in _loads(stmt.value))}
+                if names & rows:
+                    vectors = {name for name in names if len(shapes.get(name, ())) == 1}
+                    if any(len(shapes.get(name, ())) == 2 for name in names):
+                        raise NoUnitAxis(stmt.origin.line)
+                    rows |= vectors
+            elif isinstance(stmt, Reduce) and stmt.dst in rows:
+                raise NoUnitAxis(stmt.origin.line)
+    return rows
+
+
+def _loads(expr: Expr) -> list[Load]:
+    found: list[Load] = []
+    rebuilt(expr, lambda item: found.append(item) if isinstance(item, Load) else None)
+    return found
+
+
+def _lifted(stmt: Stmt, shapes: dict[str, tuple[Sym, ...]], singles: set[str], rows: set[str]) -> Stmt:
+    match stmt:
+        case Map():
+            value = stmt.value
+            if stmt.dst in rows:
+                value = substituted(value, {"@0": axis(1)})
+            inner = stmt.dst in rows or stmt.dst in singles
+            return replace(stmt, value=_indexed(value, singles, rows, axis(0) if inner else const(0)))
+        case If():
+            return replace(stmt, condition=_indexed(stmt.condition, singles, rows, const(0)))
+        case Let():
+            return replace(stmt, value=_indexed(stmt.value, singles, rows, const(0)))
+        case Reduce() if stmt.src in rows:
+            return replace(stmt, axis=stmt.axis + 1)
+        case Move():
+            return replace(stmt, src=_region(stmt.src, singles | rows), dst=_region(stmt.dst, singles | rows))
+        case Matmul() | AtomicAdd():
+            return stmt
+    return stmt
+
+
+def _indexed(value: Expr, singles: set[str], rows: set[str], row: Sym) -> Expr:
+    def change(item: Expr) -> Expr | None:
+        if isinstance(item, Load) and item.buffer in singles | rows:
+            return replace(item, index=(row, *item.index))
+        return None
+
+    return rebuilt(value, change)
+
+
+def _region(region: Region, lifted: set[str]) -> Region:
+    """A region of a lifted tile is a point along the new axis, so that copies keep their shape."""
+    if region.buffer not in lifted:
+        return region
+    return replace(region, start=(const(0), *region.start), extent=(None, *region.extent))

@@ -1,0 +1,1 @@
+"""From the tile IR to source text."""

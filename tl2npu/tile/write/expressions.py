@@ -1,0 +1,89 @@
+"""Element expressions as TileLang text."""
+
+from __future__ import annotations
+
+import math
+
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load, Opaque
+from tl2npu.tile.write.integers import integer
+
+_BINARY = {
+    "or": ("or", 1),
+    "and": ("and", 2),
+    "lt": ("<", 4),
+    "le": ("<=", 4),
+    "gt": (">", 4),
+    "ge": (">=", 4),
+    "eq": ("==", 4),
+    "ne": ("!=", 4),
+    "bitor": ("|", 5),
+    "bitxor": ("^", 6),
+    "bitand": ("&", 7),
+    "shl": ("<<", 8),
+    "shr": (">>", 8),
+    "add": ("+", 9),
+    "sub": ("-", 9),
+    "mul": ("*", 10),
+    "div": ("/", 10),
+    "floordiv": ("//", 10),
+    "mod": ("%", 10),
+}
+_ATOM, _UNARY = 20, 11
+
+
+def expression(expr: Expr, names: dict[str, str]) -> str:
+    """The text of an expression. ``names``: how axis variables are written."""
+    return _text(expr, names)[0]
+
+
+def _text(expr: Expr, names: dict[str, str]) -> tuple[str, int]:
+    match expr:
+        case Const():
+            return number(expr)
+        case Index():
+            text = integer(expr.value, names)
+            return text, _ATOM if expr.value.atom is not None or expr.value.constant is not None else 9
+        case Load():
+            return f"{expr.buffer}[{', '.join(integer(part, names) for part in expr.index)}]", _ATOM
+        case Opaque():
+            return (expr.text if expr.text.isidentifier() else f"({expr.text})"), _ATOM
+        case Call():
+            return _call(expr, names)
+
+
+def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:
+    if expr.op in _BINARY:
+        sign, level = _BINARY[expr.op]
+        left, right = (_text(arg, names) for arg in expr.args)
+        chained = level == 4  # comparisons do not associate
+        first = _inside(left, level + chained)
+        second = _inside(right, level + 1)
+        if expr.op in ("and", "or"):
+            return f"T.{'And' if expr.op == 'and' else 'Or'}({left[0]}, {right[0]})", _ATOM
+        return f"{first} {sign} {second}", level
+    if expr.op == "neg":
+        return f"-{_inside(_text(expr.args[0], names), _UNARY)}", _UNARY
+    args = [_text(arg, names)[0] for arg in expr.args]
+    if expr.op == "select":
+        return f"T.if_then_else({', '.join(args)})", _ATOM
+    if expr.op == "not":
+        return f"T.Not({args[0]})", _ATOM
+    if expr.op == "cast":
+        return f'T.cast({args[0]}, "{expr.dtype}")', _ATOM
+    return f"T.{expr.op}({', '.join(args)})", _ATOM
+
+
+def _inside(part: tuple[str, int], level: int) -> str:
+    text, own = part
+    return text if own >= level else f"({text})"
+
+
+def number(value: Const) -> tuple[str, int]:
+    """A number as text, infinities by the function of TileLang."""
+    plain = value.value
+    if isinstance(plain, bool):
+        return str(plain), _ATOM
+    if isinstance(plain, float) and math.isinf(plain):
+        text = f'T.infinity("{value.dtype}")'
+        return (f"-{text}", _UNARY) if plain < 0 else (text, _ATOM)
+    return repr(plain), _ATOM if plain >= 0 else _UNARY

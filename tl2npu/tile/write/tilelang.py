@@ -1,0 +1,165 @@
+"""A kernel of the IR as the factory that a GPU author would write in TileLang."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.tile.expr import Call, Const, Expr, Load, identity
+from tl2npu.tile.ir import (
+    AtomicAdd,
+    For,
+    If,
+    Kernel,
+    Let,
+    Map,
+    Matmul,
+    Move,
+    Reduce,
+    Region,
+    Stmt,
+)
+from tl2npu.tile.write.expressions import expression, number
+from tl2npu.tile.write.integers import integer
+
+_AXES = ("i", "j", "k", "l")
+
+
+def factory(
+    kernel: Kernel, defaults: Mapping[str, str], comments: Mapping[int, Sequence[str]], doc: str | None = None
+) -> str:
+    """The text of ``@tilelang.jit`` factory and prim_func; it wants ``tilelang`` and ``tilelang.language as T``.
+
+    ``defaults``: the text of a parameter's default. ``comments``: line of the input -> comment lines that stand above
+    what becomes of it.
+    """
+    return _Writer(kernel, comments).text(defaults, doc)
+
+
+class _Writer:
+    def __init__(self, kernel: Kernel, comments: Mapping[int, Sequence[str]]) -> None:
+        self.kernel = kernel
+        self.buffers = kernel.buffers
+        self.comments = dict(comments)
+        taken = {*kernel.sizes, *self.buffers, *kernel.launch.names}
+        taken |= {stmt.name for stmt in kernel.body if isinstance(stmt, Let)}
+        self.axes = tuple(name if name not in taken else f"{name}{name}" for name in _AXES)
+        self.names = {f"@{number}": name for number, name in enumerate(self.axes)}
+        self.lines: list[str] = []
+
+    def text(self, defaults: Mapping[str, str], doc: str | None) -> str:
+        kernel = self.kernel
+        sizes = [name for name in kernel.sizes if name not in defaults]
+        sizes += [f"{name}={defaults[name]}" for name in kernel.sizes if name in defaults]
+        self.put(0, "@tilelang.jit")
+        self.put(0, f"def {kernel.name}({', '.join(sizes)}):")
+        if doc:
+            self.put(1, doc)
+        self.put(1, "@T.prim_func")
+        self.put(1, "def main(")
+        for param in kernel.params:
+            self.put(2, f'{param.name}: T.Tensor({_shape(param.shape)}, "{param.dtype}"),')
+        self.put(1, "):")
+        grid = ", ".join(integer(extent) for extent in kernel.launch.grid)
+        names = kernel.launch.names
+        as_ = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        self.put(2, f"with T.Kernel({grid}, threads=128) as {as_}:")
+        for tile in kernel.tiles:
+            alloc = "alloc_shared" if tile.scope == "shared" else "alloc_fragment"
+            self.put(3, f'{tile.name} = T.{alloc}({_shape(tile.shape)}, "{tile.dtype}")')
+        if kernel.tiles:
+            self.lines.append("")
+        self.body(kernel.body, 3)
+        self.lines.append("")
+        self.put(1, "return main")
+        return "\n".join(self.lines) + "\n"
+
+    def put(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def body(self, body: tuple[Stmt, ...], depth: int) -> None:
+        if not body:
+            self.put(depth, "pass")
+        for stmt in body:
+            for comment in self.comments.pop(stmt.origin.line, ()):
+                self.put(depth, comment)
+            self.stmt(stmt, depth)
+
+    def stmt(self, stmt: Stmt, depth: int) -> None:
+        match stmt:
+            case Move():
+                ranks = {len(self.buffers[side.buffer].shape) for side in (stmt.src, stmt.dst)}
+                src, dst = (self.region(side, slices=len(ranks) > 1) for side in (stmt.src, stmt.dst))
+                self.put(depth, f"T.copy({src}, {dst})")
+            case Map():
+                self.map(stmt, depth)
+            case Reduce():
+                self.put(depth, f"T.reduce_{stmt.kind}({stmt.src}, {stmt.dst}, dim={stmt.axis})")
+            case Matmul():
+                if stmt.clear:
+                    self.put(depth, f"T.clear({stmt.c})")
+                flags = ", transpose_A=True" if stmt.transpose_a else ""
+                flags += ", transpose_B=True" if stmt.transpose_b else ""
+                self.put(depth, f"T.gemm({stmt.a}, {stmt.b}, {stmt.c}{flags})")
+            case AtomicAdd():
+                self.put(depth, f"T.atomic_add({self.region(stmt.dst)}, {stmt.src})")
+            case For():
+                loop = f"T.Pipelined({integer(stmt.count)}, num_stages={stmt.stages})"
+                self.put(depth, f"for {stmt.var} in {loop if stmt.stages else f'T.serial({integer(stmt.count)})'}:")
+                self.body(stmt.body, depth + 1)
+            case If():
+                self.put(depth, f"if {self.expr(stmt.condition)}:")
+                self.body(stmt.then, depth + 1)
+                if stmt.orelse:
+                    self.put(depth, "else:")
+                    self.body(stmt.orelse, depth + 1)
+            case Let():
+                self.put(depth, f"{stmt.name} = {self.expr(stmt.value)}")
+
+    def map(self, stmt: Map, depth: int) -> None:
+        shape = self.buffers[stmt.dst].shape
+        value = stmt.value
+        if isinstance(value, Const):
+            self.put(depth, f"T.fill({stmt.dst}, {number(value)[0]})")
+            return
+        if whole := self.copied(value, shape):
+            self.put(depth, f"T.copy({whole}, {stmt.dst})")
+            return
+        axes = self.axes[: len(shape)]
+        self.put(depth, f"for {', '.join(axes)} in T.Parallel({', '.join(integer(extent) for extent in shape)}):")
+        self.put(depth + 1, f"{stmt.dst}[{', '.join(axes)}] = {self.expr(value)}")
+
+    def copied(self, value: Expr, shape: tuple[Sym, ...]) -> str | None:
+        """The tile that the value is element by element, converted or not."""
+        if isinstance(value, Call) and value.op == "cast":
+            value = value.args[0]
+        if not isinstance(value, Load) or value.index != identity(len(shape)):
+            return None
+        return value.buffer if self.buffers[value.buffer].shape == shape else None
+
+    def expr(self, value: Expr) -> str:
+        return expression(value, self.names)
+
+    def region(self, region: Region, slices: bool = False) -> str:
+        """The text of a region; with ``slices`` it says how long it is, as tiles of another rank do not."""
+        buffer = self.buffers[region.buffer]
+        pairs = zip(region.extent, buffer.shape, strict=True)
+        covered = all(extent == size or (extent is None and size.constant == 1) for extent, size in pairs)
+        if covered and all(start.is_zero for start in region.start):
+            return region.buffer
+        points = [extent is None for extent in region.extent]
+        suffix = points == sorted(points, reverse=True) and not slices
+        parts = []
+        for start, extent, size in zip(region.start, region.extent, buffer.shape, strict=True):
+            if extent is None or suffix:
+                parts.append(integer(start))
+            elif start.is_zero and extent == size:
+                parts.append(":")
+            else:
+                parts.append(f"{integer(start)} : {integer(start + extent)}")
+        return f"{region.buffer}[{', '.join(parts)}]"
+
+
+def _shape(shape: tuple[Sym, ...]) -> str:
+    inner = ", ".join(integer(extent) for extent in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"

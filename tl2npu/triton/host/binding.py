@@ -1,0 +1,309 @@
+"""A launch as a specification of the kernel, in the names of the kernel's own parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tl2npu.dialects.triton.operators import DTYPES
+from tl2npu.kernel.symbolic import Opaque, Sym, const, var
+from tl2npu.tile.expr import Index
+from tl2npu.tile.expr import Opaque as Text
+from tl2npu.triton.host.decorators import Tuning
+from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.values import HostValue, Int, Lambda, Meta, Tensor, Unknown
+from tl2npu.triton.read import spec as specs
+from tl2npu.triton.read.ranges import cdiv
+from tl2npu.triton.read.values import DType, Pointer, Tile, Value
+from tl2npu.triton.refused import Refused
+
+_OPTIONS = frozenset(
+    {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size", "waves_per_eu"}
+)
+
+
+@dataclass
+class Binding:
+    """A launch bound to its kernel.
+
+    ``arguments``: the text of what the launch passes for each parameter; ``names``: host name -> the name that the
+    kernel has for it; ``absent``: names of the host code that are taken to be None.
+    """
+
+    site: LaunchSite
+    spec: specs.Spec
+    arguments: dict[str, str]
+    tensors: dict[str, Tensor]
+    names: dict[str, str]
+    absent: frozenset[str]
+
+
+def bind(site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> Binding:
+    """The specification that a launch gives. Raises ``Refused`` for launches that cannot be followed."""
+    return _Binder(site, kernel, source, tuning).bound()
+
+
+class _Arguments(ast.NodeTransformer):
+    """The body of a heuristic with the launch's arguments in the place of ``args["name"]``."""
+
+    def __init__(self, heuristic: ast.Lambda, found: Mapping[str, ast.expr], tuning: Tuning) -> None:
+        self.heuristic, self.found, self.tuning = heuristic, found, tuning
+        self.param = heuristic.args.args[0].arg
+
+    def body(self) -> ast.expr:
+        copy = ast.parse(ast.unparse(self.heuristic.body), mode="eval").body
+        found: ast.expr = self.visit(copy)
+        return found
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if isinstance(node.value, ast.Name) and node.value.id == self.param and isinstance(node.slice, ast.Constant):
+            name = str(node.slice.value)
+            if name in self.found:
+                return self.found[name]
+            if name in self.tuning.values:
+                return ast.Constant(self.tuning.values[name])
+        return node
+
+
+class _Binder:
+    def __init__(self, site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> None:
+        self.site, self.kernel, self.source, self.tuning = site, kernel, source, tuning
+        args = kernel.args
+        self.params = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+        defaults = zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False)
+        self.defaults: Mapping[str, ast.expr] = dict(defaults)
+        self.rename: dict[str, str] = {}
+        self.numbers: dict[str, Value] = {}
+
+    def refuse(self, code: str, message: str) -> Refused:
+        return Refused(code, self.site.call.lineno, message)
+
+    def bound(self) -> Binding:
+        nodes = self.nodes()
+        host = self.site.scope
+        kept = host.env
+        host.env = dict(self.site.env)
+        try:
+            found = {name: host.eval(node) for name, node in nodes.items()}
+            self.choose_names(found, nodes)
+            values: dict[str, Value] = {}
+            tensors: dict[str, specs.Tensor] = {}
+            assumed: list[str] = []
+            doubtful: set[str] = set()
+            for name in self.params:
+                if name in self.tuning.values and name not in found:
+                    values[name] = self.tuned(name)
+                elif name not in found:
+                    raise self.refuse("TL511", f"nothing is passed for `{name}` of `{self.kernel.name}`")
+                else:
+                    values[name] = self.value(name, found[name], nodes[name], tensors, assumed, doubtful)
+            grid = tuple(self.by_block(extent, values) for extent in self.grid(found))
+        finally:
+            host.env = kept
+        sizes = {self.rename.get(name, name) for name in host.texts} | {
+            name for name, value in values.items() if isinstance(value, Tile) and isinstance(value.expr, Index)
+        }
+        spec = specs.Spec(self.kernel, self.source, values, tensors, grid, frozenset(sizes), self.numbers)
+        spec.doubtful, spec.assumed = doubtful, assumed
+        texts = {name: ast.unparse(node) for name, node in nodes.items()}
+        passed = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+        absent = {
+            node.id
+            for name, passed_node in nodes.items()
+            for node in ast.walk(passed_node)
+            if isinstance(node, ast.Name) and node.id in host.absent and self.site.env.get(node.id, 0) is None
+        }
+        return Binding(self.site, spec, texts, passed, self.rename, frozenset(absent))
+
+    def nodes(self) -> dict[str, ast.expr]:
+        """The argument that is passed for each parameter."""
+        call = self.site.call
+        if any(isinstance(arg, ast.Starred) for arg in call.args) or any(word.arg is None for word in call.keywords):
+            return self.spread(call)
+        if len(call.args) > len(self.params):
+            raise self.refuse("TL511", "the launch passes more arguments than the kernel takes")
+        found = dict(zip(self.params, call.args, strict=False))
+        for word in call.keywords:
+            assert word.arg is not None
+            if word.arg in self.params:
+                found[word.arg] = word.value
+            elif word.arg not in _OPTIONS and word.arg not in ("grid", "warmup", "stream"):
+                raise self.refuse("TL511", f"`{word.arg}` is no parameter of `{self.kernel.name}`")
+        for name, heuristic in self.tuning.heuristics.items():
+            found[name] = _Arguments(heuristic, found, self.tuning).body()
+        for name, node in self.defaults.items():
+            found.setdefault(name, node)
+        return found
+
+    def spread(self, call: ast.Call) -> dict[str, ast.expr]:
+        """``*x.stride()`` among the arguments: one for each axis."""
+        args: list[ast.expr] = []
+        for arg in call.args:
+            if not isinstance(arg, ast.Starred):
+                args.append(arg)
+                continue
+            host = self.site.scope
+            kept, host.env = host.env, dict(self.site.env)
+            value = host.eval(arg.value)
+            host.env = kept
+            if not isinstance(value, tuple):
+                raise self.refuse("TL511", f"it is not known how many arguments `{ast.unparse(arg)}` is")
+            inner = ast.unparse(arg.value)
+            args += [ast.parse(f"{inner}[{number}]", mode="eval").body for number in range(len(value))]
+        if any(word.arg is None for word in call.keywords):
+            raise self.refuse("TL511", "the launch unpacks keyword arguments")
+        changed = ast.Call(call.func, args, call.keywords)
+        ast.copy_location(changed, call)
+        self.site = LaunchSite(
+            self.site.kernel, changed, self.site.stmt, self.site.env, self.site.function, self.site.scope
+        )
+        return self.nodes()
+
+    def choose_names(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> None:
+        """Integers of the host go by the parameter that they are passed for."""
+        host = self.site.scope
+        for name in sorted(found, key=lambda name: ".stride(" in ast.unparse(nodes[name])):
+            value = found[name]
+            symbol: Sym | None = None
+            if isinstance(value, Int):
+                symbol = value.value
+            elif isinstance(value, Unknown) and not value.number and not self.dtype(value):
+                symbol = host.name(value.text)
+            if symbol is not None and symbol.atom is not None and str(symbol) in host.texts:
+                self.rename.setdefault(str(symbol), name)
+        taken = set(self.params)
+        for old, new in host.preferred.items():
+            if old not in self.rename and new not in taken:
+                self.rename[old] = new
+        for old, number in host.numbers.items():
+            self.numbers[self.rename.get(old, old)] = number
+        used = set(self.rename.values())
+        for old in host.texts:
+            if old not in self.rename and old in taken | used:
+                self.rename[old] = f"host_{old}"
+
+    def here(self, value: Sym) -> Sym:
+        return value.substitute({old: var(new) for old, new in self.rename.items()})
+
+    def dtype(self, value: Unknown) -> str | None:
+        """An element type that is passed as an argument."""
+        prefix, _, last = value.text.rpartition(".")
+        return DTYPES.get(last) if prefix in ("tl", "triton.language", "torch") else None
+
+    def tuned(self, name: str) -> Value:
+        """A parameter that autotuning or a heuristic sets."""
+        value = self.tuning.values[name]
+        if isinstance(value, bool) or not isinstance(value, int):
+            return value
+        self.numbers[name] = value
+        return Tile((), Index(var(name)))
+
+    def value(
+        self,
+        name: str,
+        value: HostValue,
+        node: ast.expr,
+        tensors: dict[str, specs.Tensor],
+        assumed: list[str],
+        doubtful: set[str],
+    ) -> Value:
+        """What the kernel gets for a parameter."""
+        match value:
+            case Tensor():
+                return self.tensor(name, value, node, tensors, assumed)
+            case Int():
+                symbol = self.here(value.value)
+                if symbol.constant is not None:
+                    if not isinstance(node, (ast.Constant, ast.Name)):
+                        return symbol.constant
+                    self.numbers[name] = symbol.constant
+                    return Tile((), Index(var(name)))
+                return Tile((), Index(symbol))
+            case bool() | None | str():
+                return value
+            case float():
+                self.numbers[name] = value
+                return Tile((), Text(name, "float32"))
+            case Unknown():
+                dtype = self.dtype(value)
+                if dtype is not None:
+                    return DType(dtype)
+                if value.number:
+                    return Tile((), Text(name, "float32"))
+                doubtful.add(name)
+                return Tile((), Index(self.here(self.site.scope.name(value.text))))
+        raise self.refuse("TL511", f"what is passed for `{name}`, `{ast.unparse(node)}`, is not understood")
+
+    def tensor(
+        self,
+        name: str,
+        value: Tensor,
+        node: ast.expr,
+        tensors: dict[str, specs.Tensor],
+        assumed: list[str],
+    ) -> Value:
+        """A tensor argument: row-major, or refused."""
+        if value.dtype is not None and "+" in value.dtype:
+            raise self.refuse(
+                "TL513", f"`{value.text}` is passed with the element types {value.dtype.replace('+', ', ')}"
+            )
+        if value.dtype is None:
+            assumed.append(name)
+        shape = None if value.shape is None else tuple(self.here(extent) for extent in value.shape)
+        tensors[name] = specs.Tensor(shape, value.dtype or "float32")
+        return Pointer(name, const(0), ())
+
+    def grid(self, found: Mapping[str, HostValue]) -> tuple[Sym, ...]:
+        """The extents of the grid."""
+        func = self.site.call.func
+        assert isinstance(func, ast.Subscript)
+        host = self.site.scope
+        value = host.eval(func.slice)
+        if isinstance(value, Lambda):
+            kept = dict(host.env)
+            host.meta = lambda text: self.meta(text, found)
+            host.env.update(dict.fromkeys(value.params, Meta()))
+            value = host.eval(value.node)  # type: ignore[arg-type]
+            host.env, host.meta = kept, None
+        parts = value if isinstance(value, tuple) else (value,)
+        extents: list[Sym] = []
+        for part in parts:
+            if isinstance(part, Unknown) and not part.number and isinstance(func.slice, (ast.Tuple, ast.List)):
+                part = Int(host.name(part.text))
+            if not isinstance(part, Int):
+                raise self.refuse("TL511", f"the grid `{ast.unparse(func.slice)}` is not understood")
+            extents.append(self.here(part.value))
+        while len(extents) > 1 and extents[-1].constant == 1:
+            extents.pop()
+        return tuple(extents)
+
+    def by_block(self, extent: Sym, values: Mapping[str, Value]) -> Sym:
+        """The extent with the name of the block size in the place of its number, where one argument has that number."""
+        total = const(0)
+        for mono, coef in extent.terms:
+            product = const(coef)
+            for atom in mono:
+                value = Sym.of({(atom,): 1})
+                den = atom.args[1].constant if isinstance(atom, Opaque) and atom.head == "cdiv" else None
+                names = [
+                    name
+                    for name, number in self.numbers.items()
+                    if number == den and isinstance(values.get(name), Tile)
+                ]
+                if den is not None and len(names) == 1:
+                    assert isinstance(atom, Opaque)
+                    value = cdiv(atom.args[0], var(names[0]))
+                product = product * value
+            total = total + product
+        return total
+
+    def meta(self, name: str, found: Mapping[str, HostValue]) -> HostValue:
+        """A constexpr argument, as a grid function asks for it."""
+        name = name.strip("'\"")
+        value = found.get(name)
+        if isinstance(value, Int) and value.value.constant is None:
+            return value
+        if isinstance(value, Unknown):
+            return Int(self.site.scope.name(value.text))
+        return Int(var(name)) if name in self.params else Unknown(name)

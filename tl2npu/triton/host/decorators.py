@@ -1,0 +1,99 @@
+"""``triton.autotune`` and ``triton.heuristics``: the values that they give to parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tl2npu.triton.refused import Refused
+
+
+@dataclass
+class Tuning:
+    """``values``: parameter -> the value of the first configuration; ``others``: texts of the other configurations;
+    ``heuristics``: parameter -> what computes it from the arguments."""
+
+    values: dict[str, int | float | bool | str | None] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    heuristics: dict[str, ast.Lambda] = field(default_factory=dict)
+    line: int | None = None
+
+
+def tuning(
+    kernel: ast.FunctionDef, constants: Mapping[str, ast.expr], functions: Mapping[str, ast.FunctionDef]
+) -> Tuning:
+    """What the decorators of a kernel decide. ``functions``: those of the file. Raises ``Refused``."""
+    found = Tuning()
+    for node in kernel.decorator_list:
+        func = node.func if isinstance(node, ast.Call) else node
+        name = ast.unparse(func)
+        last = name.rpartition(".")[2]
+        if last == "jit":
+            continue
+        if last == "autotune" and isinstance(node, ast.Call):
+            _autotune(node, constants, found)
+        elif last == "heuristics" and isinstance(node, ast.Call):
+            _heuristics(node, functions, found)
+        else:
+            raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
+    return found
+
+
+def _autotune(node: ast.Call, constants: Mapping[str, ast.expr], found: Tuning) -> None:
+    words = {word.arg: word.value for word in node.keywords}
+    configs = node.args[0] if node.args else words.get("configs")
+    if isinstance(configs, ast.Name):
+        configs = constants.get(configs.id, configs)
+    items = configs.elts if isinstance(configs, (ast.List, ast.Tuple)) else []
+    calls = [item for item in items if isinstance(item, ast.Call)]
+    if isinstance(configs, ast.ListComp) and isinstance(configs.elt, ast.Call):
+        calls = [_first_turn(configs)]
+    if not calls or (not calls[0].args and not any(word.arg == "kwargs" for word in calls[0].keywords)):
+        raise Refused("TL514", node.lineno, "the configurations of `autotune` are not written out")
+    first = calls[0].args[0] if calls[0].args else next(w.value for w in calls[0].keywords if w.arg == "kwargs")
+    if not isinstance(first, ast.Dict):
+        raise Refused("TL514", node.lineno, "the first configuration of `autotune` is no dictionary")
+    for key, value in zip(first.keys, first.values, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(value, ast.Constant):
+            raise Refused("TL514", node.lineno, "the first configuration of `autotune` is not written out")
+        found.values[str(key.value)] = value.value  # type: ignore[assignment]
+    found.others = [ast.unparse(call.args[0]) for call in calls[1:] if call.args]
+    found.line = node.lineno
+
+
+def _first_turn(comp: ast.ListComp) -> ast.Call:
+    """The first element of a comprehension over written-out values."""
+    values: dict[str, ast.expr] = {}
+    for part in comp.generators:
+        if isinstance(part.target, ast.Name) and isinstance(part.iter, (ast.List, ast.Tuple)) and part.iter.elts:
+            values[part.target.id] = part.iter.elts[0]
+
+    class Put(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return values.get(node.id, node)
+
+    found = Put().visit(ast.parse(ast.unparse(comp.elt), mode="eval").body)
+    assert isinstance(found, ast.Call)
+    return found
+
+
+def _heuristics(node: ast.Call, functions: Mapping[str, ast.FunctionDef], found: Tuning) -> None:
+    values = node.args[0] if node.args else next((word.value for word in node.keywords if word.arg == "values"), None)
+    if not isinstance(values, ast.Dict):
+        raise Refused("TL514", node.lineno, "the heuristics are not written out")
+    for key, value in zip(values.keys, values.values, strict=True):
+        if isinstance(value, ast.Name) and isinstance(functions.get(value.id), ast.FunctionDef):
+            value = _as_lambda(functions[value.id])
+        if not isinstance(key, ast.Constant) or not isinstance(value, ast.Lambda) or len(value.args.args) != 1:
+            shown = ast.unparse(key) if key is not None else "**"
+            raise Refused("TL514", node.lineno, f"the heuristic of {shown} is no function of the arguments")
+        found.heuristics[str(key.value)] = value
+
+
+def _as_lambda(function: ast.FunctionDef) -> ast.expr:
+    """A function of a single return as a lambda."""
+    last = function.body[-1]
+    if len(function.body) == 1 and isinstance(last, ast.Return) and last.value is not None:
+        return ast.Lambda(function.args, last.value)
+    return ast.Constant(None)

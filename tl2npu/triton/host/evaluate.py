@@ -1,0 +1,150 @@
+"""A symbolic reading of host functions: the shapes of tensors and the launches of kernels."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from tl2npu.triton.host.expressions import HostExpressions
+from tl2npu.triton.host.torch_names import annotated, assigned, is_float
+from tl2npu.triton.host.values import HostValue, Int, Lambda, Tensor, Unknown
+
+
+class Host(HostExpressions):
+    """Reads one function, statement by statement."""
+
+    def parameters(self, ranks: Mapping[str, int]) -> None:
+        """The parameters of the function. ``ranks``: what their uses show."""
+        assert self.function is not None
+        args = self.function.args
+        defaults = dict(zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False))
+        for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+            name = arg.arg
+            rank, dtypes = self.evidence.of(self.function.name, name)
+            rank = ranks.get(name) if rank is None else rank
+            default = defaults.get(name)
+            is_tensor = rank is not None or dtypes or annotated(arg, "Tensor")
+            if is_tensor:
+                dtype = next(iter(dtypes)) if len(dtypes) == 1 else "+".join(sorted(dtypes)) or None
+                self.env[name] = self.tensor(name, rank, dtype)
+            elif annotated(arg, "float") or (isinstance(default, ast.Constant) and isinstance(default.value, float)):
+                self.env[name] = Unknown(name, number=True)
+            elif isinstance(default, ast.Constant) and default.value is None and self.never(name):
+                self.env[name] = None
+                self.absent.add(name)
+            else:
+                self.env[name] = Unknown(name)
+
+    def never(self, name: str) -> bool:
+        """True for a parameter that no call of the file is seen to pass, of a function that can be called by name."""
+        assert self.function is not None
+        first = self.function.args.args[:1]
+        known = not (first and first[0].arg in ("ctx", "self", "cls"))
+        return known and (self.function.name, name) not in self.evidence.passed
+
+    # statements ---------------------------------------------------------------------------------------------------
+
+    def run(self, body: Sequence[ast.stmt]) -> None:
+        """Read statements in order; names that branches and loops set are unknown behind them."""
+        for stmt in body:
+            self.stmt = stmt
+            match stmt:
+                case ast.Assign(targets=[target]):
+                    self.assign(target, self.eval(stmt.value), stmt.value)
+                case ast.AnnAssign() if stmt.value is not None:
+                    self.assign(stmt.target, self.eval(stmt.value), stmt.value)
+                case ast.AugAssign(target=ast.Name()):
+                    self.eval(stmt.value)
+                    self.forget({stmt.target.id})  # type: ignore[union-attr]
+                case ast.If():
+                    self.eval(stmt.test)
+                    before = dict(self.env)
+                    self.run(stmt.body)
+                    one, self.env = self.env, before
+                    self.run(stmt.orelse)
+                    self.merge(one, stmt)
+                case ast.For() | ast.While():
+                    self.forget(assigned(stmt))
+                    self.run(stmt.body)
+                    self.forget(assigned(stmt))
+                case ast.With() | ast.Try():
+                    self.run(stmt.body)
+                case ast.FunctionDef():
+                    returns = [item for item in stmt.body if isinstance(item, ast.Return)]
+                    params = tuple(arg.arg for arg in stmt.args.args)
+                    if len(stmt.body) == 1 and returns and returns[0].value is not None:
+                        self.env[stmt.name] = Lambda(params, returns[0].value)
+                case ast.Expr() | ast.Return():
+                    if stmt.value is not None:
+                        self.eval(stmt.value)
+                case _:
+                    for node in ast.iter_child_nodes(stmt):
+                        if isinstance(node, ast.expr):
+                            self.eval(node)
+
+    def merge(self, one: dict[str, HostValue], stmt: ast.If) -> None:
+        """Names that the branches set differently: tensors keep what both have, others are unknown."""
+        stops = [bool(part) and isinstance(part[-1], (ast.Return, ast.Raise)) for part in (stmt.body, stmt.orelse)]
+        if stops[0]:
+            return
+        if stops[1]:
+            self.env = one
+            return
+        for name in assigned(stmt):
+            here, there = self.env.get(name), one.get(name)
+            if here == there:
+                continue
+            if isinstance(here, Tensor) and isinstance(there, Tensor):
+                shape = here.shape if here.shape == there.shape else None
+                dtype = here.dtype if here.dtype == there.dtype else None
+                self.env[name] = Tensor(name, shape, dtype, here.fresh and there.fresh)
+            elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
+                self.env[name] = Unknown(name)
+            else:
+                self.forget({name})
+
+    def forget(self, names: set[str]) -> None:
+        """Names whose value is not known any more; integers get a new name."""
+        for name in names:
+            self.changed(name)
+            self.env[name] = Unknown(name)
+
+    def assign(self, target: ast.expr, value: HostValue, node: ast.expr) -> None:
+        """``target = value``."""
+        if isinstance(target, ast.Name):
+            self.changed(target.id)
+            if isinstance(value, Int) and value.value.constant is not None:
+                name = self.name(target.id)
+                self.numbers[str(name)] = value.value.constant
+                value = Int(name)
+            elif isinstance(value, Unknown):
+                value = Unknown(target.id, value.number or is_float(node))
+            elif isinstance(value, Tensor):
+                value = Tensor(target.id, value.shape, value.dtype, value.fresh)
+                if value.shape is None:
+                    value = self.tensor(target.id, self.ranks.get(target.id), value.dtype)
+            self.env[target.id] = value
+            return
+        if isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
+                value = self.unpacked(node.value, len(target.elts))
+            values = value if isinstance(value, tuple) and len(value) == len(target.elts) else None
+            for number, item in enumerate(target.elts):
+                if isinstance(item, ast.Name):
+                    self.changed(item.id)
+                    part = values[number] if values is not None else Unknown(item.id)
+                    if isinstance(part, Int) and part.value.atom is not None:
+                        self.preferred.setdefault(str(part.value), item.id)
+                    self.env[item.id] = Unknown(item.id, part.number) if isinstance(part, Unknown) else part
+                    if isinstance(part, Tensor):
+                        self.env[item.id] = Tensor(item.id, part.shape, part.dtype, part.fresh)
+
+    def unpacked(self, node: ast.expr, count: int) -> HostValue:
+        """``M, N = x.shape`` of a tensor of unknown rank: now it is known."""
+        if not isinstance(node, ast.Name):
+            return Unknown(ast.unparse(node))
+        old = self.env.get(node.id)
+        tensor = self.tensor(node.id, count, old.dtype if isinstance(old, Tensor) else None)
+        self.env[node.id] = tensor
+        assert tensor.shape is not None
+        return tuple(Int(extent) for extent in tensor.shape)

@@ -1,0 +1,383 @@
+"""Expressions of host code as symbolic values, and the launches among them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.triton.host.evidence import Evidence
+from tl2npu.triton.host.torch_names import (
+    DTYPES,
+    LIKE,
+    MAKERS,
+    SAME,
+    SAME_MORE,
+    WORD,
+    dtype_of,
+    dtype_word,
+    is_float,
+    literal_shape,
+)
+from tl2npu.triton.host.values import HostValue, Int, Lambda, Meta, Shape, Tensor, Unknown
+from tl2npu.triton.read.ranges import cdiv, largest, smallest
+
+
+@dataclass(frozen=True)
+class LaunchSite:
+    """``kernel[grid](...)``: the call, its statement, the names and values there, and the grid as host code has it."""
+
+    kernel: str
+    call: ast.Call
+    stmt: ast.stmt
+    env: Mapping[str, HostValue]
+    function: ast.FunctionDef | None
+    scope: HostExpressions
+
+
+class HostExpressions:
+    """Evaluates expressions of one function; what it does not understand becomes ``Unknown``."""
+
+    def __init__(
+        self,
+        function: ast.FunctionDef | None,
+        kernels: frozenset[str],
+        functions: Mapping[str, ast.FunctionDef],
+        evidence: Evidence,
+        found: Callable[[LaunchSite], None],
+    ) -> None:
+        self.function, self.kernels, self.functions = function, kernels, functions
+        self.evidence, self.found = evidence, found
+        self.env: dict[str, HostValue] = {}
+        self.numbers: dict[str, int] = {}
+        self.texts: dict[str, str] = {}
+        self.names: dict[tuple[str, tuple[int, ...]], str] = {}
+        self.versions: dict[str, int] = {}
+        self.stmt: ast.stmt | None = None
+        self.floats: set[str] = set()
+        self.meta: Callable[[str], HostValue] | None = None
+        self.ranks: Mapping[str, int] = {}
+        self.absent: set[str] = set()
+        self.preferred: dict[str, str] = {}
+
+    # names --------------------------------------------------------------------------------------------------------
+
+    def name(self, text: str) -> Sym:
+        """A variable for an integer that is known by a text."""
+        key = text, tuple(self.versions.get(part, 0) for part in WORD.findall(text))
+        if key in self.names:
+            return var(self.names[key])
+        name = "_".join(WORD.findall(text)) or "size"
+        name = f"n_{name}" if name[0].isdigit() else name
+        fresh, number = name, 1
+        while fresh in self.texts:
+            fresh, number = f"{name}_{number}", number + 1
+        self.names[key] = fresh
+        self.texts[fresh] = text
+        return var(fresh)
+
+    def changed(self, name: str) -> None:
+        """A name gets another value: texts with it mean something else from here on."""
+        if name in self.env:
+            self.versions[name] = self.versions.get(name, 0) + 1
+
+    def tensor(self, text: str, rank: int | None, dtype: str | None) -> Tensor:
+        """A tensor whose shape has a name for each axis."""
+        shape = None if rank is None else tuple(self.name(f"{text}.shape[{place}]") for place in range(rank))
+        return Tensor(text, shape, dtype)
+
+    # expressions --------------------------------------------------------------------------------------------------
+
+    def eval(self, node: ast.expr) -> HostValue:
+        """The value of an expression."""
+        method = getattr(self, f"on_{type(node).__name__}", None)
+        if method is not None:
+            found: HostValue = method(node)
+            return found
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.eval(child)
+        return Unknown(ast.unparse(node), is_float(node))
+
+    def on_Constant(self, node: ast.Constant) -> HostValue:
+        value = node.value
+        if isinstance(value, bool) or value is None or isinstance(value, (float, str)):
+            return value
+        return Int(const(value)) if isinstance(value, int) else Unknown(ast.unparse(node))
+
+    def on_Name(self, node: ast.Name) -> HostValue:
+        return self.env.get(node.id, Unknown(node.id))
+
+    def on_Tuple(self, node: ast.Tuple) -> HostValue:
+        return tuple(self.eval(item) for item in node.elts)
+
+    on_List = on_Tuple
+
+    def on_Lambda(self, node: ast.Lambda) -> HostValue:
+        return Lambda(tuple(arg.arg for arg in node.args.args), node.body)
+
+    def on_Attribute(self, node: ast.Attribute) -> HostValue:
+        text = ast.unparse(node)
+        if text in DTYPES:
+            return Unknown(text)
+        owner = self.eval(node.value)
+        if isinstance(owner, Tensor):
+            if node.attr == "shape" and owner.shape is not None:
+                return tuple(Int(extent) for extent in owner.shape)
+            if node.attr == "dtype":
+                return Unknown(f"torch.{owner.dtype}" if owner.dtype else text)
+            if node.attr == "T" and owner.shape is not None:
+                return Tensor(text, None, owner.dtype)
+            if node.attr == "data":
+                return owner
+        return Unknown(text)
+
+    def on_Subscript(self, node: ast.Subscript) -> HostValue:
+        text = ast.unparse(node)
+        owner = self.eval(node.value)
+        place = self.eval(node.slice)
+        if isinstance(owner, Meta):
+            return self.meta(str(place)) if self.meta is not None else Unknown(text)
+        number = place.value.constant if isinstance(place, Int) else None
+        if isinstance(owner, tuple) and number is not None and -len(owner) <= number < len(owner):
+            return owner[number]
+        if isinstance(owner, tuple) and isinstance(node.slice, ast.Slice):
+            low, high = self.number(node.slice.lower), self.number(node.slice.upper)
+            if not isinstance(low, str) and not isinstance(high, str) and node.slice.step is None:
+                return owner[low:high]
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            return Int(self.name(text))
+        return Tensor(text, None, owner.dtype) if isinstance(owner, Tensor) else Unknown(text)
+
+    def number(self, node: ast.expr | None) -> int | str | None:
+        """A plain integer; ``?`` if it is none."""
+        value = None if node is None else self.eval(node)
+        if isinstance(value, Int):
+            return value.value.constant if value.value.constant is not None else "?"
+        return None if value is None else "?"
+
+    def on_UnaryOp(self, node: ast.UnaryOp) -> HostValue:
+        value = self.eval(node.operand)
+        if isinstance(node.op, ast.USub) and isinstance(value, Int):
+            return Int(-value.value)
+        if isinstance(node.op, ast.USub) and isinstance(value, float):
+            return -value
+        return Unknown(ast.unparse(node), is_float(node))
+
+    def on_BinOp(self, node: ast.BinOp) -> HostValue:
+        one, other = self.eval(node.left), self.eval(node.right)
+        left, right = self.integer(one, node.left), self.integer(other, node.right)
+        text = ast.unparse(node)
+        if isinstance(one, Tensor) or isinstance(other, Tensor):
+            same = [item for item in (one, other) if isinstance(item, Tensor)]
+            shapes = {item.shape for item in same}
+            return Tensor(text, same[0].shape if len(shapes) == 1 else None, same[0].dtype)
+        if left is None or right is None or isinstance(node.op, (ast.Div, ast.Pow)):
+            return Unknown(text, is_float(node))
+        match node.op:
+            case ast.Add():
+                return Int(left + right)
+            case ast.Sub():
+                return Int(left - right)
+            case ast.Mult():
+                return Int(left * right)
+            case ast.FloorDiv() if not right.is_zero:
+                num = left - right + 1
+                rounds_up = right.constant is None and any(mono in dict(left.terms) for mono, _ in right.terms)
+                rounds_up = rounds_up or (
+                    (right.constant or 0) > 1 and dict(left.terms).get(()) == (right.constant or 0) - 1
+                )
+                return Int(cdiv(num, right) if rounds_up else left // right)
+            case ast.Mod() if not right.is_zero:
+                return Int(left % right)
+        return Unknown(text)
+
+    def integer(self, value: HostValue, node: ast.expr) -> Sym | None:
+        """A value as an integer; a name of unknown value is taken for one."""
+        if isinstance(value, (bool, float)):
+            return None
+        if isinstance(value, Int):
+            return value.value
+        if isinstance(value, Unknown) and not value.number and isinstance(node, (ast.Name, ast.Call, ast.Attribute)):
+            return self.name(value.text)
+        return None
+
+    def on_Compare(self, node: ast.Compare) -> HostValue:
+        left, right = self.eval(node.left), self.eval(node.comparators[0])
+        text = ast.unparse(node)
+        if len(node.ops) != 1:
+            return Unknown(text)
+        op = node.ops[0]
+        if isinstance(op, (ast.Is, ast.IsNot)) and right is None and not isinstance(left, Unknown):
+            return (left is None) == isinstance(op, ast.Is)
+        if isinstance(left, Int) and isinstance(right, Int) and isinstance(op, (ast.Eq, ast.NotEq)):
+            difference = (left.value - right.value).constant
+            return Unknown(text) if difference is None else (difference == 0) == isinstance(op, ast.Eq)
+        return Unknown(text)
+
+    def on_IfExp(self, node: ast.IfExp) -> HostValue:
+        one, other = self.eval(node.body), self.eval(node.orelse)
+        return one if one == other else Unknown(ast.unparse(node), is_float(node))
+
+    def on_Call(self, node: ast.Call) -> HostValue:
+        func = node.func
+        if isinstance(func, ast.Subscript) and isinstance(func.value, ast.Name) and func.value.id in self.kernels:
+            assert self.stmt is not None
+            self.found(LaunchSite(func.value.id, node, self.stmt, dict(self.env), self.function, self))
+            return Unknown(ast.unparse(node))
+        args = [self.eval(arg) for arg in node.args if not isinstance(arg, ast.Starred)]
+        words: dict[str | None, HostValue] = {
+            word.arg: self.eval(word.value) for word in node.keywords if word.arg is not None
+        }
+        self.evident(node, args, words)
+        text = ast.unparse(func)
+        last = text.rpartition(".")[2]
+        if text.startswith("torch.") and last in LIKE and args and isinstance(args[0], Tensor):
+            like = args[0]
+            return Tensor(ast.unparse(node), like.shape, dtype_word(words) or like.dtype, like.fresh)
+        if text.startswith("torch.") and last in MAKERS:
+            return self.made(last, node, args, words)
+        if last in ("cdiv", "ceil_div") and len(args) == 2:
+            one, other = self.integer(args[0], node.args[0]), self.integer(args[1], node.args[1])
+            return Unknown(ast.unparse(node)) if one is None or other is None else Int(cdiv(one, other))
+        if text in ("min", "max") and len(args) == 2:
+            one, other = self.integer(args[0], node.args[0]), self.integer(args[1], node.args[1])
+            if one is not None and other is not None:
+                return Int(smallest(one, other) if text == "min" else largest(one, other))
+        if text == "len" and args and isinstance(args[0], tuple):
+            return Int(const(len(args[0])))
+        if isinstance(func, ast.Attribute):
+            owner = self.eval(func.value)
+            if isinstance(owner, Tensor):
+                return self.method(owner, func.attr, node, args, words)
+            if func.attr in ("shape", "size", "numel", "stride") and isinstance(owner, Unknown):
+                return Int(self.name(ast.unparse(node)))
+        if last == "next_power_of_2":
+            return Unknown(ast.unparse(node))
+        return Unknown(ast.unparse(node), is_float(node))
+
+    def evident(self, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]) -> None:
+        """A call of a function of the file shows what its parameters are."""
+        name = ast.unparse(node.func).removesuffix(".apply")
+        function, skip = self.functions.get(name), 0
+        if function is None:
+            function, skip = self.functions.get(f"{name}.forward"), 1
+        if function is None or any(isinstance(arg, ast.Starred) for arg in node.args):
+            return
+        params = [arg.arg for arg in function.args.args][skip:]
+        for param, value in (*zip(params, args, strict=False), *words.items()):
+            if value is not None and param is not None:
+                self.evidence.passed.add((function.name, param))
+            if isinstance(value, Tensor) and value.shape is not None and param is not None:
+                kept = self.evidence.tensors.setdefault((function.name, param), [])
+                if (len(value.shape), value.dtype) not in kept:
+                    kept.append((len(value.shape), value.dtype))
+
+    def made(
+        self, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]
+    ) -> HostValue:
+        """``torch.empty(...)`` and its like."""
+        dtype = dtype_word(words)
+        text = ast.unparse(node)
+        if name == "tensor":
+            listed = literal_shape(node.args[0]) if node.args else None
+            floats = any(isinstance(n, ast.Constant) and isinstance(n.value, float) for n in ast.walk(node))
+            return Tensor(text, listed, dtype or ("float32" if floats else None), True)
+        if name in ("arange", "linspace"):
+            return Tensor(
+                text, (self.name(f"{text}.shape[0]"),), dtype or ("float32" if name == "linspace" else "int64"), True
+            )
+        sizes = words.get("size", args[-1] if name == "randint" and args else args)
+        if name == "full" and args:
+            sizes = args[0]
+        if isinstance(sizes, list):
+            sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else tuple(sizes)
+        if not isinstance(sizes, tuple):
+            sizes = (sizes,)
+        shape = [self.integer(size, arg) for size, arg in zip(sizes, self.nodes(node, len(sizes)), strict=True)]
+        default = "int64" if name == "randint" else "float32"
+        if any(extent is None for extent in shape):
+            return Tensor(text, None, dtype or default, True)
+        return Tensor(text, tuple(extent for extent in shape if extent is not None), dtype or default, True)
+
+    def nodes(self, node: ast.Call, count: int) -> list[ast.expr]:
+        """The expressions of a shape, or names in their place."""
+        first = node.args[0] if node.args else None
+        if isinstance(first, (ast.Tuple, ast.List)) and len(first.elts) == count:
+            return first.elts
+        return list(node.args[:count]) if len(node.args) >= count else [ast.Name("size")] * count
+
+    def method(
+        self, owner: Tensor, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]
+    ) -> HostValue:
+        """A method of a tensor."""
+        text = ast.unparse(node)
+        first = args[0] if args else None
+        place = first.value.constant if isinstance(first, Int) else None
+        if name in ("numel", "nelement"):
+            return Int(owner.elements if owner.elements is not None else self.name(text))
+        if name in ("dim", "ndimension"):
+            return Int(const(len(owner.shape)) if owner.shape is not None else self.name(text))
+        if name == "size":
+            if owner.shape is None:
+                return Int(self.name(text)) if args else Unknown(text)
+            return Int(owner.shape[place]) if place is not None else tuple(Int(extent) for extent in owner.shape)
+        if name == "stride":
+            return self.stride(owner, place, text, bool(args))
+        if name in ("view", "reshape", "flatten", "ravel"):
+            return self.viewed(owner, name, node, args)
+        if name in SAME or name in SAME_MORE:
+            dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
+            if name == "to":
+                dtype = dtype_word(words) or next((d for a in args if (d := dtype_of(a))), owner.dtype)
+            fresh = owner.fresh or name == "contiguous"
+            return Tensor(text, owner.shape, dtype, fresh)
+        if name in ("new_empty", "new_zeros", "new_ones"):
+            made = self.made("empty", node, args, words)
+            assert isinstance(made, Tensor)
+            return Tensor(text, made.shape, dtype_word(words) or owner.dtype, True)
+        if name in ("item", "tolist", "is_contiguous", "data_ptr", "element_size"):
+            return Unknown(text, number=name == "item")
+        if name == "unsqueeze" and owner.shape is not None and place is not None and place >= 0:
+            return Tensor(text, (*owner.shape[:place], const(1), *owner.shape[place:]), owner.dtype, owner.fresh)
+        return Tensor(text, None, owner.dtype)
+
+    def stride(self, owner: Tensor, place: int | None, text: str, one: bool) -> HostValue:
+        """``x.stride(i)`` of a contiguous tensor."""
+        if owner.shape is None:
+            return Int(self.name(text)) if one else Unknown(text)
+        steps = [const(1)]
+        for extent in reversed(owner.shape[1:]):
+            steps.insert(0, steps[0] * extent)
+        if not one:
+            return tuple(Int(step) for step in steps)
+        if place is None or not -len(steps) <= place < len(steps):
+            return Int(self.name(text))
+        return Int(steps[place])
+
+    def viewed(self, owner: Tensor, name: str, node: ast.Call, args: list[HostValue]) -> HostValue:
+        """``x.view(...)``: a contiguous tensor with another shape."""
+        text = ast.unparse(node)
+        total = owner.elements
+        if name in ("flatten", "ravel") and not args:
+            return Tensor(text, None if total is None else (total,), owner.dtype, owner.fresh)
+        parts = args[0] if len(args) == 1 and isinstance(args[0], tuple) else tuple(args)
+        shape: list[Sym | None] = []
+        for number, part in enumerate(parts):
+            arg = node.args[number] if len(node.args) > number else ast.Name("size")
+            shape.append(self.integer(part, arg))
+        if any(extent is None for extent in shape):
+            return Tensor(text, None, owner.dtype, owner.fresh)
+        found: Shape = tuple(extent for extent in shape if extent is not None)
+        rest = [number for number, extent in enumerate(found) if extent.constant == -1]
+        if len(rest) == 1:
+            others = const(1)
+            for number, extent in enumerate(found):
+                others = others * (extent if number != rest[0] else const(1))
+            quotient = total // others if total is not None else None
+            whole = quotient if quotient is not None and total is not None and quotient * others == total else None
+            found = tuple(
+                (whole or self.name(f"{text}.shape[{n}]")) if n == rest[0] else e for n, e in enumerate(found)
+            )
+        return Tensor(text, found, owner.dtype, owner.fresh)

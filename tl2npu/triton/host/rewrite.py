@@ -1,0 +1,142 @@
+"""The text of a Triton file with its kernels replaced and its launches rewritten."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from tl2npu.tile.ir import Kernel
+from tl2npu.triton.host.binding import Binding
+from tl2npu.triton.host.spelling import Spelling
+
+_HOST = ("cdiv", "next_power_of_2")
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch with the kernel that it becomes."""
+
+    binding: Binding
+    kernel: Kernel
+    checks: tuple[str, ...]
+
+
+def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
+    """What the host code must check before the launch: contiguity, sizes that are equal, sizes that divide others."""
+    spelling = Spelling(binding)
+    loose = []
+    for param in kernel.params:
+        tensor = binding.tensors.get(param.name)
+        text = binding.arguments[param.name]
+        if (tensor is None or not tensor.fresh) and text not in loose:
+            loose.append(text)
+    found = [" and ".join(f"{_atom(text)}.is_contiguous()" for text in loose)] if loose else []
+    for one, other in binding.spec.equal:
+        found.append(f"{spelling.expression(one)} == {spelling.expression(other)}")
+    for name, size in binding.spec.divides:
+        text = f"{_factor(spelling.expression(name))} % {_factor(spelling.expression(size))} == 0"
+        if text not in found:
+            found.append(text)
+    found += [f"{name} is None" for name in sorted(binding.absent)]
+    return tuple(dict.fromkeys(found))
+
+
+def call(launched: Launched) -> str:
+    """The call that takes the place of ``kernel[grid](...)``."""
+    binding, kernel = launched.binding, launched.kernel
+    spelling = Spelling(binding)
+    tuned = set(defaults(binding, kernel)) - set(binding.arguments)
+    sizes = [f"{name}={spelling.size(name)}" for name in kernel.sizes if name not in tuned]
+    tensors = []
+    for param in kernel.params:
+        text = binding.arguments[param.name]
+        tensor = binding.tensors.get(param.name)
+        shape = None if tensor is None or tensor.shape is None else binding.spec.tensors[param.name].shape
+        if shape == param.shape:
+            tensors.append(text)
+        else:
+            tensors.append(f"{_atom(text)}.view({', '.join(spelling.expression(extent) for extent in param.shape)})")
+    return f"{kernel.name}({', '.join(sizes)})({', '.join(tensors)})"
+
+
+def defaults(binding: Binding, kernel: Kernel) -> dict[str, str]:
+    """The numbers that the launch passes for sizes, as text."""
+    numbers = binding.spec.numbers
+    return {name: repr(numbers[name]) for name in kernel.sizes if name in numbers}
+
+
+def _atom(text: str) -> str:
+    node = ast.parse(text, mode="eval").body
+    closed = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return text if closed else f"({text})"
+
+
+def _factor(text: str) -> str:
+    node = ast.parse(text, mode="eval").body
+    return f"({text})" if isinstance(node, ast.BinOp) else text
+
+
+@dataclass(frozen=True)
+class Splice:
+    """Lines ``first`` to ``last`` of the input, counted from 1, become ``text``; ``columns``: only a part of them."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+
+
+def spliced(text: str, splices: list[Splice]) -> str:
+    """The text with parts replaced; places are lines from 1 and columns in UTF-8 bytes, as ``ast`` gives them."""
+    lines = text.encode().splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    data = text.encode()
+    for item in sorted(splices, key=lambda item: item.start, reverse=True):
+        first = starts[item.start[0] - 1] + item.start[1]
+        last = starts[item.end[0] - 1] + item.end[1] if item.end[0] <= len(lines) else len(data)
+        data = data[:first] + item.text.encode() + data[last:]
+    return data.decode()
+
+
+def with_imports(text: str, alias: str) -> str:
+    """TileLang's imports in, its language as ``alias``; Triton's out unless something still needs them.
+
+    ``triton.cdiv`` and its like become TileLang's.
+    """
+    tree = ast.parse(text)
+    splices: list[Splice] = []
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    names = [alias.asname or alias.name for node in imports for alias in node.names if alias.name == "triton"]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _HOST and isinstance(node.value, ast.Name):
+            name = node.value
+            if name.id in names:
+                place = name.lineno, name.col_offset
+                splices.append(Splice(place, (name.lineno, name.end_col_offset or 0), "tilelang"))
+    text = spliced(text, splices)
+    tree = ast.parse(text)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    out: list[Splice] = []
+    first: int | None = None
+    for node in tree.body:
+        bound = _triton_names(node)
+        if bound is None:
+            continue
+        first = node.lineno if first is None else first
+        if not bound & used:
+            out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), ""))
+    new = f"import tilelang\nimport tilelang.language as {alias}\n"
+    top = (first or 1, 0)
+    return re.sub(r"\n{4,}", "\n\n\n", spliced(text, [*out, Splice(top, top, new)]) if first else new + text)
+
+
+def _triton_names(node: ast.stmt) -> set[str] | None:
+    """The names that an import from Triton binds; None for other statements."""
+    if isinstance(node, ast.Import):
+        if all(alias.name.split(".")[0] == "triton" for alias in node.names):
+            return {alias.asname or alias.name.split(".")[0] for alias in node.names}
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "triton":
+        return {alias.asname or alias.name for alias in node.names}
+    return None

@@ -1,0 +1,150 @@
+"""A file with Triton kernels: which functions are kernels, what its names mean, where kernels are launched."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tl2npu.triton.host.evaluate import Host
+from tl2npu.triton.host.evidence import Evidence
+from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.read.spec import Source
+from tl2npu.triton.read.values import Value
+
+_MODULES = ("triton", "math", "torch", "numpy")
+
+
+@dataclass(frozen=True)
+class TritonFile:
+    """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids."""
+
+    tree: ast.Module
+    source: Source
+    jitted: dict[str, ast.FunctionDef]
+    kernels: dict[str, ast.FunctionDef]
+    launches: list[LaunchSite]
+    values: dict[str, ast.expr]
+
+
+def parse(text: str) -> TritonFile:
+    """The file. Raises ``SyntaxError``."""
+    tree = ast.parse(text)
+    aliases = dict(_aliases(tree))
+    jitted = {
+        node.name: node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any(_is_jit(item, aliases) for item in node.decorator_list)
+    }
+    launched = {
+        node.func.value.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name)
+    }
+    kernels = {name: node for name, node in jitted.items() if name in launched or _reads_program(node)}
+    values = {
+        stmt.targets[0].id: stmt.value
+        for stmt in tree.body
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name)
+    }
+    source = Source(jitted, dict(_constants(values)), aliases)
+    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values)
+
+
+def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] in _MODULES:
+                    yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def _is_jit(node: ast.expr, aliases: dict[str, str]) -> bool:
+    func = node.func if isinstance(node, ast.Call) else node
+    first, _, rest = ast.unparse(func).partition(".")
+    path = f"{aliases.get(first, first)}.{rest}".rstrip(".")
+    return path in ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
+
+
+def _reads_program(node: ast.FunctionDef) -> bool:
+    return any(isinstance(item, ast.Attribute) and item.attr == "program_id" for item in ast.walk(node))
+
+
+def _constants(values: dict[str, ast.expr]) -> Iterator[tuple[str, Value]]:
+    for name, node in values.items():
+        while isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "constexpr" and node.args:
+            node = node.args[0]
+        try:
+            value = ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError):
+            continue
+        if isinstance(value, (bool, int, float, str)) or value is None:
+            yield name, value
+
+
+def functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    """Functions and methods by name; methods as ``Class.method`` too."""
+    found: dict[str, ast.FunctionDef] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for item in node.body:
+                if isinstance(item, ast.FunctionDef):
+                    found[f"{node.name}.{item.name}"] = item
+        elif isinstance(node, ast.FunctionDef):
+            found.setdefault(node.name, node)
+    return found
+
+
+def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[LaunchSite]:
+    """Every launch. Functions are read twice, callers first, so that what they show of parameters is known."""
+    known = functions(tree)
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name not in jitted]
+    plain.sort(key=lambda node: -node.lineno)
+    evidence = Evidence()
+    sites: list[LaunchSite] = []
+    names = frozenset(jitted)
+    for turn in range(3):
+        sites = []
+        module = Host(None, names, known, evidence, sites.append)
+        module.run([stmt for stmt in tree.body if not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import))])
+        for node in plain:
+            host = Host(node, names, known, evidence, sites.append)
+            host.ranks = ranks(node)
+            host.parameters(host.ranks)
+            host.run(node.body)
+        if turn and not evidence.tensors:
+            break
+    seen: dict[tuple[int, int], LaunchSite] = {}
+    for site in sites:
+        seen.setdefault((site.call.lineno, site.call.col_offset), site)
+    return sorted(seen.values(), key=lambda site: site.call.lineno)
+
+
+def ranks(function: ast.FunctionDef) -> dict[str, int]:
+    """What the uses of a name show of its rank: unpacked shapes, strides and sizes by number."""
+    found: dict[str, int] = {}
+    least: dict[str, int] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            owner = node.value
+            if isinstance(owner, ast.Call) and not owner.args and ast.unparse(owner.func).endswith(".size"):
+                owner = owner.func
+            elif not isinstance(owner, ast.Attribute) or owner.attr != "shape":
+                continue
+            if isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name):
+                found.setdefault(owner.value.id, len(node.targets[0].elts))
+            continue
+        number: ast.expr | None = None
+        holder: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            number, holder = node.slice, node.value.value
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("stride", "size")
+        ):
+            number, holder = node.args[0] if node.args else None, node.func.value
+        if isinstance(holder, ast.Name) and isinstance(number, ast.Constant) and isinstance(number.value, int):
+            least[holder.id] = max(least.get(holder.id, 0), number.value + 1)
+    return {**least, **found}

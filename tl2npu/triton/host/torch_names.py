@@ -1,0 +1,73 @@
+"""What host code calls of torch, and what its expressions show by themselves."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.triton.host.values import HostValue, Shape, Unknown
+
+DTYPES = {
+    **{f"torch.{name}": name for name in ("float16", "float32", "bfloat16", "float64", "int8", "int16", "int32")},
+    "torch.int64": "int64",
+    "torch.uint8": "uint8",
+    "torch.bool": "bool",
+    "torch.half": "float16",
+    "torch.float": "float32",
+    "torch.double": "float64",
+    "torch.long": "int64",
+    "torch.int": "int32",
+}
+WORD = re.compile(r"\w+")
+LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"})
+MAKERS = frozenset({"empty", "zeros", "ones", "rand", "randn", "full", "randint", "tensor", "arange", "linspace"})
+SAME = frozenset({"cuda", "npu", "to", "clone", "detach", "requires_grad_", "half", "float", "bfloat16", "contiguous"})
+SAME_MORE = frozenset({"abs", "abs_", "fill_", "zero_", "normal_", "uniform_", "softmax", "sigmoid", "exp", "cpu"})
+
+
+def literal_shape(node: ast.expr) -> Shape | None:
+    """The shape of a nested list."""
+    shape: list[Sym] = []
+    while isinstance(node, (ast.List, ast.Tuple)):
+        shape.append(const(len(node.elts)))
+        if not node.elts:
+            break
+        node = node.elts[0]
+    return tuple(shape) if shape else None
+
+
+def assigned(stmt: ast.stmt) -> set[str]:
+    """Names that a statement sets."""
+    return {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def annotated(arg: ast.arg, name: str) -> bool:
+    """True for a parameter that is annotated with a type of this name."""
+    return arg.annotation is not None and ast.unparse(arg.annotation).rpartition(".")[2] == name
+
+
+def dtype_word(words: Mapping[str | None, HostValue]) -> str | None:
+    """The element type that a call gives as ``dtype=``."""
+    return dtype_of(words.get("dtype"))
+
+
+def dtype_of(value: HostValue) -> str | None:
+    """The element type that a value is."""
+    return DTYPES.get(value.text) if isinstance(value, Unknown) else None
+
+
+def is_float(node: ast.expr) -> bool:
+    """True for arithmetic that gives a float whatever the names are."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div) or is_float(node.left) or is_float(node.right)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, float)
+    if isinstance(node, ast.UnaryOp):
+        return is_float(node.operand)
+    if isinstance(node, ast.IfExp):
+        return is_float(node.body) or is_float(node.orelse)
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).rpartition(".")[2] in ("sqrt", "float", "log2", "log", "exp", "rsqrt")
+    return False

@@ -1,0 +1,60 @@
+"""What host code computes with: tensors with symbolic shapes, integers, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl2npu.kernel.symbolic import Sym, const
+
+Shape = tuple[Sym, ...]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous."""
+
+    text: str
+    shape: Shape | None
+    dtype: str | None
+    fresh: bool = False
+
+    @property
+    def elements(self) -> Sym | None:
+        """How many elements it has."""
+        if self.shape is None:
+            return None
+        total = const(1)
+        for extent in self.shape:
+            total = total * extent
+        return total
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer."""
+
+    value: Sym
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value of which only the text is known; ``number`` where it is a float for certain."""
+
+    text: str
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Meta:
+    """The dictionary of constexpr arguments that Triton passes to a grid function."""
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """A function of the host code: its parameters and its body."""
+
+    params: tuple[str, ...]
+    node: object
+
+
+HostValue = Tensor | Int | Unknown | Meta | Lambda | float | bool | str | None | tuple["HostValue", ...]

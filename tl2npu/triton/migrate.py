@@ -1,0 +1,278 @@
+"""A file with Triton kernels as a file with TileLang kernels for a GPU: text to text."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from tl2npu.codes import CODES
+from tl2npu.results import Diagnostic
+from tl2npu.tile.check import Malformed, check
+from tl2npu.tile.ir import Kernel, statements
+from tl2npu.tile.unit_axis import NoUnitAxis, with_unit_axes
+from tl2npu.tile.write.tilelang import factory
+from tl2npu.triton.host.binding import bind
+from tl2npu.triton.host.decorators import Tuning, tuning
+from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.rewrite import Launched, Splice, call, checks, defaults, spliced, with_imports
+from tl2npu.triton.host.source import TritonFile, functions, parse
+from tl2npu.triton.read.kernel import read
+from tl2npu.triton.refused import Refused
+
+_SPACE = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
+_IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
+_LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
+"""TileLang's names in a text of the writer."""
+
+
+@dataclass
+class Outcome:
+    """What became of a Triton kernel: ``diagnostic`` says why it stays."""
+
+    name: str
+    line: int
+    refused: Diagnostic | None = None
+    notes: list[Diagnostic] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The new text, which is the old one where nothing could be translated, and every kernel of the file."""
+
+    text: str
+    kernels: tuple[Outcome, ...]
+
+
+def is_triton(text: str) -> bool:
+    """True if a text may hold Triton kernels."""
+    return "jit" in text and _IMPORT.search(text) is not None
+
+
+def to_tilelang(text: str, leave: Mapping[str, Diagnostic] = MappingProxyType({})) -> Translated:
+    """Translate every kernel that can be. ``leave``: kernels that stay, and why.
+
+    Raises ``SyntaxError`` for text that is no Python.
+    """
+    return _Translation(text, parse(text), leave).done()
+
+
+class _Translation:
+    def __init__(self, text: str, file: TritonFile, leave: Mapping[str, Diagnostic]) -> None:
+        self.text, self.file, self.leave = text, file, leave
+        self.splices: list[Splice] = []
+        self.comments = _comments(text)
+        names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
+        names |= {item.arg for item in ast.walk(file.tree) if isinstance(item, ast.arg)}
+        self.alias = "T" if "T" not in names else "TL"
+
+    def done(self) -> Translated:
+        outcomes = []
+        gone: set[str] = set()
+        for name, node in self.file.kernels.items():
+            outcome = Outcome(name, node.lineno)
+            outcomes.append(outcome)
+            if name in self.leave:
+                outcome.refused = self.leave[name]
+                continue
+            try:
+                splices, outcome.notes = self.kernel(name, node)
+            except Refused as refused:
+                outcome.refused = diagnostic(refused.code, refused.line, refused.message, name)
+                continue
+            except NoUnitAxis as found:
+                message = "a vector is summed to one number and is a row of a matrix, too"
+                outcome.refused = diagnostic("TL549", found.line, message, name)
+                continue
+            self.splices += splices
+            gone.add(name)
+        if not gone:
+            return Translated(self.text, tuple(outcomes))
+        self.splices += self.device_functions(gone)
+        return Translated(with_imports(spliced(self.text, self.splices), self.alias), tuple(outcomes))
+
+    def kernel(self, name: str, node: ast.FunctionDef) -> tuple[list[Splice], list[Diagnostic]]:
+        """The edits for one kernel and its launches, and what is worth a note."""
+        sites = [site for site in self.file.launches if site.kernel == name]
+        if not sites:
+            raise Refused("TL510", node.lineno, f"nothing in the file launches `{name}`")
+        if node.col_offset:
+            raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
+        self.used_as_value(name, sites)
+        tuned = tuning(node, self.file.values, functions(self.file.tree))
+        launches = [self.launched(site, node, tuned) for site in sites]
+        texts: dict[str, str] = {}
+        edits: list[Splice] = []
+        for number, launched in enumerate(launches):
+            text = self.factory(launched, node, tuned)
+            if text in texts:
+                kernel = texts[text]
+            else:
+                kernel = name if not texts else f"{name}_{len(texts) + 1}"
+                texts[text] = kernel
+            launched = replace(launched, kernel=replace(launched.kernel, name=kernel))
+            launches[number] = launched
+            edits += _at_launch(self.text, launched)
+        first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+        factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
+        edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))
+        return edits, self.notes(name, node, tuned, launches)
+
+    def used_as_value(self, name: str, sites: list[LaunchSite]) -> None:
+        """Refuse a kernel that is more than launched."""
+        places = {id(site.call.func.value) for site in sites if isinstance(site.call.func, ast.Subscript)}
+        lines = {site.call.lineno for site in sites}
+        for node in ast.walk(self.file.tree):
+            if isinstance(node, ast.Name) and node.id == name and id(node) not in places and node.lineno not in lines:
+                raise Refused("TL510", node.lineno, f"`{name}` is used in another way than `{name}[grid](...)`")
+
+    def launched(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
+        """One launch as a kernel of the IR."""
+        binding = bind(site, node, self.file.source, tuned)
+        kernel = with_unit_axes(read(binding.spec))
+        try:
+            check(kernel)
+        except Malformed as error:
+            raise RuntimeError(f"the translation of `{node.name}` is not well formed: {error}") from error
+        if any(extent.names - set(kernel.sizes) for extent in kernel.launch.grid):
+            raise Refused("TL511", site.call.lineno, "the grid is not known")
+        return Launched(binding, kernel, checks(binding, kernel))
+
+    def factory(self, launched: Launched, node: ast.FunctionDef, tuned: Tuning) -> str:
+        """The text of the factory."""
+        kernel, binding = launched.kernel, launched.binding
+        comments = _placed(self.comments, kernel, node, list(self.file.jitted.values()))
+        text = factory(kernel, defaults(binding, kernel), comments, _docstring(node))
+        if self.alias != "T":
+            text = _LANGUAGE.sub(f"{self.alias}.", text)
+        return _black(text).rstrip("\n")
+
+    def named(self, text: str, old: str, new: str) -> str:
+        """A second factory goes by another name."""
+        return text if old == new else text.replace(f"def {old}(", f"def {new}(", 1)
+
+    def device_functions(self, gone: set[str]) -> list[Splice]:
+        """Device functions that only translated kernels call go with them."""
+        left = {name: node for name, node in self.file.jitted.items() if name not in gone}
+        needed = {name for name in self.file.kernels if name not in gone}
+        while True:
+            more = {
+                item.id
+                for name in needed
+                for item in ast.walk(self.file.jitted[name])
+                if isinstance(item, ast.Name) and item.id in left
+            } - needed
+            if not more:
+                break
+            needed |= more
+        called = {
+            item.id
+            for name in gone
+            for item in ast.walk(self.file.jitted[name])
+            if isinstance(item, ast.Name) and item.id in left
+        }
+        found: list[Splice] = []
+        for name in sorted(self.closure(called, left) - needed):
+            node = left[name]
+            if node.col_offset == 0:
+                first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+                found.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), ""))
+        return found
+
+    def closure(self, names: set[str], left: Mapping[str, ast.FunctionDef]) -> set[str]:
+        """Names with those that they call."""
+        while True:
+            more = {
+                item.id
+                for name in names
+                for item in ast.walk(left[name])
+                if isinstance(item, ast.Name) and item.id in left
+            } - names
+            if not more:
+                return names
+            names = names | more
+
+    def notes(self, name: str, node: ast.FunctionDef, tuned: Tuning, launches: Sequence[Launched]) -> list[Diagnostic]:
+        """What a reader of the result should know."""
+        found = []
+        for launched in launches:
+            line = launched.binding.site.call.lineno
+            for text in launched.checks:
+                code = "TL502" if ".is_contiguous()" in text else "TL503"
+                found.append(diagnostic(code, line, f"the host checks `{text}` before the launch", name))
+            for tensor in launched.binding.spec.assumed:
+                if any(param.name == tensor for param in launched.kernel.params):
+                    text = f"`{tensor}` is taken for float32: nothing in the file shows its element type"
+                    found.append(diagnostic("TL505", line, text, name))
+        if tuned.others:
+            text = f"the first configuration of `autotune` is the default, {len(tuned.others)} others are not tried"
+            found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
+        return found
+
+
+def diagnostic(code: str, line: int, message: str, kernel: str) -> Diagnostic:
+    """A finding of the Triton front end."""
+    row = CODES[code]
+    return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
+
+
+def _at_launch(text: str, launched: Launched) -> list[Splice]:
+    """The new call, and the checks in front of its statement."""
+    site = launched.binding.site
+    node, stmt = site.call, site.stmt
+    edits = [Splice((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0), call(launched))]
+    if launched.checks:
+        indent = " " * stmt.col_offset
+        lines = "".join(f"assert {check}\n{indent}" for check in launched.checks)
+        edits.append(Splice((stmt.lineno, stmt.col_offset), (stmt.lineno, stmt.col_offset), lines))
+    return edits
+
+
+def _width(text: str, node: ast.FunctionDef) -> int:
+    return len(text.splitlines()[(node.end_lineno or 1) - 1].encode())
+
+
+def _docstring(node: ast.FunctionDef) -> str | None:
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return f'"""{first.value.value}"""'
+    return None
+
+
+def _comments(text: str) -> dict[int, list[str]]:
+    """Comments on lines of their own: line of the next code -> their texts."""
+    found: dict[int, list[str]] = {}
+    waiting: list[str] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip():
+            waiting.append(token.string)
+        elif token.type not in _SPACE and waiting:
+            found[token.start[0]] = waiting
+            waiting = []
+    return found
+
+
+def _placed(
+    comments: Mapping[int, Sequence[str]], kernel: Kernel, node: ast.FunctionDef, others: Sequence[ast.FunctionDef]
+) -> dict[int, list[str]]:
+    """The comments of a kernel and of what it calls, by the line of the first statement that is left behind each."""
+    lines = sorted({stmt.origin.line for stmt in statements(kernel.body)})
+    found: dict[int, list[str]] = {}
+    for function in (node, *(item for item in others if item is not node)):
+        last = function.end_lineno or function.lineno
+        for line, texts in sorted(comments.items()):
+            if function.body[0].lineno <= line <= last:
+                place = next((item for item in lines if line <= item <= last), None)
+                if place is not None:
+                    found.setdefault(place, []).extend(texts)
+    return found
+
+
+def _black(text: str) -> str:
+    import black
+
+    return black.format_str(text, mode=black.Mode(line_length=110))

@@ -1,0 +1,1 @@
+"""Triton source to the tile IR: an interpreter over abstract values."""

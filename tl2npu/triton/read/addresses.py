@@ -1,0 +1,106 @@
+"""Offsets in memory as places in a row-major tensor: mixed radix over the strides of its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+
+from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.tile.expr import axis_of
+from tl2npu.triton.read.values import Shape
+
+
+def strides(shape: Shape) -> Shape:
+    """The row-major strides of a shape."""
+    found = [const(1)]
+    for extent in reversed(shape[1:]):
+        found.append(found[-1] * extent)
+    return tuple(reversed(found))
+
+
+def split(offset: Sym, shape: Shape) -> tuple[Sym, ...]:
+    """The index along each axis of a tensor, by what each term of the offset is a multiple of.
+
+    It is *the* place of the element only if every index but the first stays inside of its axis.
+    """
+    radix = strides(shape)
+    index = [const(0)] * len(shape)
+    for mono, coef in offset.terms:
+        term = Sym.of({mono: coef})
+        for place, stride in enumerate(radix):
+            quotient = _whole(term, stride)
+            if quotient is not None:
+                index[place] = index[place] + quotient
+                break
+    return tuple(index)
+
+
+def _whole(term: Sym, stride: Sym) -> Sym | None:
+    quotient = term // stride
+    return quotient if quotient * stride == term and not _has_division_by(quotient, term) else None
+
+
+def _has_division_by(quotient: Sym, term: Sym) -> bool:
+    return not set(quotient.atoms()) <= set(term.atoms())
+
+
+def collapses(shape: Shape) -> Iterator[Shape]:
+    """The shape, and those that it can be viewed as by joining axes, the largest rank first."""
+    rank = len(shape)
+    for kept in range(rank, 0, -1):
+        for cuts in combinations(range(1, rank), kept - 1):
+            ends = (0, *cuts, rank)
+            found = []
+            for start, end in pairwise(ends):
+                extent = const(1)
+                for part in shape[start:end]:
+                    extent = extent * part
+                found.append(extent)
+            yield tuple(found)
+
+
+def axis_step(index: Sym) -> tuple[Sym, int | None, Sym] | None:
+    """``start + step * @axis`` as ``(start, axis, step)``; None if it is no such sum; without an axis the step is 0."""
+    axes = [name for name in index.names if axis_of(name) is not None]
+    if not axes:
+        return index, None, const(0)
+    if len(axes) > 1:
+        return None
+    name = axes[0]
+    start = index.substitute({name: 0})
+    step = index.substitute({name: 1}) - start
+    return (start, axis_of(name), step) if (start + step * var(name)) == index else None
+
+
+def guesses(offset: Sym, moving: frozenset[str]) -> Iterator[Shape]:
+    """Shapes that an unknown tensor may have: flat, then with the steps of its axes, then also of blocks and loops.
+
+    ``moving``: the places of blocks and the counters of loops. The first extent is left as 0.
+    """
+    yield (const(0),)
+    steps: list[Sym] = []
+    for names in ([name for name in offset.names if axis_of(name) is not None], sorted(moving & offset.names)):
+        before = len(steps)
+        for name in names:
+            step = offset.substitute({name: 1}) - offset.substitute({name: 0})
+            inner = any(axis_of(part) is not None or part in moving for part in step.names)
+            if step.constant != 1 and step not in steps and not inner and len(step.terms) == 1:
+                steps.append(step)
+        if len(steps) > before:
+            shape = _radix(steps)
+            if shape is not None:
+                yield shape
+
+
+def _radix(steps: list[Sym]) -> Shape | None:
+    """The shape whose strides these are; None if one does not divide the next."""
+    order = sorted(steps, key=lambda step: (sum(map(len, (mono for mono, _ in step.terms))), str(step)))
+    shape: list[Sym] = []
+    before = const(1)
+    for step in order:
+        extent = step // before
+        if extent * before != step:
+            return None
+        shape.insert(0, extent)
+        before = step
+    return (const(0), *shape)

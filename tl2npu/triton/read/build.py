@@ -1,0 +1,240 @@
+"""Operators on values: types, broadcasting, folding of constants."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, axis, substituted
+from tl2npu.triton.read.ranges import largest, smallest
+from tl2npu.triton.read.values import Shape, Tile
+from tl2npu.triton.refused import Refused
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_FOLDS: dict[str, Callable[[float, float], float]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "max": max,
+    "min": min,
+}
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+_FUNCTIONS = frozenset(
+    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "floor", "ceil"}
+)
+
+
+def is_float(dtype: str) -> bool:
+    """True for floating-point types."""
+    return dtype.startswith(("float", "bfloat"))
+
+
+def tile(value: object) -> Tile | None:
+    """A value as a tile of no axis, numbers too; None for what has no elements."""
+    if isinstance(value, Tile):
+        return value
+    if isinstance(value, bool):
+        return Tile((), Const(value, "bool"))
+    if isinstance(value, int):
+        return Tile((), Index(const(value)))
+    if isinstance(value, float):
+        return Tile((), Const(value, "float32"))
+    return None
+
+
+def expanded(value: Tile, place: int) -> Tile:
+    """With an axis of extent 1 put in at ``place``."""
+    shift = {f"@{number}": axis(number + 1) for number in range(place, len(value.shape))}
+    shape = (*value.shape[:place], const(1), *value.shape[place:])
+    return Tile(shape, substituted(value.expr, shift) if shift else value.expr)
+
+
+def transposed(value: Tile) -> Tile:
+    """The two axes exchanged."""
+    return Tile((value.shape[1], value.shape[0]), substituted(value.expr, {"@0": axis(1), "@1": axis(0)}))
+
+
+def broadcast_shape(shapes: list[Shape], line: int) -> Shape:
+    """The shape that tiles of these shapes have together."""
+    rank = max(map(len, shapes))
+    found: list[Sym] = []
+    for place in range(rank):
+        extents = [shape[place - rank + len(shape)] for shape in shapes if place - rank + len(shape) >= 0]
+        wide = [extent for extent in extents if extent.constant != 1]
+        if any(extent != wide[0] for extent in wide):
+            raise Refused("TL549", line, f"tiles of {wide[0]} and {wide[-1]} elements do not go together")
+        found.append(wide[0] if wide else const(1))
+    return tuple(found)
+
+
+def broadcast(value: Tile, shape: Shape) -> Tile:
+    """The tile with axes added in front and axes of extent 1 repeated."""
+    more = len(shape) - len(value.shape)
+    if more < 0:
+        raise ValueError("broadcast to a smaller rank")
+    moved: dict[str, Sym | int] = {}
+    for number, extent in enumerate(value.shape):
+        if extent.constant == 1 and shape[number + more].constant != 1:
+            moved[f"@{number}"] = 0
+        elif more:
+            moved[f"@{number}"] = axis(number + more)
+    return Tile(shape, substituted(value.expr, moved) if moved else value.expr)
+
+
+def promoted(values: list[Tile], weak: list[bool]) -> str:
+    """The type in which Triton computes: Python numbers follow, then scalars follow tiles of their kind."""
+    strong = [value for value, is_weak in zip(values, weak, strict=True) if not is_weak] or values
+    kind = max(_kind(value.dtype) for value in values)
+    tiles = [value for value in strong if value.shape] or strong
+    if max(_kind(value.dtype) for value in tiles) < kind:
+        tiles = [value for value in strong if _kind(value.dtype) == kind]
+    if not tiles:
+        return "float32"
+    types = {value.dtype for value in tiles if _kind(value.dtype) == kind}
+    if len(types) == 1:
+        return next(iter(types))
+    if kind == 2:
+        return "float32" if types != {"float64"} and "float64" not in types else "float64"
+    widths = sorted(types, key=lambda name: (int("".join(c for c in name if c.isdigit()) or 1), name.startswith("u")))
+    return widths[-1]
+
+
+def _kind(dtype: str) -> int:
+    return 2 if is_float(dtype) else 0 if dtype == "bool" else 1
+
+
+def cast(value: Tile, dtype: str) -> Tile:
+    """The tile converted."""
+    if value.dtype == dtype:
+        return value
+    expr = value.expr
+    if isinstance(expr, Const):
+        if isinstance(expr.value, float) and not is_float(dtype) and math.isfinite(expr.value):
+            return Tile(value.shape, Const(int(expr.value), dtype))
+        return Tile(value.shape, Const(float(expr.value) if is_float(dtype) else expr.value, dtype))
+    if isinstance(expr, Index):
+        if is_float(dtype):
+            if expr.value.constant is not None:
+                return Tile(value.shape, Const(float(expr.value.constant), dtype))
+            return Tile(value.shape, Call("cast", (expr,), dtype))
+        return Tile(value.shape, Index(expr.value)) if dtype in ("int32", "int64") else _call_cast(value, dtype)
+    return _call_cast(value, dtype)
+
+
+def _call_cast(value: Tile, dtype: str) -> Tile:
+    return Tile(value.shape, Call("cast", (value.expr,), dtype))
+
+
+def operation(op: str, operands: list[object], line: int) -> Tile:
+    """An element-wise operator on values; Python numbers take the type of the tile that they meet."""
+    tiles: list[Tile] = []
+    for operand in operands:
+        found = tile(operand)
+        if found is None:
+            raise Refused("TL543", line, f"`{op}` of something that is no number and no tile")
+        tiles.append(found)
+    shape = broadcast_shape([item.shape for item in tiles], line)
+    integers = [item.integer for item in tiles]
+    if all(value is not None for value in integers):
+        folded = _of_integers(op, [value for value in integers if value is not None])
+        if folded is not None:
+            wide = [broadcast(Tile(item.shape, Index(v)), shape) for item, v in zip(tiles, integers, strict=True) if v]
+            if isinstance(folded, bool):
+                return Tile(shape, Const(folded, "bool"))
+            again = _of_integers(op, [v for item in wide if (v := item.integer) is not None])
+            if isinstance(again, Sym):
+                return Tile(shape, Index(again))
+    weak = [not isinstance(operand, Tile) for operand in operands]
+    first = 1 if op == "select" else 0
+    dtype = promoted(tiles[first:], weak[first:])
+    if op in _FUNCTIONS and not is_float(dtype):
+        dtype = "float32"
+    if op == "div" and not is_float(dtype):
+        dtype = "float32"
+    if op in ("floordiv", "mod") and is_float(dtype):
+        raise Refused("TL530", line, f"`{'//' if op == 'floordiv' else '%'}` of floats")
+    logic = op in LOGIC or (op in ("bitand", "bitor", "bitxor") and all(item.dtype == "bool" for item in tiles))
+    converted: list[Expr] = []
+    for number, item in enumerate(tiles):
+        same = logic or (op == "select" and number == 0)
+        if isinstance(item.expr, Const) and not same and not isinstance(item.expr.value, bool):
+            value = float(item.expr.value) if is_float(dtype) else item.expr.value
+            converted.append(Const(value, dtype))
+            continue
+        converted.append(broadcast(item if same else cast(item, dtype), shape).expr)
+    if logic:
+        op = {"bitand": "and", "bitor": "or"}.get(op, op)
+        return Tile(shape, _folded_logic(op, converted))
+    if op in COMPARISONS:
+        return Tile(shape, _folded(op, converted, "bool"))
+    return Tile(shape, _folded(op, converted, dtype))
+
+
+def _of_integers(op: str, values: list[Sym]) -> Sym | bool | None:
+    match op, values:
+        case "add", [one, other]:
+            return one + other
+        case "sub", [one, other]:
+            return one - other
+        case "mul", [one, other]:
+            return one * other
+        case "floordiv", [one, other] if not other.is_zero:
+            return one // other
+        case "mod", [one, other] if not other.is_zero:
+            return one % other
+        case "neg", [one]:
+            return -one
+        case (("max" | "min"), [one, other]):
+            return largest(one, other) if op == "max" else smallest(one, other)
+        case (("lt" | "le" | "gt" | "ge" | "eq" | "ne"), [one, other]):
+            difference = (one - other).constant
+            return _COMPARE[op](difference, 0) if difference is not None else None
+        case _:
+            return None
+
+
+def _folded(op: str, args: list[Expr], dtype: str) -> Expr:
+    numbers = [arg.value for arg in args if isinstance(arg, Const) and not isinstance(arg.value, bool)]
+    if len(numbers) == len(args):
+        if op in _FOLDS:
+            return Const(_FOLDS[op](numbers[0], numbers[1]), dtype)
+        if op in _COMPARE:
+            return Const(_COMPARE[op](numbers[0], numbers[1]), "bool")
+        if op == "neg":
+            return Const(-numbers[0], dtype)
+        if op == "div" and numbers[1] and not math.isinf(numbers[0]):
+            return Const(numbers[0] / numbers[1], dtype)
+    if op == "select" and isinstance(args[0], Const):
+        return args[1] if args[0].value else args[2]
+    if op == "add" and isinstance(args[0], Const) and args[0].value == 0 and not is_float(dtype):
+        return args[1]
+    return Call(op, tuple(args), dtype)
+
+
+def _folded_logic(op: str, args: list[Expr]) -> Expr:
+    if op == "not":
+        return Const(not args[0].value, "bool") if isinstance(args[0], Const) else Call(op, tuple(args), "bool")
+    known = [arg for arg in args if isinstance(arg, Const)]
+    open_ = [arg for arg in args if not isinstance(arg, Const)]
+    if op == "and":
+        if any(not arg.value for arg in known):
+            return Const(False, "bool")
+        if not open_:
+            return Const(True, "bool")
+        return open_[0] if len(open_) == 1 else Call("and", tuple(open_), "bool")
+    if op == "or":
+        if any(arg.value for arg in known):
+            return Const(True, "bool")
+        if not open_:
+            return Const(False, "bool")
+        return open_[0] if len(open_) == 1 else Call("or", tuple(open_), "bool")
+    return Call(op, tuple(args), "bool")

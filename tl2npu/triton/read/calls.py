@@ -1,0 +1,389 @@
+"""What the functions and methods of ``triton.language`` give."""
+
+from __future__ import annotations
+
+import ast
+
+from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED
+from tl2npu.kernel.symbolic import const
+from tl2npu.tile.expr import Const, Index, Load, axis, loads
+from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
+from tl2npu.triton.read import build, memory
+from tl2npu.triton.read.expressions import Expressions, ceil_divided
+from tl2npu.triton.read.ranges import largest, smallest
+from tl2npu.triton.read.spec import Again, Tensor
+from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Name, Pointer, Tile, Value, integer
+
+_SPACES = ("triton.language.", "triton.")
+
+
+class Calls(Expressions):
+    """Evaluates calls of Triton; device functions are left to a subclass."""
+
+    def inlined(self, function: ast.FunctionDef, node: ast.Call) -> Value:
+        """The value of a call of a device function."""
+        raise NotImplementedError
+
+    def call(self, node: ast.Call) -> Value:
+        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(word.arg is None for word in node.keywords):
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: unpacked arguments")
+        function = self.eval(node.func)
+        if isinstance(function, Function):
+            return self.inlined(function.node, node)
+        if isinstance(function, Method):
+            return self.method(function, node)
+        if isinstance(function, Name):
+            return self.library(function.path, node)
+        raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
+
+    # arguments ----------------------------------------------------------------------------------------------------
+
+    def bound(self, node: ast.Call, names: str, *owner: Value) -> dict[str, Value]:
+        """The arguments by name; ``names`` in their order, ``owner``: that of a method."""
+        found: dict[str, Value] = {}
+        order = names.split()
+        values: list[Value] = list(owner)
+        for arg in node.args:
+            values.append(self.eval(arg))
+        if len(values) > len(order):
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}` has too many arguments")
+        found.update(zip(order, values, strict=False))
+        for word in node.keywords:
+            assert word.arg is not None
+            found[word.arg] = self.eval(word.value)
+        return found
+
+    def tile_of(self, value: Value, node: ast.AST) -> Tile:
+        """A value that must be a tile or a number."""
+        found = build.tile(value)
+        if found is None:
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}` wants a tile")
+        return found
+
+    # library ------------------------------------------------------------------------------------------------------
+
+    def library(self, path: str, node: ast.Call) -> Value:
+        """A call of a function by its full name."""
+        last = path.rpartition(".")[2]
+        if path.startswith("builtins."):
+            return self.builtin(last, node)
+        if not path.startswith(_SPACES):
+            raise self.state.refuse("TL544", f"`{ast.unparse(node.func)}` comes from another module")
+        if last in REFUSED:
+            raise self.state.refuse(REFUSED[last], f"`{ast.unparse(node.func)}` has no counterpart")
+        if last in HINTS:
+            return None if last in HINTS_WITHOUT_VALUE else self.eval(node.args[0])
+        if last in HINTS_WITHOUT_VALUE:
+            return None
+        if method := getattr(self, f"tl_{last}", None):
+            value: Value = method(node)
+            return value
+        if last in REDUCTIONS:
+            return self.reduced(last, self.bound(node, "input axis keep_dims"), node)
+        if last in ELEMENTWISE:
+            values = self.bound(node, "a b c")
+            for word in ("propagate_nan", "ieee_rounding"):
+                values.pop(word, None)
+            operands = list(values.values())
+            if any(not isinstance(item, (Tile, int, float)) for item in operands):
+                raise self.state.refuse("TL543", f"`{ast.unparse(node)}` wants tiles")
+            return build.operation(ELEMENTWISE[last], list(operands), self.state.line)
+        raise self.state.refuse("TL530", f"`{ast.unparse(node.func)}` has no counterpart")
+
+    def builtin(self, name: str, node: ast.Call) -> Value:
+        """``float("inf")``, ``min(a, b)`` and their like."""
+        values = [self.eval(arg) for arg in node.args]
+        if name == "float" and len(values) == 1 and isinstance(values[0], (str, int, float)):
+            return float(values[0])
+        if name in ("int", "bool", "float") and len(values) == 1:
+            return values[0]
+        if name in ("min", "max") and len(values) == 2:
+            one, other = values
+            if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+                return min(one, other) if name == "min" else max(one, other)
+            return build.operation(name, list(values), self.state.line)
+        if name == "abs" and len(values) == 1:
+            return build.operation("abs", list(values), self.state.line)
+        raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
+
+    def tl_constexpr(self, node: ast.Call) -> Value:
+        return self.eval(node.args[0])
+
+    def tl_program_id(self, node: ast.Call) -> Value:
+        number = integer(self.bound(node, "axis").get("axis", 0))
+        if number is None or number.constant is None or number.constant > 2:
+            raise self.state.refuse("TL511", "the axis of the grid is not known")
+        if number.constant >= len(self.state.spec.grid):
+            return 0
+        return Tile((), Index(self.state.block_index(number.constant)))
+
+    def tl_num_programs(self, node: ast.Call) -> Value:
+        number = integer(self.bound(node, "axis").get("axis", 0))
+        if number is None or number.constant is None or number.constant > 2:
+            raise self.state.refuse("TL511", "the axis of the grid is not known")
+        grid = self.state.spec.grid
+        return Tile((), Index(grid[number.constant])) if number.constant < len(grid) else 1
+
+    def tl_arange(self, node: ast.Call) -> Value:
+        values = self.bound(node, "start end")
+        start, end = (self.size(values[name], node) for name in ("start", "end"))
+        return Tile((end - start,), Index(start + axis(0)))
+
+    def tl_cdiv(self, node: ast.Call) -> Value:
+        values = self.bound(node, "x div")
+        one, other = self.size(values["x"], node), self.size(values["div"], node)
+        return ceil_divided(one, other)
+
+    def tl_zeros(self, node: ast.Call) -> Value:
+        values = self.bound(node, "shape dtype")
+        return self.filled(values["shape"], 0, values.get("dtype", DType("float32")), node)
+
+    def tl_full(self, node: ast.Call) -> Value:
+        values = self.bound(node, "shape value dtype")
+        return self.filled(values["shape"], values["value"], values["dtype"], node)
+
+    def tl_zeros_like(self, node: ast.Call) -> Value:
+        like = self.tile_of(self.bound(node, "input")["input"], node)
+        return build.broadcast(build.cast(self.tile_of(0, node), like.dtype), like.shape)
+
+    def filled(self, shape: Value, value: Value, dtype: Value, node: ast.Call) -> Value:
+        """A tile of one value."""
+        if not isinstance(dtype, DType):
+            raise self.state.refuse("TL543", f"the element type of `{ast.unparse(node)}` is not known")
+        return build.broadcast(build.cast(self.tile_of(value, node), dtype.name), self.shape(shape, node))
+
+    def tl_broadcast_to(self, node: ast.Call) -> Value:
+        values = self.bound(node, "input shape")
+        return build.broadcast(self.tile_of(values["input"], node), self.shape(values["shape"], node))
+
+    def tl_expand_dims(self, node: ast.Call) -> Value:
+        values = self.bound(node, "input axis")
+        place = self.size(values["axis"], node).constant or 0
+        tile = self.tile_of(values["input"], node)
+        return build.expanded(tile, place if place >= 0 else len(tile.shape) + 1 + place)
+
+    def tl_trans(self, node: ast.Call) -> Value:
+        tile = self.tile_of(self.eval(node.args[0]), node)
+        if len(tile.shape) != 2:
+            raise self.state.refuse("TL537", f"`{ast.unparse(node)}` of a tile that is no matrix")
+        return build.transposed(tile)
+
+    def tl_cast(self, node: ast.Call) -> Value:
+        values = self.bound(node, "input dtype fp_downcast_rounding bitcast")
+        return self.converted(self.tile_of(values["input"], node), values, node)
+
+    def converted(self, tile: Tile, values: dict[str, Value], node: ast.Call) -> Value:
+        """``x.to(dtype)``."""
+        dtype = values.get("dtype")
+        if isinstance(dtype, Method) and dtype.name == "dtype" and isinstance(dtype.owner, Pointer):
+            raise self.state.refuse("TL543", "a pointer's type is no element type")
+        if not isinstance(dtype, DType) or values.get("bitcast"):
+            raise self.state.refuse("TL530", f"`{ast.unparse(node)}`")
+        if dtype.name.startswith("float8"):
+            raise self.state.refuse("TL539", f"`{ast.unparse(node)}`")
+        if build.is_float(tile.dtype) and not build.is_float(dtype.name) and any(True for _ in loads(tile.expr)):
+            raise self.state.refuse("TL546", f"`{ast.unparse(node)}` cuts off decimals, a copy may round them")
+        return build.cast(tile, dtype.name)
+
+    def tl_clamp(self, node: ast.Call) -> Value:
+        values = self.bound(node, "x min max")
+        low = build.operation("max", [values["x"], values["min"]], self.state.line)
+        return build.operation("min", [low, values["max"]], self.state.line)
+
+    def tl_maximum(self, node: ast.Call) -> Value:
+        return self.extreme("max", node)
+
+    def tl_minimum(self, node: ast.Call) -> Value:
+        return self.extreme("min", node)
+
+    def tl_min(self, node: ast.Call) -> Value:
+        return self.one_or_two("min", node)
+
+    def tl_max(self, node: ast.Call) -> Value:
+        return self.one_or_two("max", node)
+
+    def one_or_two(self, name: str, node: ast.Call) -> Value:
+        """``tl.max(tile, axis)``; in ``tl.math`` it takes two tiles."""
+        values = self.bound(node, "input axis return_indices return_indices_tie_break_left keep_dims")
+        if isinstance(values.get("axis"), Tile) and build.tile(values["axis"]).shape:  # type: ignore[union-attr]
+            return build.operation(name, [values["input"], values["axis"]], self.state.line)
+        if values.get("return_indices"):
+            raise self.state.refuse("TL532", f"`{ast.unparse(node)}` returns places")
+        return self.reduced(name, values, node)
+
+    def extreme(self, name: str, node: ast.Call) -> Value:
+        values = self.bound(node, "x y propagate_nan")
+        one, other = integer(values["x"]), integer(values["y"])
+        if one is not None and other is not None:
+            return Tile((), Index(largest(one, other) if name == "max" else smallest(one, other)))
+        return build.operation(name, [values["x"], values["y"]], self.state.line)
+
+    # memory -------------------------------------------------------------------------------------------------------
+
+    def tl_load(self, node: ast.Call) -> Value:
+        values = self.bound(
+            node, "pointer mask other boundary_check padding_option cache_modifier eviction_policy volatile"
+        )
+        pointer = self.pointer(values["pointer"], node)
+        if values.get("padding_option") == "nan":
+            raise self.state.refuse("TL522", "padding with NaN")
+        mask, check = self.mask(values), self.checked(values, node)
+        return memory.load(self.state, node, pointer, mask, values.get("other"), check)
+
+    def tl_store(self, node: ast.Call) -> Value:
+        return self.written(node, "pointer value mask boundary_check cache_modifier eviction_policy", atomic=False)
+
+    def tl_atomic_add(self, node: ast.Call) -> Value:
+        return self.written(node, "pointer value mask sem scope", atomic=True)
+
+    def written(self, node: ast.Call, names: str, atomic: bool) -> Value:
+        """A store, at once or as an addition."""
+        values = self.bound(node, names)
+        pointer = self.pointer(values["pointer"], node)
+        value = self.tile_of(values["value"], node)
+        memory.store(self.state, pointer, value, self.mask(values), self.checked(values, node), atomic)
+        return None
+
+    def pointer(self, value: Value, node: ast.Call) -> Pointer | BlockPointer:
+        """A pointer into a tensor argument; what the host code passes may turn out here to be a tensor."""
+        if isinstance(value, (Pointer, BlockPointer)):
+            return value
+        spec = self.state.spec
+        number = value.integer if isinstance(value, Tile) else None
+        alone = (
+            {str(mono[0]) for mono, coef in number.terms if coef == 1 and len(mono) == 1}
+            if number is not None
+            else set()
+        )
+        for name in sorted(alone & spec.doubtful):
+            spec.doubtful.discard(name)
+            spec.values[name] = Pointer(name, const(0), ())
+            spec.tensors[name] = Tensor(None, "float32")
+            spec.names -= {name}
+            spec.assumed.append(name)
+            raise Again
+        shown = ast.unparse(node.args[0]) if node.args else ast.unparse(node)
+        raise self.state.refuse("TL512", f"`{shown}` is no pointer into a tensor argument")
+
+    def mask(self, values: dict[str, Value]) -> Tile | None:
+        """The mask of a load or store, if it has one."""
+        mask = values.get("mask")
+        return None if mask is None else build.tile(mask)
+
+    def checked(self, values: dict[str, Value], node: ast.Call) -> tuple[int, ...]:
+        """The axes of a block pointer that are checked."""
+        found = values.get("boundary_check") or ()
+        return tuple(self.size(part, node).constant or 0 for part in (found if isinstance(found, tuple) else (found,)))
+
+    def tl_make_block_ptr(self, node: ast.Call) -> Value:
+        values = self.bound(node, "base shape strides offsets block_shape order")
+        base = self.pointer(values["base"], node)
+        if not isinstance(base, Pointer) or base.shape:
+            raise self.state.refuse("TL512", f"`{ast.unparse(node)}`: the base is no tensor argument")
+        shape, strides, offsets, block = (
+            self.shape(values[name], node) for name in ("shape", "strides", "offsets", "block_shape")
+        )
+        return BlockPointer(base, shape, strides, offsets, block)
+
+    def tl_advance(self, node: ast.Call) -> Value:
+        values = self.bound(node, "base offsets")
+        return self.advanced(values["base"], values["offsets"], node)
+
+    def advanced(self, base: Value, by: Value, node: ast.Call) -> Value:
+        """A block pointer moved."""
+        if not isinstance(base, BlockPointer):
+            raise self.state.refuse("TL512", f"`{ast.unparse(node)}` is no block pointer")
+        steps = self.shape(by, node)
+        offsets = tuple(one + other for one, other in zip(base.offsets, steps, strict=True))
+        return BlockPointer(base.base, base.shape, base.strides, offsets, base.block)
+
+    # reductions and products --------------------------------------------------------------------------------------
+
+    def reduced(self, name: str, values: dict[str, Value], node: ast.Call) -> Value:
+        """A reduction of one axis, or of all."""
+        tile = self.tile_of(values["input"], node)
+        place = values.get("axis")
+        if place is None:
+            for _ in range(len(tile.shape)):
+                tile = self.reduction(name, tile, len(tile.shape) - 1, node if len(tile.shape) == 1 else None)
+            return tile
+        number = self.size(place, node).constant
+        if number is None or not tile.shape or not -len(tile.shape) <= number < len(tile.shape):
+            raise self.state.refuse("TL543", f"the axis of `{ast.unparse(node)}` is not known")
+        number %= len(tile.shape)
+        found = self.reduction(name, tile, number, node)
+        return build.expanded(found, number) if values.get("keep_dims") else found
+
+    def reduction(self, name: str, tile: Tile, number: int, node: ast.Call | None) -> Tile:
+        state = self.state
+        if tile.dtype in ("bool", "int8", "int16", "uint8", "uint16") or (tile.dtype == "bfloat16" and name == "sum"):
+            tile = build.cast(tile, "float32" if tile.dtype == "bfloat16" else "int32")
+        source = state.stored(tile, f"{state.hint}_terms")
+        assert isinstance(source.expr, Load)
+        in_memory = state.order(source).index(number)
+        rest = tuple(extent for place, extent in enumerate(tile.shape) if place != number)
+        name_of = state.target(node, name, rest, tile.dtype)
+        kinds: dict[str, ReduceKind] = {"sum": "sum", "max": "max", "min": "min"}
+        state.emit(Reduce(kinds[name], source.expr.buffer, name_of, in_memory, state.origin))
+        return Tile(rest, Load(name_of, tuple(axis(place) for place in range(len(rest))), tile.dtype))
+
+    def tl_dot(self, node: ast.Call) -> Value:
+        values = self.bound(node, "input other acc input_precision allow_tf32 max_num_imprecise_acc out_dtype")
+        return self.product(values, node)
+
+    def product(self, values: dict[str, Value], node: ast.Call) -> Value:
+        """``tl.dot``: both operands in tiles, the sum in a tile of its own or on top of ``acc``."""
+        state = self.state
+        one, other = (self.tile_of(values[name], node) for name in ("input", "other"))
+        if len(one.shape) != 2 or len(other.shape) != 2 or one.shape[1] != other.shape[0]:
+            raise state.refuse("TL548", f"`{ast.unparse(node)}`: the operands are no matrices that fit")
+        dtype = "int32" if not build.is_float(one.dtype) else "float32"
+        out = values.get("out_dtype")
+        left, right = state.stored(one, f"{state.hint}_a"), state.stored(other, f"{state.hint}_b")
+        assert isinstance(left.expr, Load)
+        assert isinstance(right.expr, Load)
+        shape = (one.shape[0], other.shape[1])
+        turned = [self._turned(item, node) for item in (left, right)]
+        acc = values.get("acc")
+        clear = acc is None or (isinstance(acc, Tile) and isinstance(acc.expr, Const) and acc.expr.value == 0)
+        if clear:
+            into = state.target(node, "dot", shape, dtype)
+        else:
+            assert acc is not None
+            into = state.accumulator(node, build.broadcast(self.tile_of(acc, node), shape), dtype)
+        if into in (left.expr.buffer, right.expr.buffer):
+            into = state.allocate(f"{state.hint}_dot", shape, dtype)
+        state.emit(Matmul(left.expr.buffer, right.expr.buffer, into, clear, turned[0], turned[1], state.origin))
+        found = Tile(shape, Load(into, (axis(0), axis(1)), dtype))
+        if isinstance(out, DType) and out.name != dtype:
+            return build.cast(found, out.name)
+        return found
+
+    def _turned(self, tile: Tile, node: ast.AST) -> bool:
+        assert isinstance(tile.expr, Load)
+        index = tile.expr.index
+        if index == (axis(0), axis(1)):
+            return False
+        if index == (axis(1), axis(0)):
+            return True
+        raise self.state.refuse("TL548", f"an operand of `{ast.unparse(node)}` has rows or columns of one element")
+
+    # methods ------------------------------------------------------------------------------------------------------
+
+    def method(self, method: Method, node: ast.Call) -> Value:
+        """A method of a tile, or a function given as one."""
+        owner, name = method.owner, method.name
+        if isinstance(owner, (Tile, int, float)):
+            if name == "to":
+                values = self.bound(node, "input dtype fp_downcast_rounding bitcast", owner)
+                return self.converted(self.tile_of(owner, node), values, node)
+            if name in REFUSED:
+                raise self.state.refuse(REFUSED[name], f"`{ast.unparse(node)}` has no counterpart")
+            if name in REDUCTIONS:
+                return self.reduced(name, self.bound(node, "input axis keep_dims", owner), node)
+            if name in ELEMENTWISE:
+                operands = list(self.bound(node, "a b c", owner).values())
+                return build.operation(ELEMENTWISE[name], list(operands), self.state.line)
+        if isinstance(owner, BlockPointer) and name == "advance":
+            return self.advanced(owner, self.eval(node.args[0]), node)
+        raise self.state.refuse("TL530", f"`{ast.unparse(node)}` has no counterpart")

@@ -1,0 +1,373 @@
+"""Expressions of a kernel as values."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tl2npu.dialects.triton.operators import DTYPES
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.tile.expr import Index
+from tl2npu.triton.read import build
+from tl2npu.triton.read.ranges import cdiv
+from tl2npu.triton.read.spec import Again
+from tl2npu.triton.read.state import State
+from tl2npu.triton.read.values import (
+    BlockPointer,
+    DType,
+    Function,
+    Method,
+    Name,
+    Pointer,
+    Tile,
+    Unusable,
+    Value,
+    integer,
+)
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+    ast.Pow: "pow",
+}
+"""Operators of Python: node -> operator of the tile IR."""
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+}
+_PLAIN: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "pow": operator.pow,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool"})
+
+
+class Expressions:
+    """Evaluates expressions; calls of Triton and of device functions are left to subclasses."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def call(self, node: ast.Call) -> Value:
+        """The value of a call."""
+        raise NotImplementedError
+
+    def eval(self, node: ast.expr) -> Value:
+        """The value of an expression. Raises ``Refused`` for what has none."""
+        method = getattr(self, f"on_{type(node).__name__}", None)
+        if method is None:
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
+        value: Value = method(node)
+        return value
+
+    def on_Constant(self, node: ast.Constant) -> Value:
+        value = node.value
+        if isinstance(value, (bool, int, float, str)) or value is None:
+            return value
+        raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
+
+    def on_Name(self, node: ast.Name) -> Value:
+        name = node.id
+        if name in self.state.frame.env:
+            value = self.state.frame.env[name]
+            if isinstance(value, Unusable):
+                raise self.state.refuse("TL545", f"`{name}` {value.why}")
+            return value
+        source = self.state.spec.source
+        if name in source.functions:
+            return Function(source.functions[name])
+        if name in source.constants:
+            return source.constants[name]
+        if name in source.aliases:
+            return self.named(source.aliases[name])
+        if name in _PYTHON:
+            return Name(f"builtins.{name}")
+        raise self.state.refuse("TL545", f"`{name}` has no value here")
+
+    def named(self, path: str) -> Value:
+        """What a dotted name of another module is."""
+        last = path.rpartition(".")[2]
+        if path.startswith("triton.") and last in DTYPES:
+            return DType(DTYPES[last])
+        if path == "triton.language.constexpr":
+            return Name(path)
+        if path in ("math.pi", "math.e", "math.inf"):
+            return float(getattr(math, last))
+        return Name(path)
+
+    def on_Attribute(self, node: ast.Attribute) -> Value:
+        owner = self.eval(node.value)
+        if isinstance(owner, Name):
+            return self.named(f"{owner.path}.{node.attr}")
+        name = node.attr
+        if name == "dtype" and isinstance(owner, Tile):
+            return DType(owner.dtype)
+        if name == "dtype" and isinstance(owner, (Pointer, BlockPointer)):
+            return Method(owner, "dtype")
+        if name == "element_ty" and isinstance(owner, Method) and isinstance(owner.owner, (Pointer, BlockPointer)):
+            param = owner.owner.param if isinstance(owner.owner, Pointer) else owner.owner.base.param
+            return DType(self.state.spec.tensors[param].dtype)
+        if name == "type" and isinstance(owner, (Pointer, BlockPointer)):
+            return Method(owner, "type")
+        if name == "shape" and isinstance(owner, Tile):
+            return tuple(Tile((), Index(extent)) for extent in owner.shape)
+        if name == "T" and isinstance(owner, Tile) and len(owner.shape) == 2:
+            return build.transposed(owner)
+        if name == "value":
+            return owner
+        return Method(owner, name)
+
+    def on_Tuple(self, node: ast.Tuple) -> Value:
+        return tuple(self.eval(item) for item in node.elts)
+
+    def on_List(self, node: ast.List) -> Value:
+        return tuple(self.eval(item) for item in node.elts)
+
+    def on_IfExp(self, node: ast.IfExp) -> Value:
+        truth = self.truth(self.eval(node.test), node.test)
+        return self.eval(node.body if truth else node.orelse)
+
+    def truth(self, value: Value, node: ast.expr) -> bool:
+        """A condition that must be known when the kernel is compiled."""
+        known = self.known_truth(value)
+        if known is None:
+            self.pin(node)
+            raise self.state.refuse("TL550", f"it is not known whether `{ast.unparse(node)}` holds")
+        return known
+
+    def known_truth(self, value: Value) -> bool | None:
+        """A condition, if it is known."""
+        if isinstance(value, Tile):
+            if value.shape:
+                return None
+            if hasattr(value.expr, "value") and isinstance(value.expr.value, bool):
+                return value.expr.value
+            number = value.integer
+            return None if number is None or number.constant is None else bool(number.constant)
+        if isinstance(value, (Pointer, BlockPointer, Function)):
+            return True
+        if isinstance(value, (DType, Name, Method, Unusable)):
+            return None
+        return bool(value)
+
+    def pin(self, *nodes: ast.AST) -> None:
+        """Read again with the parameters in ``nodes`` as the numbers that the launch passes, if that is new."""
+        spec = self.state.spec
+        names = {item.id for node in nodes for item in ast.walk(node) if isinstance(item, ast.Name)}
+        symbols = {
+            name
+            for value in (self.state.frame.env.get(name) for name in names)
+            if isinstance(value, Tile) and value.integer is not None
+            for name in value.integer.names
+        }
+        found = {name for name in names | symbols if name in spec.numbers and name not in spec.pinned}
+        if found:
+            spec.pinned |= found
+            raise Again
+
+    def on_BoolOp(self, node: ast.BoolOp) -> Value:
+        op = "and" if isinstance(node.op, ast.And) else "or"
+        value: Value = self.eval(node.values[0])
+        for item in node.values[1:]:
+            known = self.known_truth(value)
+            if known is not None and not (isinstance(value, Tile) and value.shape):
+                if known == (op == "or"):
+                    return value
+                value = self.eval(item)
+                continue
+            value = build.operation(op, [value, self.eval(item)], self.state.line)
+        return value
+
+    def on_UnaryOp(self, node: ast.UnaryOp) -> Value:
+        value = self.eval(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return value
+        if isinstance(node.op, ast.USub):
+            return -value if isinstance(value, (int, float)) else build.operation("neg", [value], self.state.line)
+        known = self.known_truth(value)
+        if isinstance(node.op, ast.Not) and known is not None:
+            return not known
+        if isinstance(value, Tile) and value.dtype == "bool":
+            return build.operation("not", [value], self.state.line)
+        if isinstance(node.op, ast.Not) and isinstance(value, Tile) and not value.shape:
+            return build.operation("eq", [value, 0], self.state.line)
+        raise self.state.refuse("TL530", f"`{ast.unparse(node)}` of integers")
+
+    def on_BinOp(self, node: ast.BinOp) -> Value:
+        left, right = self.eval(node.left), self.eval(node.right)
+        return self.binary(BINARY.get(type(node.op), ""), left, right, node)
+
+    def binary(self, op: str, left: Value, right: Value, node: ast.AST) -> Value:
+        """A binary operator, on pointers too."""
+        if not op:
+            raise self.state.refuse("TL530", f"the operator of `{ast.unparse(node)}`")
+        if isinstance(right, Pointer) and op == "add":
+            left, right = right, left
+        if isinstance(left, Pointer):
+            return self.moved(left, right, op, node)
+        if isinstance(left, str) and isinstance(right, str) and op == "add":
+            return left + right
+        if isinstance(left, tuple) and isinstance(right, tuple) and op == "add":
+            return left + right
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            return self.numbers(op, left, right, node)
+        if op in ("floordiv", "mod"):
+            for side in (left, right):
+                tile = build.tile(side)
+                value = tile.integer if tile is not None else None
+                if value is None or value.names & self.state.ranges.unknown:
+                    if tile is not None and not build.is_float(tile.dtype):
+                        raise self.state.refuse(
+                            "TL546", f"`{ast.unparse(node)}` truncates where an operand is negative"
+                        )
+                elif not self.natural(value, tile):
+                    raise self.state.refuse("TL546", f"`{ast.unparse(node)}`: an operand may be negative")
+        return build.operation(op, [left, right], self.state.line)
+
+    def natural(self, value: Sym, tile: Tile | None) -> bool:
+        """True if the integer is never negative."""
+        last = {f"@{number}": extent - 1 for number, extent in enumerate(tile.shape if tile is not None else ())}
+        ranges = self.state.ranges
+        kept = {name: ranges.last[name] for name in last if name in ranges.last}
+        ranges.last.update(last)
+        shown = ranges.at_least_zero(value)
+        for name in last:
+            del ranges.last[name]
+        ranges.last.update(kept)
+        return shown
+
+    def numbers(self, op: str, left: float, right: float, node: ast.AST) -> Value:
+        """An operator on Python numbers."""
+        try:
+            value: Value = _PLAIN[op](left, right)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: {error}") from error
+        return value
+
+    def moved(self, pointer: Pointer, offset: Value, op: str, node: ast.AST) -> Value:
+        """A pointer and an offset."""
+        tile = build.tile(offset)
+        if tile is None or op not in ("add", "sub"):
+            raise self.state.refuse("TL520", f"`{ast.unparse(node)}` is no address")
+        value = tile.integer
+        if value is None:
+            raise self.state.refuse("TL523", f"`{ast.unparse(node)}` is an address that is computed from loaded data")
+        shape = build.broadcast_shape([pointer.shape, tile.shape], self.state.line)
+        base = build.broadcast(Tile(pointer.shape, Index(pointer.offset)), shape).integer
+        more = build.broadcast(Tile(tile.shape, Index(value)), shape).integer
+        assert base is not None
+        assert more is not None
+        return Pointer(pointer.param, base + more if op == "add" else base - more, shape)
+
+    def on_Compare(self, node: ast.Compare) -> Value:
+        found: Value = True
+        left = self.eval(node.left)
+        for op, item in zip(node.ops, node.comparators, strict=True):
+            right = self.eval(item)
+            value = self.compared(op, left, right, node)
+            found = value if found is True else build.operation("and", [found, value], self.state.line)
+            left = right
+        return found
+
+    def compared(self, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> Value:
+        """One comparison."""
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            same = left is right if right is None or left is None else left == right
+            return same == isinstance(op, ast.Is)
+        if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, tuple):
+            return (left in right) == isinstance(op, ast.In)
+        if not isinstance(left, Tile) and not isinstance(right, Tile):
+            return self.plainly(op, left, right, node)
+        name = _COMPARE.get(type(op))
+        if name is None:
+            raise self.state.refuse("TL530", f"the comparison `{ast.unparse(node)}`")
+        if left is None or right is None or isinstance(left, str) or isinstance(right, str):
+            return isinstance(op, ast.NotEq)
+        value = build.operation(name, [left, right], self.state.line)
+        return value.expr.value if hasattr(value.expr, "value") and isinstance(value.expr.value, bool) else value
+
+    def plainly(self, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> bool:
+        """A comparison of Python values."""
+        match op:
+            case ast.Eq():
+                return left == right
+            case ast.NotEq():
+                return left != right
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            return bool(_PLAIN[_COMPARE[type(op)]](left, right))
+        raise self.state.refuse("TL530", f"the comparison `{ast.unparse(node)}`")
+
+    def on_Subscript(self, node: ast.Subscript) -> Value:
+        owner = self.eval(node.value)
+        if isinstance(owner, tuple):
+            place = self.eval(node.slice)
+            number = integer(place)
+            if number is None or number.constant is None:
+                raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: the index is not known")
+            return owner[number.constant]
+        if not isinstance(owner, (Tile, Pointer)):
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
+        tile = owner if isinstance(owner, Tile) else Tile(owner.shape, Index(owner.offset))
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for place, part in enumerate(parts):
+            if isinstance(part, ast.Constant) and part.value is None:
+                tile = build.expanded(tile, place)
+            elif not (isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None):
+                raise self.state.refuse("TL537", f"`{ast.unparse(node)}` takes a part of a tile")
+        if isinstance(owner, Tile):
+            return tile
+        assert tile.integer is not None
+        return Pointer(owner.param, tile.integer, tile.shape)
+
+    def on_Call(self, node: ast.Call) -> Value:
+        return self.call(node)
+
+    def on_JoinedStr(self, node: ast.JoinedStr) -> Value:
+        return ast.unparse(node)
+
+    def size(self, value: Value, node: ast.AST) -> Sym:
+        """A scalar integer."""
+        found = integer(value)
+        if found is None:
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}` must be an integer that the launch decides")
+        return found
+
+    def shape(self, value: Value, node: ast.AST) -> tuple[Sym, ...]:
+        """A shape, given as a tuple or as one number."""
+        parts = value if isinstance(value, tuple) else (value,)
+        return tuple(self.size(part, node) for part in parts)
+
+
+def ceil_divided(one: Sym, other: Sym) -> Tile:
+    """``tl.cdiv``."""
+    return Tile((), Index(cdiv(one, other if not other.is_zero else const(1))))

@@ -1,0 +1,443 @@
+"""Statements of a kernel: assignments, branches, loops, device functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from tl2npu.kernel.symbolic import Div as Quotient
+from tl2npu.kernel.symbolic import Mod, Opaque, Sym, const, var
+from tl2npu.tile.expr import Const, Index, integers, loads
+from tl2npu.tile.ir import For, If, Let
+from tl2npu.triton.read import build
+from tl2npu.triton.read.calls import Calls
+from tl2npu.triton.read.expressions import BINARY
+from tl2npu.triton.read.names import assigned, exposed, read_after
+from tl2npu.triton.read.ranges import cdiv
+from tl2npu.triton.read.state import Frame
+from tl2npu.triton.read.values import BlockPointer, DType, Name, Pointer, Tile, Unusable, Value, integer
+
+_DEPTH = 12
+
+
+class Returned(Exception):
+    """A ``return`` was reached."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Interpreter(Calls):
+    """Reads the statements of a kernel into the state."""
+
+    scope: ast.FunctionDef
+
+    def run(self, body: Sequence[ast.stmt]) -> None:
+        """Read statements in order."""
+        for number, stmt in enumerate(body):
+            if isinstance(stmt, ast.If) and self.ends_program(stmt, body[number + 1 :]):
+                return
+            self.stmt(stmt)
+
+    def ends_program(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> bool:
+        """``if done: return`` with more behind it: the rest of the body under the opposite condition."""
+        state = self.state
+        returns = len(stmt.body) == 1 and isinstance(stmt.body[0], ast.Return) and stmt.body[0].value is None
+        if not returns or stmt.orelse:
+            return False
+        state.line = stmt.lineno
+        value = self.eval(stmt.test)
+        known = self.known_truth(value)
+        if known is not None:
+            return known
+        if len(state.frames) > 1 or not isinstance(value, Tile) or value.shape:
+            raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}: return` inside of a device function")
+        condition = self.plain_condition(value, stmt.test)
+        with state.body() as orelse:
+            self.run(rest)
+        state.emit(If(build.operation("not", [condition], stmt.lineno).expr, tuple(orelse), (), state.origin))
+        return True
+
+    def plain_condition(self, value: Tile, node: ast.AST) -> Tile:
+        """A condition on scalars that a kernel may branch on."""
+        if any(True for _ in loads(value.expr)):
+            raise self.state.refuse("TL542", f"`{ast.unparse(node)}` depends on loaded data")
+        return value if value.dtype == "bool" else build.operation("ne", [value, 0], self.state.line)
+
+    def stmt(self, stmt: ast.stmt) -> None:
+        """Read one statement."""
+        state = self.state
+        state.line = stmt.lineno
+        state.direct, state.hint = None, "tile"
+        match stmt:
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                pass
+            case ast.Expr():
+                state.hint = "value"
+                self.eval(stmt.value)
+            case ast.Assign(targets=[target]):
+                self.assignment(target, stmt.value)
+            case ast.AnnAssign() if stmt.value is not None:
+                self.assignment(stmt.target, stmt.value)
+            case ast.AugAssign(target=ast.Name()):
+                self.augmented(stmt)
+            case ast.If():
+                self.branch(stmt)
+            case ast.For():
+                self.loop(stmt)
+            case ast.While():
+                raise state.refuse("TL540", "a `while` loop")
+            case ast.Return():
+                raise Returned(None if stmt.value is None else self.eval(stmt.value))
+            case ast.Assert():
+                pass
+            case _:
+                raise state.refuse("TL543", f"`{ast.unparse(stmt).splitlines()[0]}` is not supported in a kernel")
+
+    # assignments --------------------------------------------------------------------------------------------------
+
+    def assignment(self, target: ast.expr, value: ast.expr) -> None:
+        """``target = value``."""
+        state = self.state
+        if isinstance(target, ast.Name):
+            state.hint, state.direct = target.id, value
+            self.set(target.id, self.eval(value))
+            return
+        if not isinstance(target, (ast.Tuple, ast.List)):
+            raise state.refuse("TL543", f"an assignment to `{ast.unparse(target)}`")
+        names = [item.id if isinstance(item, ast.Name) else "" for item in target.elts]
+        state.hint = names[0] or "value"
+        self.overwritten = frozenset(names)
+        try:
+            found = self.eval(value)
+        finally:
+            self.overwritten = frozenset()
+        if not isinstance(found, tuple) or len(found) != len(names) or "" in names:
+            raise state.refuse("TL543", f"`{ast.unparse(value)}` does not give {len(names)} values")
+        pending = [f"={number}" for number in range(len(names))]
+        state.frame.env.update(zip(pending, found, strict=True))
+        for key, name in zip(pending, names, strict=True):
+            self.set(name, state.frame.env.pop(key))
+
+    overwritten: frozenset[str] = frozenset()
+
+    def set(self, name: str, value: Value) -> None:
+        """Give a name a value; integers that are no sums and products get a name in the kernel, too."""
+        number = integer(value) if isinstance(value, Tile) else None
+        if number is not None:
+            value = Tile((), Index(self.named_integer(name, number)))
+        self.state.assign(name, value)
+
+    def named_integer(self, name: str, value: Sym) -> Sym:
+        """The integer, by the name that the author gave it where its text would not be short."""
+        state = self.state
+        inner = list(value.atoms())
+        if not any(isinstance(atom, (Quotient, Mod, Opaque)) for atom in inner):
+            return value
+        if value.names <= set(state.spec.names) | state.spec.values.keys():
+            return value
+        if any(name.startswith("$") for name in value.names):
+            return value
+        fresh = state.fresh(name)
+        state.ranges.lets[fresh] = value
+        state.emit(Let(fresh, Index(value), state.origin))
+        return var(fresh)
+
+    def augmented(self, stmt: ast.AugAssign) -> None:
+        """``x += value``."""
+        assert isinstance(stmt.target, ast.Name)
+        name = stmt.target.id
+        state = self.state
+        state.hint = name
+        old = self.eval(ast.Name(name, ast.Load()))
+        if isinstance(stmt.op, ast.Add) and isinstance(stmt.value, ast.Call) and isinstance(old, Tile):
+            function = self.eval(stmt.value.func)
+            if isinstance(function, Name) and function.path == "triton.language.dot" and old.dtype == "float32":
+                state.direct = stmt.value
+                values = self.bound(
+                    stmt.value, "input other acc input_precision allow_tf32 max_num_imprecise_acc out_dtype"
+                )
+                plain = values.get("acc") is None and values.get("out_dtype") in (None, DType("float32"))
+                state.direct = stmt.value if plain else None
+                if plain:
+                    self.set(name, self.product({**values, "acc": old}, stmt.value))
+                else:
+                    self.set(name, self.binary("add", old, self.product(values, stmt.value), stmt))
+                return
+        value = self.eval(stmt.value)
+        self.set(name, self.binary(BINARY.get(type(stmt.op), ""), old, value, stmt))
+
+    # branches -----------------------------------------------------------------------------------------------------
+
+    def branch(self, stmt: ast.If) -> None:
+        """``if``: one branch where the condition is known, else both."""
+        state = self.state
+        value = self.eval(stmt.test)
+        known = self.known_truth(value)
+        if known is not None:
+            self.run(stmt.body if known else stmt.orelse)
+            return
+        self.pin(stmt.test)
+        if not isinstance(value, Tile) or value.shape:
+            raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}` on a tile")
+        condition = self.plain_condition(value, stmt.test)
+        names = assigned(stmt.body) | assigned(stmt.orelse)
+        both = assigned(stmt.body) & assigned(stmt.orelse)
+        before = dict(state.frame.env)
+        for name in sorted(names):
+            found = build.tile(before.get(name))
+            if found is not None and (found.integer is None or build.is_float(found.dtype)):
+                state.pin(name, found)
+        before = dict(state.frame.env)
+        pinned = set(state.frame.pinned)
+        ends: list[dict[str, Value]] = []
+        bodies = []
+        for part in (stmt.body, stmt.orelse):
+            state.frame.env = dict(before)
+            with state.body() as body:
+                self.run(part)
+            bodies.append(tuple(body))
+            ends.append(state.frame.env)
+            for name in both:
+                if isinstance(state.frame.env.get(name), Tile) and name in state.frame.own:
+                    state.frame.pinned.add(name)
+        state.frame.pinned = pinned
+        state.line = stmt.lineno
+        state.emit(If(condition.expr, bodies[0], bodies[1], state.origin))
+        merged = dict(before)
+        for name in names:
+            one, other = ends[0].get(name), ends[1].get(name)
+            if name in ends[0] and name in ends[1] and one == other:
+                merged[name] = one
+            else:
+                merged[name] = Unusable("depends on the branch that is taken")
+        state.frame.env = merged
+
+    # loops --------------------------------------------------------------------------------------------------------
+
+    def loop(self, stmt: ast.For) -> None:
+        """``for`` over a range."""
+        state = self.state
+        if not isinstance(stmt.target, ast.Name) or not isinstance(stmt.iter, ast.Call) or stmt.orelse:
+            raise state.refuse("TL543", f"`for {ast.unparse(stmt.target)} in {ast.unparse(stmt.iter)}`")
+        function = self.eval(stmt.iter.func)
+        path = function.path if isinstance(function, Name) else ""
+        if path not in ("builtins.range", "triton.language.range", "triton.language.static_range"):
+            raise state.refuse("TL543", f"`for {ast.unparse(stmt.target)} in {ast.unparse(stmt.iter)}`")
+        values = [self.size(self.eval(arg), arg) for arg in stmt.iter.args]
+        words = {word.arg: self.eval(word.value) for word in stmt.iter.keywords}
+        start, stop = (const(0), values[0]) if len(values) == 1 else (values[0], values[1])
+        step = values[2] if len(values) > 2 else const(1)
+        if path.endswith("static_range"):
+            self.unrolled(stmt, start, stop, step)
+            return
+        stages = integer(words.get("num_stages"))
+        if step.constant == 0:
+            raise state.refuse("TL543", "a loop without a step")
+        if not state.ranges.at_least_zero(start) and start.names & state.ranges.unknown:
+            raise state.refuse("TL541", "the loop starts at a loaded number")
+        down = step.constant is not None and step.constant < 0
+        count = cdiv(start - stop, -step) if down else cdiv(stop - start, step)
+        self.counted(stmt, start, step, count, (stages.constant or 0) if stages is not None else 0)
+
+    def unrolled(self, stmt: ast.For, start: Sym, stop: Sym, step: Sym) -> None:
+        """``tl.static_range``."""
+        state = self.state
+        if start.constant is None or stop.constant is None or step.constant is None:
+            self.pin(stmt.iter)
+            raise state.refuse("TL550", f"the bounds of `{ast.unparse(stmt.iter)}` are not known")
+        assert isinstance(stmt.target, ast.Name)
+        turns = range(start.constant, stop.constant, step.constant)
+        if len(turns) > 64:
+            raise state.refuse("TL550", f"`{ast.unparse(stmt.iter)}` writes its body {len(turns)} times")
+        for number in turns:
+            state.frame.env[stmt.target.id] = number
+            self.run(stmt.body)
+
+    def counted(self, stmt: ast.For, start: Sym, step: Sym, count: Sym, stages: int) -> None:
+        """A loop: read once to see what its names become, again with what is known then."""
+        state = self.state
+        assert isinstance(stmt.target, ast.Name)
+        frame = state.frame
+        name = stmt.target.id
+        counter = state.fresh(name if start.is_zero and step.constant == 1 else f"{name}_step")
+        carried = sorted(
+            item
+            for item in assigned(stmt.body)
+            if item in frame.env and item != name and (item in exposed(stmt.body) or read_after(self.scope, stmt, item))
+        )
+        for item in assigned(stmt.body) - set(carried):
+            frame.env.pop(item, None)
+        entry = {item: frame.env[item] for item in carried}
+        state.ranges.last[counter] = count - 1
+        value = Tile((), Index(start + step * var(counter)))
+        moves: dict[str, Value] = {}
+        pinned = set(frame.pinned)
+        for _ in range(3):
+            types, steps = self.trial(stmt, counter, value, entry, moves)
+            if types == moves:
+                break
+            moves = types
+        else:
+            raise state.refuse("TL541", f"what the loop over `{name}` carries has no settled type")
+        for item in carried:
+            if isinstance(moves.get(item), Tile):
+                first = build.tile(entry[item])
+                like = moves[item]
+                assert isinstance(like, Tile)
+                if first is None:
+                    raise state.refuse("TL541", f"`{item}` becomes a tile in the loop")
+                state.pin(item, build.broadcast(build.cast(first, like.dtype), like.shape))
+        turn = var(counter)
+        for item, by in steps.items():
+            frame.env[item] = _shifted(entry[item], by, turn)
+        with state.body() as body:
+            frame.env[name] = value
+            self.run(stmt.body)
+        frame.pinned = pinned
+        state.line = stmt.lineno
+        state.emit(For(counter, count, tuple(body), stages, state.origin))
+        for item, by in steps.items():
+            frame.env[item] = _shifted(entry[item], by, count)
+        del state.ranges.last[counter]
+        for item in assigned(stmt.body) - set(carried):
+            if isinstance(frame.env.get(item), Tile):
+                tile = frame.env[item]
+                assert isinstance(tile, Tile)
+                if tile.integer is not None or any(counter in part.names for part in _integers(tile)):
+                    frame.env[item] = Unusable("is set in a loop")
+            elif not isinstance(frame.env.get(item), (int, float, str)):
+                frame.env[item] = Unusable("is set in a loop")
+        frame.env[name] = Unusable("is the variable of a loop that has ended")
+
+    def trial(
+        self, stmt: ast.For, counter: str, value: Tile, entry: dict[str, Value], moves: dict[str, Value]
+    ) -> tuple[dict[str, Value], dict[str, Sym | tuple[Sym, ...]]]:
+        """Read the body and forget it: which carried names are tiles, of which kind, and by how much others move."""
+        state = self.state
+        saved = state.snapshot()
+        frame = state.frame
+        assert isinstance(stmt.target, ast.Name)
+        marks: dict[str, Value] = {}
+        for item, first in entry.items():
+            like = moves.get(item)
+            if isinstance(like, Tile):
+                tile = build.tile(first)
+                if tile is None:
+                    raise state.refuse("TL541", f"`{item}` becomes a tile in the loop")
+                state.pin(item, build.broadcast(build.cast(tile, like.dtype), like.shape))
+            else:
+                marks[item] = _marked(item, first)
+                frame.env[item] = marks[item]
+        with state.body():
+            frame.env[stmt.target.id] = value
+            self.run(stmt.body)
+        ends, inside = dict(frame.env), set(state.taken)
+        state.restore(saved)
+        inside = inside - state.taken | {counter}
+        state.line = stmt.lineno
+        types: dict[str, Value] = {}
+        steps: dict[str, Sym | tuple[Sym, ...]] = {}
+        for item in entry:
+            end = ends.get(item)
+            if item in marks:
+                by = _difference(marks[item], end)
+                if by is not None:
+                    parts = by if isinstance(by, tuple) else (by,)
+                    if not any(n.startswith("$") or n in inside for part in parts for n in part.names):
+                        steps[item] = by
+                        continue
+                if isinstance(end, Unusable):
+                    raise state.refuse("TL541", f"`{item}` is moved under a condition in the loop")
+                if not isinstance(end, Tile) or (end.integer is not None and not build.is_float(end.dtype)):
+                    raise state.refuse("TL541", f"`{item}` does not move by the same amount in each turn")
+            if isinstance(end, (int, float)):
+                end = build.tile(float(end))
+            if not isinstance(end, Tile):
+                raise state.refuse("TL541", f"`{item}` has no value at the end of the loop")
+            types[item] = Tile(end.shape, Const(0, end.dtype))
+        return types, steps
+
+    # device functions ---------------------------------------------------------------------------------------------
+
+    def inlined(self, function: ast.FunctionDef, node: ast.Call) -> Value:
+        state = self.state
+        if len(state.frames) > _DEPTH:
+            raise state.refuse("TL544", f"`{function.name}` calls itself")
+        arguments = function.args
+        if arguments.vararg or arguments.kwarg:
+            raise state.refuse("TL544", f"`{function.name}` takes any number of arguments")
+        order = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        values = self.bound(node, " ".join(order))
+        defaults = dict(zip(reversed([a.arg for a in arguments.args]), reversed(arguments.defaults), strict=False))
+        for name in order:
+            if name not in values:
+                if name not in defaults:
+                    raise state.refuse("TL544", f"`{ast.unparse(node)}` lacks `{name}`")
+                values[name] = self.eval(defaults[name])
+        caller = state.frame
+        frame = Frame(values)
+        given = {order[n]: arg.id for n, arg in enumerate(node.args) if isinstance(arg, ast.Name) and n < len(order)}
+        removed: dict[str, Value] = {}
+        for param, name in given.items():
+            if name in self.overwritten and name in caller.own and list(given.values()).count(name) == 1:
+                frame.own[param] = caller.own[name]
+                removed[name] = caller.env.pop(name)
+        overwritten, scope, line = self.overwritten, self.scope, state.line
+        self.overwritten, self.scope = frozenset(), function
+        state.frames.append(frame)
+        result: Value = None
+        try:
+            self.run(function.body)
+        except Returned as returned:
+            result = returned.value
+        finally:
+            state.frames.pop()
+            self.overwritten, self.scope, state.line = overwritten, scope, line
+        for name, value in removed.items():
+            caller.env.setdefault(name, value)
+        return result
+
+
+def _integers(tile: Tile) -> list[Sym]:
+    return list(integers(tile.expr))
+
+
+def _marked(name: str, value: Value) -> Value:
+    """The value with a variable in it that stands for how far it has moved."""
+    mark = var(f"${name}")
+    match value:
+        case Pointer():
+            return Pointer(value.param, value.offset + mark, value.shape)
+        case BlockPointer():
+            offsets = tuple(part + var(f"${name}.{place}") for place, part in enumerate(value.offsets))
+            return BlockPointer(value.base, value.shape, value.strides, offsets, value.block)
+    number = value.integer if isinstance(value, Tile) else integer(value)
+    if number is not None and not isinstance(value, bool):
+        return Tile(value.shape if isinstance(value, Tile) else (), Index(number + mark))
+    return value
+
+
+def _difference(old: Value, new: Value | None) -> Sym | tuple[Sym, ...] | None:
+    match old, new:
+        case Pointer(), Pointer() if old.param == new.param and old.shape == new.shape:
+            return new.offset - old.offset
+        case BlockPointer(), BlockPointer() if old.base == new.base and old.strides == new.strides:
+            return tuple(one - other for one, other in zip(new.offsets, old.offsets, strict=True))
+        case Tile(), Tile() | int() if old.integer is not None:
+            number = new.integer if isinstance(new, Tile) and new.shape == old.shape else integer(new)
+            return None if number is None else number - old.integer
+    return const(0) if old == new else None
+
+
+def _shifted(value: Value, by: Sym | tuple[Sym, ...], turns: Sym) -> Value:
+    match value:
+        case Pointer() if isinstance(by, Sym):
+            return Pointer(value.param, value.offset + by * turns, value.shape)
+        case BlockPointer() if isinstance(by, tuple):
+            offsets = tuple(part + more * turns for part, more in zip(value.offsets, by, strict=True))
+            return BlockPointer(value.base, value.shape, value.strides, offsets, value.block)
+    number = value.integer if isinstance(value, Tile) else integer(value)
+    if number is not None and isinstance(by, Sym):
+        return Tile(value.shape if isinstance(value, Tile) else (), Index(number + by * turns))
+    return value

@@ -1,0 +1,169 @@
+"""A Triton kernel, as one launch uses it, as a kernel of the tile IR."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.tile.expr import Index, Opaque, axis_of, integers, walk
+from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Matmul, Move, Region, Stmt, statements
+from tl2npu.tile.unused import without_unused
+from tl2npu.triton.read.interpreter import Interpreter, Returned
+from tl2npu.triton.read.ranges import Ranges
+from tl2npu.triton.read.spec import Again, Spec, Tensor
+from tl2npu.triton.read.state import Frame, State
+from tl2npu.triton.read.values import Tile, Value
+from tl2npu.triton.refused import Refused
+
+_ROUNDS = 60
+_BLOCKS = ("bx", "by", "bz")
+
+
+def read(spec: Spec) -> Kernel:
+    """The kernel. What the host must check is in ``spec.equal`` and ``spec.divides`` after that.
+
+    Raises ``Refused``.
+    """
+    for _ in range(_ROUNDS):
+        try:
+            return _once(spec)
+        except Again:
+            continue
+        except ZeroDivisionError:
+            raise Refused(
+                "TL550", spec.function.lineno, "the launch passes sizes by which a division is by zero"
+            ) from None
+    raise Refused("TL521", spec.function.lineno, "the shapes of the tensors cannot be settled")
+
+
+def _once(spec: Spec) -> Kernel:
+    _settle(spec)
+    state = State(spec)
+    params = [
+        arg.arg for arg in (*spec.function.args.posonlyargs, *spec.function.args.args, *spec.function.args.kwonlyargs)
+    ]
+    values = {name: spec.values[name] for name in params}
+    for name in spec.pinned & values.keys():
+        values[name] = spec.numbers[name]
+    state.taken |= {*params, *spec.names, *spec.tensors}
+    state.blocks = _block_names(spec, state)
+    state.ranges = Ranges({name: extent - 1 for name, extent in zip(state.blocks, spec.grid, strict=True)})
+    state.ranges.divides |= set(spec.divides)
+    state.frames.append(Frame(values))
+    reader = Interpreter(state)
+    reader.scope = spec.function
+    try:
+        reader.run(spec.function.body)
+    except Returned as returned:
+        if returned.value is not None:
+            raise state.refuse("TL543", "the kernel returns a value") from None
+    except RecursionError:
+        raise state.refuse("TL544", "device functions call each other") from None
+    body = tuple(state.out)
+    tensors = tuple(
+        Buffer(name, spec.views[name], spec.tensors[name].dtype, "global")
+        for name in params
+        if name in spec.tensors and name in state.used
+    )
+    kernel = Kernel(
+        spec.function.name, (), tensors, Launch(spec.grid, state.blocks), tuple(state.buffers.values()), body
+    )
+    kernel = without_unused(kernel)
+    kernel = _with_scopes(kernel)
+    inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
+    inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
+    free = {name for name in _names(kernel) if axis_of(name) is None} - inner - set(state.blocks)
+    order = [name for name in params if name in free] + sorted(free - set(params))
+    return Kernel(kernel.name, tuple(order), kernel.params, kernel.launch, kernel.tiles, kernel.body)
+
+
+def _settle(spec: Spec) -> None:
+    """Put in what became known of the sizes."""
+    known = dict(spec.known)
+    for name in spec.pinned:
+        number = spec.numbers[name]
+        if isinstance(number, int):
+            known[name] = Sym.of({(): int(number)})
+    for _ in range(len(known)):
+        known = {name: value.substitute(known) for name, value in known.items()}
+
+    def put(value: Value) -> Value:
+        if isinstance(value, Tile) and isinstance(value.expr, Index):
+            return Tile(value.shape, Index(value.expr.value.substitute(known)))
+        return value
+
+    spec.values = {name: put(value) for name, value in spec.values.items()}
+    spec.grid = tuple(extent.substitute(known) for extent in spec.grid)
+    spec.divides = [(one.substitute(known), other.substitute(known)) for one, other in spec.divides]
+    spec.views = {name: tuple(e.substitute(known) for e in view) for name, view in spec.views.items()}
+    spec.failed = {(name, tuple(e.substitute(known) for e in view)) for name, view in spec.failed}
+    for name, tensor in spec.tensors.items():
+        if tensor.shape is not None:
+            spec.tensors[name] = Tensor(tuple(extent.substitute(known) for extent in tensor.shape), tensor.dtype)
+
+
+def _block_names(spec: Spec, state: State) -> tuple[str, ...]:
+    """The names that the author gives to the places in the grid."""
+    found: dict[int, str] = {}
+    for node in ast.walk(spec.function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            call = node.value
+            while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "to":
+                call = call.func.value
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "program_id":
+                args = [*call.args, *(word.value for word in call.keywords)]
+                if args and isinstance(args[0], ast.Constant) and isinstance(args[0].value, int):
+                    found.setdefault(args[0].value, node.targets[0].id)
+    return tuple(state.fresh(found.get(number, _BLOCKS[number])) for number in range(len(spec.grid)))
+
+
+def _names(kernel: Kernel) -> Iterator[str]:
+    for buffer in (*kernel.params, *kernel.tiles):
+        for extent in buffer.shape:
+            yield from extent.names
+    for extent in kernel.launch.grid:
+        yield from extent.names
+    for stmt in statements(kernel.body):
+        yield from _names_of(stmt)
+
+
+def _names_of(stmt: Stmt) -> Iterator[str]:
+    match stmt:
+        case Move():
+            yield from _names_in(stmt.src)
+            yield from _names_in(stmt.dst)
+        case AtomicAdd():
+            yield from _names_in(stmt.dst)
+        case For():
+            yield from stmt.count.names
+        case Map() | Let() | If():
+            value = stmt.condition if isinstance(stmt, If) else stmt.value
+            for number in integers(value):
+                yield from number.names
+            for item in walk(value):
+                if isinstance(item, Opaque):
+                    yield item.text
+        case _:
+            pass
+
+
+def _names_in(region: Region) -> Iterator[str]:
+    for start in region.start:
+        yield from start.names
+
+
+def _with_scopes(kernel: Kernel) -> Kernel:
+    """Tiles that are loaded or multiplied are shared, others are fragments."""
+    shared: set[str] = set()
+    for stmt in statements(kernel.body):
+        if isinstance(stmt, Matmul):
+            shared |= {stmt.a, stmt.b}
+        elif isinstance(stmt, Move):
+            shared.add(stmt.dst.buffer)
+    products = {stmt.c for stmt in statements(kernel.body) if isinstance(stmt, Matmul)}
+    tiles = tuple(
+        Buffer(tile.name, tile.shape, tile.dtype, "shared" if tile.name in shared - products else "fragment")
+        for tile in kernel.tiles
+    )
+    return Kernel(kernel.name, kernel.sizes, kernel.params, kernel.launch, tiles, kernel.body)

@@ -1,0 +1,43 @@
+"""Masks as bounds: a conjunction of ``value > 0`` conditions on integers, and what is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.tile.expr import Call, Const, Expr, Index
+
+
+def conjuncts(mask: Expr) -> Iterator[Expr]:
+    """The parts of which all must hold."""
+    if isinstance(mask, Call) and mask.op in ("and", "bitand"):
+        for arg in mask.args:
+            yield from conjuncts(arg)
+    elif not (isinstance(mask, Const) and mask.value is True):
+        yield mask
+
+
+def positive(condition: Expr) -> Sym | None:
+    """The integer that is greater than 0 exactly where an inequality of integers holds; None for other conditions."""
+    if not isinstance(condition, Call) or condition.op not in ("lt", "le", "gt", "ge"):
+        return None
+    one, other = (_integer(arg) for arg in condition.args)
+    if one is None or other is None:
+        return None
+    match condition.op:
+        case "lt":
+            return other - one
+        case "le":
+            return other - one + 1
+        case "gt":
+            return one - other
+        case _:
+            return one - other + 1
+
+
+def _integer(expr: Expr) -> Sym | None:
+    if isinstance(expr, Index):
+        return expr.value
+    if isinstance(expr, Const) and isinstance(expr.value, int):
+        return Sym.of({(): int(expr.value)})
+    return None

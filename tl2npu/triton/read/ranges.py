@@ -1,0 +1,192 @@
+"""What integers can be at most and at least: enough to show that an index stays inside of its axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
+
+_DEPTH = 6
+
+
+def cdiv(num: Sym, den: Sym) -> Sym:
+    """Division that rounds up, as an atom of its own unless it is exact."""
+    quotient = num // den
+    if (quotient * den) == num:
+        return quotient
+    if num.constant is not None and den.constant:
+        return const(-(-num.constant // den.constant))
+    return opaque("cdiv", num, den)
+
+
+def smallest(one: Sym, other: Sym) -> Sym:
+    """The smaller of two integers."""
+    return _extreme("min", one, other)
+
+
+def largest(one: Sym, other: Sym) -> Sym:
+    """The larger of two integers."""
+    return _extreme("max", one, other)
+
+
+def _extreme(head: str, one: Sym, other: Sym) -> Sym:
+    if one == other:
+        return one
+    difference = (one - other).constant
+    if difference is not None:
+        return one if (difference < 0) == (head == "min") else other
+    return opaque(head, one, other)
+
+
+@dataclass
+class Ranges:
+    """``last``: variable -> the largest value that it has, its smallest is 0; ``lets``: variable -> what it stands for;
+    ``divides``: pairs ``(n, b)`` for which ``b`` divides ``n``. Other variables are sizes, and at least 1.
+    """
+
+    last: dict[str, Sym] = field(default_factory=dict)
+    lets: dict[str, Sym] = field(default_factory=dict)
+    divides: set[tuple[Sym, Sym]] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+
+    def at_least_zero(self, value: Sym) -> bool:
+        """True if the integer is shown to be 0 or more."""
+        value = self._named(value)
+        for mono, coef in value.terms:
+            for atom in mono:
+                if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
+                    rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
+                    without = value - Sym.of({mono: coef})
+                    return all(self.at_least_zero(without + rest * arg) for arg in atom.args)
+        return any(self._positive(bound) for bound in self.bounds(-value))
+
+    def _named(self, value: Sym) -> Sym:
+        """With what named integers stand for."""
+        for _ in range(_DEPTH):
+            if value.names.isdisjoint(self.lets):
+                break
+            value = value.substitute(self.lets)
+        return value
+
+    def less(self, value: Sym, bound: Sym) -> bool:
+        """True if ``value < bound`` is shown."""
+        return self.at_least_zero(bound - value - 1)
+
+    def _positive(self, negated: Sym) -> bool:
+        """True if ``negated``, an upper bound of the negative of a value, is at most 0 for sizes of at least 1."""
+        value = -negated
+        shifted = value.substitute({name: var(name) + 1 for name in value.names if name not in self.unknown})
+        return all(coef >= 0 for _, coef in shifted.terms) and all(
+            self._is_natural(atom) for mono, _ in shifted.terms for atom in mono
+        )
+
+    def _is_natural(self, atom: Atom) -> bool:
+        if isinstance(atom, Var):
+            return atom.name not in self.unknown
+        if isinstance(atom, (Div, Mod)):
+            return True if isinstance(atom, Mod) else self._natural(atom.num)
+        if atom.head in ("cdiv", "min", "max"):
+            return all(self._natural(arg) for arg in atom.args)
+        return False
+
+    def _natural(self, value: Sym) -> bool:
+        return all(coef >= 0 and all(self._is_natural(atom) for atom in mono) for mono, coef in value.terms)
+
+    def bounds(self, value: Sym, depth: int = _DEPTH) -> Iterator[Sym]:
+        """Upper bounds of an integer that have no variable with a range any more."""
+        value = self._divided(self._named(value))
+        step = self._step(value) if depth else None
+        if step is None:
+            yield value
+            return
+        for bound in step:
+            yield from self.bounds(bound, depth - 1)
+
+    def _step(self, value: Sym) -> list[Sym] | None:
+        for mono, coef in value.terms:
+            for atom in mono:
+                rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
+                without = value - Sym.of({mono: coef})
+                if isinstance(atom, Var) and atom.name in self.last:
+                    linear = value.substitute({atom.name: 0})
+                    factor = value.substitute({atom.name: 1}) - linear
+                    if factor.depends_on(atom.name) or not self._linear(value, atom.name):
+                        continue
+                    if self._natural(factor):
+                        return [linear + factor * self.last[atom.name]]
+                    if self._natural(-factor):
+                        return [linear]
+                    continue
+                if coef > 0 and isinstance(atom, Mod):
+                    return [without + rest * (atom.den - 1)]
+                if coef < 0 and isinstance(atom, Mod):
+                    return [without]
+                if isinstance(atom, Div) and atom.num.constant == -1:
+                    return [without - rest]
+                if coef < 0 and isinstance(atom, Opaque) and atom.head == "max":
+                    return [without + rest * arg for arg in atom.args]
+                if coef > 0 and isinstance(atom, Div) and (narrower := self._narrower(rest, atom)) is not None:
+                    return [without + bound for bound in narrower]
+                if coef > 0 and isinstance(atom, Div):
+                    return self._over(without, rest, atom.num, atom.den, const(0))
+                if coef > 0 and isinstance(atom, Opaque) and atom.head == "cdiv":
+                    return self._over(without, rest, atom.args[0], atom.args[1], atom.args[1] - 1)
+                if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
+                    return [without + rest * arg for arg in atom.args]
+        return None
+
+    def _linear(self, value: Sym, name: str) -> bool:
+        return all(
+            sum(isinstance(a, Var) and a.name == name for a in mono) <= 1
+            and not any(not isinstance(a, Var) and name in a.names for a in mono)
+            for mono, _ in value.terms
+        )
+
+    def _over(self, without: Sym, rest: Sym, num: Sym, den: Sym, more: Sym) -> list[Sym] | None:
+        """``rest * (num / den)`` where ``den`` divides ``rest``."""
+        quotient = rest // den
+        if quotient * den == rest:
+            return [without + quotient * (num + more)]
+        return None
+
+    def _narrower(self, rest: Sym, atom: Div) -> list[Sym] | None:
+        """``rest * (num // (rest * q))``, which is at most ``num // q``."""
+        quotient = atom.den // rest if not rest.is_zero else const(0)
+        if quotient.is_zero or quotient * rest != atom.den or (rest.constant == 1 and quotient == atom.den):
+            nums = list(self.bounds(atom.num, _DEPTH - 2))
+            return [rest * (num // atom.den) for num in nums if num != atom.num] or None
+        return [num // quotient for num in self.bounds(atom.num, _DEPTH - 2)]
+
+    def _divided(self, value: Sym) -> Sym:
+        """With every ``cdiv(n, b)`` and ``n // b`` of which it is known that ``b`` divides ``n`` multiplied out."""
+        if not self.divides:
+            return value
+        total = const(0)
+        for mono, coef in value.terms:
+            product = const(coef)
+            atoms = list(mono)
+            for atom in mono:
+                pair = _quotient(atom)
+                if pair in self.divides and atom in atoms:
+                    rest = Sym.of({tuple(a for a in atoms if a is not atom): 1})
+                    over = rest // pair[1]
+                    if over * pair[1] == rest:
+                        atoms.remove(atom)
+                        product, atoms = product * pair[0] * over, []
+                        break
+            total = total + product * Sym.of({tuple(atoms): 1})
+        return total
+
+
+def _quotient(atom: Atom) -> tuple[Sym, Sym] | None:
+    if isinstance(atom, Div):
+        return atom.num, atom.den
+    if isinstance(atom, Opaque) and atom.head == "cdiv":
+        return atom.args[0], atom.args[1]
+    return None
+
+
+def known(values: Mapping[str, Sym]) -> Ranges:
+    """Ranges of the variables whose last value is given."""
+    return Ranges(dict(values))

@@ -1,0 +1,59 @@
+"""What the host says of one launch, and what the reader decided about its tensors on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.triton.read.values import Shape, Value
+
+
+class Again(Exception):
+    """The kernel has to be read again: something new is known of its tensors or sizes."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor argument: its row-major shape, None where the host does not say, and its element type."""
+
+    shape: Shape | None
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file around a kernel: its device functions, constants, and what its names mean."""
+
+    functions: Mapping[str, ast.FunctionDef]
+    constants: Mapping[str, Value]
+    aliases: Mapping[str, str]
+
+
+@dataclass
+class Spec:
+    """A launch. ``values``: parameter -> what it is; ``tensors``: pointer parameter -> what it points to.
+
+    ``names``: sizes that the host may be asked to compare, ``equal`` what it must check to be equal, ``divides`` pairs
+    ``(n, b)`` of which it must check that ``b`` divides ``n``; ``views``: how the kernel sees each tensor, by how many
+    of the possible views did not fit; ``pinned``: parameters that are read as the number that the launch passes;
+    ``doubtful``: parameters of which the host does not say whether they are tensors; ``assumed``: tensors whose element
+    type nothing shows.
+    """
+
+    function: ast.FunctionDef
+    source: Source
+    values: dict[str, Value]
+    tensors: dict[str, Tensor]
+    grid: tuple[Sym, ...]
+    names: frozenset[str]
+    numbers: dict[str, Value] = field(default_factory=dict)
+    equal: list[tuple[Sym, Sym]] = field(default_factory=list)
+    divides: list[tuple[Sym, Sym]] = field(default_factory=list)
+    known: dict[str, Sym] = field(default_factory=dict)
+    views: dict[str, Shape] = field(default_factory=dict)
+    failed: set[tuple[str, Shape]] = field(default_factory=set)
+    pinned: set[str] = field(default_factory=set)
+    doubtful: set[str] = field(default_factory=set)
+    assumed: list[str] = field(default_factory=list)

@@ -1,0 +1,273 @@
+"""The kernel under construction: its buffers, the statements so far, and which name holds what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tl2npu.kernel.symbolic import Sym, var
+from tl2npu.tile.expr import Call, Const, Expr, Load, axis, axis_of, identity, loads, rebuilt, substituted
+from tl2npu.tile.ir import Buffer, Map, Origin, Stmt
+from tl2npu.triton.read.ranges import Ranges
+from tl2npu.triton.read.spec import Spec
+from tl2npu.triton.read.values import Shape, Tile, Value
+from tl2npu.triton.refused import Refused
+
+_KEYWORDS = frozenset({"T", "tilelang", "main", "i", "j"})
+
+
+@dataclass
+class Frame:
+    """The names of one function; ``own``: the buffer that a name's tile is written to."""
+
+    env: dict[str, Value] = field(default_factory=dict)
+    own: dict[str, str] = field(default_factory=dict)
+    pinned: set[str] = field(default_factory=set)
+
+
+@dataclass
+class State:
+    """Everything that reading a kernel changes."""
+
+    spec: Spec
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    frames: list[Frame] = field(default_factory=list)
+    out: list[Stmt] = field(default_factory=list)
+    ranges: Ranges = field(default_factory=Ranges)
+    taken: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    line: int = 0
+    hint: str = "tile"
+    direct: object = None
+    blocks: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> Frame:
+        """The names of the function that is read now."""
+        return self.frames[-1]
+
+    @property
+    def origin(self) -> Origin:
+        """Where the statement that is read now stands."""
+        return Origin(self.line)
+
+    def refuse(self, code: str, message: str) -> Refused:
+        """A refusal at the statement that is read now."""
+        return Refused(code, self.line, message)
+
+    # names --------------------------------------------------------------------------------------------------------
+
+    def fresh(self, hint: str) -> str:
+        """A name that nothing in the kernel has."""
+        name, number = hint, 1
+        while name in self.taken or name in _KEYWORDS:
+            name, number = f"{hint}_{number}", number + 1
+        self.taken.add(name)
+        return name
+
+    def allocate(self, hint: str, shape: Shape, dtype: str) -> str:
+        """A new tile."""
+        if len(shape) > 2:
+            raise self.refuse("TL525", "a tile of more than two axes")
+        if dtype.startswith("float8"):
+            raise self.refuse("TL539", f"a tile of {dtype}")
+        name = self.fresh(hint)
+        self.buffers[name] = Buffer(name, shape, "int8" if dtype == "bool" else dtype, "fragment")
+        return name
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append a statement to the body that is read now."""
+        self.out.append(stmt)
+
+    @contextmanager
+    def body(self) -> Iterator[list[Stmt]]:
+        """Statements go to a body of their own."""
+        outer, self.out = self.out, []
+        try:
+            yield self.out
+        finally:
+            self.out = outer
+
+    def snapshot(self) -> tuple[object, ...]:
+        """What :meth:`restore` goes back to."""
+        frames = [Frame(dict(f.env), dict(f.own), set(f.pinned)) for f in self.frames]
+        kept = dict(self.ranges.lets), set(self.used), set(self.ranges.unknown)
+        return dict(self.buffers), frames, list(self.out), set(self.taken), *kept
+
+    def restore(self, saved: tuple[object, ...]) -> None:
+        """Forget everything that was read since the snapshot, which may be used once."""
+        buffers, frames, out, taken, lets, used, unknown = saved
+        self.buffers, self.taken, self.used = buffers, taken, used  # type: ignore[assignment]
+        self.ranges.lets, self.ranges.unknown = lets, unknown  # type: ignore[assignment]
+        self.out[:] = out  # type: ignore[call-overload]
+        for frame, kept in zip(self.frames, frames, strict=True):  # type: ignore[call-overload]
+            frame.env, frame.own, frame.pinned = kept.env, kept.own, kept.pinned
+
+    # tiles --------------------------------------------------------------------------------------------------------
+
+    def order(self, value: Tile) -> tuple[int, ...]:
+        """The order of axes in which the tile is stored best: transposed if everything in it is."""
+        orders = {
+            tuple(number for part in item.index if (number := _axis(part)) is not None)
+            for item in loads(value.expr)
+            if len(item.index) == 2
+        }
+        orders = {order for order in orders if len(order) == 2}
+        return (1, 0) if orders == {(1, 0)} else tuple(range(len(value.shape)))
+
+    def stored(self, value: Tile, hint: str, dtype: str | None = None) -> Tile:
+        """The same tile in a buffer, if it is not in one already: its expression is a single load."""
+        expr = value.expr
+        if isinstance(expr, Load) and dtype in (None, value.dtype) and len(expr.index) == len(value.shape):
+            return value
+        order = self.order(value)
+        name = self.allocate(hint, tuple(value.shape[number] for number in order), dtype or value.dtype)
+        return self.write(name, value, order)
+
+    def write(self, name: str, value: Tile, order: tuple[int, ...]) -> Tile:
+        """Write a tile to a buffer whose axes are those of the tile in ``order``."""
+        turned = {f"@{number}": axis(place) for place, number in enumerate(order)}
+        expr = substituted(value.expr, turned)
+        self.straight(expr)
+        buffer = self.buffers[name]
+        if buffer.dtype != value.dtype and not (buffer.dtype == "int8" and value.dtype == "bool"):
+            expr = Call("cast", (expr,), buffer.dtype) if not isinstance(expr, Const) else expr
+        if not (isinstance(expr, Load) and expr.buffer == name):
+            if any(item.buffer == name and item.index != identity(len(buffer.shape)) for item in loads(expr)):
+                raise self.refuse("TL547", f"`{name}` is computed from its own elements at other places")
+            self.emit(Map(name, expr, self.origin))
+        index = tuple(axis(number) for number in order)
+        return Tile(value.shape, Load(name, index, buffer.dtype))
+
+    def straight(self, expr: Expr) -> None:
+        """Refuse a value that reads tiles across: element-wise code cannot transpose."""
+        for item in loads(expr):
+            if item.buffer in self.spec.tensors:
+                continue
+            places = [_axis(part) for part in item.index]
+            known = [place for place in places if place is not None]
+            if known != sorted(known) or len(set(known)) != len(known):
+                raise self.refuse("TL547", f"`{item.buffer}` is used transposed together with tiles that are not")
+
+    def assign(self, name: str, value: Value) -> None:
+        """Give a name a value; tiles with data go to the buffer of the name."""
+        frame = self.frame
+        if not isinstance(value, Tile) or not self._has_data(value, name):
+            frame.env[name] = value
+            return
+        direct = isinstance(value.expr, Load) and len(value.expr.index) == len(value.shape)
+        own = frame.own.get(name)
+        if direct and (own is None or name not in frame.pinned):
+            assert isinstance(value.expr, Load)
+            frame.env[name] = value
+            if value.expr.buffer not in self._referenced(name) and own is None:
+                frame.own[name] = value.expr.buffer
+            return
+        order = self.order(value)
+        shape = tuple(value.shape[number] for number in order)
+        if own is not None and (self.buffers[own].shape, self.buffers[own].dtype) == (shape, _stored(value.dtype)):
+            if not (direct and value.expr.buffer == own):  # type: ignore[union-attr]
+                own = self._released(name, own)
+        elif own is not None and name in frame.pinned:
+            raise self.refuse("TL541", f"`{name}` changes its shape or element type in a loop or branch")
+        else:
+            own = None
+        if own is None:
+            own = self.allocate(name, shape, value.dtype)
+        frame.own[name] = own
+        frame.env[name] = self.write(own, value, order)
+
+    def _has_data(self, value: Tile, name: str) -> bool:
+        if name in self.frame.pinned and name in self.frame.own:
+            return True
+        return value.dtype != "bool" and any(True for _ in loads(value.expr))
+
+    def _referenced(self, name: str) -> set[str]:
+        """The buffers that other names than ``name`` of this function still refer to."""
+        found: set[str] = set()
+        for frame in self.frames:
+            for key, value in frame.env.items():
+                if isinstance(value, Tile) and not (frame is self.frame and key == name):
+                    found |= {item.buffer for item in loads(value.expr)}
+        return found
+
+    def _released(self, name: str, own: str) -> str | None:
+        """The buffer of a name, after every other name that refers to it got a copy; None if a new one is better."""
+        if own not in self._referenced(name):
+            return own
+        if name not in self.frame.pinned:
+            return None
+        copy: str | None = None
+        for frame in self.frames:
+            for key, value in frame.env.items():
+                if (frame is self.frame and key == name) or not isinstance(value, Tile):
+                    continue
+                if any(item.buffer == own for item in loads(value.expr)):
+                    if copy is None:
+                        buffer = self.buffers[own]
+                        copy = self.allocate(f"{own}_old", buffer.shape, buffer.dtype)
+                        whole = Load(own, identity(len(buffer.shape)), buffer.dtype)
+                        self.emit(Map(copy, whole, self.origin))
+                    frame.env[key] = Tile(value.shape, _renamed(value.expr, own, copy))
+        return own
+
+    def pin(self, name: str, value: Tile) -> None:
+        """Give a name a buffer that all later values of it go to, as a loop or branch asks for."""
+        frame = self.frame
+        own = frame.own.get(name)
+        order = self.order(value)
+        shape = tuple(value.shape[number] for number in order)
+        direct = isinstance(value.expr, Load) and value.expr.buffer == own
+        if own is None or not direct or self.buffers[own].shape != shape:
+            kept = own is not None and own not in self._referenced(name)
+            if not kept or own is None or (self.buffers[own].shape, self.buffers[own].dtype) != (shape, value.dtype):
+                own = self.allocate(name, shape, value.dtype)
+            frame.own[name] = own
+            frame.env[name] = self.write(own, value, order)
+        frame.pinned.add(name)
+
+    def block_index(self, number: int) -> Sym:
+        """The place of the block along an axis of the grid."""
+        return var(self.blocks[number])
+
+    def target(self, node: object, suffix: str, shape: Shape, dtype: str) -> str:
+        """The buffer that a value goes to: the assigned name's own, where ``node`` is all that is assigned."""
+        if node is not self.direct:
+            return self.allocate(f"{self.hint}_{suffix}", shape, dtype)
+        own = self.frame.own.get(self.hint)
+        if own is not None and self._free(own, shape, dtype):
+            return own
+        name = self.allocate(self.hint, shape, dtype)
+        if self.hint not in self.frame.pinned:
+            self.frame.own[self.hint] = name
+        return name
+
+    def _free(self, own: str, shape: Shape, dtype: str) -> bool:
+        """True if a buffer has this shape and type, and only the assigned name refers to it."""
+        buffer = self.buffers[own]
+        return (buffer.shape, buffer.dtype) == (shape, dtype) and own not in self._referenced(self.hint)
+
+    def accumulator(self, node: object, acc: Tile, dtype: str) -> str:
+        """The buffer that a product is added to, with the value of ``acc`` in it."""
+        own = self.frame.own.get(self.hint) if node is self.direct else None
+        if own is not None and self._free(own, acc.shape, dtype):
+            self.write(own, acc, (0, 1))
+            return own
+        name = self.allocate(f"{self.hint}_acc", acc.shape, dtype)
+        self.write(name, acc, (0, 1))
+        return name
+
+
+def _stored(dtype: str) -> str:
+    return "int8" if dtype == "bool" else dtype
+
+
+def _axis(part: Sym) -> int | None:
+    return axis_of(str(part)) if part.atom is not None else None
+
+
+def _renamed(expr: Expr, old: str, new: str) -> Expr:
+    return rebuilt(
+        expr, lambda item: Load(new, item.index, item.dtype) if isinstance(item, Load) and item.buffer == old else None
+    )

@@ -1,0 +1,127 @@
+"""The values that the reader computes with, beside Python's own numbers, strings, None and tuples."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.tile.expr import Const, Expr, Index
+
+Shape = tuple[Sym, ...]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile, or a scalar, whose shape is empty: the value of each element, by the axis variables."""
+
+    shape: Shape
+    expr: Expr
+
+    @property
+    def dtype(self) -> str:
+        """The element type."""
+        return self.expr.dtype
+
+    @property
+    def integer(self) -> Sym | None:
+        """The integer that the element's place decides, if it is one."""
+        if isinstance(self.expr, Index):
+            return self.expr.value
+        if isinstance(self.expr, Const) and isinstance(self.expr.value, int) and not isinstance(self.expr.value, bool):
+            return const(self.expr.value)
+        return None
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Pointers into the memory of a parameter: ``offset`` elements behind its start."""
+
+    param: str
+    offset: Sym
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class BlockPointer:
+    """``tl.make_block_ptr``: a block at ``offsets`` of a tensor at ``base`` with ``shape`` and ``strides``."""
+
+    base: Pointer
+    shape: Shape
+    strides: Shape
+    offsets: Shape
+    block: Shape
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type, by its name in TileLang."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """A device function of the file."""
+
+    node: ast.FunctionDef
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name of Triton, such as ``triton.language.load``."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a value that was not called yet."""
+
+    owner: Value
+    name: str
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A name whose value depends on the way that was taken."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class TensorView:
+    """How a kernel sees a tensor parameter: row-major, with this shape."""
+
+    name: str
+    shape: Shape
+    dtype: str
+
+
+Value = (
+    Tile
+    | Pointer
+    | BlockPointer
+    | DType
+    | Function
+    | Name
+    | Method
+    | Unusable
+    | int
+    | float
+    | bool
+    | str
+    | None
+    | tuple["Value", ...]
+)
+
+
+def integer(value: object) -> Sym | None:
+    """The scalar integer that a value is; None for anything else."""
+    if isinstance(value, bool):
+        return const(int(value))
+    if isinstance(value, int):
+        return const(value)
+    if isinstance(value, Tile) and not value.shape:
+        return value.integer
+    return None
