@@ -98,7 +98,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("check", {"path": "none.py"}, "none.py: no such file"),
     ("migrate", {"path": "broken.py"}, "broken.py: line 2: syntax error"),
     ("verify", {"old": "k.py", "calls": ["scael(rows=64)"]}, "there is no factory 'scael', did you mean 'scale'?"),
-    ("verify", {"old": "k.py", "calls": ["scale"]}, "is no call"),
+    ("verify", {"old": "k.py", "calls": ["scale"]}, "is not a call"),
     ("verify", {"old": "k.py", "timeout": -1.0}, "--verify-timeout: must be a number of seconds above 0"),
     ("explain", {"code": "TL999"}, "no rule 'TL999'"),
     ("migrate", {"path": "k.py", "threads": "3"}, "threads"),
