@@ -86,7 +86,7 @@ def test_installed_packages_do_without_what_they_miss(tmp_path: Path, monkeypatc
     monkeypatch.delitem(sys.modules, "algebra_of_somebody")
     assert result.ok
     said = [note for note in result.notes if "not installed" in note]
-    assert said == ["nobodys_ops is not installed: its names give no values"]
+    assert said == ["nobodys_ops is not installed: its names have no values"]
 
 
 def test_modules_of_an_installed_package_are_not_invented() -> None:

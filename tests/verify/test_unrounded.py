@@ -46,7 +46,7 @@ def test_a_product_kept_in_float32_is_right_and_said(dtype: str) -> None:
     assert result.ok
     assert result.comparisons[0].unrounded == ("Y",)
     assert 1e-3 < (result.comparisons[0].max_error or 0) < 1
-    assert any("Y agrees with the old kernel where that does not round" in note for note in result.notes)
+    assert any("Y agrees with the old kernel if its intermediate rounding" in note for note in result.notes)
 
 
 def test_the_rounded_result_is_right_too() -> None:
