@@ -52,6 +52,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("gather", "swizzle2d"), "TL523"),
         **dict.fromkeys(("make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"), "TL538"),
         **dict.fromkeys(("dot_scaled",), "TL539"),
+        "pointer_type": "TL512",
     }
 )
 """Names without a counterpart: name -> code of the refusal."""
