@@ -156,3 +156,22 @@ def test_accepted_kernels_are_not_reported(page: Rule, example: Example) -> None
     result = run(page, example)
     assert result.error is None
     assert page.code not in {finding.code for finding in result.diagnostics}
+
+
+@of_kind("accepted")
+def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> None:
+    """What a page tells the reader to write instead goes all the way, not only past this rule."""
+    if page.group == "triton":
+        result = run(page, example)
+        assert {kernel.disposition for kernel in result.kernels} == {"migrated"}
+        assert "import triton" not in result.new_text.replace("triton.cdiv", "")
+
+
+@of_kind("refused")
+def test_triton_kernels_with_an_error_stay(page: Rule, example: Example) -> None:
+    """A refused kernel is the page's own text in the result, and one with a note is migrated."""
+    if page.group == "triton":
+        result = run(page, example)
+        expected = "refused" if page.severity == "error" else "migrated"
+        assert {kernel.disposition for kernel in result.kernels} == {expected}
+        assert (result.new_text == example.text) == (page.severity == "error")
