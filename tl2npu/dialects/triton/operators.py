@@ -12,9 +12,20 @@ ELEMENTWISE: Mapping[str, str] = MappingProxyType(
     {
         **{name: name for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "sin", "cos", "erf", "floor")},
         **{name: name for name in ("ceil", "sigmoid", "tanh", "fma")},
-        "sqrt_rn": "sqrt", "fabs": "abs", "pow": "pow", "fast_expf": "exp", "fast_logf": "log",
-        "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min",
-        "div_rn": "div", "fdiv": "div", "add": "add", "sub": "sub", "mul": "mul",
+        "sqrt_rn": "sqrt",
+        "fabs": "abs",
+        "pow": "pow",
+        "fast_expf": "exp",
+        "fast_logf": "log",
+        "maximum": "max",
+        "minimum": "min",
+        "fmax": "max",
+        "fmin": "min",
+        "div_rn": "div",
+        "fdiv": "div",
+        "add": "add",
+        "sub": "sub",
+        "mul": "mul",
         "where": "select",
     }
 )
@@ -31,7 +42,10 @@ DTYPES: Mapping[str, str] = MappingProxyType(
     {
         **{name: name for name in ("float16", "bfloat16", "float32", "float64")},
         **{f"{kind}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-        "int1": "bool", "float8e4nv": "float8_e4m3", "float8e5": "float8_e5m2", "float8e4b15": "float8_e4m3",
+        "int1": "bool",
+        "float8e4nv": "float8_e4m3",
+        "float8e5": "float8_e5m2",
+        "float8e4b15": "float8_e4m3",
     }
 )
 """Element types: name -> the type's name in TileLang."""
