@@ -26,6 +26,7 @@ from tl2npu.checks import (
     intrinsics,
     kept,
     leftovers,
+    missing_operators,
     npuir,
     parallel,
     pipelines,
@@ -59,6 +60,7 @@ CHECKS: tuple[Check, ...] = (
     alignment.check,
     element_types.check,
     in_place.check,
+    missing_operators.check,
     reciprocals.check,
     kept.check,
     pipelines.check,
@@ -77,20 +79,29 @@ CHECKS: tuple[Check, ...] = (
 )
 """Every family; the order does not matter."""
 
+EXPERT_CHECKS: tuple[Check, ...] = (
+    self_check.check_leftover_sync,
+    in_place.check,
+    missing_operators.check,
+    signatures.check,
+    front_end.check,
+)
+"""Of a kernel in Expert mode."""
+
 
 def check_kernel(subject: Subject) -> list[Finding]:
     """What is wrong with a Developer-mode kernel, in text order, each finding once.
 
     A kernel for AscendNPU IR has checks of its own.
-    A kernel in Expert mode is judged by the self-check list only: the other checks assume that the automatic passes
-    run. A prim_func without a launch has no findings.
+    A kernel in Expert mode is judged by :data:`EXPERT_CHECKS`: the other checks assume that the automatic passes run.
+    A prim_func without a launch has no findings.
     """
     if subject.kernel.launch is None:
         return []
     if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
         return _findings(subject, npuir.CHECKS)
     if subject.is_expert:
-        return _findings(subject, (self_check.check_leftover_sync, in_place.check, signatures.check, front_end.check))
+        return _findings(subject, EXPERT_CHECKS)
     return _findings(subject, CHECKS)
 
 

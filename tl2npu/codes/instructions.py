@@ -48,6 +48,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "use operands of the same size, or write the part: `x[0:64, :]`"),
     ("TL742", "nan-in-a-maximum", "warning", "display-only",
      "select with a comparison, `T.if_then_else(x > c, x, c)`, or keep NaN out of the operand"),
+    ("TL743", "operator-missing-for-target", "error", "display-only",
+     "compile for target `ascendc`, or use operators that `pto` has"),
     ("TL750", "operator-in-place", "error", "display-only",
      "write the result to another tile, and copy it back"),
     ("TL760", "floor-division-of-negative", "info", "safe",

@@ -25,7 +25,8 @@ class Compiler:
     (0 to 10 in the vendor's documentation; the compiler checks no bound). ``slice_argument``: the argument of
     ``gemm_v0`` that says how much of K it stages at a time, empty where that is fixed. ``pads_depth``: K of a product
     is padded with zeros to whole fractals. ``tiles_columns``: AscendC's ``gemm_v0`` takes B in parts of N that fit L0B.
-    ``note``: what else is known to differ.
+    ``lacking_for_pto``: operators that the code generator for target ``pto`` does not have, and the one for
+    ``ascendc`` has. ``note``: what else is known to differ.
     """
 
     version: str
@@ -35,6 +36,7 @@ class Compiler:
     vid_aware_regions: frozenset[str]
     limits: Mapping[str, str]
     planning: Capacity
+    lacking_for_pto: frozenset[str]
     default_pass_configs: frozenset[str] = frozenset()
     cross_core_flags: int = 11
     slice_argument: str = ""
@@ -62,6 +64,18 @@ _WITH_SCALAR = ("leaky_relu", "axpy", "bitwise_lshift", "bitwise_rshift")
 _OTHER = ("compare", "fill", "clear")
 
 _IS_TILE_OP = frozenset(f"tile.{name}" for name in (*_BINARY, *_UNARY, *_WITH_SCALAR, *_OTHER))
+# What ``VisitExpr_`` of src/target/codegen_ascend.cc has and that of codegen_ascend_pto.cc does not; each was compiled.
+_LACKING_FOR_PTO = frozenset(
+    """
+    tile.sin tile.cos tile.init_sort_buf tile.bilinear_interpolation
+    tile.block_reduce_max tile.block_reduce_min tile.block_reduce_sum
+    tile.wholereducemax tile.wholereducemin tile.wholereducesum
+    tile.sub_experiment tile.abs_experiment tile.mins_experiment tile.fill_experiment tile.sum_experiment
+    tile.reduce_sum_experiment tile.reduce_sum_mask_experiment tile.gathermask_experiment
+    tile.datacachecleanandinvalid_experiment
+    shmem_put_nbi shmem_get_nbi shmem_ub_put_nbi shmem_ub_get_nbi
+    """.split()
+)
 _REGIONS = frozenset({"copy", "reduce", "reduce_max", "reduce_min", "reduce_sum"})
 
 JUNE_2026 = Compiler(
@@ -72,6 +86,7 @@ JUNE_2026 = Compiler(
     vid_aware_regions=_REGIONS,
     limits=LIMITS_2026_06,
     planning=PLANNING_2026_06,
+    lacking_for_pto=_LACKING_FOR_PTO,
 )
 
 SEPTEMBER_2026 = Compiler(
@@ -82,6 +97,7 @@ SEPTEMBER_2026 = Compiler(
     vid_aware_regions=_REGIONS,
     limits=LIMITS_2026_09,
     planning=PLANNING_2026_06,
+    lacking_for_pto=_LACKING_FOR_PTO,
     default_pass_configs=frozenset({"TL_ASCEND_AUTO_CV_COMBINE"}),
     slice_argument="kL0Size",
     pads_depth=True,

@@ -23,6 +23,7 @@ class Meaning:
 ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"Memory allocation failed for: (?P<buffer>\w+)", ("TL801",), "src/transform/ascend_memory_planning.cc:648, 678"),
     (r"Unresolved call Op\(tir\.(?P<call>\w+)\)", ("TL733", "TL896"), "tvm/src/target/source/codegen_c.cc:704"),
+    (r"Unresolved call Op\(tl\.ascend_(?P<call>\w+)\)", ("TL743",), "tvm/src/target/source/codegen_c.cc:704"),
     (r"Mismatch in sync points between cube and vec", ("TL840", "TL868"), "src/transform/ascend_combinecv.cc:375"),
     (r"ws_info\.shapes\.size\(\) >= 2", ("TL843",), "src/transform/ascend_workspace_reduction.cc:737, 826"),
     (r"threads must be 1 or 2", ("TL815",), "tilelang/language/kernel.py:253, 259"),

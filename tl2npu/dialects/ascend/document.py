@@ -11,7 +11,7 @@ from types import ModuleType
 
 from tl2npu.dialects.ascend import FILES, gpu, types
 from tl2npu.dialects.catalogue import Operator, Param, Role
-from tl2npu.dialects.compiler import COMPILERS, Compiler
+from tl2npu.dialects.compiler import COMPILERS, JUNE_2026, Compiler
 from tl2npu.dialects.pass_configs import ASCEND_KEYS
 
 _HEAD = """\
@@ -64,7 +64,8 @@ def _rows_cell(operator: Operator) -> str:
 
 def _note(operator: Operator) -> str:
     seen = [f"`{p.name}` is seen as `{p.mask}`" for p in operator.params if p.seen]
-    return "; ".join([*seen, *([operator.note] if operator.note else [])])
+    lacking = ["not for target `pto`"] if operator.name in JUNE_2026.lacking_for_pto else []
+    return "; ".join([*seen, *([operator.note] if operator.note else []), *lacking])
 
 
 def _line(operator: Operator) -> str:

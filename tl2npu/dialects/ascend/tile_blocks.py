@@ -9,8 +9,6 @@ from tl2npu.dialects.ascend.build import EXPERT_ONLY, count, flag, mode, operato
 from tl2npu.dialects.ascend.tile_arithmetic import FILE
 from tl2npu.dialects.catalogue import Core, Kind, Operator, Param
 
-_NO_PTO = "deprecated; not for target pto"
-
 
 def _block(name: str, *params: Param, note: str = "", elementwise: bool = False) -> Operator:
     return operator(
@@ -27,12 +25,14 @@ def _block(name: str, *params: Param, note: str = "", elementwise: bool = False)
 
 def _whole_reduce(name: str, *last: Param) -> Operator:
     strides = (scalar("dstrepstride"), scalar("srcblkstride"), scalar("srcrepstride"))
-    return _block(name, write("dst"), read("src"), scalar("mask"), count("repeattimes"), *strides, *last, note=_NO_PTO)
+    return _block(
+        name, write("dst"), read("src"), scalar("mask"), count("repeattimes"), *strides, *last, note="deprecated"
+    )
 
 
 def _block_reduce(name: str) -> Operator:
     strides = (scalar("dstPepStride"), scalar("srcBlkStride"), scalar("srcRepStride"))
-    return _block(name, write("dst"), read("src"), count("repeat"), scalar("mask"), *strides, note=_NO_PTO)
+    return _block(name, write("dst"), read("src"), count("repeat"), scalar("mask"), *strides, note="deprecated")
 
 
 def _brcb(name: str, note: str) -> Operator:
