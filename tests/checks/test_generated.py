@@ -257,6 +257,44 @@ def test_names_that_npuir_alone_does_not_have(head: str, name: str) -> None:
     assert "TL734" not in {item.code for item in result.diagnostics}
 
 
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("from tilelang.tools.cuda import iket", "tilelang.tools.cuda"),
+        ("from tilelang.tools import cuda", "tilelang.tools.cuda"),
+        ("from tilelang.language.fp8 import determine_fp8_type", "tilelang.language.fp8"),
+        ("from tilelang.layout.cute import Layout", "tilelang.layout.cute"),
+        ("from tilelang.layout import make_wgmma_swizzled_layout", "tilelang.layout.make_wgmma_swizzled_layout"),
+        ("from tilelang import tileop", "tilelang.tileop"),
+        ("policy = tilelang.tileop.GemmWarpPolicy", "tilelang.tileop"),
+        ("kernels = tilelang.par_compile([])", "tilelang.par_compile"),
+    ],
+)
+def test_names_that_neither_branch_has(head: str, name: str) -> None:
+    """Each of these names was asked of both: no such module, no such attribute."""
+    text = HEAD.format(head) + GOES.format("")
+    said = "`{}` does not exist in {}, so this file cannot be imported"
+    assert to_npuir(text)[1] == [said.format(name, "TileLang for AscendNPU IR")]
+    checked = check_text(text, "k.py", Options()).diagnostics
+    assert [item.message for item in checked if item.code == "TL734"] == [said.format(name, "Ascend TileLang")]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "from tilelang.layout import make_swizzled_layout, Layout",
+        "from tilelang.tools import plot_layout",
+        "from tilelang.autotuner import autotune",
+        "from tilelang.engine.callback import register_cuda_postproc_callback",
+        "from tilelang.utils.tensor import get_tensor_supply",
+    ],
+)
+def test_names_that_both_branches_have(head: str) -> None:
+    text = HEAD.format(head) + GOES.format("")
+    assert to_npuir(text)[1] == []
+    assert "TL734" not in {item.code for item in check_text(text, "k.py", Options()).diagnostics}
+
+
 def test_profilers_that_npuir_has() -> None:
     late = "from tilelang.profiler import Profiler\ndef f():\n    from tilelang.profiler import do_bench\n"
     assert to_npuir(HEAD.format(late) + GOES.format(""))[1] == []

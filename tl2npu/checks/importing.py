@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.dialects import ascend, gpu, npuir
+from tl2npu.dialects.absent import ABSENT, ABSENT_NPUIR
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.dialects.pass_configs import NPUIR_MEMBERS, STRING_OF
 from tl2npu.kernel.expressions import code
@@ -38,7 +39,7 @@ _KEYS = ("tilelang.PassConfigKey.", "tilelang.transform.PassConfigKey.")
 class _Space:
     """What one TileLang has: its operators, the names beside them, the members of ``PassConfigKey``.
 
-    ``absent``: names outside of ``tilelang.language`` that this one alone does not have.
+    ``absent``: modules and names of GPU TileLang that it does not have, by full name.
     """
 
     called: str
@@ -49,13 +50,13 @@ class _Space:
 
 
 _SPACES: dict[Target, _Space] = {
-    "ascendc": _Space("Ascend TileLang", ascend.lookup, frozenset(), frozenset(STRING_OF), frozenset()),
+    "ascendc": _Space("Ascend TileLang", ascend.lookup, frozenset(), frozenset(STRING_OF), ABSENT),
     "npuir": _Space(
         "TileLang for AscendNPU IR",
         npuir.lookup,
         frozenset("Any CallEffectKind Fragment KernelLaunchFrame Layout PrimExpr Ptr axis".split()),
         NPUIR_MEMBERS,
-        frozenset({"tilelang.profiler.do_bench", "tilelang.carver.arch", "tilelang.JITKernel"}),
+        ABSENT_NPUIR,
     ),
 }
 
@@ -111,7 +112,8 @@ def _missing(part: cst.CSTNode, names: Names, space: _Space) -> Iterator[tuple[c
 
 
 def _no_module(module: str, space: _Space) -> bool:
-    if module in space.absent:
+    parts = module.split(".")
+    if any(".".join(parts[:end]) in space.absent for end in range(2, len(parts) + 1)):
         return True
     first, _, rest = module.partition(".")
     return first == "tilelang" and bool(rest) and rest.partition(".")[0] not in _MODULES
