@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from tl2npu.checks.subject import PTO, Finding, Subject
 from tl2npu.kernel.model import Op
+from tl2npu.results import Severity
 
 
 def check(subject: Subject) -> Iterator[Finding]:
     """An error where the kernel names target ``pto``, a warning where it names no target."""
     if PTO not in subject.targets:
         return
-    severity = None if subject.target == PTO else "warning"
+    severity: Severity | None = None if subject.target == PTO else "warning"
     for placed in subject.statements:
         stmt = placed.stmt
         if isinstance(stmt, Op) and stmt.op.name in subject.compiler.lacking_for_pto:
