@@ -36,7 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts"},
     "tile": {"kernel"},
-    "triton": DATA | {"kernel", "tile", "options", "migration"},
+    "triton": DATA | {"kernel", "tile", "source", "options", "migration"},
+    "languages": {"migration", "options", "results", "triton"},
     "files": {"source"},
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
@@ -45,15 +46,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backends": DATA | {"source", "verified", "options", "toolchain", "traces"},
     "traces": set(),
     "verify": DATA
-    | {"toolchain", "backends", "traces", "source", "migration", "cells", "options"}
+    | {"toolchain", "backends", "traces", "source", "languages", "migration", "cells", "options"}
     | {"interpreter", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
-    "project": DATA | {"triton", "source", "across", "passes", "migration", "options", "files", "cells", "verify"},
+    "project": DATA | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify"},
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options"},
     "config": {"checked", "files", "options", "source"},
     "lsp": DATA
-    | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
+    | {"source", "cells", "across", "languages", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
     "report": {"results", "devices", "verified", "codes", "rules", "toolchain"},

@@ -10,7 +10,7 @@ from tl2npu.across.modules import forget
 from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.config import ConfigError, load_options
 from tl2npu.files import skip_reason, worth_a_look
-from tl2npu.migration import migrate_text
+from tl2npu.languages import migrate_source
 from tl2npu.options import Options
 from tl2npu.project.one import process
 from tl2npu.results import Diagnostic, FileResult, KernelResult
@@ -96,13 +96,13 @@ def migrate_one(text: str, path: str, line: int, cell: int | None = None) -> str
         done = by_cells(text, path, lambda code: FileResult(path, code, migrate_one(code, path, there)))
         return text if done.new_text is None else done.new_text
     options = load_options(Path(path), {})
-    others = [kernel.line for kernel in migrate_text(text, path, options).kernels if kernel.line != line]
+    others = [kernel.line for kernel in migrate_source(text, path, options).kernels if kernel.line != line]
     return _without(text, path, options, others)
 
 
 def _without(text: str, path: str, options: Options, lines: list[int]) -> str:
     why = Diagnostic("", "", "info", 1, "not asked for")
-    result = migrate_text(text, path, options, {line: [why] for line in lines})
+    result = migrate_source(text, path, options, {line: [why] for line in lines})
     return text if result.new_text is None else result.new_text
 
 

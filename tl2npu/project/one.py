@@ -116,21 +116,15 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
     """
 
     def of_code(code: str) -> FileResult:
-        from tl2npu import migration  # takes most of the start-up time, and --help does without
+        from tl2npu import languages  # takes most of the start-up time, and --help does without
 
         if task == "verify":
             from tl2npu.verify.migration import migrate_verified  # executes the code of the file
 
             return migrate_verified(code, path, options, book=Notebook.read(text) if is_notebook(path) else None)
         if task == "check":
-            return migration.check_text(code, path, options)
-        from tl2npu.triton.migrate import is_triton
-
-        if task == "migrate" and not is_notebook(path) and is_triton(code):
-            from tl2npu.triton.result import migrate_triton
-
-            return migrate_triton(code, path, options)
-        return migration.migrate_text(code, path, options, together=together and not is_notebook(path))
+            return languages.check_source(code, path, options)
+        return languages.migrate_source(code, path, options, together=together and not is_notebook(path))
 
     try:
         with _room_for_nesting():
@@ -182,7 +176,7 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
         return Outcome(found, FileResult(name, error=str(error)))
     if reason is not None:
         return Outcome(found, FileResult(name), source, Skipped(name, reason))
-    cells = is_notebook(name) and b"tilelang" in data  # they are looked at one by one
+    cells = is_notebook(name) and (b"tilelang" in data or b"triton" in data)  # they are looked at one by one
     if not cells and not worth_a_look(data, source.text):
         return Outcome(found, FileResult(name, source.text, source.text), source)
     reason = reason_to_skip(source.text) if is_notebook(name) else None

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from types import MappingProxyType
 
 from tl2npu.codes import CODES
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
+from tl2npu.source.notebook import is_notebook
+from tl2npu.triton.host.source import parse
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
 
 
-def migrate_triton(text: str, path: str, options: Options) -> FileResult:
+def migrate_triton(
+    text: str, path: str, options: Options, leave_lines: Mapping[int, Sequence[Diagnostic]] = MappingProxyType({})
+) -> FileResult:
     """Migrate the Triton kernels of a file; the new text belongs beside it, in ``FileResult.beside``.
 
-    A kernel that the second half refuses stays as it is, with that refusal at its Triton line. Never raises for bad
-    input.
+    ``leave_lines``: line of a kernel's ``def`` -> why it stays. A kernel that the second half refuses stays as it is,
+    with that refusal at its Triton line. What else is in the file is migrated as ever: in place, where no Triton
+    kernel is. Never raises for bad input.
     """
-    leave: dict[str, Diagnostic] = {}
-    if options.kernels:
-        for outcome in to_tilelang(text, leave).kernels:
-            if not options.selects(path, outcome.name):
-                leave[outcome.name] = diagnostic("TL501", outcome.line, "not selected", outcome.name)
+    try:
+        leave = dict(_left(text, path, options, leave_lines))
+    except (SyntaxError, ValueError) as error:
+        return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
     name: str | None
     while True:
-        try:
-            translated = to_tilelang(text, leave)
-        except (SyntaxError, ValueError) as error:
-            return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
+        translated = to_tilelang(text, leave)
         if translated.text == text:
-            return _result(path, text, text, translated, {}, ())
+            return _with_kept(migrate_text(text, path, options, leave_lines), translated)
         done = migrate_text(translated.text, beside(path), options)
         if done.error is not None:
             return FileResult(path, text, text, done.error)
@@ -53,6 +55,47 @@ def migrate_triton(text: str, path: str, options: Options) -> FileResult:
             notes = tuple(_moved(item, functions, lines) for item in done.diagnostics if item.severity == "warning")
             return _result(path, text, done.new_text or text, translated, kept, notes)
         leave |= refused
+
+
+def check_triton(result: FileResult, options: Options) -> FileResult:
+    """What ``check`` says of a file, with its Triton kernels."""
+    if result.error is not None or result.old_text is None:
+        return result
+    kernels, found = list(result.kernels), list(result.diagnostics)
+    for name, node in parse(result.old_text).kernels.items():
+        if options.selects(result.path, name):
+            kernels.append(KernelResult(name, node.lineno, "triton", "none", "unchanged", "Triton", ("TL501",)))
+            said = diagnostic("TL501", node.lineno, f"`{name}` is a Triton kernel, which has not been checked", name)
+            found.append(replace(said, help="translate it with `tl2npu migrate`"))
+    return _sorted(result, kernels, found)
+
+
+def _left(
+    text: str, path: str, options: Options, lines: Mapping[int, Sequence[Diagnostic]]
+) -> Iterator[tuple[str, Diagnostic]]:
+    """The kernels that nobody tries, and why."""
+    for name, node in parse(text).kernels.items():
+        if why := lines.get(node.lineno):
+            yield name, why[0]
+        elif not options.selects(path, name):
+            yield name, diagnostic("TL501", node.lineno, "not selected", name)
+        elif is_notebook(path):
+            found = diagnostic("TL501", node.lineno, "Triton kernels in notebooks are not translated", name)
+            yield name, replace(found, severity="error", help="move the kernel and its launch into a `.py` file")
+
+
+def _with_kept(result: FileResult, translated: Translated) -> FileResult:
+    """The result of a file of which every Triton kernel stays."""
+    kernels = [*result.kernels, *(_verdict(outcome, None) for outcome in translated.kernels)]
+    found = [*result.diagnostics, *(outcome.refused for outcome in translated.kernels if outcome.refused is not None)]
+    return _sorted(result, kernels, found)
+
+
+def _sorted(result: FileResult, kernels: list[KernelResult], found: list[Diagnostic]) -> FileResult:
+    """The result with these kernels and findings, by line."""
+    kernels.sort(key=lambda kernel: kernel.line)
+    found.sort(key=lambda item: (item.line, item.code))
+    return replace(result, kernels=tuple(kernels), diagnostics=tuple(found))
 
 
 def beside(path: str) -> str:

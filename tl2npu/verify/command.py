@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tl2npu.cells import by_cells
-from tl2npu.migration import migrate_text
+from tl2npu.languages import migrate_source
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.source.text import SourceError, read_source
@@ -69,8 +69,8 @@ def exit_code(result: VerifyResult) -> int:
 
 def _migrated(before: Source, options: Options) -> FileResult:
     if before.book is None:
-        return migrate_text(before.text, before.path, options)
-    return by_cells(before.book.json_text, before.path, lambda code: migrate_text(code, before.path, options))
+        return migrate_source(before.text, before.path, options)
+    return by_cells(before.book.json_text, before.path, lambda code: migrate_source(code, before.path, options))
 
 
 def _read(path: Path, options: Options) -> Source:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tl2npu.migration import migrate_text
+from tl2npu.languages import migrate_source
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import Notebook
@@ -40,7 +40,7 @@ def migrate_verified(
     leave: dict[int, list[Diagnostic]] = {}
     unused: list[Diagnostic] | None = None
     while True:
-        result = migrate_text(text, path, options, leave)
+        result = migrate_source(text, path, options, leave)
         # Suppressions in a kernel that is left alone are not without use, only not tried: the first run knows.
         unused = [d for d in result.diagnostics if d.code == _UNUSED] if unused is None else unused
         found = [d for d in result.diagnostics if d.code != _UNUSED or d in unused]

@@ -1,0 +1,64 @@
+"""Triton files go through every command, as files with TileLang kernels do."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.triton.test_translation import vector
+from tl2npu.lsp.look import migrate_one
+from tl2npu.options import Options
+from tl2npu.project.one import process
+from tl2npu.triton import migrate
+from tl2npu.verify.command import verify_files
+from tl2npu.verify.migration import migrate_verified
+from tl2npu.verify.settings import Settings
+
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="no triton here")
+
+DOUBLE = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * 2.0, mask=i < n)")
+LINE = DOUBLE.split("\n").index(next(line for line in DOUBLE.split("\n") if line.startswith("def k("))) + 1
+
+
+@needs_triton
+def test_verify_of_one_file_judges_its_migration(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(DOUBLE, encoding="utf-8")
+    result = verify_files(file, None, Settings(), Options())
+    assert [(kernel.name, kernel.line, kernel.status) for kernel in result.kernels] == [("k", LINE, "verified")]
+    assert result.ok
+    assert result.comparisons[0].by != ("k",)
+
+
+@needs_triton
+def test_kernel_that_fails_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = migrate.factory
+    monkeypatch.setattr(migrate, "factory", lambda *given: right(*given).replace("* 2.0", "* 3.0"))
+    result = migrate_verified(DOUBLE, "k.py", Options())
+    assert [(kernel.name, kernel.disposition) for kernel in result.kernels] == [("k", "refused")]
+    assert result.new_text == DOUBLE
+    assert "TL907" in {item.code for item in result.diagnostics}
+
+
+def test_check_names_triton_kernels() -> None:
+    result = process("check", DOUBLE, "k.py", Options(), debug=True)
+    assert [(kernel.name, kernel.source, kernel.codes) for kernel in result.kernels] == [("k", "triton", ("TL501",))]
+    assert [(item.code, item.severity, item.line) for item in result.diagnostics] == [("TL501", "info", LINE)]
+
+
+def test_kernels_in_notebooks_are_refused_in_words() -> None:
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": DOUBLE}
+    metadata = {"language_info": {"name": "python"}}
+    text = json.dumps({"cells": [cell], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+    result = process("migrate", text, "k.ipynb", Options(), debug=True)
+    assert not result.changed
+    assert [(kernel.name, kernel.disposition, kernel.cell) for kernel in result.kernels] == [("k", "refused", 1)]
+    assert [(item.severity, item.line) for item in result.diagnostics] == [("error", LINE)]
+
+
+def test_editor_leaves_the_kernels_that_it_was_not_asked_for() -> None:
+    assert "T.prim_func" in migrate_one(DOUBLE, "k.py", LINE)
+    assert migrate_one(DOUBLE, "k.py", LINE + 1000) == DOUBLE
