@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tl2npu.tile.expr import Call, Const, Expr, Index, Load, Opaque
+from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Load, Opaque
 from tl2npu.tile.write.integers import integer
 
 _BINARY = {
@@ -36,6 +36,18 @@ def expression(expr: Expr, names: dict[str, str]) -> str:
     return _text(expr, names)[0]
 
 
+def truth(expr: Expr, names: dict[str, str]) -> str:
+    """The text of a condition: numbers are compared with 0, as TileLang takes bools only."""
+    text, level = _text(expr, names)
+    return text if _is_bool(expr) else f"{_inside((text, level), 5)} != 0"
+
+
+def _is_bool(expr: Expr) -> bool:
+    if isinstance(expr, Call):
+        return expr.dtype == "bool" or expr.op in COMPARISONS | LOGIC
+    return expr.dtype == "bool"
+
+
 def _text(expr: Expr, names: dict[str, str]) -> tuple[str, int]:
     match expr:
         case Const():
@@ -54,20 +66,21 @@ def _text(expr: Expr, names: dict[str, str]) -> tuple[str, int]:
 def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:
     if expr.op in _BINARY:
         sign, level = _BINARY[expr.op]
+        if expr.op in ("and", "or"):
+            both = ", ".join(truth(arg, names) for arg in expr.args)
+            return f"T.{'And' if expr.op == 'and' else 'Or'}({both})", _ATOM
         left, right = (_text(arg, names) for arg in expr.args)
         chained = level == 4  # comparisons do not associate
         first = _inside(left, level + chained)
         second = _inside(right, level + 1)
-        if expr.op in ("and", "or"):
-            return f"T.{'And' if expr.op == 'and' else 'Or'}({left[0]}, {right[0]})", _ATOM
         return f"{first} {sign} {second}", level
     if expr.op == "neg":
         return f"-{_inside(_text(expr.args[0], names), _UNARY)}", _UNARY
+    if expr.op == "not":
+        return f"T.Not({truth(expr.args[0], names)})", _ATOM
     args = [_text(arg, names)[0] for arg in expr.args]
     if expr.op == "select":
-        return f"T.if_then_else({', '.join(args)})", _ATOM
-    if expr.op == "not":
-        return f"T.Not({args[0]})", _ATOM
+        return f"T.if_then_else({', '.join([truth(expr.args[0], names), *args[1:]])})", _ATOM
     if expr.op == "cast":
         return f'T.cast({args[0]}, "{expr.dtype}")', _ATOM
     return f"T.{expr.op}({', '.join(args)})", _ATOM

@@ -19,18 +19,19 @@ from tl2npu.tile.ir import (
     Region,
     Stmt,
 )
-from tl2npu.tile.write.expressions import expression, number
+from tl2npu.tile.write.expressions import expression, number, truth
 from tl2npu.tile.write.integers import integer
+from tl2npu.tile.write.warps import chained, threads
 
 _AXES = ("i", "j", "k", "l")
 
 
 def factory(
-    kernel: Kernel, defaults: Mapping[str, str], comments: Mapping[int, Sequence[str]], doc: str | None = None
+    kernel: Kernel, defaults: Mapping[str, int | float], comments: Mapping[int, Sequence[str]], doc: str | None = None
 ) -> str:
     """The text of ``@tilelang.jit`` factory and prim_func; it wants ``tilelang`` and ``tilelang.language as T``.
 
-    ``defaults``: the text of a parameter's default. ``comments``: line of the input -> comment lines that stand above
+    ``defaults``: sizes and scalars with a default. ``comments``: line of the input -> comment lines that stand above
     what becomes of it.
     """
     return _Writer(kernel, comments).text(defaults, doc)
@@ -46,11 +47,12 @@ class _Writer:
         self.axes = tuple(name if name not in taken else f"{name}{name}" for name in _AXES)
         self.names = {f"@{number}": name for number, name in enumerate(self.axes)}
         self.lines: list[str] = []
+        self.chained = chained(kernel)
 
-    def text(self, defaults: Mapping[str, str], doc: str | None) -> str:
+    def text(self, defaults: Mapping[str, int | float], doc: str | None) -> str:
         kernel = self.kernel
         sizes = [name for name in kernel.sizes if name not in defaults]
-        sizes += [f"{name}={defaults[name]}" for name in kernel.sizes if name in defaults]
+        sizes += [f"{name}={defaults[name]!r}" for name in kernel.sizes if name in defaults]
         self.put(0, "@tilelang.jit")
         self.put(0, f"def {kernel.name}({', '.join(sizes)}):")
         if doc:
@@ -63,7 +65,8 @@ class _Writer:
         grid = ", ".join(integer(extent) for extent in kernel.launch.grid)
         names = kernel.launch.names
         as_ = names[0] if len(names) == 1 else f"({', '.join(names)})"
-        self.put(2, f"with T.Kernel({grid}, threads=128) as {as_}:")
+        whole = {name: number for name, number in defaults.items() if isinstance(number, int)}
+        self.put(2, f"with T.Kernel({grid}, threads={threads(kernel, whole)}) as {as_}:")
         for tile in kernel.tiles:
             alloc = "alloc_shared" if tile.scope == "shared" else "alloc_fragment"
             self.put(3, f'{tile.name} = T.{alloc}({_shape(tile.shape)}, "{tile.dtype}")')
@@ -100,6 +103,7 @@ class _Writer:
                     self.put(depth, f"T.clear({stmt.c})")
                 flags = ", transpose_A=True" if stmt.transpose_a else ""
                 flags += ", transpose_B=True" if stmt.transpose_b else ""
+                flags += ", policy=T.GemmWarpPolicy.FullRow" if self.chained else ""
                 self.put(depth, f"T.gemm({stmt.a}, {stmt.b}, {stmt.c}{flags})")
             case AtomicAdd():
                 self.put(depth, f"T.atomic_add({self.region(stmt.dst)}, {stmt.src})")
@@ -108,7 +112,7 @@ class _Writer:
                 self.put(depth, f"for {stmt.var} in {loop if stmt.stages else f'T.serial({integer(stmt.count)})'}:")
                 self.body(stmt.body, depth + 1)
             case If():
-                self.put(depth, f"if {self.expr(stmt.condition)}:")
+                self.put(depth, f"if {truth(stmt.condition, self.names)}:")
                 self.body(stmt.then, depth + 1)
                 if stmt.orelse:
                     self.put(depth, "else:")

@@ -60,10 +60,10 @@ def call(launched: Launched) -> str:
     return f"{kernel.name}({', '.join(sizes)})({', '.join(tensors)})"
 
 
-def defaults(binding: Binding, kernel: Kernel) -> dict[str, str]:
-    """The numbers that the launch passes for sizes, as text."""
+def defaults(binding: Binding, kernel: Kernel) -> dict[str, int | float]:
+    """The numbers that the launch passes for sizes and scalars."""
     numbers = binding.spec.numbers
-    return {name: repr(numbers[name]) for name in kernel.sizes if name in numbers}
+    return {name: number for name in kernel.sizes if isinstance(number := numbers.get(name), (int, float))}
 
 
 def _atom(text: str) -> str:
