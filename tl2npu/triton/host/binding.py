@@ -12,6 +12,7 @@ from tl2npu.tile.expr import Index
 from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.torch_names import assigned
 from tl2npu.triton.host.values import HostValue, Int, Lambda, Meta, Tensor, Unknown
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
@@ -209,6 +210,8 @@ class _Binder:
         doubtful: set[str],
     ) -> Value:
         """What the kernel gets for a parameter."""
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "reinterpret":
+            raise self.refuse("TL512", f"what `{ast.unparse(node)}` gives is no torch tensor")
         match value:
             case Tensor():
                 return self.tensor(name, value, node, tensors, assumed)
@@ -244,6 +247,7 @@ class _Binder:
         assumed: list[str],
     ) -> Value:
         """A tensor argument: row-major, or refused."""
+        self.always_a_tensor(node)
         if value.dtype is not None and "+" in value.dtype:
             raise self.refuse(
                 "TL513", f"`{value.text}` is passed with the element types {value.dtype.replace('+', ', ')}"
@@ -253,6 +257,16 @@ class _Binder:
         shape = None if value.shape is None else tuple(self.here(extent) for extent in value.shape)
         tensors[name] = specs.Tensor(shape, value.dtype or "float32")
         return Pointer(name, const(0), ())
+
+    def always_a_tensor(self, node: ast.expr) -> None:
+        """Refuse a parameter of the host function that calls in the file pass in several ways."""
+        function, evidence = self.site.function, self.site.scope.evidence
+        if function is None or not isinstance(node, ast.Name) or node.id in assigned(function):
+            return
+        if evidence.both_ways(function.name, node.id):
+            raise self.refuse("TL511", f"calls in the file pass `{node.id}` as a tensor and as None")
+        if any(node.id in call.objects for call in evidence.calls.get(function.name, {}).values()):
+            raise self.refuse("TL512", f"a call in the file passes an object for `{node.id}` that is no torch tensor")
 
     def grid(self, found: Mapping[str, HostValue]) -> tuple[Sym, ...]:
         """The extents of the grid."""

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function: the parameters that get something else than None, and the integers that it shows.
+
+    ``numbers``: ``n`` or ``x.shape[0]``, as the function itself says it, -> number. ``objects``: parameters that get an
+    instance of a class of the file.
+    """
+
+    given: frozenset[str]
+    numbers: Mapping[str, int]
+    objects: frozenset[str]
 
 
 @dataclass
 class Evidence:
-    """What calls of a function show of its parameters: rank and element type."""
+    """What calls of a function show of its parameters: rank and element type, and ``calls`` one by one."""
+
+    calls: dict[str, dict[tuple[int, int], Call]] = field(default_factory=dict)
 
     passed: set[tuple[str, str]] = field(default_factory=set)
     tensors: dict[tuple[str, str], list[tuple[int, str | None]]] = field(default_factory=dict)
+
+    def both_ways(self, function: str, param: str) -> bool:
+        """True where some calls give a parameter and others leave it None."""
+        return len({param in call.given for call in self.calls.get(function, {}).values()}) == 2
 
     def of(self, function: str, param: str) -> tuple[int | None, set[str]]:
         """The rank, if all agree, and the element types."""

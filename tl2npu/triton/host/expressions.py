@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.triton.host.evidence import Evidence
+from tl2npu.triton.host.evidence import Call, Evidence
 from tl2npu.triton.host.torch_names import (
     DTYPES,
     LIKE,
@@ -19,8 +19,9 @@ from tl2npu.triton.host.torch_names import (
     dtype_word,
     is_float,
     literal_shape,
+    subscripted,
 )
-from tl2npu.triton.host.values import HostValue, Int, Lambda, Meta, Shape, Tensor, Unknown
+from tl2npu.triton.host.values import HostValue, Instance, Int, Lambda, Meta, Shape, Tensor, Unknown
 from tl2npu.triton.read.ranges import cdiv, largest, smallest
 
 
@@ -253,6 +254,8 @@ class HostExpressions:
                 return self.method(owner, func.attr, node, args, words)
             if func.attr in ("shape", "size", "numel", "stride") and isinstance(owner, Unknown):
                 return Int(self.name(ast.unparse(node)))
+        if any(name.startswith(f"{text}.") for name in self.functions):
+            return Instance(ast.unparse(node))
         if last == "next_power_of_2":
             return Unknown(ast.unparse(node))
         return Unknown(ast.unparse(node), is_float(node))
@@ -265,7 +268,11 @@ class HostExpressions:
             function, skip = self.functions.get(f"{name}.forward"), 1
         if function is None or any(isinstance(arg, ast.Starred) for arg in node.args):
             return
-        params = [arg.arg for arg in function.args.args][skip:]
+        params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)][skip:]
+        if all(word.arg is not None for word in node.keywords):
+            given = {**dict(zip(params, args, strict=False)), **{word: words[word] for word in words if word}}
+            place = node.lineno, node.col_offset
+            self.evidence.calls.setdefault(function.name, {})[place] = self.shown(function, given)
         for param, value in (*zip(params, args, strict=False), *words.items()):
             if value is not None and param is not None:
                 self.evidence.passed.add((function.name, param))
@@ -273,6 +280,23 @@ class HostExpressions:
                 kept = self.evidence.tensors.setdefault((function.name, param), [])
                 if (len(value.shape), value.dtype) not in kept:
                     kept.append((len(value.shape), value.dtype))
+
+    def shown(self, function: ast.FunctionDef, given: Mapping[str, HostValue]) -> Call:
+        """What a call shows of the parameters of a function."""
+        numbers: dict[str, int] = {}
+        positional = [*function.args.posonlyargs, *function.args.args]
+        defaults = zip(reversed(positional), reversed(function.args.defaults), strict=False)
+        values = {arg.arg: self.eval(node) for arg, node in defaults if isinstance(node, ast.Constant)} | dict(given)
+        for param, value in values.items():
+            found = {param: value.value} if isinstance(value, Int) else {}
+            if isinstance(value, Tensor) and value.shape is not None:
+                found = {f"{param}.shape[{place}]": extent for place, extent in enumerate(value.shape)}
+            for text, symbol in found.items():
+                number = symbol.substitute(self.numbers).constant
+                if number is not None:
+                    numbers[text] = number
+        objects = frozenset(param for param, value in given.items() if isinstance(value, Instance))
+        return Call(frozenset(param for param, value in given.items() if value is not None), numbers, objects)
 
     def made(
         self, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]
@@ -292,7 +316,9 @@ class HostExpressions:
         if name == "full" and args:
             sizes = args[0]
         if isinstance(sizes, list):
-            sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else tuple(sizes)
+            sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, Unknown)) else tuple(sizes)
+        if isinstance(sizes, Unknown) and self.function is not None and subscripted(self.function, sizes.text):
+            return Tensor(text, None, dtype or ("int64" if name == "randint" else "float32"), True)
         if not isinstance(sizes, tuple):
             sizes = (sizes,)
         shape = [self.integer(size, arg) for size, arg in zip(sizes, self.nodes(node, len(sizes)), strict=True)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tl2npu.tile.ir import Kernel
 from tl2npu.triton.host.binding import Binding
 from tl2npu.triton.host.spelling import Spelling
+from tl2npu.triton.refused import Refused
 
 _HOST = ("cdiv", "next_power_of_2")
 
@@ -24,6 +25,7 @@ class Launched:
 
 def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     """What the host code must check before the launch: contiguity, sizes that are equal, sizes that divide others."""
+    _contradictions(binding)
     spelling = Spelling(binding)
     loose = []
     for param in kernel.params:
@@ -40,6 +42,29 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
             found.append(text)
     found += [f"{name} is None" for name in sorted(binding.absent)]
     return tuple(dict.fromkeys(found))
+
+
+def _contradictions(binding: Binding) -> None:
+    """Refuse where a call in the file passes sizes that a check would stop."""
+    site, spec = binding.site, binding.spec
+    host = site.scope
+    if site.function is None:
+        return
+    for known in host.evidence.calls.get(site.function.name, {}).values():
+        values = {
+            binding.names.get(name, name): known.numbers[text]
+            for name, text in host.texts.items()
+            if text in known.numbers
+        }
+        for code, pairs in (("TL522", spec.equal), ("TL520", spec.divides)):
+            for one, other in pairs:
+                left, right = (side.substitute(values).constant for side in (one, other))
+                if left is None or right is None or (code == "TL520" and not right):
+                    continue
+                if left != right if code == "TL522" else left % right:
+                    relation = f"`{one} == {other}`" if code == "TL522" else f"`{one} % {other} == 0`"
+                    text = f"{relation} must hold, and a call in the file passes {left} and {right}"
+                    raise Refused(code, site.call.lineno, text)
 
 
 def call(launched: Launched) -> str:

@@ -43,6 +43,12 @@ def assigned(stmt: ast.stmt) -> set[str]:
     return {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
+def subscripted(function: ast.FunctionDef, name: str) -> bool:
+    """True for a name that a function takes items of, which makes it no integer."""
+    nodes = ast.walk(function)
+    return any(isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id == name for n in nodes)
+
+
 def annotated(arg: ast.arg, name: str) -> bool:
     """True for a parameter that is annotated with a type of this name."""
     return arg.annotation is not None and ast.unparse(arg.annotation).rpartition(".")[2] == name

@@ -45,6 +45,13 @@ class Unknown:
 
 
 @dataclass(frozen=True)
+class Instance:
+    """An object of a class of the file."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Meta:
     """The dictionary of constexpr arguments that Triton passes to a grid function."""
 
@@ -57,4 +64,4 @@ class Lambda:
     node: object
 
 
-HostValue = Tensor | Int | Unknown | Meta | Lambda | float | bool | str | None | tuple["HostValue", ...]
+HostValue = Tensor | Int | Unknown | Instance | Meta | Lambda | float | bool | str | None | tuple["HostValue", ...]

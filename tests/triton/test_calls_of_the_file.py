@@ -1,0 +1,61 @@
+"""What the calls in a file pass decides whether a launch is translated: checks that its own calls fail are refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.triton.test_translation import HEAD, MATMUL, refusals, vector
+from tl2npu.triton.migrate import to_tilelang
+
+WRAPS = MATMUL.replace(
+    "(rm[:, None] < M) & (rk[None, :] < K - k * BK), other=0.0)", "rk[None, :] < K - k * BK, other=0.0)"
+).replace("rm = pid_m * BM + tl.arange(0, BM)", "rm = (pid_m * BM + tl.arange(0, BM)) % M")
+COPY = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)"
+OPTIONAL = f"""{HEAD}@triton.jit
+def k(x_ptr, b_ptr, y_ptr, n, BIASED: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    if BIASED:
+        x += tl.load(b_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x, mask=i < n)
+
+
+def f(x, b=None):
+    n = x.shape[0]
+    y = torch.empty_like(x)
+    k[(triton.cdiv(n, 128),)](x, b, y, n, BIASED=b is not None, BLOCK=128)
+    return y
+
+
+f(torch.randn(300), torch.randn(300))
+"""
+OBJECT = vector(COPY).replace(
+    "\n\ndef f", "\n\nclass View:\n    def __init__(self, base):\n        self.base = base\n\n\ndef f"
+)
+
+
+@pytest.mark.parametrize(("rows", "codes"), [(128, []), (100, ["TL520"])])
+def test_blocks_that_do_not_divide_what_the_file_passes(rows: int, codes: list[str]) -> None:
+    assert refusals(WRAPS.replace("torch.randn(100, 90", f"torch.randn({rows}, 90")) == codes
+
+
+def test_tensor_that_calls_leave_out() -> None:
+    assert refusals(OPTIONAL) == []
+    assert refusals(f"{OPTIONAL}f(torch.randn(300))\n") == ["TL511"]
+
+
+def test_object_that_is_no_tensor() -> None:
+    assert refusals(OBJECT) == []
+    assert refusals(f"{OBJECT}f(View(torch.randn(300)))\n") == ["TL512"]
+
+
+def test_reinterpreted_tensor() -> None:
+    launch = "k[(triton.cdiv(n, 128),)](triton.reinterpret(x, tl.float8e5), y, n, BLOCK=128)"
+    assert refusals(vector(COPY, launch)) == ["TL512"]
+
+
+def test_list_of_sizes_is_no_size() -> None:
+    listed = vector(COPY).replace(
+        "y = torch.empty_like(x)", "shape = list(x.shape)\n    shape[0] = n\n    y = torch.empty(shape)"
+    )
+    assert "shape ==" not in to_tilelang(listed).text
