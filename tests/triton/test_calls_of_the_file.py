@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.triton.test_translation import HEAD, MATMUL, refusals, vector
+from tests.triton.test_translation import HEAD, refusals, vector
 from tl2npu.triton.migrate import to_tilelang
 
-WRAPS = MATMUL.replace(
-    "(rm[:, None] < M) & (rk[None, :] < K - k * BK), other=0.0)", "rk[None, :] < K - k * BK, other=0.0)"
-).replace("rm = pid_m * BM + tl.arange(0, BM)", "rm = (pid_m * BM + tl.arange(0, BM)) % M")
 COPY = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)"
 OPTIONAL = f"""{HEAD}@triton.jit
 def k(x_ptr, b_ptr, y_ptr, n, BIASED: tl.constexpr, BLOCK: tl.constexpr):
@@ -34,9 +31,12 @@ OBJECT = vector(COPY).replace(
 )
 
 
-@pytest.mark.parametrize(("rows", "codes"), [(128, []), (100, ["TL520"])])
-def test_blocks_that_do_not_divide_what_the_file_passes(rows: int, codes: list[str]) -> None:
-    assert refusals(WRAPS.replace("torch.randn(100, 90", f"torch.randn({rows}, 90")) == codes
+@pytest.mark.parametrize(("size", "codes"), [(300, []), (200, ["TL522"])])
+def test_sizes_that_the_file_passes_and_a_check_would_stop(size: int, codes: list[str]) -> None:
+    text = vector(COPY).replace("def f(x):", "def f(x, y):").replace("    y = torch.empty_like(x)\n", "")
+    text = text.replace('f(torch.randn(300, device="cuda"))', f"f(torch.randn(300), torch.empty({size}))")
+    assert refusals(text) == codes
+    assert ("y.shape[0] == n" in to_tilelang(text).text) == (not codes)
 
 
 def test_tensor_that_calls_leave_out() -> None:
