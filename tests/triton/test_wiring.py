@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.triton.test_translation import vector
-from tl2npu.lsp.look import migrate_one
+from tl2npu.lsp.look import look, migrate_one
 from tl2npu.options import Options
 from tl2npu.project.one import process
 from tl2npu.triton import migrate
@@ -59,6 +59,8 @@ def test_kernels_in_notebooks_are_refused_in_words() -> None:
     assert [(item.severity, item.line) for item in result.diagnostics] == [("error", LINE)]
 
 
-def test_editor_leaves_the_kernels_that_it_was_not_asked_for() -> None:
-    assert "T.prim_func" in migrate_one(DOUBLE, "k.py", LINE)
-    assert migrate_one(DOUBLE, "k.py", LINE + 1000) == DOUBLE
+def test_editor_does_not_write_into_the_triton_file() -> None:
+    """What its kernels become is another file, which `migrate` writes."""
+    view = look(DOUBLE, "k.py")
+    assert (view.kernels, view.new_text, view.problem) == ((), None, None)
+    assert migrate_one(DOUBLE, "k.py", LINE) == DOUBLE

@@ -62,7 +62,7 @@ def test_other_compilations_do_not_count(way: str, capsys: pytest.CaptureFixture
     del sys.modules["kernel_file"]
     assert made.kernel.configs == {}
     assert made.out_idx == ([1] if "unknown" in way else [])
-    assert ("`c` is not known" in capsys.readouterr().err) == ("unknown" in way)
+    assert ("`c` cannot be evaluated here" in capsys.readouterr().err) == ("unknown" in way)
 
 
 def test_a_kernel_that_needs_its_pass_configs_has_no_hazards() -> None:

@@ -57,7 +57,7 @@ def test_both_without_the_layout_agree() -> None:
     result = by_calls(OLD, PLAIN, *CALLS, check=None)
     assert [(k.name, k.status) for k in result.kernels] == [("write.main", "verified"), ("read.back", "verified")]
     assert [c.max_error for c in result.comparisons] == [0.0, 0.0]
-    assert sum("P has another layout in memory than before" in note for note in result.notes) == 2
+    assert sum("P has another memory layout than before" in note for note in result.notes) == 2
 
 
 def test_the_script_agrees_launch_by_launch() -> None:
@@ -75,7 +75,10 @@ def test_the_same_layouts_agree_without_a_word() -> None:
 def test_a_layout_in_one_kernel_alone_fails() -> None:
     result = by_calls(OLD, HALF, *CALLS, check=None)
     assert [k.status for k in result.kernels] == ["failed", "verified"]
-    assert "while a layout is kept by read.back (P)" in result.kernels[0].reason
+    assert (
+        "stores P in another memory layout than the old one, but read.back (P) keeps a layout"
+        in result.kernels[0].reason
+    )
 
 
 @pytest.mark.parametrize("change", [("* 2.0", "* 3.0"), ("[bx * 32 + i, j] +=", "[bx * 32 + j % 32, i] +=")])

@@ -63,7 +63,7 @@ def test_the_kernel_that_fails_is_taken_back_and_the_other_stays() -> None:
         .index("                x[i, j] = x[i, j] + bias[j]  # tl2npu: ignore[TL822]")
     )
     readings = next(d.message for d in result.diagnostics if d.code == "TL909")
-    assert f"limits that the kernel does not keep: TL822 line {line + 1}: " in readings
+    assert f"violated limits: TL822 line {line + 1}: " in readings
     assert {(d.severity, d.kernel) for d in result.diagnostics} == {("error", "add_bias.main")}
 
 

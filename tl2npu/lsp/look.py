@@ -10,7 +10,7 @@ from tl2npu.across.modules import forget
 from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.config import ConfigError, load_options
 from tl2npu.files import skip_reason, worth_a_look
-from tl2npu.languages import migrate_source
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.project.one import process
 from tl2npu.results import Diagnostic, FileResult, KernelResult
@@ -34,8 +34,8 @@ class Kernel:
 class View:
     """``kernels``: those that would be rewritten. ``obstacles``: why others are not, or not into the best form.
 
-    ``faults``: what is wrong with kernels that are in Developer mode. ``new_text``: the migrated file. ``problem``:
-    why nothing of this is known.
+    ``faults``: what is wrong with kernels that are in Developer mode. ``new_text``: the migrated file; None where that
+    is another file, beside this one. ``problem``: why nothing of this is known.
     """
 
     kernels: tuple[Kernel, ...] = ()
@@ -80,11 +80,11 @@ def look(text: str, path: str) -> View:
         tuple(
             Kernel(kernel, spans.get((kernel.cell, kernel.line), (kernel.line, kernel.line)))
             for kernel in result.kernels
-            if kernel.rewritten
+            if kernel.rewritten and not result.beside
         ),
         tuple(item for item in result.diagnostics if (item.cell, item.line, item.code) not in told),
         faults,
-        result.new_text if result.changed else None,
+        result.new_text if result.changed and not result.beside else None,
     )
 
 
@@ -96,13 +96,13 @@ def migrate_one(text: str, path: str, line: int, cell: int | None = None) -> str
         done = by_cells(text, path, lambda code: FileResult(path, code, migrate_one(code, path, there)))
         return text if done.new_text is None else done.new_text
     options = load_options(Path(path), {})
-    others = [kernel.line for kernel in migrate_source(text, path, options).kernels if kernel.line != line]
+    others = [kernel.line for kernel in migrate_text(text, path, options).kernels if kernel.line != line]
     return _without(text, path, options, others)
 
 
 def _without(text: str, path: str, options: Options, lines: list[int]) -> str:
     why = Diagnostic("", "", "info", 1, "not asked for")
-    result = migrate_source(text, path, options, {line: [why] for line in lines})
+    result = migrate_text(text, path, options, {line: [why] for line in lines})
     return text if result.new_text is None else result.new_text
 
 

@@ -411,7 +411,7 @@ OTHER_NAMES: dict[str, str] = {
         f"npuir_{name}": name
         for name in (
             *("fill", "clear", "reduce", "cumsum", "gather", "transpose", "interleave", "deinterleave", "arange"),
-            *("concat", "pad", "flip", "reshape", "atomic_add", "atomic_addx4", "print"),
+            *("concat", "pad", "flip", "reshape", "atomic_add", "atomic_addx4"),
             *("load_nd2nz", "store_nz2nd", "store_fixpipe"),
         )
     },
