@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checked": DATA | {"options"},
     "config": {"checked", "files", "options", "source"},
     "lsp": DATA
-    | {"source", "cells", "across", "languages", "options", "files", "project", "config", "report", "rules"},
+    | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
     "report": {"results", "devices", "verified", "codes", "rules", "toolchain"},
