@@ -40,7 +40,7 @@ BODIES = {
     ),
     "not entered": (
         f"launch = T.Kernel(1, threads=64)\n{LOOP}",
-        "`T.Kernel(...)` is not a `with` of the prim_func itself",
+        "`T.Kernel(...)` does not open a `with` directly in the prim_func",
     ),
 }
 

@@ -446,7 +446,7 @@ def _write(job: Job, edits: Edits, pair: HandOver, why: str | None, names: set[s
         job.change(anchor, reader.node, f"the tile is copied to `{landing}`, not to `{pair.dst.name}`: {why}")
     else:
         edits.remove(reader.node)
-        job.change(rule, reader.node, f"wrote an on-chip copy to `{landing}`; `{pair.tensor.name}` is not read back")
+        job.change(rule, reader.node, f"removed the read of `{pair.tensor.name}`; `{landing}` is filled on chip")
     target: cst.BaseExpression = cst.Name(landing)
     if pair.row is not None:
         target = cst.parse_expression(f"{landing}[{pair.row.name}, :]")

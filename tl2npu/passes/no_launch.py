@@ -33,7 +33,8 @@ def no_launch(node: cst.FunctionDef, names: Names) -> str:
             shown = code(beside[0]).split("\n")[0]
             return f"`with T.Kernel(...)` and `{shown}` are one statement: write a separate `with` for the launch"
     if launches:
-        return f"`{code(launches[0].func)}(...)` is not a `with` of the prim_func itself: write `with T.Kernel(...)`"
+        launched = code(launches[0].func)
+        return f"`{launched}(...)` does not open a `with` directly in the prim_func: write `with T.Kernel(...)`"
     called = dict.fromkeys(name for call in calls_in(node.body) if (name := _of_tir(call, names)))
     written = f" ({', '.join(f'`{name}`' for name in list(called)[:_SHOWN])})" if called else ""
     return (

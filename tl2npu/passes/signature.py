@@ -107,7 +107,7 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
             edits.replace(holder.value, cst.Name("None"))
         else:
             edits.remove(holder)
-        job.change("TL212", found.arg, "no parameter is a workspace now")
+        job.change("TL212", found.arg, "dropped `workspace_idx`: no workspace parameter is left")
         return
     new = []
     for given, position in kept:

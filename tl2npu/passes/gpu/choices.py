@@ -81,7 +81,7 @@ def _separated(
     setup = [line for line in lines[len(docs) : end] if line not in choices]
     chosen = {choice.name.value for choice in choices}
     if len(chosen) < len(choices) or any(chosen & {n.value for n in names_in(line)} for line in setup):
-        raise inseparable(factory, f"`{factory.name.value}` does more than choose a prim_func")
+        raise inseparable(factory, f"`{factory.name.value}` must only choose and return a prim_func")
     taken = {name.value for name in nodes_of(index.module, cst.Name)}
     top = {name for line in index.module.body for name in assigned_names(line)}
     made: list[cst.FunctionDef] = []
@@ -154,7 +154,7 @@ def _choosing(index: Index, factory: cst.FunctionDef, line: Line, given: dict[st
         above = index.parent(name)
         outer = index.parent(above) if isinstance(above, cst.IfExp) and above.test is not name else above
         if not isinstance(outer, cst.Return):
-            raise inseparable(name, f"`{factory.name.value}` does more than choose a prim_func")
+            raise inseparable(name, f"`{factory.name.value}` must only choose and return a prim_func")
         own = given[name.value]
         passed = [p.name.value for p in own.params.params]
         passed += [f"{p.name.value}={p.name.value}" for p in own.params.kwonly_params]

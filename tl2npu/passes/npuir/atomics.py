@@ -31,7 +31,7 @@ def to_slices(job: Job) -> None:
         refuse_atomic(stmt)
         around = [above for above in parents if isinstance(above, Loop) and above.kind == "parallel"]
         if stmt.via or len(around) > 1:
-            raise Blocked("TL416", stmt.node, "cannot write this atomic addition of elements as one of tiles")
+            raise Blocked("TL416", stmt.node, "cannot turn this element-wise atomic addition into one on tiles")
         if not around:
             work.tile(stmt)
         elif id(around[0]) not in loops:
@@ -76,7 +76,7 @@ class _Work:
             addition = Addition.of(self._job, stmt, loop, lets, conditions)
             if addition is None:
                 raise Blocked(
-                    "TL416", stmt.node, "cannot write this atomic addition of elements as one of tiles or rows"
+                    "TL416", stmt.node, "cannot turn this element-wise atomic addition into one on tiles or rows"
                 )
             before, source = self._converted(stmt, target, value, whole=True)
             lines += before

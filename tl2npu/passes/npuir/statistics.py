@@ -179,7 +179,7 @@ def _index(edits: Edits, operand: Operand, axes: dict[Buffer, int]) -> None:
     if not isinstance(node, cst.Subscript) or len(operand.dims) != len(operand.buffer.shape):
         raise Blocked(_CODE, node, f"cannot add an index to `{code(node)}`")
     if any(load.buffer in axes for load in operand.loads):
-        raise Blocked(_CODE, node, f"an index of `{code(node)}` is read from a vector that needs the reduced axis too")
+        raise Blocked(_CODE, node, f"an index of `{code(node)}` comes from a vector along the reduced axis")
     edits.replace(node, with_index(node, operand.dims, axis, "0"))
 
 
