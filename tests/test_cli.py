@@ -30,7 +30,7 @@ def note(path: str, options: Options) -> None:
         log.write(f"{path} {options}\n")
 
 
-def fake_migrate(text: str, path: str, options: Options, together: bool = False) -> FileResult:
+def fake_migrate(text: str, path: str, options: Options, leave: object = None, together: bool = False) -> FileResult:
     """Stands in for the migration: the file says what happens to it."""
     note(path, options)
     if "crash" in text:

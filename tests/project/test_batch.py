@@ -26,7 +26,7 @@ from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, exit_code, finish
 KERNEL = b"import tilelang\nprim_func\n"
 
 
-def fake(text: str, path: str, options: Options, together: bool = False) -> FileResult:
+def fake(text: str, path: str, options: Options, leave: object = None, together: bool = False) -> FileResult:
     """Stands in for the migration: the file says what happens to it."""
     if "crash" in text:
         raise ValueError("two\nlines")
@@ -254,7 +254,7 @@ def test_outputs_never_meet_and_never_hit_an_input() -> None:
 
 def test_new_text_that_the_encoding_lacks_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        migration, "migrate_text", lambda text, path, options, together: FileResult(path, text, text + "\u2028")
+        migration, "migrate_text", lambda text, path, options, leave, together: FileResult(path, text, text + "\u2028")
     )
     files(a=b"# coding: latin-1\n" + KERNEL)
     assert "iso-8859-1" in str(finish(outcomes(), Nowhere()).files[0].error)

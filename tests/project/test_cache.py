@@ -38,7 +38,7 @@ RESULT = FileResult(
 )
 
 
-def fake(text: str, path: str, options: Options, together: bool = False) -> FileResult:
+def fake(text: str, path: str, options: Options, leave: object = None, together: bool = False) -> FileResult:
     with WORKED.open("a") as log:
         log.write(f"{path}\n")
     if "syntax" in text:

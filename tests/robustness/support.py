@@ -46,7 +46,7 @@ from tl2npu.cli import main
 from tl2npu.results import FileResult, KernelResult
 
 
-def fake(text, path, options, together=False):
+def fake(text, path, options, leave=None, together=False):
     """What is done is told in a file; a file that says `slow` takes a minute."""
     with open(os.environ["TOLD"], "a") as told:
         told.write(f"{path} {os.getpid()}\\\\n")

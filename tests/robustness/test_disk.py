@@ -21,7 +21,7 @@ TEXT = b"import tilelang\n# prim_func\nold\n"
 NEW = TEXT.replace(b"old", b"new")
 
 
-def fake(text: str, path: str, options: Options, together: bool = False) -> FileResult:
+def fake(text: str, path: str, options: Options, leave: object = None, together: bool = False) -> FileResult:
     """The new text is longer, so that there is no room for it."""
     return FileResult(path, text, text.replace("old", "new") + "#" * 100_000 * ("big" in path))
 

@@ -18,7 +18,7 @@ from tl2npu.results import FileResult
 TEXT = b"import tilelang\n# prim_func\nold\n"
 
 
-def fake(text: str, path: str, options: Options, together: bool = False) -> FileResult:
+def fake(text: str, path: str, options: Options, leave: object = None, together: bool = False) -> FileResult:
     return FileResult(path, text, text.replace("old", "new"))
 
 
@@ -108,7 +108,7 @@ def test_without_the_rights_for_it() -> None:
         code = (
             f"import sys, os; sys.path[:0] = [{str(ROOT)!r}]\n"
             "from tl2npu import migration\nfrom tl2npu.cli import main\nfrom tl2npu.results import FileResult\n"
-            "migration.migrate_text = lambda text, path, options, together=False: "
+            "migration.migrate_text = lambda text, path, options, leave=None, together=False: "
             "FileResult(path, text, text.replace('old', 'new'))\n"
             # Everything is imported first: whose Python this is may not be allowed to see it afterwards.
             "from click.testing import CliRunner\nfrom tl2npu.cli import cli\nimport tl2npu.source.inplace, tempfile\n"
@@ -149,7 +149,7 @@ def test_files_that_vanish_after_they_were_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_files_that_vanish_or_change_while_they_are_worked_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def vanishing(text: str, path: str, options: Options, together: bool = False) -> FileResult:
+    def vanishing(text: str, path: str, options: Options, leave: object = None, together: bool = False) -> FileResult:
         if "m.py" in path:
             shutil.rmtree(Path(path).parent)
         if "n.py" in path:
