@@ -59,3 +59,7 @@ def test_list_of_sizes_is_no_size() -> None:
         "y = torch.empty_like(x)", "shape = list(x.shape)\n    shape[0] = n\n    y = torch.empty(shape)"
     )
     assert "shape ==" not in to_tilelang(listed).text
+
+
+def test_axis_that_a_tensor_does_not_have() -> None:
+    assert refusals(vector(COPY).replace("n = x.shape[0]", "n = x.shape[0]\n    columns = torch.empty(n).size(1)")) == []

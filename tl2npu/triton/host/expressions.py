@@ -348,7 +348,10 @@ class HostExpressions:
         if name == "size":
             if owner.shape is None:
                 return Int(self.name(text)) if args else Unknown(text)
-            return Int(owner.shape[place]) if place is not None else tuple(Int(extent) for extent in owner.shape)
+            if not args:
+                return tuple(Int(extent) for extent in owner.shape)
+            known = place is not None and -len(owner.shape) <= place < len(owner.shape)
+            return Int(owner.shape[place] if known and place is not None else self.name(text))
         if name == "stride":
             return self.stride(owner, place, text, bool(args))
         if name in ("view", "reshape", "flatten", "ravel"):
