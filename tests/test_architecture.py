@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts"},
     "tile": {"kernel"},
     "triton": DATA | {"kernel", "tile", "source", "options", "migration"},
-    "languages": {"migration", "options", "results", "triton"},
+    "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},

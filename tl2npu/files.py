@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tl2npu.source.text import is_python
+from tl2npu.source.triton_imports import is_triton
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -23,7 +24,6 @@ _GENERATED = re.compile(rb"^[ \t]*#.*@generated\b", re.MULTILINE)
 _SKIP_FILE = re.compile(rb"^[ \t]*#[ \t]*tl2npu:[ \t]*skip-file\b", re.MULTILINE)
 _LAUNCH = re.compile(rb"\bwith\s*\(?\s*(?:[\w.]+\.)?Kernel\(|\balloc_(?:shared|fragment|ub|L1|L0C)\b")
 _IMPORT = re.compile(rb"^[^#\n]*(?:\b(?:import|from)|import_module|__import__)\b[^#\n]*\btilelang\b", re.MULTILINE)
-_TRITON = re.compile(rb"^\s*(?:import|from)\s+triton\b", re.MULTILINE)
 VENDORED = (
     "3rdparty",
     "3rd_party",
@@ -121,7 +121,7 @@ def worth_a_look(data: bytes, text: str) -> bool:
 
     ``text``: the same, decoded.
     """
-    if b"triton" in data and b"jit" in data and _TRITON.search(data) is not None:
+    if is_triton(data):
         return True
     return may_have_kernels(data) or (b"tilelang" in data and _IMPORT.search(data) is not None and not is_python(text))
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from tl2npu import migration
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
-from tl2npu.triton.migrate import is_triton
+from tl2npu.source.triton_imports import is_triton
 from tl2npu.triton.result import check_triton, migrate_triton
 
 
@@ -20,7 +20,7 @@ def migrate_source(
     together: bool = False,
 ) -> FileResult:
     """Migrate every kernel of a text, in whatever language it is; parameters are those of ``migrate_text``."""
-    if is_triton(text):
+    if is_triton(text.encode()):
         return migrate_triton(text, path, options, leave)
     return migration.migrate_text(text, path, options, leave, together=together)
 
@@ -28,4 +28,4 @@ def migrate_source(
 def check_source(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a text; Triton kernels are named, nothing is wrong with them."""
     result = migration.check_text(text, path, options)
-    return check_triton(result, options) if is_triton(text) else result
+    return check_triton(result, options) if is_triton(text.encode()) else result

@@ -169,3 +169,13 @@ def test_spell_where_names_are_shadowed_or_local() -> None:
     assert names.spell("tilelang.language.copy", at=in_f) == "tilelang.language.copy"
     assert names.spell("tilelang.language.copy", at=in_g) == "copy"
     assert names.spell("tilelang.language.copy") == "T.copy"
+
+
+def test_variables_that_get_the_values_of_each_other() -> None:
+    """The ways through such assignments are more than anyone can count; what one of the names means is not known."""
+    names = [f"v{number}" for number in range(14)]
+    text = "import tilelang.language as T\ndef f(c, g):\n" + "".join(f"    {name} = g()\n" for name in names)
+    for turn in range(8):
+        text += f"    if c == {turn}:\n"
+        text += "".join(f"        {name} = {names[(j * (turn + 3) + turn) % 14]}\n" for j, name in enumerate(names))
+    assert called(f"{text}    v0(1)\n    T.exp(2)\n") == {"g": None, "v0": None, "T.exp": "tilelang.language.exp"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.triton.test_translation import HEAD, refusals, vector
+from tl2npu.source.triton_imports import is_triton
 from tl2npu.triton.migrate import to_tilelang
 
 COPY = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)"
@@ -62,4 +63,19 @@ def test_list_of_sizes_is_no_size() -> None:
 
 
 def test_axis_that_a_tensor_does_not_have() -> None:
-    assert refusals(vector(COPY).replace("n = x.shape[0]", "n = x.shape[0]\n    columns = torch.empty(n).size(1)")) == []
+    assert (
+        refusals(vector(COPY).replace("n = x.shape[0]", "n = x.shape[0]\n    columns = torch.empty(n).size(1)")) == []
+    )
+
+
+def test_names_of_triton_that_another_project_passes_on() -> None:
+    named = vector(COPY).replace(
+        "import triton\nimport triton.language as tl\n", "from vllm.triton_utils import tl, triton\n"
+    )
+    assert is_triton(named.encode())
+    assert refusals(named) == []
+    text = to_tilelang(named).text
+    assert "vllm" not in text
+    assert "triton." not in text
+    kept = to_tilelang(named.replace("import tl,", "import HAS_TRITON, tl,")).text
+    assert "from vllm.triton_utils import HAS_TRITON, tl, triton" in kept

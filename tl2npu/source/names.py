@@ -34,6 +34,8 @@ _NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print"
 _IS_COMPREHENSION = SubclassesOf(cst.BaseComp)
 _BINDING_EXPRESSIONS: tuple[type[cst.Lambda | cst.CompFor], ...] = (cst.Lambda, cst.CompFor)
 _MODULES = frozenset({"tilelang", "tilelang.language"})
+_MOST_STEPS = 1000
+"""What takes longer is no module, but variables that get each other's values: ``if c: a = b``, ``if d: b = a``, ..."""
 
 
 @dataclass(eq=False)
@@ -55,6 +57,7 @@ class Names:
         self._module = _Scope(None)
         self._inner: dict[int, _Scope] = {}  # function or class -> the scope of its body
         self._resolving: set[int] = set()
+        self._steps = 0  # bindings that were looked at for the name that is asked for
         self._resolved: dict[int, tuple[cst.CSTNode, str | None]] = {}
         self._found: dict[tuple[str, int], str | None] = {}  # name, scope -> what it means there
         self._everywhere: dict[str, str | None] = {}  # names that mean the same wherever they stand
@@ -263,6 +266,9 @@ class Names:
         return found.pop() if len(found) == 1 else None
 
     def _dotted(self, binding: Binding) -> str | None:
+        self._steps = self._steps + 1 if self._resolving else 1
+        if self._steps > _MOST_STEPS:
+            return None
         if binding.branches:
             return _preferred(self._meaning(list(several)) for several in binding.branches)
         if binding.alias is None or id(binding) in self._resolving:  # `x = x.y` would go round for ever

@@ -25,7 +25,6 @@ from tl2npu.triton.read.kernel import read
 from tl2npu.triton.refused import Refused
 
 _SPACE = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
-_IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE)
 _LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
 """TileLang's names in a text of the writer."""
 
@@ -46,11 +45,6 @@ class Translated:
 
     text: str
     kernels: tuple[Outcome, ...]
-
-
-def is_triton(text: str) -> bool:
-    """True if a text may hold Triton kernels."""
-    return "jit" in text and _IMPORT.search(text) is not None
 
 
 def to_tilelang(text: str, leave: Mapping[str, Diagnostic] = MappingProxyType({})) -> Translated:

@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
+from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.tile.ir import Kernel
 from tl2npu.triton.host.binding import Binding
 from tl2npu.triton.host.spelling import Spelling
@@ -132,8 +133,13 @@ def with_imports(text: str, alias: str) -> str:
     """
     tree = ast.parse(text)
     splices: list[Splice] = []
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
-    names = [alias.asname or alias.name for node in imports for alias in node.names if alias.name == "triton"]
+    names = [
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module in REEXPORTS)
+        for alias in node.names
+        if alias.name == "triton"
+    ]
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in _HOST and isinstance(node.value, ast.Name):
             name = node.value
@@ -158,10 +164,12 @@ def with_imports(text: str, alias: str) -> str:
 
 
 def _triton_names(node: ast.stmt) -> set[str] | None:
-    """The names that an import from Triton binds; None for other statements."""
+    """The names that an import from Triton binds; None for other statements, and those that bind more."""
     if isinstance(node, ast.Import):
         if all(alias.name.split(".")[0] == "triton" for alias in node.names):
             return {alias.asname or alias.name.split(".")[0] for alias in node.names}
-    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "triton":
-        return {alias.asname or alias.name for alias in node.names}
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        known = REEXPORTS.get(node.module or "", {})
+        if (node.module or "").split(".")[0] == "triton" or all(alias.name in known for alias in node.names):
+            return {alias.asname or alias.name for alias in node.names}
     return None

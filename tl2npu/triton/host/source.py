@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
@@ -58,8 +59,9 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 if alias.name.split(".")[0] in _MODULES:
                     yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            known = REEXPORTS.get(node.module, {})
             for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+                yield alias.asname or alias.name, known.get(alias.name, f"{node.module}.{alias.name}")
 
 
 def _is_jit(node: ast.expr, aliases: dict[str, str]) -> bool:
