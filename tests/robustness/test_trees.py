@@ -111,7 +111,8 @@ def test_without_the_rights_for_it() -> None:
             "migration.migrate_text = lambda text, path, options, leave=None, together=False: "
             "FileResult(path, text, text.replace('old', 'new'))\n"
             # Everything is imported first: whose Python this is may not be allowed to see it afterwards.
-            "from click.testing import CliRunner\nfrom tl2npu.cli import cli\nimport tl2npu.languages, tl2npu.source.inplace, tempfile\n"
+            "from click.testing import CliRunner\nfrom tl2npu.cli import cli\n"
+            "import tl2npu.languages, tl2npu.source.inplace, tempfile\n"
             "assert CliRunner().invoke(cli, ['migrate', 'd', '--check', '--no-cache']).exit_code in (1, 2)\n"
             "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
             "main()\n"
