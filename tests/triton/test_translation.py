@@ -91,6 +91,7 @@ def test_strides_become_shapes() -> None:
         ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i * 0, x, mask=i < n)", "TL520"),
         ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=x > 0)", "TL522"),
         ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=(i - 5) // 2 < n)", "TL546"),
+        ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * (2, 3)[2], mask=i < n)", "TL543"),
     ],
 )
 def test_what_would_be_silently_wrong_is_refused(body: str, code: str) -> None:

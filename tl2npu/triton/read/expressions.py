@@ -331,10 +331,12 @@ class Expressions:
         owner = self.eval(node.value)
         if isinstance(owner, tuple):
             place = self.eval(node.slice)
-            number = integer(place)
-            if number is None or number.constant is None:
+            index = number.constant if (number := integer(place)) is not None else None
+            if index is None:
                 raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: the index is not known")
-            return owner[number.constant]
+            if not -len(owner) <= index < len(owner):
+                raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: there are {len(owner)} elements")
+            return owner[index]
         if not isinstance(owner, (Tile, Pointer)):
             raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
         tile = owner if isinstance(owner, Tile) else Tile(owner.shape, Index(owner.offset))
