@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tl2npu.dialects.triton.operators import DTYPES
@@ -107,6 +107,7 @@ class _Binder:
         }
         spec = specs.Spec(self.kernel, self.source, values, tensors, grid, frozenset(sizes), self.numbers)
         spec.doubtful, spec.assumed = doubtful, assumed
+        spec.calls = tuple(self.calls())
         texts = {name: ast.unparse(node) for name, node in nodes.items()}
         passed = {name: value for name, value in found.items() if isinstance(value, Tensor)}
         absent = {
@@ -116,6 +117,13 @@ class _Binder:
             if isinstance(node, ast.Name) and node.id in host.absent and self.site.env.get(node.id, 0) is None
         }
         return Binding(self.site, spec, texts, passed, self.rename, frozenset(absent))
+
+    def calls(self) -> Iterator[dict[str, int]]:
+        """The sizes in each call of the launching function that the file shows."""
+        host, function = self.site.scope, self.site.function
+        for known in host.evidence.calls.get(function.lineno, {}).values() if function is not None else ():
+            shown = {name: known.numbers[text] for name, text in host.texts.items() if text in known.numbers}
+            yield {self.rename.get(name, name): number for name, number in shown.items()}
 
     def nodes(self) -> dict[str, ast.expr]:
         """The argument that is passed for each parameter."""
@@ -218,7 +226,7 @@ class _Binder:
             case Int():
                 symbol = self.here(value.value)
                 if symbol.constant is not None:
-                    if not isinstance(node, (ast.Constant, ast.Name)):
+                    if not isinstance(node, (ast.Constant, ast.Name)) or self.is_one(name, symbol.constant):
                         return symbol.constant
                     self.numbers[name] = symbol.constant
                     return Tile((), Index(var(name)))
@@ -237,6 +245,11 @@ class _Binder:
                 doubtful.add(name)
                 return Tile((), Index(self.here(self.site.scope.name(value.text))))
         raise self.refuse("TL511", f"what is passed for `{name}`, `{ast.unparse(node)}`, is not understood")
+
+    def is_one(self, name: str, number: int) -> bool:
+        """True for a 1 that is passed for a number of the kernel: Triton compiles it as a constant, too."""
+        args = (*self.kernel.args.posonlyargs, *self.kernel.args.args, *self.kernel.args.kwonlyargs)
+        return number == 1 and all(arg.annotation is None for arg in args if arg.arg == name)
 
     def tensor(
         self,
@@ -263,9 +276,9 @@ class _Binder:
         function, evidence = self.site.function, self.site.scope.evidence
         if function is None or not isinstance(node, ast.Name) or node.id in assigned(function):
             return
-        if evidence.both_ways(function.name, node.id):
+        if evidence.both_ways(function.lineno, node.id):
             raise self.refuse("TL511", f"calls in the file pass `{node.id}` as a tensor and as None")
-        if any(node.id in call.objects for call in evidence.calls.get(function.name, {}).values()):
+        if any(node.id in call.objects for call in evidence.calls.get(function.lineno, {}).values()):
             raise self.refuse("TL512", f"a call in the file passes an object for `{node.id}` that is no torch tensor")
 
     def grid(self, found: Mapping[str, HostValue]) -> tuple[Sym, ...]:

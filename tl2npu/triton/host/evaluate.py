@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from tl2npu.triton.host.expressions import HostExpressions
-from tl2npu.triton.host.torch_names import annotated, assigned, is_float
+from tl2npu.triton.host.torch_names import OWN, annotated, assigned, is_float
 from tl2npu.triton.host.values import HostValue, Int, Lambda, Tensor, Unknown
 
 
@@ -20,7 +20,7 @@ class Host(HostExpressions):
         defaults = dict(zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False))
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
             name = arg.arg
-            rank, dtypes = self.evidence.of(self.function.name, name)
+            rank, dtypes = self.evidence.of(self.function.lineno, name)
             rank = ranks.get(name) if rank is None else rank
             default = defaults.get(name)
             is_tensor = rank is not None or dtypes or annotated(arg, "Tensor")
@@ -39,8 +39,8 @@ class Host(HostExpressions):
         """True for a parameter that no call of the file is seen to pass, of a function that can be called by name."""
         assert self.function is not None
         first = self.function.args.args[:1]
-        known = not (first and first[0].arg in ("ctx", "self", "cls"))
-        return known and (self.function.name, name) not in self.evidence.passed
+        known = not (first and first[0].arg in OWN)
+        return known and (self.function.lineno, name) not in self.evidence.passed
 
     # statements ---------------------------------------------------------------------------------------------------
 

@@ -21,18 +21,18 @@ class Call:
 
 @dataclass
 class Evidence:
-    """What calls of a function show of its parameters: rank and element type, and ``calls`` one by one."""
+    """What calls of a function, known by its line, show of its parameters: rank and element type, ``calls`` one by one."""
 
-    calls: dict[str, dict[tuple[int, int], Call]] = field(default_factory=dict)
+    calls: dict[int, dict[tuple[int, int], Call]] = field(default_factory=dict)
 
-    passed: set[tuple[str, str]] = field(default_factory=set)
-    tensors: dict[tuple[str, str], list[tuple[int, str | None]]] = field(default_factory=dict)
+    passed: set[tuple[int, str]] = field(default_factory=set)
+    tensors: dict[tuple[int, str], list[tuple[int, str | None]]] = field(default_factory=dict)
 
-    def both_ways(self, function: str, param: str) -> bool:
+    def both_ways(self, function: int, param: str) -> bool:
         """True where some calls give a parameter and others leave it None."""
         return len({param in call.given for call in self.calls.get(function, {}).values()}) == 2
 
-    def of(self, function: str, param: str) -> tuple[int | None, set[str]]:
+    def of(self, function: int, param: str) -> tuple[int | None, set[str]]:
         """The rank, if all agree, and the element types."""
         found = self.tensors.get((function, param), [])
         ranks = {rank for rank, _ in found}

@@ -12,6 +12,7 @@ from tl2npu.triton.host.torch_names import (
     DTYPES,
     LIKE,
     MAKERS,
+    OWN,
     SAME,
     SAME_MORE,
     WORD,
@@ -255,31 +256,41 @@ class HostExpressions:
             if func.attr in ("shape", "size", "numel", "stride") and isinstance(owner, Unknown):
                 return Int(self.name(ast.unparse(node)))
         if any(name.startswith(f"{text}.") for name in self.functions):
-            return Instance(ast.unparse(node))
+            return Instance(ast.unparse(node), text)
         if last == "next_power_of_2":
             return Unknown(ast.unparse(node))
         return Unknown(ast.unparse(node), is_float(node))
 
     def evident(self, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]) -> None:
         """A call of a function of the file shows what its parameters are."""
-        name = ast.unparse(node.func).removesuffix(".apply")
-        function, skip = self.functions.get(name), 0
-        if function is None:
-            function, skip = self.functions.get(f"{name}.forward"), 1
+        function = self.called(node.func)
         if function is None or any(isinstance(arg, ast.Starred) for arg in node.args):
             return
-        params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)][skip:]
+        params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+        params = params[1:] if params[:1] and params[0] in OWN else params
         if all(word.arg is not None for word in node.keywords):
             given = {**dict(zip(params, args, strict=False)), **{word: words[word] for word in words if word}}
             place = node.lineno, node.col_offset
-            self.evidence.calls.setdefault(function.name, {})[place] = self.shown(function, given)
+            self.evidence.calls.setdefault(function.lineno, {})[place] = self.shown(function, given)
         for param, value in (*zip(params, args, strict=False), *words.items()):
             if value is not None and param is not None:
-                self.evidence.passed.add((function.name, param))
+                self.evidence.passed.add((function.lineno, param))
             if isinstance(value, Tensor) and value.shape is not None and param is not None:
-                kept = self.evidence.tensors.setdefault((function.name, param), [])
+                kept = self.evidence.tensors.setdefault((function.lineno, param), [])
                 if (len(value.shape), value.dtype) not in kept:
                     kept.append((len(value.shape), value.dtype))
+
+    def called(self, func: ast.expr) -> ast.FunctionDef | None:
+        """The function of the file that a call runs: by its name, as ``Class.apply``, or as a call of an instance."""
+        owner = self.env.get(func.id) if isinstance(func, ast.Name) else None
+        if isinstance(func, ast.Call):
+            owner = self.eval(func)
+        if isinstance(owner, Instance):
+            names = [f"{owner.of}.__call__", f"{owner.of}.forward"]
+        else:
+            text = ast.unparse(func)
+            names = [text, f"{text}.__init__"]
+        return next((self.functions[name] for name in names if name in self.functions), None)
 
     def shown(self, function: ast.FunctionDef, given: Mapping[str, HostValue]) -> Call:
         """What a call shows of the parameters of a function."""

@@ -47,25 +47,14 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
 
 def _contradictions(binding: Binding) -> None:
     """Refuse where a call in the file passes sizes that a check would stop."""
-    site, spec = binding.site, binding.spec
-    host = site.scope
-    if site.function is None:
-        return
-    for known in host.evidence.calls.get(site.function.name, {}).values():
-        values = {
-            binding.names.get(name, name): known.numbers[text]
-            for name, text in host.texts.items()
-            if text in known.numbers
-        }
-        for code, pairs in (("TL522", spec.equal), ("TL520", spec.divides)):
-            for one, other in pairs:
-                left, right = (side.substitute(values).constant for side in (one, other))
-                if left is None or right is None or (code == "TL520" and not right):
-                    continue
-                if left != right if code == "TL522" else left % right:
+    spec = binding.spec
+    for code, pairs in (("TL522", spec.equal), ("TL520", spec.divides)):
+        for one, other in pairs:
+            for left, right in spec.relations(one, other):
+                if left != right if code == "TL522" else right and left % right:
                     relation = f"`{one} == {other}`" if code == "TL522" else f"`{one} % {other} == 0`"
                     text = f"{relation} must hold, and a call in the file passes {left} and {right}"
-                    raise Refused(code, site.call.lineno, text)
+                    raise Refused(code, binding.site.call.lineno, text)
 
 
 def call(launched: Launched) -> str:

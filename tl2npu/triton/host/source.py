@@ -88,7 +88,8 @@ def _constants(values: dict[str, ast.expr]) -> Iterator[tuple[str, Value]]:
 
 
 def functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    """Functions and methods by name; methods as ``Class.method`` too."""
+    """Functions and methods by name; methods as ``Class.method`` too, ``forward`` of autograd as ``Class.apply`` and by
+    the name that ``name = Class.apply`` gives it."""
     found: dict[str, ast.FunctionDef] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
@@ -97,6 +98,12 @@ def functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
                     found[f"{node.name}.{item.name}"] = item
         elif isinstance(node, ast.FunctionDef):
             found.setdefault(node.name, node)
+    found |= {f"{name[:-8]}.apply": node for name, node in found.items() if name.endswith(".forward")}
+    for stmt in tree.body:
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
+            applied = found.get(ast.unparse(stmt.value)) if isinstance(stmt.value, ast.Attribute) else None
+            if applied is not None:
+                found[stmt.targets[0].id] = applied
     return found
 
 

@@ -26,6 +26,9 @@ MAKERS = frozenset({"empty", "zeros", "ones", "rand", "randn", "full", "randint"
 SAME = frozenset({"cuda", "npu", "to", "clone", "detach", "requires_grad_", "half", "float", "bfloat16", "contiguous"})
 SAME_MORE = frozenset({"abs", "abs_", "fill_", "zero_", "normal_", "uniform_", "softmax", "sigmoid", "exp", "cpu"})
 
+OWN = frozenset({"ctx", "self", "cls"})
+"""First parameters of methods, which no call passes."""
+
 
 def literal_shape(node: ast.expr) -> Shape | None:
     """The shape of a nested list."""

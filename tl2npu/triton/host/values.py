@@ -46,9 +46,10 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Instance:
-    """An object of a class of the file."""
+    """An object of a class of the file; ``of``: the class."""
 
     text: str
+    of: str
 
 
 @dataclass(frozen=True)

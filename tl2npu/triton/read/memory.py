@@ -219,7 +219,9 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr]) 
     spec = state.spec
     chosen = spec.views.get(pointer.param)
     first: Refused | None = None
-    for may_ask in (False, True):
+    for may_ask, whole in ((False, True), (False, False), (True, False)):
+        if not whole and chosen is None and not may_ask:
+            _Fit(state, pointer, shape, conditions, True).ask_strides()
         for view in collapses(shape):
             if (pointer.param, view) in spec.failed:
                 continue
@@ -229,6 +231,8 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr]) 
                 placed = _Fit(state, pointer, view, conditions, may_ask).placed()
             except Refused as refused:
                 first = first or refused
+                continue
+            if whole and any(axis_of(name) is not None for c in placed.rest for name in _names(c)):
                 continue
             spec.views[pointer.param] = view
             return placed
@@ -290,6 +294,7 @@ class _Fit:
         for place, (part, extent) in enumerate(zip(index, self.view, strict=True)):
             found = axis_step(part)
             if found is None or found[2].constant not in (0, 1):
+                self.pin(part if found is None else found[2])
                 self.ask_strides()
             if found is None or (found[1] in axes and found[1] is not None):
                 raise self.state.refuse(
@@ -297,7 +302,6 @@ class _Fit:
                 )
             start, number, step = found
             if number is not None and step.constant != 1:
-                self.pin(step)
                 raise self.state.refuse("TL520", f"`{self.pointer.param}` is read or written with a step of {step}")
             covered = self.inside(place, part, extent, number)
             edge += covered
@@ -306,10 +310,12 @@ class _Fit:
         rest = tuple(c for c in self.conditions if c not in edge and not self.always(c))
         return Placed(self.pointer.param, tuple(starts), tuple(axes), self.pointer.shape, tuple(edge), rest)
 
-    def pin(self, step: Sym) -> None:
-        """A step that the launch passes as a number is read as that number."""
+    def pin(self, index: Sym) -> None:
+        """A step of the tile's axes that the launch passes as a number is read as that number."""
         spec = self.state.spec
-        found = {name for name in step.names if name in spec.numbers and name not in spec.pinned}
+        terms = [mono for mono, _ in index.terms if any(axis_of(name) is not None for atom in mono for name in atom.names)]
+        names = {name for mono in terms or [mono for mono, _ in index.terms] for atom in mono for name in atom.names}
+        found = {name for name in names if name in spec.numbers and name not in spec.pinned}
         if found and self.may_ask:
             spec.pinned |= found
             raise Again
@@ -319,10 +325,24 @@ class _Fit:
         if not self.may_ask or len(self.view) < 2:
             return
         offset = self.pointer.offset
-        for number in range(len(self.pointer.shape)):
-            step = offset.substitute({f"@{number}": 1}) - offset.substitute({f"@{number}": 0})
-            if step.atom is not None and step != self.view[-1] and _equate(self.state, step, self.view[-1]):
+        for name in (*(f"@{number}" for number in range(len(self.pointer.shape))), *self.state.blocks):
+            step = offset.substitute({name: 1}) - offset.substitute({name: 0})
+            if step.atom is None or step == self.view[-1] or step in self.pointer.shape:
+                continue
+            if _equate(self.state, step, self.view[-1]):
                 raise Again
+
+    def ask_likeness(self) -> None:
+        """Where every call passes this tensor in the shape of another one, have the host check that it is."""
+        spec, param = self.state.spec, self.pointer.param
+        shape = spec.tensors[param].shape or ()
+        for name, other in spec.tensors.items():
+            if name == param or other.shape is None or len(other.shape) != len(shape):
+                continue
+            pairs = [(one, two) for one, two in zip(shape, other.shape, strict=True) if one != two]
+            if all((shown := list(spec.relations(*pair))) and all(a == b for a, b in shown) for pair in pairs):
+                if any([_equate(self.state, *pair) for pair in pairs]):
+                    raise Again
 
     def always(self, condition: Expr) -> bool:
         value = positive(condition)
@@ -361,6 +381,7 @@ class _Fit:
             more = positive(condition)
             if more is not None and _fixed(bound := more + index) and _equate(self.state, bound, extent):
                 raise Again
+        self.ask_likeness()
         if number is None:
             return
         size = self.pointer.shape[number]
@@ -377,10 +398,11 @@ class _Fit:
 
 
 def _equate(state: State, one: Sym, other: Sym) -> bool:
-    """Note that two sizes must be equal, which the host will check; False where neither is a name."""
+    """Note that two sizes must be equal, which the host will check; False where neither is a name, or a call shows others."""
     for left, right in ((other, one), (one, other)):
         name = str(left) if left.atom is not None else ""
-        if name in state.spec.names and name not in right.names and right.names <= state.spec.names:
+        fits = name in state.spec.names and name not in right.names and right.names <= state.spec.names
+        if fits and all(a == b for a, b in state.spec.relations(left, right)):
             state.spec.equal.append((left, right))
             state.spec.known[name] = right
             return True

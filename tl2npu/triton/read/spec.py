@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Sym
@@ -39,7 +39,8 @@ class Spec:
     ``(n, b)`` of which it must check that ``b`` divides ``n``; ``views``: how the kernel sees each tensor, by how many
     of the possible views did not fit; ``pinned``: parameters that are read as the number that the launch passes;
     ``doubtful``: parameters of which the host does not say whether they are tensors; ``assumed``: tensors whose element
-    type nothing shows.
+    type nothing shows; ``calls``: the sizes, as far as they are known, in each call of the launching function that the
+    file shows.
     """
 
     function: ast.FunctionDef
@@ -57,3 +58,11 @@ class Spec:
     pinned: set[str] = field(default_factory=set)
     doubtful: set[str] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
+    calls: tuple[Mapping[str, int], ...] = ()
+
+    def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
+        """The two sizes in each call that shows both."""
+        for values in self.calls:
+            left, right = one.substitute(values).constant, other.substitute(values).constant
+            if left is not None and right is not None:
+                yield left, right
