@@ -294,7 +294,6 @@ class _Fit:
         for place, (part, extent) in enumerate(zip(index, self.view, strict=True)):
             found = axis_step(part)
             if found is None or found[2].constant not in (0, 1):
-                self.pin(part if found is None else found[2])
                 self.ask_strides()
             if found is None or (found[1] in axes and found[1] is not None):
                 raise self.state.refuse(
@@ -302,6 +301,7 @@ class _Fit:
                 )
             start, number, step = found
             if number is not None and step.constant != 1:
+                self.pin(step)
                 raise self.state.refuse("TL520", f"`{self.pointer.param}` is read or written with a step of {step}")
             covered = self.inside(place, part, extent, number)
             edge += covered
@@ -310,12 +310,10 @@ class _Fit:
         rest = tuple(c for c in self.conditions if c not in edge and not self.always(c))
         return Placed(self.pointer.param, tuple(starts), tuple(axes), self.pointer.shape, tuple(edge), rest)
 
-    def pin(self, index: Sym) -> None:
-        """A step of the tile's axes that the launch passes as a number is read as that number."""
+    def pin(self, step: Sym) -> None:
+        """A step that the launch passes as a number is read as that number."""
         spec = self.state.spec
-        terms = [mono for mono, _ in index.terms if any(axis_of(name) is not None for atom in mono for name in atom.names)]
-        names = {name for mono in terms or [mono for mono, _ in index.terms] for atom in mono for name in atom.names}
-        found = {name for name in names if name in spec.numbers and name not in spec.pinned}
+        found = {name for name in step.names if name in spec.numbers and name not in spec.pinned}
         if found and self.may_ask:
             spec.pinned |= found
             raise Again
@@ -327,7 +325,7 @@ class _Fit:
         offset = self.pointer.offset
         for name in (*(f"@{number}" for number in range(len(self.pointer.shape))), *self.state.blocks):
             step = offset.substitute({name: 1}) - offset.substitute({name: 0})
-            if step.atom is None or step == self.view[-1] or step in self.pointer.shape:
+            if step.atom is None or step == self.view[-1] or (axis_of(name) is None and step in self.pointer.shape):
                 continue
             if _equate(self.state, step, self.view[-1]):
                 raise Again
