@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tl2npu.triton.host.expressions import HostExpressions
 from tl2npu.triton.host.torch_names import OWN, annotated, assigned, is_float
@@ -13,20 +13,21 @@ from tl2npu.triton.host.values import HostValue, Int, Lambda, Tensor, Unknown
 class Host(HostExpressions):
     """Reads one function, statement by statement."""
 
-    def parameters(self, ranks: Mapping[str, int]) -> None:
-        """The parameters of the function. ``ranks``: what their uses show."""
+    def parameters(self) -> None:
+        """The parameters of the function."""
         assert self.function is not None
         args = self.function.args
         defaults = dict(zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False))
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
             name = arg.arg
             rank, dtypes = self.evidence.of(self.function.lineno, name)
-            rank = ranks.get(name) if rank is None else rank
+            rank = self.ranks.get(name) if rank is None else rank
+            guess = self.guesses.get(name) if rank is None else None
             default = defaults.get(name)
-            is_tensor = rank is not None or dtypes or annotated(arg, "Tensor")
+            is_tensor = rank is not None or guess is not None or dtypes or annotated(arg, "Tensor")
             if is_tensor:
                 dtype = next(iter(dtypes)) if len(dtypes) == 1 else "+".join(sorted(dtypes)) or None
-                self.env[name] = self.tensor(name, rank, dtype)
+                self.env[name] = self.tensor(name, rank, dtype, guess)
             elif annotated(arg, "float") or (isinstance(default, ast.Constant) and isinstance(default.value, float)):
                 self.env[name] = Unknown(name, number=True)
             elif isinstance(default, ast.Constant) and default.value is None and self.never(name):
@@ -122,7 +123,8 @@ class Host(HostExpressions):
             elif isinstance(value, Tensor):
                 value = Tensor(target.id, value.shape, value.dtype, value.fresh)
                 if value.shape is None:
-                    value = self.tensor(target.id, self.ranks.get(target.id), value.dtype)
+                    rank, guess = self.ranks.get(target.id), self.guesses.get(target.id)
+                    value = self.tensor(target.id, rank, value.dtype, guess)
             self.env[target.id] = value
             return
         if isinstance(target, (ast.Tuple, ast.List)):

@@ -60,6 +60,7 @@ class HostExpressions:
         self.floats: set[str] = set()
         self.meta: Callable[[str], HostValue] | None = None
         self.ranks: Mapping[str, int] = {}
+        self.guesses: Mapping[str, int] = {}
         self.absent: set[str] = set()
         self.preferred: dict[str, str] = {}
 
@@ -84,10 +85,11 @@ class HostExpressions:
         if name in self.env:
             self.versions[name] = self.versions.get(name, 0) + 1
 
-    def tensor(self, text: str, rank: int | None, dtype: str | None) -> Tensor:
-        """A tensor whose shape has a name for each axis."""
+    def tensor(self, text: str, rank: int | None, dtype: str | None, guess: int | None = None) -> Tensor:
+        """A tensor whose shape has a name for each axis. ``guess``: the rank, where only the uses of the axes show it."""
+        guessed, rank = rank is None and guess is not None, guess if rank is None else rank
         shape = None if rank is None else tuple(self.name(f"{text}.shape[{place}]") for place in range(rank))
-        return Tensor(text, shape, dtype)
+        return Tensor(text, shape, dtype, guessed=guessed)
 
     # expressions --------------------------------------------------------------------------------------------------
 

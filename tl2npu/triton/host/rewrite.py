@@ -28,13 +28,16 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     """What the host code must check before the launch: contiguity, sizes that are equal, sizes that divide others."""
     _contradictions(binding)
     spelling = Spelling(binding)
-    loose = []
+    loose, dims = [], []
     for param in kernel.params:
         tensor = binding.tensors.get(param.name)
         text = binding.arguments[param.name]
         if (tensor is None or not tensor.fresh) and text not in loose:
             loose.append(text)
+        if tensor is not None and tensor.guessed and tensor.shape is not None:
+            dims.append(f"{_atom(text)}.dim() == {len(tensor.shape)}")
     found = [" and ".join(f"{_atom(text)}.is_contiguous()" for text in loose)] if loose else []
+    found += dims
     for one, other in binding.spec.equal:
         found.append(f"{spelling.expression(one)} == {spelling.expression(other)}")
     for name, size in binding.spec.divides:

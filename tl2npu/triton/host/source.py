@@ -121,8 +121,8 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
         module.run([stmt for stmt in tree.body if not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import))])
         for node in plain:
             host = Host(node, names, known, evidence, sites.append)
-            host.ranks = ranks(node)
-            host.parameters(host.ranks)
+            host.ranks, host.guesses = ranks(node)
+            host.parameters()
             host.run(node.body)
         if turn and not evidence.tensors:
             break
@@ -132,8 +132,11 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
     return sorted(seen.values(), key=lambda site: site.call.lineno)
 
 
-def ranks(function: ast.FunctionDef) -> dict[str, int]:
-    """What the uses of a name show of its rank: unpacked shapes, strides and sizes by number."""
+def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
+    """What the uses of a name show of its rank: exactly, where its shape is unpacked, and by the axes that are asked for.
+
+    The stride of the first axis alone shows nothing: it is asked for the rows of a matrix.
+    """
     found: dict[str, int] = {}
     least: dict[str, int] = {}
     for node in ast.walk(function):
@@ -155,5 +158,6 @@ def ranks(function: ast.FunctionDef) -> dict[str, int]:
         ):
             number, holder = node.args[0] if node.args else None, node.func.value
         if isinstance(holder, ast.Name) and isinstance(number, ast.Constant) and isinstance(number.value, int):
-            least[holder.id] = max(least.get(holder.id, 0), number.value + 1)
-    return {**least, **found}
+            if number.value or not isinstance(node, ast.Call) or node.func.attr != "stride":  # type: ignore[attr-defined]
+                least[holder.id] = max(least.get(holder.id, 0), number.value + 1)
+    return found, {name: rank for name, rank in least.items() if name not in found}

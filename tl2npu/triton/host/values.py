@@ -11,12 +11,14 @@ Shape = tuple[Sym, ...]
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous."""
+    """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous; ``guessed``: its rank is not
+    certain."""
 
     text: str
     shape: Shape | None
     dtype: str | None
     fresh: bool = False
+    guessed: bool = False
 
     @property
     def elements(self) -> Sym | None:
