@@ -19,7 +19,7 @@ from tl2npu.tile.write.tilelang import factory
 from tl2npu.triton.host.binding import bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
-from tl2npu.triton.host.rewrite import Launched, Splice, call, checks, defaults, spliced, with_imports
+from tl2npu.triton.host.rewrite import Launched, Splice, call, checks, defaults, spliced, with_imports, without_blocks
 from tl2npu.triton.host.source import TritonFile, functions, parse
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.refused import Refused
@@ -218,9 +218,12 @@ def _at_launch(text: str, launched: Launched) -> list[Splice]:
     """The new call, and the checks in front of its statement."""
     site = launched.binding.site
     node, stmt = site.call, site.stmt
-    edits = [Splice((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0), call(launched))]
+    indent, new = " " * stmt.col_offset, call(launched)
+    guard = without_blocks(launched) if isinstance(stmt, ast.Expr) and stmt.value.lineno == node.lineno else None
+    if guard is not None:
+        new = f"if {guard}:\n{indent}    {new}"
+    edits = [Splice((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0), new)]
     if launched.checks:
-        indent = " " * stmt.col_offset
         lines = "".join(f"assert {check}\n{indent}" for check in launched.checks)
         edits.append(Splice((stmt.lineno, stmt.col_offset), (stmt.lineno, stmt.col_offset), lines))
     return edits

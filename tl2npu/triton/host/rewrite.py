@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from tl2npu.source.triton_imports import REEXPORTS
+from tl2npu.kernel.symbolic import Opaque
 from tl2npu.tile.ir import Kernel
 from tl2npu.triton.host.binding import Binding
 from tl2npu.triton.host.spelling import Spelling
@@ -58,6 +59,20 @@ def _contradictions(binding: Binding) -> None:
                     relation = f"`{one} == {other}`" if code == "TL522" else f"`{one} % {other} == 0`"
                     text = f"{relation} must hold, and a call in the file passes {left} and {right}"
                     raise Refused(code, binding.site.call.lineno, text)
+
+
+def without_blocks(launched: Launched) -> str | None:
+    """The condition for a launch to have any block, where a call in the file gives it none.
+
+    Triton launches nothing then; TileLang has no tensors without elements.
+    """
+    binding = launched.binding
+    for extent in launched.kernel.launch.grid:
+        sizes = [atom.args[0] for atom in extent.atoms() if isinstance(atom, Opaque) and atom.head == "cdiv"]
+        for size in (extent, *sizes):
+            if any(size.substitute(values).constant == 0 for values in binding.spec.calls):
+                return f"{Spelling(binding).expression(size)} > 0"
+    return None
 
 
 def call(launched: Launched) -> str:
