@@ -79,3 +79,58 @@ def test_names_of_triton_that_another_project_passes_on() -> None:
     assert "triton." not in text
     kept = to_tilelang(named.replace("import tl,", "import HAS_TRITON, tl,")).text
     assert "from vllm.triton_utils import HAS_TRITON, tl, triton" in kept
+
+
+ROWS = f"""{HEAD}@triton.jit
+def k(x_ptr, y_ptr, stride, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * stride + at, mask=at < n)
+    tl.store(y_ptr + tl.program_id(0) * stride + at, 2 * x, mask=at < n)
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, n):
+        y = torch.empty_like(x)
+        k[(x.shape[0],)](x, y, n, n, BLOCK=triton.next_power_of_2(n))
+        return y
+
+
+twice = Twice.apply
+twice(torch.randn(4, 100), 100)
+"""
+
+
+def test_stride_of_rows_is_the_width_where_a_call_shows_the_rank() -> None:
+    """The launch passes the width as the stride of rows: the host must check that it is."""
+    assert refusals(ROWS) == []
+    assert "assert x.shape[1] == n" in to_tilelang(ROWS).text
+    assert refusals(ROWS.replace("(4, 100), 100", "(4, 100), 50")) != []
+
+
+def test_stride_of_the_first_axis_does_not_show_the_rank() -> None:
+    """It is asked for the rows of a matrix, so that the tensor must not be taken for a vector, whose stride is 1."""
+    text = ROWS.replace("(x, y, n, n,", "(x, y, x.stride(0), n,").replace("x.shape[0],)", "rows,)")
+    text = text.replace("ctx, x, n)", "ctx, x, n, rows)").split("twice =")[0]
+    assert "x.stride(0) == n" in to_tilelang(text).text
+
+
+def test_creation_of_an_object_is_no_call_of_its_forward() -> None:
+    layer = ROWS.replace("torch.autograd.Function", "torch.nn.Module").replace("ctx, x", "self, x")
+    layer = layer.replace("    @staticmethod\n", "    def __init__(self, w):\n        self.w = w\n\n").split("twice =")[
+        0
+    ]
+    assert refusals(f"{layer}layer = Twice(torch.randn(100))\nlayer(torch.randn(4, 100), 100)\n") == []
+
+
+def test_launch_without_blocks() -> None:
+    """Triton launches nothing then."""
+    assert "if n > 0:" not in to_tilelang(vector(COPY)).text
+    empty = to_tilelang(f"{vector(COPY)}f(torch.randn(0))\n").text
+    assert "    if n > 0:\n        k(" in empty
+
+
+def test_part_of_a_tensor_is_not_contiguous() -> None:
+    text = vector(COPY).replace("    n = x", "    x, z = x.chunk(2, dim=-1)\n    n = x")
+    assert refusals(text) == ["TL521"]
+    assert refusals(text.replace("dim=-1", "dim=0")) == []

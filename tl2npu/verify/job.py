@@ -282,7 +282,7 @@ def _load(job: Job, emit: Emit) -> ModuleType | None:
     name = Path(source.path).stem
     wanted = {*(call.factory for call in settings.calls), *job.factories}
     around: AbstractContextManager[set[str]] = anything_importable() if wanted else nullcontext(set())
-    with around as absent:
+    with around as absent, hooked(Interpreter()):
         try:
             return execute(source, name, settings.script_args)
         except (Exception, SystemExit) as error:

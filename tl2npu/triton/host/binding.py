@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Opaque, Sym, const, var
@@ -164,9 +164,7 @@ class _Binder:
             raise self.refuse("TL511", "the launch unpacks keyword arguments")
         changed = ast.Call(call.func, args, call.keywords)
         ast.copy_location(changed, call)
-        self.site = LaunchSite(
-            self.site.kernel, changed, self.site.stmt, self.site.env, self.site.function, self.site.scope
-        )
+        self.site = replace(self.site, call=changed)
         return self.nodes()
 
     def choose_names(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> None:
@@ -220,6 +218,8 @@ class _Binder:
         """What the kernel gets for a parameter."""
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "reinterpret":
             raise self.refuse("TL512", f"what `{ast.unparse(node)}` gives is no torch tensor")
+        if isinstance(node, ast.Name) and node.id in self.site.parts:
+            raise self.refuse("TL521", f"`{node.id}` is a part of another tensor and need not be contiguous")
         match value:
             case Tensor():
                 return self.tensor(name, value, node, tensors, assumed)

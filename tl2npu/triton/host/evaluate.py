@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from tl2npu.triton.host.expressions import HostExpressions
-from tl2npu.triton.host.torch_names import OWN, annotated, assigned, is_float
+from tl2npu.triton.host.torch_names import OWN, annotated, assigned, is_float, is_part
 from tl2npu.triton.host.values import HostValue, Int, Lambda, Tensor, Unknown
 
 
@@ -114,6 +114,7 @@ class Host(HostExpressions):
         """``target = value``."""
         if isinstance(target, ast.Name):
             self.changed(target.id)
+            self.parts.discard(target.id)
             if isinstance(value, Int) and value.value.constant is not None:
                 name = self.name(target.id)
                 self.numbers[str(name)] = value.value.constant
@@ -131,9 +132,11 @@ class Host(HostExpressions):
             if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
                 value = self.unpacked(node.value, len(target.elts))
             values = value if isinstance(value, tuple) and len(value) == len(target.elts) else None
+            parts = is_part(node)
             for number, item in enumerate(target.elts):
                 if isinstance(item, ast.Name):
                     self.changed(item.id)
+                    (self.parts.add if parts else self.parts.discard)(item.id)
                     part = values[number] if values is not None else Unknown(item.id)
                     if isinstance(part, Int) and part.value.atom is not None:
                         self.preferred.setdefault(str(part.value), item.id)

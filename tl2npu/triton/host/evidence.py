@@ -21,7 +21,7 @@ class Call:
 
 @dataclass
 class Evidence:
-    """What calls of a function, known by its line, show of its parameters: rank and element type, ``calls`` one by one."""
+    """What calls show of the parameters of a function, which is known by its line: ranks, element types, ``calls``."""
 
     calls: dict[int, dict[tuple[int, int], Call]] = field(default_factory=dict)
 

@@ -28,7 +28,10 @@ from tl2npu.triton.read.ranges import cdiv, largest, smallest
 
 @dataclass(frozen=True)
 class LaunchSite:
-    """``kernel[grid](...)``: the call, its statement, the names and values there, and the grid as host code has it."""
+    """``kernel[grid](...)``: the call, its statement, the names and values there, and the grid as host code has it.
+
+    ``parts``: names of parts of tensors, which are not contiguous.
+    """
 
     kernel: str
     call: ast.Call
@@ -36,6 +39,7 @@ class LaunchSite:
     env: Mapping[str, HostValue]
     function: ast.FunctionDef | None
     scope: HostExpressions
+    parts: frozenset[str] = frozenset()
 
 
 class HostExpressions:
@@ -62,6 +66,7 @@ class HostExpressions:
         self.ranks: Mapping[str, int] = {}
         self.guesses: Mapping[str, int] = {}
         self.absent: set[str] = set()
+        self.parts: set[str] = set()
         self.preferred: dict[str, str] = {}
 
     # names --------------------------------------------------------------------------------------------------------
@@ -86,7 +91,7 @@ class HostExpressions:
             self.versions[name] = self.versions.get(name, 0) + 1
 
     def tensor(self, text: str, rank: int | None, dtype: str | None, guess: int | None = None) -> Tensor:
-        """A tensor whose shape has a name for each axis. ``guess``: the rank, where only the uses of the axes show it."""
+        """A tensor whose shape has a name for each axis. ``guess``: its rank, where only uses of axes show it."""
         guessed, rank = rank is None and guess is not None, guess if rank is None else rank
         shape = None if rank is None else tuple(self.name(f"{text}.shape[{place}]") for place in range(rank))
         return Tensor(text, shape, dtype, guessed=guessed)
@@ -228,7 +233,9 @@ class HostExpressions:
         func = node.func
         if isinstance(func, ast.Subscript) and isinstance(func.value, ast.Name) and func.value.id in self.kernels:
             assert self.stmt is not None
-            self.found(LaunchSite(func.value.id, node, self.stmt, dict(self.env), self.function, self))
+            self.found(
+                LaunchSite(func.value.id, node, self.stmt, dict(self.env), self.function, self, frozenset(self.parts))
+            )
             return Unknown(ast.unparse(node))
         args = [self.eval(arg) for arg in node.args if not isinstance(arg, ast.Starred)]
         words: dict[str | None, HostValue] = {

@@ -6,8 +6,8 @@ import ast
 import re
 from dataclasses import dataclass
 
-from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.kernel.symbolic import Opaque
+from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.tile.ir import Kernel
 from tl2npu.triton.host.binding import Binding
 from tl2npu.triton.host.spelling import Spelling

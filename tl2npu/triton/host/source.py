@@ -133,7 +133,7 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
 
 
 def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
-    """What the uses of a name show of its rank: exactly, where its shape is unpacked, and by the axes that are asked for.
+    """What the uses of a name show of its rank: exactly, where its shape is unpacked, and by the axes asked for.
 
     The stride of the first axis alone shows nothing: it is asked for the rows of a matrix.
     """
@@ -157,7 +157,9 @@ def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("stride", "size")
         ):
             number, holder = node.args[0] if node.args else None, node.func.value
-        if isinstance(holder, ast.Name) and isinstance(number, ast.Constant) and isinstance(number.value, int):
-            if number.value or not isinstance(node, ast.Call) or node.func.attr != "stride":  # type: ignore[attr-defined]
-                least[holder.id] = max(least.get(holder.id, 0), number.value + 1)
+        place = number.value if isinstance(number, ast.Constant) else None
+        if not isinstance(holder, ast.Name) or not isinstance(place, int):
+            continue
+        if place or not ast.unparse(node).startswith(f"{holder.id}.stride("):
+            least[holder.id] = max(least.get(holder.id, 0), place + 1)
     return found, {name: rank for name, rank in least.items() if name not in found}

@@ -46,6 +46,14 @@ def assigned(stmt: ast.stmt) -> set[str]:
     return {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
+def is_part(node: ast.expr) -> bool:
+    """True for parts of a tensor along another axis than the first, which are not contiguous."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in ("chunk", "split"):
+        return False
+    axes = [*node.args[-1:][: len(node.args) - 1], *(word.value for word in node.keywords if word.arg == "dim")]
+    return any(ast.unparse(axis) != "0" for axis in axes)
+
+
 def subscripted(function: ast.FunctionDef, name: str) -> bool:
     """True for a name that a function takes items of, which makes it no integer."""
     nodes = ast.walk(function)

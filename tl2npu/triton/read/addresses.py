@@ -88,8 +88,8 @@ def guesses(offset: Sym, moving: frozenset[str]) -> Iterator[Shape]:
                 steps.append(step)
         if len(steps) > before:
             shape = _radix(steps)
-            if shape is not None:
-                yield shape
+            alone = [_radix([step]) for step in steps] if shape is None else [shape]
+            yield from (found for found in alone if found is not None)
 
 
 def _radix(steps: list[Sym]) -> Shape | None:

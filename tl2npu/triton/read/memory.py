@@ -338,9 +338,9 @@ class _Fit:
             if name == param or other.shape is None or len(other.shape) != len(shape):
                 continue
             pairs = [(one, two) for one, two in zip(shape, other.shape, strict=True) if one != two]
-            if all((shown := list(spec.relations(*pair))) and all(a == b for a, b in shown) for pair in pairs):
-                if any([_equate(self.state, *pair) for pair in pairs]):
-                    raise Again
+            like = all((shown := list(spec.relations(*pair))) and all(a == b for a, b in shown) for pair in pairs)
+            if like and any(_equate(self.state, *pair) for pair in pairs):
+                raise Again
 
     def always(self, condition: Expr) -> bool:
         value = positive(condition)
@@ -396,7 +396,7 @@ class _Fit:
 
 
 def _equate(state: State, one: Sym, other: Sym) -> bool:
-    """Note that two sizes must be equal, which the host will check; False where neither is a name, or a call shows others."""
+    """Note that two sizes must be equal, which the host will check; False if no name is one, or a call shows others."""
     for left, right in ((other, one), (one, other)):
         name = str(left) if left.atom is not None else ""
         fits = name in state.spec.names and name not in right.names and right.names <= state.spec.names
