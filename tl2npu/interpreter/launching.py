@@ -39,6 +39,8 @@ def taken(session: Interpreter) -> Iterator[None]:
             for hook in self.pre_run_hooks:
                 hook(*args, **named)
             extents = execution.grid_of(grid, values)
+            if 0 in extents:  # Triton launches nothing
+                return Compiled(self, args, named)
             name = function.__qualname__.replace(".<locals>", "")
             config = tuners[-1].best_config.all_kwargs() if tuners else {}
             site = places.here().line
