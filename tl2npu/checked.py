@@ -57,6 +57,12 @@ def _count(value: Any, where: str) -> int:
     return value
 
 
+def _rows(value: Any, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"{where}: must be a whole number, 1 or more, not {value!r}")
+    return value
+
+
 def _seconds(value: Any, where: str) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
         raise ConfigError(f"{where}: must be a number of seconds above 0, not {value!r}")
@@ -118,6 +124,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "device": _one_of(*DEVICES),
     "ascend_version": _one_of(*COMPILERS),
     "threads": _one_of(*get_args(Threads)),
+    "rows_per_block": _rows,
     "unsafe": _switch,
     "keep_expert": _switch,
     "partial": _switch,

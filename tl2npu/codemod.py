@@ -20,6 +20,7 @@ from tl2npu.results import Diagnostic
 
 _CHOICES = {"to": Target, "threads": Threads, "pass_config_policy": PassConfigPolicy}
 _NAMES = ("device", "ascend_version")
+_NUMBERS = ("rows_per_block",)
 _SWITCHES = ("grid2d", "keep_expert", "unsafe", "partial")
 
 
@@ -40,6 +41,8 @@ class MigrateCommand(CodemodCommand):
             arg_parser.add_argument(_option(name), choices=get_args(values), default=None, help=help)
         for name in _NAMES:
             arg_parser.add_argument(_option(name), metavar="NAME", default=None, help=help)
+        for name in _NUMBERS:
+            arg_parser.add_argument(_option(name), metavar="N", type=int, default=None, help=help)
         for name in _SWITCHES:
             arg_parser.add_argument(_option(name), action="store_true", default=None, help=help)
 

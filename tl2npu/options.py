@@ -55,6 +55,7 @@ class Options:
     two axes keeps them, where the target knows such grids.
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
+    ``rows_per_block``: rows that a block computes where a Triton kernel computes one, if they are computed apart.
     ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
     ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
     ``partial``: mark in kernels that are refused where a person must go on.
@@ -69,6 +70,7 @@ class Options:
     device: str = DEFAULT_DEVICE.name
     ascend_version: str = DEFAULT_COMPILER.version
     threads: Threads = "auto"
+    rows_per_block: int = 1
     unsafe: bool = False
     keep_expert: bool = False
     partial: bool = False

@@ -64,3 +64,33 @@ def test_editor_does_not_write_into_the_triton_file() -> None:
     view = look(DOUBLE, "k.py")
     assert (view.kernels, view.new_text, view.problem) == ((), None, None)
     assert migrate_one(DOUBLE, "k.py", LINE) == DOUBLE
+
+
+def test_other_kernels_of_the_file_are_reported_at_their_lines() -> None:
+    tilelang = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def add_one(M=128, N=128):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // 64, threads=128) as bx:
+            a = T.alloc_shared((64, N), "float32")
+            T.copy(A[bx * 64, 0], a)
+            for i, j in T.Parallel(64, N):
+                a[i, j] = a[i, j] + 1.0
+            T.copy(a, B[bx * 64, 0])
+
+    return main
+
+
+add_one()
+"""
+    text = DOUBLE + "\n\n" + tilelang
+    result = process("migrate", text, "k.py", Options(), debug=True)
+    line = text.split("\n").index("    @T.prim_func") + 2
+    assert [(kernel.name, kernel.source, kernel.disposition, kernel.line) for kernel in result.kernels] == [
+        ("k", "triton", "migrated", LINE),
+        ("add_one.main", "gpu", "migrated", line),
+    ]

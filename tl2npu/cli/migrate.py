@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 @click.option("--grid2d", is_flag=True, default=None, help="With --to npuir: keep the axes of two-axis grids.")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Vector cores per tile.  [default: auto]")
 @click.option(
+    "--rows-per-block",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Rows of a block where a Triton kernel computes one, if they are computed apart.  [default: 1]",
+)
+@click.option(
     "--pass-config-policy",
     type=click.Choice(["needed", "four", "keep"]),
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",

@@ -33,6 +33,7 @@ from tl2npu.cli.output import say, wants_color
 @click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
 @click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
+@click.option("--rows-per-block", type=click.IntRange(min=1), metavar="N", help="Of the migration.")
 @click.option("--to", "target", type=click.Choice(["ascendc", "npuir"]), help="Of the migration: what it writes.")
 @click.option(
     "--arithmetic",
@@ -65,6 +66,7 @@ def verify(
     new: Path | None,
     table: Path | None,
     threads: str | None,
+    rows_per_block: int | None,
     target: str | None,
     style: str,
     report: Path | None,
@@ -83,7 +85,8 @@ def verify(
     from tl2npu.verify.settings import UsageError, settings_of
 
     backend = backend_of(given)
-    options = settings_at([old], {"threads": threads, "target": target, "device": given["device"]}).options
+    chosen = {"threads": threads, "rows_per_block": rows_per_block, "target": target, "device": given["device"]}
+    options = settings_at([old], chosen).options
     options = replace(options, backend=backend)
     try:
         result = verify_files(old, new, settings_of({**given, "table": table}, options), options)

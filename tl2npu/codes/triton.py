@@ -16,6 +16,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "tune the block sizes on the NPU, for instance with `tilelang.autotune`"),
     ("TL505", "assumed-element-type", "warning", "display-only",
      "call the wrapper in the file with a tensor of the type, or allocate it there with `dtype=`"),
+    ("TL506", "one-row-per-block", "info", "display-only",
+     "migrate with `--rows-per-block N`, as many rows as fit the unified buffer"),
     ("TL510", "unlaunched-triton-kernel", "error", "display-only",
      "launch the kernel by its own name in this file"),
     ("TL511", "unclear-launch", "error", "display-only",

@@ -14,6 +14,7 @@ from tl2npu.codes import CODES
 from tl2npu.results import Diagnostic
 from tl2npu.tile.check import Malformed, check
 from tl2npu.tile.ir import Kernel, statements
+from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
 from tl2npu.tile.unit_axis import NoUnitAxis, with_unit_axes
 from tl2npu.tile.write.tilelang import factory
 from tl2npu.triton.host.binding import bind
@@ -47,17 +48,27 @@ class Translated:
     kernels: tuple[Outcome, ...]
 
 
-def to_tilelang(text: str, leave: Mapping[str, Diagnostic] = MappingProxyType({})) -> Translated:
+def to_tilelang(
+    text: str,
+    leave: Mapping[str, Diagnostic] = MappingProxyType({}),
+    rows_per_block: int = 1,
+    one_row: Mapping[str, str] = MappingProxyType({}),
+) -> Translated:
     """Translate every kernel that can be. ``leave``: kernels that stay, and why.
+
+    ``rows_per_block``: how many rows a block computes where one of the Triton kernel computes one. ``one_row``: kernels
+    for which it stays one, and why.
 
     Raises ``SyntaxError`` for text that is no Python.
     """
-    return _Translation(text, parse(text), leave).done()
+    return _Translation(text, parse(text), leave, rows_per_block, one_row).done()
 
 
 class _Translation:
-    def __init__(self, text: str, file: TritonFile, leave: Mapping[str, Diagnostic]) -> None:
-        self.text, self.file, self.leave = text, file, leave
+    def __init__(
+        self, text: str, file: TritonFile, leave: Mapping[str, Diagnostic], rows: int, one_row: Mapping[str, str]
+    ) -> None:
+        self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
         self.splices: list[Splice] = []
         self.comments = _comments(text)
         names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
@@ -127,14 +138,28 @@ class _Translation:
     def launched(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
         """One launch as a kernel of the IR."""
         binding = bind(site, node, self.file.source, tuned)
-        kernel = with_unit_axes(read(binding.spec))
+        kernel, one_row = self.with_rows(read(binding.spec))
+        kernel = with_unit_axes(kernel)
         try:
             check(kernel)
         except Malformed as error:
             raise RuntimeError(f"the translation of `{node.name}` is not well formed: {error}") from error
         if any(extent.names - set(kernel.sizes) for extent in kernel.launch.grid):
             raise Refused("TL511", site.call.lineno, "the grid is not known")
-        return Launched(binding, kernel, checks(binding, kernel))
+        return Launched(binding, kernel, checks(binding, kernel), one_row)
+
+    def with_rows(self, kernel: Kernel) -> tuple[Kernel, str]:
+        """The kernel with as many rows in a block as asked for, and what to say of a block that has one."""
+        idle = "each block computes one row, which leaves most of the vector unit idle"
+        try:
+            wide = with_row_blocks(kernel, max(2, self.rows))
+        except DependentRows as found:
+            return kernel, f"`--rows-per-block` does not apply: line {found.line}: {found.reason}" * (self.rows > 1)
+        if self.rows == 1:
+            return kernel, idle
+        if kernel.name in self.one_row:
+            return kernel, f"{idle}; with {self.rows} rows it is refused: {self.one_row[kernel.name]}"
+        return wide, ""
 
     def factory(self, launched: Launched, node: ast.FunctionDef, tuned: Tuning) -> str:
         """The text of the factory."""
@@ -198,6 +223,8 @@ class _Translation:
             for text in launched.checks:
                 code = "TL502" if ".is_contiguous()" in text else "TL503"
                 found.append(diagnostic(code, line, f"the host checks `{text}` before the launch", name))
+            if launched.one_row:
+                found.append(diagnostic("TL506", line, launched.one_row, name))
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
                     text = f"`{tensor}` is taken for float32: nothing in the file shows its element type"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from pathlib import PurePath
 from types import MappingProxyType
 
@@ -15,6 +17,9 @@ from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import is_notebook
 from tl2npu.triton.host.source import parse
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
+
+_LINE = re.compile(r"(\bTL\d+) line \d+")
+"""A line of the translation, which nobody sees, in a reason."""
 
 
 def migrate_triton(
@@ -30,9 +35,9 @@ def migrate_triton(
         leave = dict(_left(text, path, options, leave_lines))
     except (SyntaxError, ValueError) as error:
         return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
-    name: str | None
+    one_row: dict[str, str] = {}
     while True:
-        translated = to_tilelang(text, leave)
+        translated = to_tilelang(text, leave, options.rows_per_block, one_row)
         if translated.text == text:
             return _with_kept(migrate_text(text, path, options, leave_lines), translated)
         done = migrate_text(translated.text, beside(path), options)
@@ -40,21 +45,41 @@ def migrate_triton(
             return FileResult(path, text, text, done.error)
         functions = _functions(translated.text)
         lines = {kernel.name: kernel.line for kernel in translated.kernels}
-        refused = {}
-        for kernel in done.kernels:
-            name = _home(kernel.line, functions, lines)
-            if kernel.disposition == "refused" and name is not None and name not in leave:
-                found = next((d for d in done.diagnostics if d.kernel == kernel.name and d.severity == "error"), None)
-                if found is not None:
-                    refused[name] = replace(found, line=lines[name], column=1, end_line=None, kernel=name)
-                else:
-                    code = next((code for code in kernel.codes if CODES[code].severity == "error"), "TL530")
-                    refused[name] = diagnostic(code, lines[name], kernel.reason, name)
-        if not refused:
-            kept = {_home(kernel.line, functions, lines): kernel for kernel in done.kernels}
-            notes = tuple(_moved(item, functions, lines) for item in done.diagnostics if item.severity == "warning")
-            return _result(path, text, done.new_text or text, translated, kept, notes)
-        leave |= refused
+        refused = _refused(done, functions, lines)
+        wide = {} if options.rows_per_block == 1 else _overflowing(done, functions, lines) | refused
+        too_wide = {name: f"{item.code}: {item.message}" for name, item in wide.items() if name not in one_row}
+        if too_wide:
+            one_row |= too_wide
+        elif refused:
+            leave |= refused
+        else:
+            return _result(path, text, done, translated)
+
+
+def _refused(
+    done: FileResult, functions: list[tuple[int, int, str]], lines: Mapping[str, int]
+) -> dict[str, Diagnostic]:
+    """The Triton kernels whose translation the second half refuses, with that refusal at their lines."""
+    refused = {}
+    for kernel in done.kernels:
+        name = _home(kernel.line, functions, lines)
+        if kernel.disposition == "refused" and name is not None:
+            found = next((d for d in done.diagnostics if d.kernel == kernel.name and d.severity == "error"), None)
+            if found is not None:
+                refused[name] = replace(found, line=lines[name], column=1, end_line=None, kernel=name)
+            else:
+                code = next((code for code in kernel.codes if CODES[code].severity == "error"), "TL530")
+                refused[name] = diagnostic(code, lines[name], kernel.reason, name)
+    return refused
+
+
+def _overflowing(
+    done: FileResult, functions: list[tuple[int, int, str]], lines: Mapping[str, int]
+) -> dict[str, Diagnostic]:
+    """The Triton kernels whose tiles do not fit."""
+    homes = {kernel.name: _home(kernel.line, functions, lines) for kernel in done.kernels}
+    found = {homes.get(item.kernel or ""): item for item in done.diagnostics if item.code == "TL801"}
+    return {name: item for name, item in found.items() if name is not None}
 
 
 def check_triton(result: FileResult, options: Options) -> FileResult:
@@ -104,26 +129,38 @@ def beside(path: str) -> str:
     return place.with_name(f"{place.stem}_tilelang{place.suffix}").as_posix()
 
 
-def _result(
-    path: str,
-    old: str,
-    new: str,
-    translated: Translated,
-    kept: Mapping[str | None, KernelResult],
-    notes: tuple[Diagnostic, ...],
-) -> FileResult:
-    kernels = []
-    diagnostics = list(notes)
-    changes = []
+def _result(path: str, old: str, done: FileResult, translated: Translated) -> FileResult:
+    """The result of the translated text as that of the Triton file: lines are those of the user."""
+    functions = _functions(translated.text)
+    lines = {outcome.name: outcome.line for outcome in translated.kernels}
+    homes = {kernel.line: _home(kernel.line, functions, lines) for kernel in done.kernels}
+    own = {homes[kernel.line]: kernel for kernel in done.kernels}
+    same = _same_lines(translated.text, old)
+    others = {kernel.name for kernel in done.kernels if homes[kernel.line] is None}
+    kernels = [replace(kernel, line=same.get(kernel.line, 1)) for kernel in done.kernels if kernel.name in others]
+    diagnostics = []
+    for item in done.diagnostics:
+        if item.kernel in others or item.line in same:
+            diagnostics.append(replace(item, line=same.get(item.line, 1)))
+        elif item.severity == "warning":
+            diagnostics.append(_moved(item, functions, lines))
+    changes = [replace(item, line=same.get(item.line, 1)) for item in done.changes if item.kernel in others]
     for outcome in translated.kernels:
-        kernels.append(_verdict(outcome, kept.get(outcome.name)))
+        kernels.append(_verdict(outcome, own.get(outcome.name)))
         diagnostics += outcome.notes if outcome.refused is None else [outcome.refused]
         if outcome.refused is None:
             text = f"`{outcome.name}` became a TileLang factory"
             changes.append(Change("TL501", outcome.line, text, outcome.name, CODES["TL501"].safety))
-    diagnostics.sort(key=lambda item: (item.line, item.code))
+    new = done.new_text or old
     where = beside(path) if new != old else ""
-    return FileResult(path, old, new, None, tuple(kernels), tuple(diagnostics), tuple(changes), beside=where)
+    result = FileResult(path, old, new, None, changes=tuple(changes), beside=where)
+    return _sorted(result, kernels, diagnostics)
+
+
+def _same_lines(new: str, old: str) -> dict[int, int]:
+    """Line of the translation -> line of the Triton file, for lines that the translation left as they were."""
+    blocks = SequenceMatcher(None, new.splitlines(), old.splitlines(), autojunk=False).get_matching_blocks()
+    return {block.a + n + 1: block.b + n + 1 for block in blocks for n in range(block.size)}
 
 
 def _verdict(outcome: Outcome, kernel: KernelResult | None) -> KernelResult:
@@ -132,7 +169,7 @@ def _verdict(outcome: Outcome, kernel: KernelResult | None) -> KernelResult:
         return KernelResult(outcome.name, outcome.line, "triton", "none", "refused", found.message, (found.code,))
     codes = tuple(sorted({"TL501", *(note.code for note in outcome.notes)}))
     target = kernel.target if kernel is not None else "developer"
-    reason = kernel.reason if kernel is not None else ""
+    reason = _LINE.sub(r"\1", kernel.reason) if kernel is not None else ""
     return KernelResult(outcome.name, outcome.line, "triton", target, "migrated", reason, codes)
 
 

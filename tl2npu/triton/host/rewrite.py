@@ -23,6 +23,8 @@ class Launched:
     binding: Binding
     kernel: Kernel
     checks: tuple[str, ...]
+    one_row: str
+    """Why each block computes one row, where that is worth a note."""
 
 
 def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
