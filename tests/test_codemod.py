@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import tl2npu
+
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
 GPU = FIXTURES / "gpu" / "flash_attention" / "before.py"
@@ -15,16 +17,12 @@ VID = FIXTURES / "workspace" / "gemm_leaky_relu" / "before.py"
 COMMAND = ("-x", "tl2npu.codemod.MigrateCommand", "--no-format")
 
 
-def python(*arguments: str, place: Path) -> subprocess.CompletedProcess[str]:
+def codemod(*arguments: str, place: Path) -> subprocess.CompletedProcess[str]:
     # Not with -m: it would put the directory first where modules are looked for.
     start = f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); sys.argv = sys.argv[1:]; "
     start += "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
-    command = [sys.executable, "-c", start, *arguments]
+    command = [sys.executable, "-c", start, "libcst.tool", "codemod", *arguments, "-j", "1", "--hide-progress"]
     return subprocess.run(command, cwd=place, capture_output=True, encoding="utf-8", check=False)
-
-
-def codemod(*arguments: str, place: Path) -> subprocess.CompletedProcess[str]:
-    return python("libcst.tool", "codemod", *arguments, "-j", "1", "--hide-progress", place=place)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +34,7 @@ def test_the_same_bytes_as_migrate(source: Path, options: tuple[str, ...], tmp_p
     old = source.read_bytes()
     for name in ("mine.py", "theirs.py"):
         (tmp_path / name).write_bytes(old)
-    mine = python("tl2npu", "migrate", *options, "mine.py", place=tmp_path)
+    mine = tl2npu("migrate", *options, "mine.py", cwd=tmp_path)
     theirs = codemod(*COMMAND, *options, "theirs.py", place=tmp_path)
     assert mine.returncode == theirs.returncode == 0, theirs.stderr
     assert (tmp_path / "mine.py").read_bytes() == (tmp_path / "theirs.py").read_bytes() != old
@@ -44,14 +42,19 @@ def test_the_same_bytes_as_migrate(source: Path, options: tuple[str, ...], tmp_p
     assert (tmp_path / "mine.py").read_bytes() == (tmp_path / "theirs.py").read_bytes()
 
 
-@pytest.mark.parametrize("change", [lambda b: b.replace(b"\n", b"\r\n"), lambda b: b.rstrip(), lambda b: b"\f\n" + b])
-def test_ends_of_lines_stay(change: object, tmp_path: Path) -> None:
-    old = change(VID.read_bytes())  # type: ignore[operator]
-    for name in ("mine.py", "theirs.py"):
-        (tmp_path / name).write_bytes(old)
-    python("tl2npu", "migrate", "mine.py", place=tmp_path)
-    codemod(*COMMAND, "theirs.py", place=tmp_path)
-    assert (tmp_path / "mine.py").read_bytes() == (tmp_path / "theirs.py").read_bytes() != old
+def test_ends_of_lines_stay(tmp_path: Path) -> None:
+    old = VID.read_bytes()
+    texts = (old.replace(b"\n", b"\r\n"), old.rstrip(), b"\f\n" + old)
+    names = [f"{number}.py" for number in range(len(texts))]
+    for folder in ("mine", "theirs"):
+        (tmp_path / folder).mkdir()
+        for name, text in zip(names, texts, strict=True):
+            (tmp_path / folder / name).write_bytes(text)
+    tl2npu("migrate", "mine", cwd=tmp_path)
+    codemod(*COMMAND, "theirs", place=tmp_path)
+    for name, text in zip(names, texts, strict=True):
+        mine, theirs = ((tmp_path / folder / name).read_bytes() for folder in ("mine", "theirs"))
+        assert mine == theirs != text, name
 
 
 def test_found_through_the_configuration_of_libcst(tmp_path: Path) -> None:

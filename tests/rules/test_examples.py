@@ -28,7 +28,7 @@ EXECUTED = {
     "TL908": Settings(),
     "TL909": Settings(),
     "TL910": Settings(),
-    "TL911": Settings(timeout=4.0),
+    "TL911": Settings(timeout=2.0),
     "TL912": Settings(backend=Backend("npu")),
 }
 COMPILED = ("TL930", "TL931", "TL932", "TL933")  # found by a compiler, for which a stand-in is installed
@@ -81,7 +81,8 @@ def on_a_device(page: Rule, example: Example) -> FileResult:
         machine = Machine(Path(folder))
         patch.setenv("PATH", machine.environment["PATH"])
         patch.setenv("TL2NPU_STANDIN", fault)
-        settings = Settings(backend=replace(backend, python=str(machine.python)), timeout=20.0)
+        seconds = 8.0 if fault.startswith("hang") else 20.0
+        settings = Settings(backend=replace(backend, python=str(machine.python)), timeout=seconds)
         return migrate_verified(example.text, f"{folder}/{page.code.lower()}.py", Options(), settings)
 
 

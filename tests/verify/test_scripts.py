@@ -137,11 +137,11 @@ while True:
     pass
 """
     started = time.monotonic()
-    result = by_script(SCRIPT + hang, MIGRATED, apart, timeout=3.0)
+    result = by_script(SCRIPT + hang, MIGRATED, apart, timeout=2.0)
     assert time.monotonic() - started < 60
     assert not result.ok
     assert "TL911" in codes(result)
-    assert "was stopped after 3 seconds of CPU time (--timeout)" in next(
+    assert "was stopped after 2 seconds of CPU time (--timeout)" in next(
         d.message for d in result.diagnostics if d.code == "TL911"
     )
     assert result.scripts[0].exit_code is None
@@ -162,7 +162,7 @@ def _wait_for_end(pid: int) -> None:
 def test_the_time_of_a_kernel_is_its_own() -> None:
     multiply = "            T.tile.mul(x, x, factor)\n"
     slow = MIGRATED.replace(multiply, multiply + "            for _ in T.serial(10 ** 8):\n    " + multiply)
-    result = by_script(SCRIPT, slow, apart, timeout=6.0)
+    result = by_script(SCRIPT, slow, apart, timeout=3.0)
     assert not result.ok
     found = next(d for d in result.diagnostics if d.code == "TL911")
     assert found.kernel == "scale.main"
@@ -180,7 +180,7 @@ LONG = (
 @pytest.mark.parametrize("calls", [(), (Call("scale", {"rows": 64}),)], ids=["script", "call"])
 def test_a_call_that_is_small_enough_is_named(calls: tuple[Call, ...]) -> None:
     """Where the time is used up: the same factory with other arguments, which is verified."""
-    result = by_script(LONG, LONG, apart, timeout=3.0, calls=calls)
+    result = by_script(LONG, LONG, apart, timeout=2.0, calls=calls)
     found = next(d for d in result.diagnostics if d.code == "TL911")
     option = re.search(r'^use `--args "([^"]+)"`, which is small enough', found.help)
     assert option is not None, found

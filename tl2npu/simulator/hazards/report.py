@@ -121,11 +121,13 @@ class Report:
             found = np.abs(np.asarray(cells.get(cells.state.writer, cells.full, True)))
             if found.ndim > len(shape):
                 found = found.max(axis=-1)
-            events, numbers = np.unique(found, return_inverse=True)
+            present = np.zeros(int(found.max(initial=0)) + 1, np.bool_)  # events are numbered, so nothing is sorted
+            present[found] = True
+            numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
             assert observer is not None
-            parties = [observer.party(int(e), "Write") if e > 1 else None for e in events]
+            parties = [observer.party(int(e), "Write") if e > 1 else None for e in np.flatnonzero(present)]
             known = tuple(None if p is None else Writer(p.site, p.operator, p.core, p.block) for p in parties)
-            return np.broadcast_to(numbers.reshape(found.shape).astype(np.int32), shape), known
+            return np.broadcast_to(numbers[found], shape), known
         return None
 
     def undefined(self, buffer: str) -> np.ndarray | None:
