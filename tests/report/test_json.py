@@ -45,6 +45,7 @@ def test_the_whole_object() -> None:
     assert files[1] == {
         "path": "c.py",
         "changed": False,
+        "beside": None,
         "error": "no such file",
         "kernels": [],
         "diagnostics": [],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import tl2npu
 from tests.triton.test_translation import vector
 from tl2npu.lsp.look import look, migrate_one
 from tl2npu.options import Options
@@ -64,6 +65,14 @@ def test_editor_does_not_write_into_the_triton_file() -> None:
     view = look(DOUBLE, "k.py")
     assert (view.kernels, view.new_text, view.problem) == ((), None, None)
     assert migrate_one(DOUBLE, "k.py", LINE) == DOUBLE
+
+
+def test_report_names_the_file_that_the_result_goes_to(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(DOUBLE, encoding="utf-8")
+    found = json.loads(tl2npu("migrate", "--check", "--format", "json", "k.py", cwd=tmp_path).stdout)
+    assert [(file["path"], file["beside"]) for file in found["files"]] == [("k.py", "k_tilelang.py")]
+    said = tl2npu("migrate", "--no-cache", "k.py", cwd=tmp_path).stdout
+    assert "k.py: the result goes to k_tilelang.py, this file stays as it is\n" in said
 
 
 def test_other_kernels_of_the_file_are_reported_at_their_lines() -> None:

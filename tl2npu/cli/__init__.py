@@ -84,7 +84,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tl2npu")
 def cli() -> None:
-    """Migrate TileLang kernels to Ascend Developer mode."""
+    """Migrate TileLang and Triton kernels to TileLang-Ascend's Developer mode."""
 
 
 def main() -> None:

@@ -36,6 +36,7 @@ def entry(file: FileResult, diffs: Diffs = "all") -> Entry:
         tuple(Finding(item, _excerpt(lines.get(item.cell, []), item)) for item in file.diagnostics),
         file.changes,
         hunks_of(old, new) if wanted and file.changed and old is not None and new is not None else (),
+        file.beside or None,
     )
 
 

@@ -51,6 +51,7 @@ def _file(entry: Entry) -> dict[str, Any]:
     return {
         "path": entry.path,
         "changed": entry.changed,
+        "beside": entry.beside,
         "error": entry.error,
         "kernels": [_kernel(entry, kernel) for kernel in entry.kernels],
         "diagnostics": [_finding(finding) for finding in entry.findings],

@@ -146,6 +146,7 @@ def _entry(item: _Object) -> Entry:
         item.objects("diagnostics", _finding),
         item.objects("changes", _change),
         hunks,
+        item.maybe("beside", str),
     )
 
 

@@ -55,7 +55,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Entry:
-    """One file. ``hunks`` is its diff, empty where nothing changes, the file failed or no format needs it."""
+    """One file. ``hunks`` is its diff, empty where nothing changes, the file failed or no format needs it.
+
+    ``beside``: the file that the result goes to, where that is another one.
+    """
 
     path: str
     changed: bool = False
@@ -64,6 +67,7 @@ class Entry:
     findings: tuple[Finding, ...] = ()
     changes: tuple[Change, ...] = ()
     hunks: tuple[Hunk, ...] = ()
+    beside: str | None = None
 
     def findings_of(self, kernel: KernelResult | None) -> list[Finding]:
         """The findings about a kernel, or about none of them."""

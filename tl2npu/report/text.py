@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 
 import click
 
@@ -73,6 +74,9 @@ class TextReport:
                 lines += self._finding(entry, finding)
             if self.explain:
                 lines += self._changes(entry.changes_of(kernel))
+        if entry.beside is not None and entry.error is None:
+            name = PurePath(entry.beside).name
+            lines += self._wrapped(f"{entry.path}: the result goes to {name}, this file stays as it is", "", {})
         return lines
 
     def _error(self, entry: Entry) -> list[str]:
