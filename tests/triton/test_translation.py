@@ -56,6 +56,26 @@ matmul(torch.randn(100, 90, device="cuda").half(), torch.randn(90, 80, device="c
 """
 
 
+CHUNKS = f"""{HEAD}@triton.jit
+def states(k, h, s_k, s_h, T, K, BT: tl.constexpr, BK: tl.constexpr, NT):
+    i_k, i_b = tl.program_id(0), tl.program_id(1)
+    b_h = tl.zeros([BK, BK], dtype=tl.float32)
+    for i_t in range(NT - 1, -1, -1):
+        p_h = tl.make_block_ptr(h + i_b * s_h + i_t * K * K, (K, K), (K, 1), (i_k * BK, 0), (BK, BK), (1, 0))
+        tl.store(p_h, b_h, boundary_check=(0, 1))
+        p_k = tl.make_block_ptr(k + i_b * s_k, (T, K), (K, 1), (i_t * BT, i_k * BK), (BT, BK), (1, 0))
+        b_k = tl.load(p_k, boundary_check=(0, 1))
+        b_h += tl.dot(tl.trans(b_k), b_k)
+
+
+def f(k, v):
+    B, T, K, V = *k.shape, v.shape[-1]
+    h = k.new_empty(B, triton.cdiv(T, 64) * K, K)
+    states[(triton.cdiv(K, 32), B)](k, h, k.stride(0), h.stride(0), T, K, BT=64, BK=32, NT=triton.cdiv(T, 64))
+    return h
+"""
+
+
 def refusals(text: str) -> list[str]:
     """The codes of the kernels that stay."""
     return [kernel.refused.code for kernel in to_tilelang(text).kernels if kernel.refused is not None]
@@ -80,6 +100,19 @@ def test_strides_become_shapes() -> None:
     assert 'b_ptr: T.Tensor((K, N), "float16")' in text
     assert "T.gemm(a, b, acc)" in text
     assert "assert a.is_contiguous() and b.is_contiguous()" in text
+
+
+def test_joined_axes_of_a_tensor_are_split_by_the_steps_of_its_addresses() -> None:
+    text = to_tilelang(CHUNKS).text
+    assert "h.view(B, tilelang.cdiv(T, 64), K, K)" in text
+    assert "h[by, TL.ceildiv(T, 64) - i_t_step - 1, BK * bx : BK + BK * bx, 0:BK]" in text
+    assert "assert k.is_contiguous()\n" in text
+
+
+def test_every_second_element_is_a_column() -> None:
+    body = "x = tl.load(x_ptr + 2 * i, mask=i < n // 2)\ntl.store(y_ptr + i, x, mask=i < n)"
+    done = to_tilelang(vector(body))
+    assert "x.view(n // 2, 2)" in done.text
 
 
 @pytest.mark.parametrize(

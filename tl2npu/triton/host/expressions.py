@@ -118,8 +118,17 @@ class HostExpressions:
     def on_Name(self, node: ast.Name) -> HostValue:
         return self.env.get(node.id, Unknown(node.id))
 
-    def on_Tuple(self, node: ast.Tuple) -> HostValue:
-        return tuple(self.eval(item) for item in node.elts)
+    def on_Tuple(self, node: ast.Tuple | ast.List) -> HostValue:
+        found: list[HostValue] = []
+        for item in node.elts:
+            value = self.eval(item.value if isinstance(item, ast.Starred) else item)
+            if not isinstance(item, ast.Starred):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found += value
+            else:
+                return Unknown(ast.unparse(node))
+        return tuple(found)
 
     on_List = on_Tuple
 

@@ -140,14 +140,18 @@ def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
     found: dict[str, int] = {}
     least: dict[str, int] = {}
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-            owner = node.value
+        targets = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(node, ast.Assign) and isinstance(targets, ast.Tuple):
+            owner, count = node.value, len(targets.elts)
+            if isinstance(owner, (ast.Tuple, ast.List)):  # `*x.shape, n`
+                starred = [item.value for item in owner.elts if isinstance(item, ast.Starred)]
+                owner, count = starred[0] if len(starred) == 1 else owner, count - len(owner.elts) + 1
             if isinstance(owner, ast.Call) and not owner.args and ast.unparse(owner.func).endswith(".size"):
                 owner = owner.func
             elif not isinstance(owner, ast.Attribute) or owner.attr != "shape":
                 continue
             if isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name):
-                found.setdefault(owner.value.id, len(node.targets[0].elts))
+                found.setdefault(owner.value.id, count)
             continue
         number: ast.expr | None = None
         holder: ast.expr | None = None

@@ -72,24 +72,40 @@ def axis_step(index: Sym) -> tuple[Sym, int | None, Sym] | None:
     return (start, axis_of(name), step) if (start + step * var(name)) == index else None
 
 
-def guesses(offset: Sym, moving: frozenset[str]) -> Iterator[Shape]:
-    """Shapes that an unknown tensor may have: flat, then with the steps of its axes, then also of blocks and loops.
+def step_of(offset: Sym, name: str) -> Sym:
+    """How far an address goes with a variable from 0 to 1."""
+    return offset.substitute({name: 1}) - offset.substitute({name: 0})
 
-    ``moving``: the places of blocks and the counters of loops. The first extent is left as 0.
+
+def along(offset: Sym, moving: frozenset[str], block: Shape) -> frozenset[str]:
+    """The places of blocks and counters of loops with which a tile of extents ``block`` goes along one of its axes."""
+    tiles = [(step_of(offset, name), number) for name in offset.names if (number := axis_of(name)) is not None]
+    wholes = [step * block[number] for step, number in tiles]
+    names = moving & offset.names
+    return frozenset(name for name in names if any(_whole(step_of(offset, name), whole) for whole in wholes))
+
+
+def guesses(offset: Sym, moving: frozenset[str], block: Shape, alone: bool = False) -> Iterator[Shape]:
+    """Shapes that a tensor may have: flat, then with the steps of its axes, then also of blocks and loops.
+
+    ``moving``: the places of blocks and the counters of loops; ``block``: the extents of the tile; ``alone``: where the
+    steps are those of no shape, shapes with one of them. The first extent is left as 0.
     """
     yield (const(0),)
     steps: list[Sym] = []
-    for names in ([name for name in offset.names if axis_of(name) is not None], sorted(moving & offset.names)):
+    tiles = [name for name in offset.names if axis_of(name) is not None]
+    for names in (tiles, sorted(moving & offset.names - along(offset, moving, block))):
         before = len(steps)
         for name in names:
-            step = offset.substitute({name: 1}) - offset.substitute({name: 0})
+            step = step_of(offset, name)
             inner = any(axis_of(part) is not None or part in moving for part in step.names)
-            if step.constant != 1 and step not in steps and not inner and len(step.terms) == 1:
-                steps.append(step)
+            if len(step.terms) == 1 and not inner:
+                step = step if step.terms[0][1] > 0 else -step  # a loop may count down
+                steps += [step] if step.constant != 1 and step not in steps else []
         if len(steps) > before:
             shape = _radix(steps)
-            alone = [_radix([step]) for step in steps] if shape is None else [shape]
-            yield from (found for found in alone if found is not None)
+            shapes = [_radix([step]) for step in steps] if shape is None and alone else [shape]
+            yield from (found for found in shapes if found is not None)
 
 
 def _radix(steps: list[Sym]) -> Shape | None:

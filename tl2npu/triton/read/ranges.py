@@ -39,6 +39,35 @@ def _extreme(head: str, one: Sym, other: Sym) -> Sym:
     return opaque(head, one, other)
 
 
+def evaluated(value: Sym, numbers: Mapping[str, int]) -> int | None:
+    """The integer for these values of its variables; None where one is missing."""
+    total = 0
+    for mono, coef in value.terms:
+        for atom in mono:
+            parts = atom.args if isinstance(atom, Opaque) else () if isinstance(atom, Var) else (atom.num, atom.den)
+            found = [evaluated(part, numbers) for part in parts]
+            args = [number for number in found if number is not None]
+            if len(args) < len(found):
+                return None
+            match atom:
+                case Var() if atom.name in numbers:
+                    coef *= numbers[atom.name]
+                case Div() if args[1]:
+                    coef *= args[0] // args[1]
+                case Mod() if args[1]:
+                    coef *= args[0] % args[1]
+                case Opaque(head="cdiv") if args[1]:
+                    coef *= -(-args[0] // args[1])
+                case Opaque(head="min"):
+                    coef *= min(args)
+                case Opaque(head="max"):
+                    coef *= max(args)
+                case _:
+                    return None
+        total += coef
+    return total
+
+
 @dataclass
 class Ranges:
     """``last``: variable -> the largest value that it has, its smallest is 0; ``lets``: variable -> what it stands for;
@@ -104,10 +133,8 @@ class Ranges:
             yield from self.bounds(bound, depth - 1)
 
     def _step(self, value: Sym) -> list[Sym] | None:
-        for mono, coef in value.terms:
+        for mono, _ in value.terms:
             for atom in mono:
-                rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
-                without = value - Sym.of({mono: coef})
                 if isinstance(atom, Var) and atom.name in self.last:
                     linear = value.substitute({atom.name: 0})
                     factor = value.substitute({atom.name: 1}) - linear
@@ -117,7 +144,10 @@ class Ranges:
                         return [linear + factor * self.last[atom.name]]
                     if self._natural(-factor):
                         return [linear]
-                    continue
+        for mono, coef in value.terms:  # only then, as the last value of a variable may be a quotient by a minimum
+            for atom in mono:
+                rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
+                without = value - Sym.of({mono: coef})
                 if coef > 0 and isinstance(atom, Mod):
                     return [without + rest * (atom.den - 1)]
                 if coef < 0 and isinstance(atom, Mod):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.triton.read.ranges import evaluated
 from tl2npu.triton.read.values import Shape, Value
 
 
@@ -63,6 +64,6 @@ class Spec:
     def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
         """The two sizes in each call that shows both."""
         for values in self.calls:
-            left, right = one.substitute(values).constant, other.substitute(values).constant
+            left, right = evaluated(one, values), evaluated(other, values)
             if left is not None and right is not None:
                 yield left, right

@@ -1,0 +1,397 @@
+"""Which element of a row-major view of its tensor each address is, and what the host must check for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tl2npu.kernel.symbolic import Mod, Sym, const, var
+from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted
+from tl2npu.tile.ir import Region
+from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, split
+from tl2npu.triton.read.masks import conjuncts, positive
+from tl2npu.triton.read.spec import Again, Tensor
+from tl2npu.triton.read.state import State
+from tl2npu.triton.read.values import Pointer, Shape, Tile
+from tl2npu.triton.refused import Refused
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a pointer tile lies: ``start`` and the tile's axis, if any, along each axis of the tensor.
+
+    ``edge``: conditions of the mask that say no more than that the element lies inside of the tensor; ``rest``: others.
+    """
+
+    param: str
+    start: tuple[Sym, ...]
+    axes: tuple[int | None, ...]
+    shape: Shape
+    edge: tuple[Expr, ...]
+    rest: tuple[Expr, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The axes of the pointer tile in the order in which they lie in memory."""
+        return tuple(number for number in self.axes if number is not None)
+
+    @property
+    def region(self) -> Region:
+        """The part of the tensor."""
+        extents = tuple(self.shape[number] if number is not None else None for number in self.axes)
+        return Region(self.param, self.start, extents)
+
+
+def place(state: State, pointer: Pointer, mask: Tile | None) -> Placed:
+    """Where the elements lie in the view of their tensor that all accesses of the kernel fit. Raises ``Refused``."""
+    tensor = state.spec.tensors[pointer.param]
+    if any(name.startswith("$") for name in pointer.offset.names):  # how far it moves is not known yet
+        axes = tuple(number for number, extent in enumerate(pointer.shape) if extent.constant != 1)
+        return Placed(pointer.param, tuple(const(0) for _ in axes), axes, pointer.shape, (), ())
+    units = {f"@{number}": 0 for number, extent in enumerate(pointer.shape) if extent.constant == 1}
+    offset = pointer.offset.substitute(units)
+    conditions = [substituted(part, units) for part in conjuncts(mask.expr)] if mask is not None else []
+    if any(isinstance(part, Const) and not part.value for part in conditions):
+        raise state.refuse("TL522", "the mask is never true")
+    with_axes = {f"@{number}": extent - 1 for number, extent in enumerate(pointer.shape)}
+    state.ranges.last.update(with_axes)
+    try:
+        pointer = replace(pointer, offset=_unwrapped(state, pointer, offset))
+        if tensor.shape is None:
+            shape = _stepped_through(state, pointer, conditions) or _guess(state, pointer, conditions)
+            state.spec.tensors[pointer.param] = Tensor(shape, tensor.dtype)
+            raise Again
+        return _view(state, pointer, tensor.shape, conditions)
+    finally:
+        for name in with_axes:
+            del state.ranges.last[name]
+
+
+def _unwrapped(state: State, pointer: Pointer, offset: Sym) -> Sym:
+    """``(start + arange) % M`` as ``start + arange`` where the host checks that blocks divide ``M``."""
+    for atom in offset.atoms():
+        if not isinstance(atom, Mod) or all(axis_of(name) is None for name in atom.names):
+            continue
+        if not state.ranges.less(atom.num, atom.den):
+            sizes = [extent for number, extent in enumerate(pointer.shape) if f"@{number}" in atom.num.names]
+            state.ranges.divides.add((atom.den, sizes[0]))
+            fits = state.ranges.less(atom.num, atom.den)
+            state.ranges.divides.discard((atom.den, sizes[0]))
+            if not fits:
+                raise state.refuse("TL520", f"the index `{_shown(atom.num)}` wraps around at {_shown(atom.den)}")
+            state.spec.divides.append((atom.den, sizes[0]))
+            raise Again
+        mark = "~wrapped"
+        replaced = _replaced(offset, atom, var(mark))
+        return _unwrapped(state, pointer, replaced.substitute({mark: atom.num}))
+    return offset
+
+
+def _replaced(value: Sym, old: Mod, new: Sym) -> Sym:
+    total = const(0)
+    for mono, coef in value.terms:
+        rest = Sym.of({tuple(atom for atom in mono if atom != old): coef})
+        total = total + (rest * new if old in mono else Sym.of({mono: coef}))
+    return total
+
+
+def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr]) -> Placed:
+    """Where an access lies in the view that is chosen for its tensor, or in the first one that it fits.
+
+    Views are the tensor's own shape with axes joined, and those that the steps of the address show: the host views the
+    tensor so, which fails there unless it has as many elements.
+    """
+    spec, param = state.spec, pointer.param
+    chosen = spec.views.get(param)
+    own = [view for view in collapses(shape) if (param, view) not in spec.failed]
+    stepped = [view for view in _stepped(state, pointer, shape, conditions) if (param, view) not in spec.failed]
+    first: Refused | None = None
+    for views, may_ask, whole in (
+        (own, False, True),
+        (stepped, False, True),
+        (own, False, False),
+        (own, True, False),
+        (stepped, True, True),
+    ):
+        if views is stepped and chosen is None and not may_ask:
+            _Fit(state, pointer, shape, conditions, True).ask_strides()
+        if views is own and may_ask and chosen is None:
+            _ask_steps(state, pointer, shape, conditions)
+        for view in views if chosen is None else [chosen]:
+            try:
+                placed = _Fit(state, pointer, view, conditions, may_ask).placed()
+            except Refused as refused:
+                first = first or refused
+                continue
+            if whole and any(axis_of(name) is not None for c in placed.rest for name in names(c)):
+                continue
+            spec.views[param] = view
+            return placed
+    if chosen is not None:
+        spec.failed.add((param, chosen))
+        del spec.views[param]
+        if any(view != chosen for view in (*own, *stepped)):
+            raise Again
+    raise first or state.refuse("TL521", f"the accesses to `{param}` fit no common shape")
+
+
+def _stepped(state: State, pointer: Pointer, shape: Shape | None, conditions: list[Expr]) -> list[Shape]:
+    """Views of a tensor of this shape by the steps of an address, the largest rank first."""
+    ranges = state.ranges
+    total = _product(shape) if shape is not None else None
+    bound = ranges.last.keys() | ranges.lets.keys() | ranges.unknown
+    found: list[Shape] = []
+    for guess in guesses(pointer.offset, _moving(state), pointer.shape):
+        inner = _product(guess[1:])
+        first = total // inner if total is not None else None
+        if first is None or first * inner != total:
+            index = split(pointer.offset, guess)[0]
+            masks = [more + index for c in conditions if (more := positive(c)) is not None and _fixed(more + index)]
+            first = masks[0] if masks else next(iter(ranges.bounds(index))) + 1
+        shown = total is None or all(one == other for one, other in state.spec.relations(first * inner, total))
+        if len(guess) > 1 and shown and _fixed(first) and not (first.names | inner.names) & bound:
+            found.append((first, *guess[1:]))
+    return sorted(found, key=len, reverse=True)
+
+
+def _moving(state: State) -> frozenset[str]:
+    """The places of blocks and the counters of loops."""
+    return frozenset(name for name in state.ranges.last if axis_of(name) is None)
+
+
+def _ask_steps(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr]) -> None:
+    """Where one step of an address can only be as far as all of the next smaller ones go, have the host check that."""
+    ranges, offset = state.ranges, pointer.offset
+    moving = {name: 0 for name in offset.names if axis_of(name) is not None or name in _moving(state)}
+    own = frozenset().union(*(extent.names for extent in shape)) - state.spec.values.keys()
+    left: dict[str, tuple[Sym, Sym]] = {}
+    for name in moving.keys() - along(offset, _moving(state), pointer.shape):
+        count = ranges.last[name] + 1
+        for more in (positive(c) for c in conditions):
+            if axis_of(name) is not None and more is not None and name in more.names:
+                count = more.substitute(moving)
+        left[name] = offset.substitute({name: 1}) - offset.substitute({name: 0}), count
+    reached = const(1)
+    while inner := sorted((axis_of(name) is None, name) for name, (step, _) in left.items() if step == reached):
+        end = reached * left.pop(inner[0][1])[1]
+        if all(step != end for step, _ in left.values()):
+            for step, _ in left.values():
+                if step != reached and step.names & own and _equate(state, *_cancelled(end, step)):
+                    raise Again
+            return
+        reached = end
+
+
+def _cancelled(one: Sym, other: Sym) -> tuple[Sym, Sym]:
+    """Two products without the factors that both have."""
+    if len(one.terms) != 1 or len(other.terms) != 1:
+        return one, other
+    [(left, many)], [(right, more)] = one.terms, other.terms
+    rest, kept = list(right), []
+    for atom in left:
+        if atom in rest:
+            rest.remove(atom)
+        else:
+            kept.append(atom)
+    return Sym.of({tuple(kept): many}), Sym.of({tuple(rest): more})
+
+
+def _product(shape: Shape) -> Sym:
+    total = const(1)
+    for extent in shape:
+        total = total * extent
+    return total
+
+
+def _stepped_through(state: State, pointer: Pointer, conditions: list[Expr]) -> Shape | None:
+    """The view by its steps that an access to an unknown tensor stays inside of, as its mask says."""
+    for view in _stepped(state, pointer, None, conditions):
+        try:
+            placed = _Fit(state, pointer, view, conditions, False).placed()
+        except Refused:
+            continue
+        if not any(axis_of(name) is not None for c in placed.rest for name in names(c)):
+            return view
+    return None
+
+
+def _guess(state: State, pointer: Pointer, conditions: list[Expr]) -> Shape:
+    """What an unknown tensor must look like for this access."""
+    ranges, offset = state.ranges, pointer.offset
+    moving = ranges.last.keys() | ranges.lets.keys() | ranges.unknown
+    shapes = list(guesses(offset, _moving(state), pointer.shape, alone=True))
+    bounds = [more for condition in conditions if (more := positive(condition)) is not None]
+    for shape in shapes:
+        index = split(offset, shape)
+        for more in bounds:
+            extent = more + index[0]
+            if _fixed(extent) and not extent.names & moving and _inner(state, index, shape, bounds):
+                return (extent, *shape[1:])
+    for shape in reversed(shapes):
+        index = split(offset, shape)
+        extent = next(iter(ranges.bounds(index[0]))) + 1
+        if _fixed(extent) and not extent.names & moving and _inner(state, index, shape, bounds):
+            return (extent, *shape[1:])
+    raise state.refuse("TL521", f"the shape of `{pointer.param}` is not known to the host code")
+
+
+def _inner(state: State, index: tuple[Sym, ...], shape: Shape, bounds: list[Sym]) -> bool:
+    """True if every axis but the first is bounded, by a mask or by what is known."""
+    return all(
+        state.ranges.less(part, extent) or any(_fixed(more + part) for more in bounds)
+        for part, extent in zip(index[1:], shape[1:], strict=True)
+    )
+
+
+@dataclass
+class _Fit:
+    """One access against one view of its tensor."""
+
+    state: State
+    pointer: Pointer
+    view: Shape
+    conditions: list[Expr]
+    may_ask: bool
+
+    def placed(self) -> Placed:
+        index = self.carried(split(self.pointer.offset, self.view))
+        starts, axes, edge = [], [], []
+        for place, (part, extent) in enumerate(zip(index, self.view, strict=True)):
+            found = axis_step(part)
+            if found is None or found[2].constant not in (0, 1):
+                self.ask_strides()
+            if found is None or (found[1] in axes and found[1] is not None):
+                raise self.state.refuse(
+                    "TL520", f"the address in `{self.pointer.param}` is not affine: `{_shown(part)}`"
+                )
+            start, number, step = found
+            if number is not None and step.constant != 1:
+                self.pin(step)
+                raise self.state.refuse("TL520", f"`{self.pointer.param}` is read or written with a step of {step}")
+            covered = self.inside(place, part, extent, number)
+            edge += covered
+            starts.append(start)
+            axes.append(number)
+        rest = tuple(c for c in self.conditions if c not in edge and not self.always(c))
+        return Placed(self.pointer.param, tuple(starts), tuple(axes), self.pointer.shape, tuple(edge), rest)
+
+    def carried(self, index: tuple[Sym, ...]) -> list[Sym]:
+        """With a whole extent taken from the next axis where an index counts down from the end of its own."""
+        parts, ranges = list(index), self.state.ranges
+        for place in range(len(parts) - 1, 0, -1):
+            more = parts[place] + self.view[place]
+            if not ranges.at_least_zero(parts[place]) and ranges.at_least_zero(more):
+                parts[place - 1], parts[place] = parts[place - 1] - 1, more
+        return parts
+
+    def pin(self, step: Sym) -> None:
+        """A step that the launch passes as a number is read as that number."""
+        spec = self.state.spec
+        found = {name for name in step.names if name in spec.numbers and name not in spec.pinned}
+        if found and self.may_ask:
+            spec.pinned |= found
+            raise Again
+
+    def ask_strides(self) -> None:
+        """Where the kernel steps by a size that is not the tensor's own, have the host check that they are equal."""
+        if not self.may_ask or len(self.view) < 2:
+            return
+        offset = self.pointer.offset
+        for name in (*(f"@{number}" for number in range(len(self.pointer.shape))), *self.state.blocks):
+            step = offset.substitute({name: 1}) - offset.substitute({name: 0})
+            if step.atom is None or step == self.view[-1] or (axis_of(name) is None and step in self.pointer.shape):
+                continue
+            if _equate(self.state, step, self.view[-1]):
+                raise Again
+
+    def ask_likeness(self) -> None:
+        """Where every call passes this tensor in the shape of another one, have the host check that it is."""
+        spec, param = self.state.spec, self.pointer.param
+        shape = spec.tensors[param].shape or ()
+        for name, other in spec.tensors.items():
+            if name == param or other.shape is None or len(other.shape) != len(shape):
+                continue
+            pairs = [(one, two) for one, two in zip(shape, other.shape, strict=True) if one != two]
+            like = all((shown := list(spec.relations(*pair))) and all(a == b for a, b in shown) for pair in pairs)
+            if like and any(_equate(self.state, *pair) for pair in pairs):
+                raise Again
+
+    def always(self, condition: Expr) -> bool:
+        value = positive(condition)
+        return value is not None and self.state.ranges.at_least_zero(value - 1)
+
+    def inside(self, place: int, index: Sym, extent: Sym, number: int | None) -> list[Expr]:
+        """The conditions by which the index stays below the extent; refuses where it may leave the axis."""
+        ranges, param = self.state.ranges, self.pointer.param
+        if not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
+            raise self.state.refuse("TL521", f"the index `{_shown(index)}` of `{param}` may be negative")
+        exact = [c for c in self.conditions if positive(c) == extent - index]
+        if exact:
+            return exact
+        if ranges.less(index, extent):
+            return []
+        if self.may_ask:
+            self.ask(index, extent, number)
+        bounds = [c for c in self.conditions if (more := positive(c)) is not None and _fixed(more + index)]
+        if place == 0 and (self.may_ask or not bounds):
+            return []  # what lies behind the end of a tensor is nobody's
+        if bounds:
+            more = positive(bounds[0])
+            assert more is not None
+            raise self.state.refuse(
+                "TL522",
+                f"the mask of `{param}` ends at {_shown(more + index)}, but the axis has {_shown(extent)} elements",
+            )
+        raise self.state.refuse(
+            "TL521", f"the index `{_shown(index)}` may leave an axis of `{param}` of {_shown(extent)}"
+        )
+
+    def ask(self, index: Sym, extent: Sym, number: int | None) -> None:
+        """Have the host check what is missing, and read again."""
+        spec = self.state.spec
+        for condition in self.conditions:
+            more = positive(condition)
+            if more is not None and _fixed(bound := more + index) and _equate(self.state, bound, extent):
+                raise Again
+        self.ask_likeness()
+        if number is None or any(f"@{number}" in names(condition) for condition in self.conditions):
+            return
+        size = self.pointer.shape[number]
+        start = index.substitute({f"@{number}": 0})
+        if start.is_zero and _equate(self.state, size, extent):
+            raise Again
+        if (extent, size) not in self.state.ranges.divides and extent.names <= spec.names | spec.values.keys():
+            self.state.ranges.divides.add((extent, size))
+            fits = self.state.ranges.less(index, extent)
+            self.state.ranges.divides.discard((extent, size))
+            if fits:
+                spec.divides.append((extent, size))
+                raise Again
+
+
+def _equate(state: State, one: Sym, other: Sym) -> bool:
+    """Note that two sizes must be equal, which the host will check; False if no name is one, or a call shows others."""
+    pairs = ((other, one), (one, other))
+    for left, right in sorted(pairs, key=lambda pair: str(pair[0]) in state.spec.values):  # parameters stay
+        name = str(left) if left.atom is not None else ""
+        fits = name in state.spec.names and name not in right.names and right.names <= state.spec.names
+        if fits and all(a == b for a, b in state.spec.relations(left, right)):
+            state.spec.equal.append((left, right))
+            state.spec.known[name] = right
+            return True
+    return False
+
+
+def _fixed(value: Sym) -> bool:
+    return not any(axis_of(name) is not None for name in value.names)
+
+
+def _shown(value: Sym) -> str:
+    text = str(value)
+    for number, name in enumerate("ij"):
+        text = text.replace(f"@{number}", name)
+    return text
+
+
+def names(expr: Expr) -> frozenset[str]:
+    """The variables of every integer in an expression."""
+    return frozenset().union(*(value.names for value in integers(expr)))
