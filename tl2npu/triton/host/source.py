@@ -142,10 +142,10 @@ def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
     for node in ast.walk(function):
         targets = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(targets, ast.Tuple):
-            owner, count = node.value, len(targets.elts)
-            if isinstance(owner, (ast.Tuple, ast.List)):  # `*x.shape, n`
-                starred = [item.value for item in owner.elts if isinstance(item, ast.Starred)]
-                owner, count = starred[0] if len(starred) == 1 else owner, count - len(owner.elts) + 1
+            owner, count, value = node.value, len(targets.elts), node.value
+            if isinstance(value, (ast.Tuple, ast.List)):  # `*x.shape, n`
+                starred = [item.value for item in value.elts if isinstance(item, ast.Starred)]
+                owner, count = starred[0] if len(starred) == 1 else owner, count - len(value.elts) + 1
             if isinstance(owner, ast.Call) and not owner.args and ast.unparse(owner.func).endswith(".size"):
                 owner = owner.func
             elif not isinstance(owner, ast.Attribute) or owner.attr != "shape":

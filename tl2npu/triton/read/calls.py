@@ -356,7 +356,7 @@ class Calls(Expressions):
         state.emit(Matmul(left.expr.buffer, right.expr.buffer, into, clear, turned[0], turned[1], state.origin))
         found = Tile(shape, Load(into, (axis(0), axis(1)), dtype))
         if isinstance(out, DType) and out.name != dtype:
-            return build.cast(found, out.name)
+            return state.stored(build.cast(found, out.name), f"{state.hint}_rounded")
         return found
 
     def _turned(self, tile: Tile, node: ast.AST) -> bool:

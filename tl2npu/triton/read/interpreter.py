@@ -6,13 +6,14 @@ import ast
 from collections.abc import Sequence
 
 from tl2npu.kernel.symbolic import Div as Quotient
-from tl2npu.kernel.symbolic import Mod, Opaque, Sym, const, var
-from tl2npu.tile.expr import Const, Index, integers, loads
+from tl2npu.kernel.symbolic import Mod, Sym, const, var
+from tl2npu.kernel.symbolic import Opaque as Atom
+from tl2npu.tile.expr import Const, Index, Opaque, integers, loads, walk
 from tl2npu.tile.ir import For, If, Let
 from tl2npu.triton.read import build
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.expressions import BINARY
-from tl2npu.triton.read.names import assigned, exposed, read_after
+from tl2npu.triton.read.names import assigned, exposed, read_after, spine
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.state import Frame
 from tl2npu.triton.read.values import BlockPointer, DType, Name, Pointer, Tile, Unusable, Value, integer
@@ -60,7 +61,8 @@ class Interpreter(Calls):
 
     def plain_condition(self, value: Tile, node: ast.AST) -> Tile:
         """A condition on scalars that a kernel may branch on."""
-        if any(True for _ in loads(value.expr)):
+        names = {item.text for item in walk(value.expr) if isinstance(item, Opaque)}
+        if any(True for _ in loads(value.expr)) or names & self.state.ranges.unknown:
             raise self.state.refuse("TL542", f"`{ast.unparse(node)}` depends on loaded data")
         return value if value.dtype == "bool" else build.operation("ne", [value, 0], self.state.line)
 
@@ -68,7 +70,7 @@ class Interpreter(Calls):
         """Read one statement."""
         state = self.state
         state.line = stmt.lineno
-        state.direct, state.hint = None, "tile"
+        state.direct, state.spare, state.hint = None, frozenset(), "tile"
         match stmt:
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
@@ -101,6 +103,8 @@ class Interpreter(Calls):
         state = self.state
         if isinstance(target, ast.Name):
             state.hint, state.direct = target.id, value
+            read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+            state.spare = frozenset() if target.id in read else frozenset(spine(value))
             self.set(target.id, self.eval(value))
             return
         if not isinstance(target, (ast.Tuple, ast.List)):
@@ -132,7 +136,7 @@ class Interpreter(Calls):
         """The integer, by the name that the author gave it where its text would not be short."""
         state = self.state
         inner = list(value.atoms())
-        if not any(isinstance(atom, (Quotient, Mod, Opaque)) for atom in inner):
+        if not any(isinstance(atom, (Quotient, Mod, Atom)) for atom in inner):
             return value
         if value.names <= set(state.spec.names) | state.spec.values.keys():
             return value

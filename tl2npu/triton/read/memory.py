@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.tile.expr import Call, Const, Index, Load, axis, axis_of, loads, substituted
-from tl2npu.tile.ir import AtomicAdd, If, Let, Move, Region, Stmt
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load, Opaque, axis, axis_of, loads, substituted
+from tl2npu.tile.ir import AtomicAdd, If, Let, Map, Move, Region, Stmt
 from tl2npu.triton.read.build import broadcast, cast, operation
+from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.state import State
-from tl2npu.triton.read.values import BlockPointer, Pointer, Tile
+from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
 from tl2npu.triton.read.views import names, place
 
 
@@ -31,18 +34,46 @@ def load(
         state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))
         state.ranges.unknown.add(name)
         return broadcast(Tile((), Index(var(name))), pointer.shape)
+    if not placed.order and dtype == "float32" and not placed.rest:
+        name = state.fresh(state.hint)
+        state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))
+        state.ranges.unknown.add(name)
+        return broadcast(Tile((), Opaque(name, dtype)), pointer.shape)
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = state.target(node, "in", shape, dtype)
-    whole = Region(buffer, tuple(const(0) for _ in shape), shape)
-    state.emit(Move(placed.region, whole, state.origin))
-    value = Tile(pointer.shape, Load(buffer, tuple(axis(number) for number in placed.order), dtype))
-    fill = other if other is not None else 0
-    beyond = operation("add", [fill, 0.0 if dtype.startswith(("float", "bfloat")) else 0], state.line)
+    empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
+    beyond = operation("add", [other if other is not None else 0, empty], state.line)
     zero = isinstance(beyond.expr, (Const, Index)) and _number(beyond) == 0
-    conditions = placed.rest if zero else (*placed.rest, *placed.edge)
-    for condition in conditions:
+    part, rest = _part(pointer.shape, placed.rest) if zero else (pointer.shape, placed.rest)
+    placed = replace(placed, shape=part)
+    if part != pointer.shape:
+        state.emit(Map(buffer, Const(empty, dtype), state.origin))
+    inner = _start(buffer, tuple(part[number] for number in placed.order))
+    state.emit(Move(placed.region, inner, state.origin))
+    value = Tile(pointer.shape, Load(buffer, tuple(axis(number) for number in placed.order), dtype))
+    for condition in rest if zero else (*rest, *placed.edge):
         value = operation("select", [Tile(pointer.shape, condition), value, cast(beyond, dtype)], state.line)
     return value
+
+
+def _start(buffer: str, shape: Shape) -> Region:
+    """The first elements of a buffer along each axis."""
+    return Region(buffer, tuple(const(0) for _ in shape), shape)
+
+
+def _part(shape: Shape, conditions: tuple[Expr, ...]) -> tuple[Shape, tuple[Expr, ...]]:
+    """The first elements of a tile along each axis that a mask lets through, as far as that never changes, and the
+    conditions that say more."""
+    part, rest = list(shape), []
+    for condition in conditions:
+        more, axes = positive(condition), [n for name in names(condition) if (n := axis_of(name)) is not None]
+        count = (more + axis(axes[0])).constant if more is not None and len(axes) == 1 else None
+        extent = part[axes[0]].constant if len(axes) == 1 else None
+        if count is not None and extent is not None and 0 < count < extent:
+            part[axes[0]] = const(count)
+        else:
+            rest.append(condition)
+    return tuple(part), tuple(rest)
 
 
 def _number(value: Tile) -> float | None:
@@ -64,9 +95,10 @@ def store(
     ]
     if free:
         raise state.refuse("TL520", "several elements of the tile are stored to one address")
-    if any(axis_of(name) is not None for condition in placed.rest for name in names(condition)):
+    part, scalar = _part(pointer.shape, placed.rest)
+    if any(axis_of(name) is not None for condition in scalar for name in names(condition)):
         raise state.refuse("TL522", "the store's mask does not end where the tensor ends")
-    if any(True for condition in placed.rest for _ in loads(condition)):
+    if any(True for condition in scalar for _ in loads(condition)):
         raise state.refuse("TL522", "the store's mask depends on data")
     if len(value.shape) > len(pointer.shape):
         raise state.refuse("TL549", "a tile of more axes than its pointers")
@@ -76,11 +108,14 @@ def store(
         substituted(value.expr, _flat(placed.order, len(pointer.shape))),
     )
     source = _source(state, flat, dtype, "values")
-    whole = Region(source, tuple(const(0) for _ in flat.shape), flat.shape)
+    if atomic and part != pointer.shape:
+        raise state.refuse("TL522", "an atomic addition whose mask does not end where the tensor ends")
+    placed = replace(placed, shape=part)
+    whole = _start(source, tuple(part[number] for number in placed.order))
     stmt: Stmt = AtomicAdd(source, placed.region, state.origin) if atomic else Move(whole, placed.region, state.origin)
-    if placed.rest:
-        condition = placed.rest[0]
-        for more in placed.rest[1:]:
+    if scalar:
+        condition = scalar[0]
+        for more in scalar[1:]:
             condition = Call("and", (condition, more), "bool")
         stmt = If(condition, (stmt,), (), state.origin)
     state.emit(stmt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 def assigned(body: Sequence[ast.AST]) -> frozenset[str]:
@@ -48,6 +48,19 @@ def _read(node: ast.AST) -> set[str]:
         if isinstance(item, ast.AugAssign) and isinstance(item.target, ast.Name):
             found.add(item.target.id)
     return found
+
+
+def spine(value: ast.expr) -> Iterator[ast.Call]:
+    """The calls from which a value is made by arithmetic alone."""
+    if isinstance(value, ast.BinOp):
+        yield from spine(value.left)
+        yield from spine(value.right)
+    elif isinstance(value, ast.UnaryOp):
+        yield from spine(value.operand)
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
+        yield from spine(value.func.value)
+    elif isinstance(value, ast.Call):
+        yield value
 
 
 def read_after(scope: ast.FunctionDef, stmt: ast.stmt, name: str) -> bool:

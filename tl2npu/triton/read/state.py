@@ -40,6 +40,7 @@ class State:
     line: int = 0
     hint: str = "tile"
     direct: object = None
+    spare: frozenset[object] = frozenset()
     blocks: tuple[str, ...] = ()
 
     @property
@@ -232,9 +233,13 @@ class State:
         return var(self.blocks[number])
 
     def target(self, node: object, suffix: str, shape: Shape, dtype: str) -> str:
-        """The buffer that a value goes to: the assigned name's own, where ``node`` is all that is assigned."""
-        if node is not self.direct:
+        """The buffer that a value goes to: the assigned name's own, where ``node`` is all that is assigned.
+
+        The first of ``spare`` goes there, too: the assigned value is made from it in place.
+        """
+        if node is not self.direct and node not in self.spare:
             return self.allocate(f"{self.hint}_{suffix}", shape, dtype)
+        self.spare = frozenset()
         own = self.frame.own.get(self.hint)
         if own is not None and self._free(own, shape, dtype):
             return own

@@ -353,7 +353,8 @@ class _Fit:
             if more is not None and _fixed(bound := more + index) and _equate(self.state, bound, extent):
                 raise Again
         self.ask_likeness()
-        if number is None or any(f"@{number}" in names(condition) for condition in self.conditions):
+        masked = [names(condition) for condition in self.conditions]
+        if number is None or any(f"@{number}" in found and len(found) > 1 for found in masked):
             return
         size = self.pointer.shape[number]
         start = index.substitute({f"@{number}": 0})
