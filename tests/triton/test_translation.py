@@ -94,6 +94,23 @@ def test_other_fills_what_lies_outside() -> None:
     assert "if_then_else(" in to_tilelang(vector(body)).text
 
 
+@pytest.mark.parametrize(
+    ("between", "where", "selects"),
+    [
+        ("", "i < n", False),
+        ("x = x.to(tl.float32)", "(i < n) & (i < n)", False),
+        ("", "i < n - 1", True),
+        ("x += 1.0", "i < n", True),
+        ("for turn in range(2):\n    x += 1.0", "i < n", True),
+    ],
+)
+def test_second_mask_is_one_only_where_the_tile_is_not_zero(between: str, where: str, selects: bool) -> None:
+    lines = ["x = tl.load(x_ptr + i, mask=i < n, other=0)", between, f"x = tl.where({where}, x, 0.0)"]
+    body = "\n".join([*filter(None, lines), "tl.store(y_ptr + i, x, mask=i < n)"])
+    text = to_tilelang(vector(body).replace('"cuda"', '"cuda", dtype=torch.float16')).text
+    assert ("if_then_else(" in text) == selects
+
+
 def test_strides_become_shapes() -> None:
     text = to_tilelang(MATMUL).text
     assert 'a_ptr: T.Tensor((M, K), "float16")' in text

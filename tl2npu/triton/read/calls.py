@@ -6,10 +6,11 @@ import ast
 
 from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED
 from tl2npu.kernel.symbolic import const
-from tl2npu.tile.expr import Const, Index, Load, axis, loads
+from tl2npu.tile.expr import Call, Const, Index, Load, axis, loads
 from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
 from tl2npu.triton.read import build, memory
 from tl2npu.triton.read.expressions import Expressions, ceil_divided
+from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.ranges import largest, smallest
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Name, Pointer, Tile, Value, integer
@@ -87,8 +88,19 @@ class Calls(Expressions):
             operands = list(values.values())
             if any(not isinstance(item, (Tile, int, float)) for item in operands):
                 raise self.state.refuse("TL543", f"`{ast.unparse(node)}` wants tiles")
-            return build.operation(ELEMENTWISE[last], list(operands), self.state.line)
+            found = build.operation(ELEMENTWISE[last], list(operands), self.state.line)
+            return self.without_fill(found)
         raise self.state.refuse("TL530", f"`{ast.unparse(node.func)}` has no counterpart")
+
+    def without_fill(self, found: Tile) -> Tile:
+        """``where(mask, x, 0)`` of a tile that was loaded with this mask, and is 0 already, is the tile."""
+        expr = found.expr
+        if not isinstance(expr, Call) or expr.op != "select" or not isinstance(expr.args[2], Const):
+            return found
+        condition, kept, other = expr.args
+        parts = set(conjuncts(condition))
+        fills = other.value == 0 and parts <= set(self.state.zero_beyond(kept))
+        return Tile(found.shape, kept) if fills else found
 
     def builtin(self, name: str, node: ast.Call) -> Value:
         """``float("inf")``, ``min(a, b)`` and their like."""

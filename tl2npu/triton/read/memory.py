@@ -50,7 +50,9 @@ def load(
         state.emit(Map(buffer, Const(empty, dtype), state.origin))
     inner = _start(buffer, tuple(part[number] for number in placed.order))
     state.emit(Move(placed.region, inner, state.origin))
-    value = Tile(pointer.shape, Load(buffer, tuple(axis(number) for number in placed.order), dtype))
+    tile = Load(buffer, tuple(axis(number) for number in placed.order), dtype)
+    state.zeros[tile] = placed.edge
+    value = Tile(pointer.shape, tile)
     for condition in rest if zero else (*rest, *placed.edge):
         value = operation("select", [Tile(pointer.shape, condition), value, cast(beyond, dtype)], state.line)
     return value

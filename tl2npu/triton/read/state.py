@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Call, Const, Expr, Load, axis, axis_of, identity, loads, rebuilt, substituted
-from tl2npu.tile.ir import Buffer, Map, Origin, Stmt
+from tl2npu.tile.ir import Buffer, Map, Origin, Stmt, writes
 from tl2npu.triton.read.ranges import Ranges
 from tl2npu.triton.read.spec import Spec
 from tl2npu.triton.read.values import Shape, Tile, Value
@@ -42,6 +42,8 @@ class State:
     direct: object = None
     spare: frozenset[object] = frozenset()
     blocks: tuple[str, ...] = ()
+    zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
+    """Tiles that are 0 wherever one of these conditions does not hold."""
 
     @property
     def frame(self) -> Frame:
@@ -80,15 +82,19 @@ class State:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the body that is read now."""
         self.out.append(stmt)
+        gone = writes(stmt)
+        self.zeros = {tile: parts for tile, parts in self.zeros.items() if tile.buffer not in gone}
 
     @contextmanager
     def body(self) -> Iterator[list[Stmt]]:
         """Statements go to a body of their own."""
         outer, self.out = self.out, []
+        self.zeros.clear()
         try:
             yield self.out
         finally:
             self.out = outer
+            self.zeros.clear()
 
     def snapshot(self) -> tuple[object, ...]:
         """What :meth:`restore` goes back to."""
@@ -98,6 +104,7 @@ class State:
 
     def restore(self, saved: tuple[object, ...]) -> None:
         """Forget everything that was read since the snapshot, which may be used once."""
+        self.zeros.clear()
         buffers, frames, out, taken, lets, used, unknown = saved
         self.buffers, self.taken, self.used = buffers, taken, used  # type: ignore[assignment]
         self.ranges.lets, self.ranges.unknown = lets, unknown  # type: ignore[assignment]
@@ -130,6 +137,7 @@ class State:
         """Write a tile to a buffer whose axes are those of the tile in ``order``."""
         turned = {f"@{number}": axis(place) for place, number in enumerate(order)}
         expr = substituted(value.expr, turned)
+        zeros = self.zero_beyond(value.expr)
         self.straight(expr)
         buffer = self.buffers[name]
         if buffer.dtype != value.dtype and not (buffer.dtype == "int8" and value.dtype == "bool"):
@@ -139,7 +147,16 @@ class State:
                 raise self.refuse("TL547", f"`{name}` is computed from its own elements at other places")
             self.emit(Map(name, expr, self.origin))
         index = tuple(axis(number) for number in order)
-        return Tile(value.shape, Load(name, index, buffer.dtype))
+        found = Load(name, index, buffer.dtype)
+        if zeros:
+            self.zeros[found] = zeros
+        return Tile(value.shape, found)
+
+    def zero_beyond(self, expr: Expr) -> tuple[Expr, ...]:
+        """Conditions where one of them does not hold, this is 0."""
+        while isinstance(expr, Call) and expr.op == "cast":
+            expr = expr.args[0]
+        return self.zeros.get(expr, ()) if isinstance(expr, Load) else ()
 
     def straight(self, expr: Expr) -> None:
         """Refuse a value that reads tiles across: element-wise code cannot transpose."""
