@@ -74,6 +74,7 @@ class _Translation:
         self.comments = _comments(text)
         names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
         names |= {item.arg for item in ast.walk(file.tree) if isinstance(item, ast.arg)}
+        self.names = names | {item.name for item in ast.walk(file.tree) if isinstance(item, ast.FunctionDef)}
         self.alias = "T" if "T" not in names else "TL"
 
     def done(self) -> Translated:
@@ -118,8 +119,7 @@ class _Translation:
             if text in texts:
                 kernel = texts[text]
             else:
-                kernel = name if not texts else f"{name}_{len(texts) + 1}"
-                texts[text] = kernel
+                texts[text] = kernel = self.free_name(name, set(texts.values()))
             launched = replace(launched, kernel=replace(launched.kernel, name=kernel))
             launches[number] = launched
             edits += _at_launch(self.text, launched)
@@ -170,6 +170,14 @@ class _Translation:
         if self.alias != "T":
             text = _LANGUAGE.sub(f"{self.alias}.", text)
         return _black(text).rstrip("\n")
+
+    def free_name(self, name: str, taken: set[str]) -> str:
+        """``name``, or for one more factory ``name_2`` and so on, as verification expects it."""
+        number, found = 1, name
+        while found in taken or (number > 1 and found in self.names):
+            number += 1
+            found = f"{name}_{number}"
+        return found
 
     def named(self, text: str, old: str, new: str) -> str:
         """A second factory goes by another name."""

@@ -1,7 +1,7 @@
 """Launches of Triton kernels, as Triton's interpreter ran them, repeated with the TileLang kernels in their place.
 
-A TileLang kernel stands in the place of a Triton kernel if its factory has the name of that kernel; its n-th launch is
-compared with the n-th launch there. A parameter has the name of the pointer that it stands for, and may see the memory
+A TileLang kernel stands in the place of a Triton kernel if its factory has the name of that kernel, or that name with a
+number (``k_2``); its n-th launch is compared with the n-th launch there. A parameter has the name of the pointer that it stands for, and may see the memory
 behind it with another shape.
 """
 
@@ -155,6 +155,7 @@ class Waiting:
         self.folder, self.judge, self.emit = folder, judge, emit
         self.numbers = {(found.kernel, found.turn): found.number for found in launches.load(folder)}
         self.turns: dict[str, int] = {}
+        self.kernels = {kernel for kernel, _ in self.numbers}
 
     def recording(self, compiled: Any, arrays: Arrays) -> Recording | None:
         """What a launch of a TileLang kernel is compared with; None where it stands in no kernel's place."""
@@ -180,10 +181,16 @@ class Waiting:
             self.emit({"event": "comparison", **asdict(found), "number": old.number})
         self.emit({"event": "stop"})
 
-    def _next(self, kernel: str) -> Launch | None:
+    def _next(self, factory: str) -> Launch | None:
+        kernel = self._kernel(factory)
         turn = self.turns[kernel] = self.turns.get(kernel, -1) + 1
         number = self.numbers.pop((kernel, turn), None)
         return None if number is None else launches.load_one(self.folder, number)
+
+    def _kernel(self, factory: str) -> str:
+        """The Triton kernel in whose place a factory stands; a kernel may need several, ``k``, ``k_2``, and so on."""
+        stem, _, number = factory.rpartition("_")
+        return stem if factory not in self.kernels and number.isdigit() and stem in self.kernels else factory
 
 
 def compared(old: Launch, new: Launch) -> Comparison:

@@ -296,7 +296,7 @@ class _Binder:
         parts = value if isinstance(value, tuple) else (value,)
         extents: list[Sym] = []
         for part in parts:
-            if isinstance(part, Unknown) and not part.number and isinstance(func.slice, (ast.Tuple, ast.List)):
+            if isinstance(part, Unknown) and not part.number and isinstance(value, tuple):
                 part = Int(host.name(part.text))
             if not isinstance(part, Int):
                 raise self.refuse("TL511", f"the grid `{ast.unparse(func.slice)}` is not understood")

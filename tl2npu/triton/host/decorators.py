@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from tl2npu.triton.refused import Refused
@@ -25,6 +25,7 @@ def tuning(
 ) -> Tuning:
     """What the decorators of a kernel decide. ``functions``: those of the file. Raises ``Refused``."""
     found = Tuning()
+    params = {arg.arg for arg in (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)}
     for node in kernel.decorator_list:
         func = node.func if isinstance(node, ast.Call) else node
         name = ast.unparse(func)
@@ -34,7 +35,7 @@ def tuning(
         if last == "autotune" and isinstance(node, ast.Call):
             _autotune(node, constants, found)
         elif last == "heuristics" and isinstance(node, ast.Call):
-            _heuristics(node, functions, found)
+            _heuristics(node, functions, params, found)
         else:
             raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
     return found
@@ -78,11 +79,15 @@ def _first_turn(comp: ast.ListComp) -> ast.Call:
     return found
 
 
-def _heuristics(node: ast.Call, functions: Mapping[str, ast.FunctionDef], found: Tuning) -> None:
+def _heuristics(
+    node: ast.Call, functions: Mapping[str, ast.FunctionDef], params: Container[str], found: Tuning
+) -> None:
     values = node.args[0] if node.args else next((word.value for word in node.keywords if word.arg == "values"), None)
     if not isinstance(values, ast.Dict):
         raise Refused("TL514", node.lineno, "the heuristics are not written out")
     for key, value in zip(values.keys, values.values, strict=True):
+        if isinstance(key, ast.Constant) and key.value not in params:
+            continue  # an option of the compiler
         if isinstance(value, ast.Name) and isinstance(functions.get(value.id), ast.FunctionDef):
             value = _as_lambda(functions[value.id])
         if not isinstance(key, ast.Constant) or not isinstance(value, ast.Lambda) or len(value.args.args) != 1:

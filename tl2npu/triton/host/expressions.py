@@ -16,10 +16,12 @@ from tl2npu.triton.host.torch_names import (
     SAME,
     SAME_MORE,
     WORD,
+    converted,
     dtype_of,
     dtype_word,
     is_float,
     literal_shape,
+    same_width,
     subscripted,
 )
 from tl2npu.triton.host.values import HostValue, Instance, Int, Lambda, Meta, Shape, Tensor, Unknown
@@ -227,6 +229,8 @@ class HostExpressions:
         if len(node.ops) != 1:
             return Unknown(text)
         op = node.ops[0]
+        if isinstance(left, Tensor) and not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+            return Tensor(text, left.shape if isinstance(right, (Int, float)) else None, "bool")
         if isinstance(op, (ast.Is, ast.IsNot)) and right is None and not isinstance(left, Unknown):
             return (left is None) == isinstance(op, ast.Is)
         if isinstance(left, Int) and isinstance(right, Int) and isinstance(op, (ast.Eq, ast.NotEq)):
@@ -255,7 +259,7 @@ class HostExpressions:
         last = text.rpartition(".")[2]
         if text.startswith("torch.") and last in LIKE and args and isinstance(args[0], Tensor):
             like = args[0]
-            return Tensor(ast.unparse(node), like.shape, dtype_word(words) or like.dtype, like.fresh)
+            return Tensor(ast.unparse(node), like.shape, dtype_word(words, like.dtype), like.fresh)
         if text.startswith("torch.") and last in MAKERS:
             return self.made(last, node, args, words)
         if last in ("cdiv", "ceil_div") and len(args) == 2:
@@ -331,30 +335,28 @@ class HostExpressions:
         self, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]
     ) -> HostValue:
         """``torch.empty(...)`` and its like."""
-        dtype = dtype_word(words)
         text = ast.unparse(node)
         if name == "tensor":
             listed = literal_shape(node.args[0]) if node.args else None
             floats = any(isinstance(n, ast.Constant) and isinstance(n.value, float) for n in ast.walk(node))
-            return Tensor(text, listed, dtype or ("float32" if floats else None), True)
+            return Tensor(text, listed, dtype_word(words, "float32" if floats else None), True)
         if name in ("arange", "linspace"):
-            return Tensor(
-                text, (self.name(f"{text}.shape[0]"),), dtype or ("float32" if name == "linspace" else "int64"), True
-            )
+            dtype = dtype_word(words, "float32" if name == "linspace" else "int64")
+            return Tensor(text, (self.name(f"{text}.shape[0]"),), dtype, True)
         sizes = words.get("size", args[-1] if name == "randint" and args else args)
         if name == "full" and args:
             sizes = args[0]
         if isinstance(sizes, list):
             sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, Unknown)) else tuple(sizes)
+        dtype = dtype_word(words, "int64" if name == "randint" else "float32")
         if isinstance(sizes, Unknown) and self.function is not None and subscripted(self.function, sizes.text):
-            return Tensor(text, None, dtype or ("int64" if name == "randint" else "float32"), True)
+            return Tensor(text, None, dtype, True)
         if not isinstance(sizes, tuple):
             sizes = (sizes,)
         shape = [self.integer(size, arg) for size, arg in zip(sizes, self.nodes(node, len(sizes)), strict=True)]
-        default = "int64" if name == "randint" else "float32"
         if any(extent is None for extent in shape):
-            return Tensor(text, None, dtype or default, True)
-        return Tensor(text, tuple(extent for extent in shape if extent is not None), dtype or default, True)
+            return Tensor(text, None, dtype, True)
+        return Tensor(text, tuple(extent for extent in shape if extent is not None), dtype, True)
 
     def nodes(self, node: ast.Call, count: int) -> list[ast.expr]:
         """The expressions of a shape, or names in their place."""
@@ -388,13 +390,13 @@ class HostExpressions:
         if name in SAME or name in SAME_MORE:
             dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
             if name == "to":
-                dtype = dtype_word(words) or next((d for a in args if (d := dtype_of(a))), owner.dtype)
+                dtype = converted(args, words, owner.dtype)
             fresh = owner.fresh or name == "contiguous"
             return Tensor(text, owner.shape, dtype, fresh)
         if name in ("new_empty", "new_zeros", "new_ones"):
             made = self.made("empty", node, args, words)
             assert isinstance(made, Tensor)
-            return Tensor(text, made.shape, dtype_word(words) or owner.dtype, True)
+            return Tensor(text, made.shape, dtype_word(words, owner.dtype), True)
         if name in ("item", "tolist", "is_contiguous", "data_ptr", "element_size"):
             return Unknown(text, number=name == "item")
         if name == "unsqueeze" and owner.shape is not None and place is not None and place >= 0:
@@ -418,6 +420,8 @@ class HostExpressions:
         """``x.view(...)``: a contiguous tensor with another shape."""
         text = ast.unparse(node)
         total = owner.elements
+        if args and (dtype := dtype_of(args[0])) is not None:
+            return Tensor(text, owner.shape if same_width(dtype, owner.dtype) else None, dtype, owner.fresh)
         if name in ("flatten", "ravel") and not args:
             return Tensor(text, None if total is None else (total,), owner.dtype, owner.fresh)
         parts = args[0] if len(args) == 1 and isinstance(args[0], tuple) else tuple(args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.triton.host.values import HostValue, Shape, Unknown
@@ -65,9 +65,21 @@ def annotated(arg: ast.arg, name: str) -> bool:
     return arg.annotation is not None and ast.unparse(arg.annotation).rpartition(".")[2] == name
 
 
-def dtype_word(words: Mapping[str | None, HostValue]) -> str | None:
-    """The element type that a call gives as ``dtype=``."""
-    return dtype_of(words.get("dtype"))
+def dtype_word(words: Mapping[str | None, HostValue], default: str | None) -> str | None:
+    """The element type that a call gives as ``dtype=``; None where its text does not show which."""
+    return default if words.get("dtype") is None else dtype_of(words["dtype"])
+
+
+def converted(args: Iterable[HostValue], words: Mapping[str | None, HostValue], own: str | None) -> str | None:
+    """The element type after ``x.to(...)``."""
+    types = [a for a in args if isinstance(a, Unknown) and (a.text in DTYPES or a.text.rpartition(".")[2] == "dtype")]
+    return dtype_of(types[0]) if types else dtype_word(words, own)
+
+
+def same_width(one: str, other: str | None) -> bool:
+    """True for element types of as many bits."""
+    digits = [re.findall(r"\d+", name or "?") or ["8"] for name in (one, other)]
+    return digits[0] == digits[1]
 
 
 def dtype_of(value: HostValue) -> str | None:
