@@ -136,6 +136,31 @@ def test_a_shape_that_the_memory_does_not_have(tmp_path: Path) -> None:
     assert "x_ptr has shape [4, 200]: fewer elements than [1800]" in found.message
 
 
+def test_what_depends_on_memory_outside_of_every_tensor(tmp_path: Path) -> None:
+    """The old kernel adds elements of ``y`` that there are not; so many results say nothing."""
+    short = 'y = torch.randn(4, 200, device="{0}"), torch.randn(700, device="{0}")'
+    old = OLD.split("x, y = torch")[0] + f"x, {short.format('cuda')}\nadd(x, y)\n"
+    new = (KERNEL + HOST.split("x, y = torch")[0]).replace("y_ptr: T.Tensor((n,)", "y_ptr: T.Tensor((n - 100,)")
+    new += f"x, {short.format('npu')}\nadd(x, y)\n"
+    right, wrong = verified(tmp_path, old, new), verified(tmp_path, old, new.replace("x[i] + y[i]", "x[i] - y[i]"))
+    assert right.ok, right
+    assert any("100 of 800 elements of out_ptr depend on memory outside" in note for note in right.notes)
+    assert "TL907" in {d.code for d in wrong.diagnostics}
+    nothing = verified(tmp_path, old.replace("tl.load(y_ptr + i", "tl.load(y_ptr + i + 9000000"), new)
+    assert [kernel.status for kernel in nothing.kernels] == ["not verified"]
+
+
+def test_a_second_factory_stands_in_the_place_of_the_kernel_too(tmp_path: Path) -> None:
+    old = OLD.replace("torch.testing", "add(y, x)\ntorch.testing")
+    second = KERNEL.split("pass_configs = {")[1].split("}\n", 1)[1].replace("def add_kernel", "def add_kernel_2")
+    host = HOST.replace("return add_kernel(x", "return which(x").replace("x, y)", "x, y, which)")
+    host = f"{host}add(y, x, add_kernel_2)\n".replace("def add(x, y, which)", "def add(x, y, which=add_kernel)")
+    host = host.replace("\nadd(x, y, which)", "\nadd(x, y)")
+    assert len(verified(tmp_path, old, KERNEL + second + host).comparisons) == 2
+    wrong = verified(tmp_path, old, KERNEL + second.replace("x[i] + y[i]", "x[i] - y[i]") + host)
+    assert "TL907" in {d.code for d in wrong.diagnostics}
+
+
 def test_two_triton_kernels(tmp_path: Path) -> None:
     assert verified(tmp_path, OLD, OLD.replace("256", "128")).ok
     wrong = OLD.replace("mask=mask) + tl", "mask=mask) - tl").split("torch.testing")[0] + "add(x, y)\n"

@@ -71,7 +71,8 @@ class Launch:
     configuration that stood in for tuning (the first), empty without an autotuner.
 
     ``rounded``: element types to which it rounded wider floats that it had computed, and multiplied the result.
-    ``before`` and ``after`` are all storages as bytes; one that did not change is the same array in both.
+    ``before`` and ``after`` are all storages as bytes; one that did not change is the same array in both. ``again``:
+    those of a second run, if the launch reads outside of every tensor, which read other numbers there.
     """
 
     number: int
@@ -92,6 +93,7 @@ class Launch:
     descriptors: dict[str, tuple[TensorArgument, tuple[int, ...]]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     rounded: tuple[str, ...] = ()
+    again: tuple[np.ndarray, ...] = ()
 
     @cached_property
     def inputs(self) -> Arrays:
@@ -127,8 +129,17 @@ class Launch:
         Where the tensor is contiguous, ``shape`` may have fewer elements than it, as of a kernel that works on the
         first rows, or more, if its storage has them. Raises NoSuchView.
         """
+        return self._seen(name, shape, self.after if after else self.before)
+
+    def undefined(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Which elements of a tensor, seen with a shape, depend on what lies outside of every tensor."""
+        if not self.again:
+            return np.zeros(shape, bool)
+        return differing(self._seen(name, shape, self.after), self._seen(name, shape, self.again))
+
+    def _seen(self, name: str, shape: tuple[int, ...], storages: tuple[np.ndarray, ...]) -> np.ndarray:
         tensor = self.all_tensors[name]
-        storage = (self.after if after else self.before)[tensor.storage]
+        storage = storages[tensor.storage]
         if shape == tensor.shape:
             return tensor.of(storage)
         if not tensor.contiguous:
@@ -137,6 +148,13 @@ class Launch:
         if (tensor.offset + prod(shape)) * dtypes.numpy_dtype(tensor.dtype).itemsize > storage.size:
             raise NoSuchView(f"{name} has shape {list(tensor.shape)}: fewer elements than {list(shape)}")
         return TensorArgument(tensor.storage, tensor.offset, shape, strides, tensor.dtype).of(storage)
+
+
+def differing(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Which elements of two arrays, of the same shape and type, have other bits."""
+    kind = f"u{one.dtype.itemsize}"
+    found: np.ndarray = np.array(one, order="C").view(kind) != np.array(other, order="C").view(kind)
+    return found
 
 
 def keep(folder: Path, launch: Launch) -> None:

@@ -26,12 +26,16 @@ class Memory:
     """``ranges``: first address and end of each allocation. ``open``: addresses made of integers are used, as in a
     kernel that is given a tensor of pointers, so that it may reach memory that no argument has.
 
+    ``beyond``: what loads from outside of all memory give, for floats and for integers; ``strayed``: there was one.
+
     ``narrowed``: element types to which the block that runs has rounded wider floats; ``rounded`` those of them that it
     multiplied afterwards.
     """
 
     ranges: list[tuple[int, int]] = field(default_factory=list)
     open: bool = False
+    beyond: tuple[float, int] = (float("nan"), 0)
+    strayed: bool = False
     narrowed: set[str] = field(default_factory=set)
     rounded: set[str] = field(default_factory=set)
 

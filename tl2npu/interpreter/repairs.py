@@ -167,9 +167,11 @@ def _checked_memory(scope: Any, memory: Callable[[], Memory | None], outside: Ca
         wanted = np.broadcast_to(mask.data, pointers.data.shape)
         fill = np.zeros(pointers.data.shape, dtype) if other is None else np.ascontiguousarray(other.data, dtype)
         lost = missing(pointers.data, dtype.itemsize, wanted, "Read")
-        if lost is not None:
+        known = memory()
+        if lost is not None and known is not None:
+            known.strayed = True
             wanted = wanted & ~lost
-            fill = np.where(lost, np.array(np.nan if kind.is_floating() else 0).astype(dtype), fill)
+            fill = np.where(lost, np.array(known.beyond[0 if kind.is_floating() else 1]).astype(dtype), fill)
         found = raw.load(pointers.data, np.ascontiguousarray(wanted), fill.view(plain), plain)
         return _Handle(found.view(dtype), kind)
 

@@ -1,8 +1,9 @@
 """Launches of Triton kernels, as Triton's interpreter ran them, repeated with the TileLang kernels in their place.
 
 A TileLang kernel stands in the place of a Triton kernel if its factory has the name of that kernel, or that name with a
-number (``k_2``); its n-th launch is compared with the n-th launch there. A parameter has the name of the pointer that it stands for, and may see the memory
-behind it with another shape.
+number (``k_2``); its n-th launch is compared with the n-th launch there. A parameter has the name of the pointer that
+it stands for, and may see the memory behind it with another shape. What the Triton kernel computes of memory outside of
+every tensor is not compared.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ _PLAIN = {"float16": 5e-3, "bfloat16": 1e-2, "float32": 1e-4, "float64": 1e-9}
 """Relative tolerances between two Triton kernels, of which it is not known what they compute."""
 
 
+class Undefined(Exception):
+    """A launch of the old script has no result that a new kernel could have, too; ``str()`` says why."""
+
+
 def recording_of_old(folder: Path, recorder: Recorder, source: Source, emit: Emit) -> Interpreter:
     """An interpreter that keeps every launch of the old script in a folder, numbered with those of ``recorder``.
 
@@ -67,12 +72,15 @@ def as_recording(launch: Launch, compiled: Any, session: Session, given: Arrays 
     """A launch as the recorded launch of a kernel that is called as ``compiled`` is.
 
     ``given``: the tensors that a script passes to ``compiled``; their shapes are those with which memory is seen.
-    Tensors that the call makes begin as poison, whatever was in the memory before. Raises Unmatched.
+    Tensors that the call makes begin as poison, whatever was in the memory before. Raises Unmatched, and Undefined
+    where there is nothing to compare.
     """
     call = Signature.of(compiled)
     made = {*call.returned, *call.scratch}
     inputs: Arrays = {}
     outputs: Arrays = {}
+    undefined: Arrays = {}
+    written, defined = 0, 0
     params = {p.name: p for p in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(p, Buffer)}
     for name, tensor in launch.all_tensors.items():
         shape = _shape(params.get(name), tensor.shape, None if given is None else given.get(name))
@@ -81,8 +89,13 @@ def as_recording(launch: Launch, compiled: Any, session: Session, given: Arrays 
             outputs[name] = np.array(launch.seen_as(name, shape, after=True))
         except NoSuchView as error:
             raise Unmatched(f"the new kernel has {name} with shape {list(shape)}, and {error}") from None
+        changed = launches.differing(inputs[name], outputs[name])
+        undefined[name] = launch.undefined(name, shape)
+        written, defined = written + int(changed.sum()), defined + int((changed & ~undefined[name]).sum())
         if name in made:
             inputs[name] = np.full(shape, session.arithmetic_poison(tensor.dtype), inputs[name].dtype)
+    if written and not defined:
+        raise Undefined(f"everything that launch {launch.turn + 1} writes depends on memory outside of every tensor")
     least = tolerances(compiled.kernel, rounding=False)
     rounded = max((least[name] for name in launch.rounded if name in least), default=0.0)
     shared = {name: other for name, other in launch.shared.items() if not {name, other} & made}
@@ -107,6 +120,7 @@ def as_recording(launch: Launch, compiled: Any, session: Session, given: Arrays 
         {},
         products=has_products(compiled.kernel),
         on_gpu=True,
+        undefined={name: found for name, found in undefined.items() if found.any()},
         params=tuple(inputs),
     )
 
@@ -138,14 +152,30 @@ def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emi
         recording = as_recording(launch, new, judge.actual.session)
     except (CannotBuild, Unmatched) as error:
         problem(emit, UNVERIFIED, f"the new kernel: {error}", launch.kernel)
+    except Undefined as error:
+        _skipped(emit, launch, error)
     except SimulatorError as error:
         told(source, emit, error, "new", launch.kernel)
     except Exception as error:
         text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
         problem(emit, FAULTY, text, launch.kernel, side="new")
     else:
+        _partly(emit, launch, recording)
         telling.compared(emit, recording, judge.compare(recording, new))
     emit({"event": "stop"})
+
+
+def _skipped(emit: Emit, launch: Launch, why: Undefined) -> None:
+    emit({"event": "note", "text": f"{launch.kernel}: {why}; it is not compared"})
+    emit({"event": "agrees", "number": launch.number})
+
+
+def _partly(emit: Emit, launch: Launch, recording: Recording) -> None:
+    for name, where in recording.undefined.items():
+        text = (
+            f"{int(where.sum())} of {where.size} elements of {name} depend on memory outside of every tensor in launch"
+        )
+        emit({"event": "note", "text": f"{launch.kernel}: {text} {launch.turn + 1}; they are not compared"})
 
 
 class Waiting:
@@ -163,9 +193,14 @@ class Waiting:
         if launch is None:
             return None
         try:
-            return as_recording(launch, compiled, self.judge.actual.session, arrays)
+            found = as_recording(launch, compiled, self.judge.actual.session, arrays)
+            _partly(self.emit, launch, found)
+            return found
         except Unmatched as error:
             problem(self.emit, UNVERIFIED, f"the new kernel: {error}", launch.kernel)
+            return None
+        except Undefined as error:
+            _skipped(self.emit, launch, error)
             return None
 
     def compare(self, launching: Any) -> None:

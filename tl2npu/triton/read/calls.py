@@ -95,12 +95,12 @@ class Calls(Expressions):
     def without_fill(self, found: Tile) -> Tile:
         """``where(mask, x, 0)`` of a tile that was loaded with this mask, and is 0 already, is the tile."""
         expr = found.expr
-        if not isinstance(expr, Call) or expr.op != "select" or not isinstance(expr.args[2], Const):
+        if not isinstance(expr, Call) or expr.op != "select":
             return found
         condition, kept, other = expr.args
-        parts = set(conjuncts(condition))
-        fills = other.value == 0 and parts <= set(self.state.zero_beyond(kept))
-        return Tile(found.shape, kept) if fills else found
+        fills = isinstance(other, Const) and other.value == 0
+        known = set(conjuncts(condition)) <= set(self.state.zero_beyond(kept))
+        return Tile(found.shape, kept) if fills and known else found
 
     def builtin(self, name: str, node: ast.Call) -> Value:
         """``float("inf")``, ``min(a, b)`` and their like."""
