@@ -32,6 +32,15 @@ def test_forms(body: str) -> None:
     assert "use_tma" not in new
 
 
+def test_a_tile_of_one_row_is_added_to_a_vector() -> None:
+    params = 'A: T.Tensor((64, 48), "float32"), C: T.Tensor((100,), "float32")'
+    body = 'a = T.alloc_shared((1, 48), "float32")\nT.copy(A[bx, 0], a)\nT.atomic_add(C[bx * 28], a)'
+    new = same(gpu_file(params, body), {"A": INPUT["A"], "C": np.zeros(100, np.float32)}, atomics.to_tile)
+    assert "T.tile.atomic_add(C[bx * 28], a_flat)" in new
+    two = body.replace("(1, 48)", "(2, 24)")
+    assert blocked(gpu_file(params, two), atomics.to_tile)[0] == "TL173"
+
+
 def test_groups_of_elements_are_elements() -> None:
     body = TILE + "for i, g in T.Parallel(32, 12):\n    T.atomic_addx4(C[bx * 28 + i, g * 4], a[i, g * 4])"
     new = same(gpu_file(PARAMS, body), INPUT, atomics_wide.to_elements, element_copies.to_copies, atomics.to_tile)

@@ -79,6 +79,13 @@ def _tile(job: Job, stmt: Op) -> None:
         name = tiles.like(value.buffer, f"{value.buffer.name}_cast", dtype=dtype_text(target.buffer))
         lines.append(f"T.copy({source}, {name})")
         source = name
+    unit_axes = len(value.buffer.shape) - len(target.buffer.shape)
+    if unit_axes > 0:  # a start index needs an axis for each of the tile (ascend_tile.py:_atomic_add_to_tile_region)
+        if not value.is_whole or any(extent.constant != 1 for extent in value.buffer.shape[:unit_axes]):
+            raise Blocked("TL173", stmt.node, f"`{source}` has more axes than `{target.buffer.name}`")
+        name = tiles.flat(value.buffer, unit_axes, f"{value.buffer.name}_flat", dtype=dtype_text(target.buffer))
+        lines.append(f"T.copy({source}[{', '.join(['0'] * len(value.buffer.shape))}], {name})")
+        source = name
     lines.append(f"T.tile.atomic_add({code(target.node)}, {source})")
     edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
     tiles.commit(edits)

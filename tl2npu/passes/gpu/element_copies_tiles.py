@@ -27,6 +27,13 @@ class Tiles:
         self.add(buffer, f"{name} = T.alloc_shared({shape_text(buffer)}, {dtype or dtype_text(buffer)})")
         return name
 
+    def flat(self, buffer: Buffer, axes: int, *wishes: str, dtype: str | None = None) -> str:
+        """The name of a new tile without the first ``axes`` axes of an on-chip buffer."""
+        name = self.names.fresh(*wishes)
+        extents = "".join(f"{extent_text(buffer, axis)}, " for axis in range(axes, len(buffer.shape)))
+        self.add(buffer, f"{name} = T.alloc_shared(({extents.strip()}), {dtype or dtype_text(buffer)})")
+        return name
+
     def add(self, buffer: Buffer, text: str) -> None:
         """Write a statement behind the allocation of a buffer."""
         assert buffer.statement is not None

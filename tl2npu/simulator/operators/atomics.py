@@ -27,6 +27,10 @@ def atomic_add(A: Any, dst: Operand, src: Operand) -> None:
         )
     if src.dtype != dst.dtype:
         raise SimulatorError(f"T.tile.atomic_add of {src.dtype} to {dst.dtype}: the element types have to be the same")
+    if dst.extents is None and src.extents is not None and len(src.extents) > len(dst.starts):
+        raise SimulatorError(
+            f"T.tile.atomic_add: {src.name} has {len(src.extents)} axes, the index of {dst.name} only {len(dst.starts)}"
+        )
     part = overlap(src, dst, clip_below=False)
     if part.empty:
         return
