@@ -238,6 +238,8 @@ class _Translation:
                 if any(param.name == tensor for param in launched.kernel.params):
                     text = f"`{tensor}` is taken for float32: nothing in the file shows its element type"
                     found.append(diagnostic("TL505", line, text, name))
+        for line, text in self.file.hints[name]:
+            found.append(diagnostic("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
         if tuned.others:
             text = f"the first configuration of `autotune` is the default, {len(tuned.others)} others are not tried"
             found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tl2npu.dialects.triton.operators import DTYPES
-from tl2npu.kernel.symbolic import Opaque, Sym, const, var
+from tl2npu.kernel.symbolic import Atom, Div, Opaque, Sym, const, var
 from tl2npu.tile.expr import Index
 from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
@@ -312,15 +312,14 @@ class _Binder:
             product = const(coef)
             for atom in mono:
                 value = Sym.of({(atom,): 1})
-                den = atom.args[1].constant if isinstance(atom, Opaque) and atom.head == "cdiv" else None
+                num, den = _divided(atom)
                 names = [
                     name
                     for name, number in self.numbers.items()
                     if number == den and isinstance(values.get(name), Tile)
                 ]
-                if den is not None and len(names) == 1:
-                    assert isinstance(atom, Opaque)
-                    value = cdiv(atom.args[0], var(names[0]))
+                if num is not None and len(names) == 1:
+                    value = cdiv(num, var(names[0])) if isinstance(atom, Opaque) else num // var(names[0])
                 product = product * value
             total = total + product
         return total
@@ -334,3 +333,10 @@ class _Binder:
         if isinstance(value, Unknown):
             return Int(self.site.scope.name(value.text))
         return Int(var(name)) if name in self.params else Unknown(name)
+
+
+def _divided(atom: Atom) -> tuple[Sym | None, int | None]:
+    """What a division divides, and by which number."""
+    if isinstance(atom, Opaque) and atom.head == "cdiv":
+        return atom.args[0], atom.args[1].constant
+    return (atom.num, atom.den.constant) if isinstance(atom, Div) else (None, None)

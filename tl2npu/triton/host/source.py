@@ -10,6 +10,7 @@ from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.hints import without_hints
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
 
@@ -18,7 +19,8 @@ _MODULES = ("triton", "math", "torch", "numpy")
 
 @dataclass(frozen=True)
 class TritonFile:
-    """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids."""
+    """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids;
+    ``hints``: by kernel, the lines and texts of hints that are left out."""
 
     tree: ast.Module
     source: Source
@@ -26,6 +28,7 @@ class TritonFile:
     kernels: dict[str, ast.FunctionDef]
     launches: list[LaunchSite]
     values: dict[str, ast.expr]
+    hints: dict[str, list[tuple[int, str]]]
 
 
 def parse(text: str) -> TritonFile:
@@ -37,6 +40,7 @@ def parse(text: str) -> TritonFile:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and any(_is_jit(item, aliases) for item in node.decorator_list)
     }
+    hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
     launched = {
         node.func.value.id
         for node in ast.walk(tree)
@@ -49,7 +53,7 @@ def parse(text: str) -> TritonFile:
         if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name)
     }
     source = Source(jitted, dict(_constants(values)), aliases)
-    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values)
+    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints)
 
 
 def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:

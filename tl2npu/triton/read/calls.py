@@ -236,6 +236,10 @@ class Calls(Expressions):
         values = self.bound(
             node, "pointer mask other boundary_check padding_option cache_modifier eviction_policy volatile"
         )
+        return self.loaded(values, node)
+
+    def loaded(self, values: dict[str, Value], node: ast.Call) -> Value:
+        """A load, by the arguments of ``tl.load``."""
         pointer = self.pointer(values["pointer"], node)
         if values.get("padding_option") == "nan":
             raise self.state.refuse("TL522", "padding with NaN")
@@ -250,7 +254,10 @@ class Calls(Expressions):
 
     def written(self, node: ast.Call, names: str, atomic: bool) -> Value:
         """A store, at once or as an addition."""
-        values = self.bound(node, names)
+        return self.put(self.bound(node, names), node, atomic)
+
+    def put(self, values: dict[str, Value], node: ast.Call, atomic: bool) -> Value:
+        """A store, by its arguments."""
         pointer = self.pointer(values["pointer"], node)
         value = self.tile_of(values["value"], node)
         memory.store(self.state, pointer, value, self.mask(values), self.checked(values, node), atomic)

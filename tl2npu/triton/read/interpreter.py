@@ -229,7 +229,7 @@ class Interpreter(Calls):
         if path not in ("builtins.range", "triton.language.range", "triton.language.static_range"):
             raise state.refuse("TL543", f"`for {ast.unparse(stmt.target)} in {ast.unparse(stmt.iter)}`")
         values = [self.size(self.eval(arg), arg) for arg in stmt.iter.args]
-        words = {word.arg: self.eval(word.value) for word in stmt.iter.keywords}
+        words = {word.arg: self.eval(word.value) for word in stmt.iter.keywords if word.arg == "num_stages"}
         start, stop = (const(0), values[0]) if len(values) == 1 else (values[0], values[1])
         step = values[2] if len(values) > 2 else const(1)
         if path.endswith("static_range"):

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.tile.expr import Index, Opaque, axis_of, integers, walk
 from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Matmul, Move, Region, Stmt, statements
+from tl2npu.tile.operands import with_whole_operands
 from tl2npu.tile.unused import without_unused
-from tl2npu.triton.read.interpreter import Interpreter, Returned
+from tl2npu.triton.read.interpreter import Returned
 from tl2npu.triton.read.ranges import Ranges
 from tl2npu.triton.read.spec import Again, Spec, Tensor
 from tl2npu.triton.read.state import Frame, State
+from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.read.values import Tile, Value
 from tl2npu.triton.refused import Refused
 
@@ -51,7 +53,7 @@ def _once(spec: Spec) -> Kernel:
     state.ranges = Ranges({name: extent - 1 for name, extent in zip(state.blocks, spec.grid, strict=True)})
     state.ranges.divides |= set(spec.divides)
     state.frames.append(Frame(values))
-    reader = Interpreter(state)
+    reader = Reader(state)
     reader.scope = spec.function
     try:
         reader.run(spec.function.body)
@@ -69,7 +71,7 @@ def _once(spec: Spec) -> Kernel:
     kernel = Kernel(
         spec.function.name, (), tensors, Launch(spec.grid, state.blocks), tuple(state.buffers.values()), body
     )
-    kernel = without_unused(kernel)
+    kernel = without_unused(with_whole_operands(kernel))
     kernel = _with_scopes(kernel)
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}

@@ -21,8 +21,9 @@ def load(
     mask: Tile | None,
     other: object,
     check: tuple[int, ...],
+    into: str | None = None,
 ) -> Tile:
-    """The value of ``tl.load``."""
+    """The value of ``tl.load``; ``into``: the tile that it goes to, in the order of the tensor's memory."""
     pointer, mask = _plain(state, pointer, mask, check)
     placed = place(state, pointer, mask)
     dtype = state.spec.tensors[pointer.param].dtype
@@ -40,7 +41,7 @@ def load(
         state.ranges.unknown.add(name)
         return broadcast(Tile((), Opaque(name, dtype)), pointer.shape)
     shape = tuple(pointer.shape[number] for number in placed.order)
-    buffer = state.target(node, "in", shape, dtype)
+    buffer = into if into is not None else state.target(node, "in", shape, dtype)
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
     beyond = operation("add", [other if other is not None else 0, empty], state.line)
     zero = isinstance(beyond.expr, (Const, Index)) and _number(beyond) == 0

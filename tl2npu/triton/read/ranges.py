@@ -81,7 +81,7 @@ class Ranges:
 
     def at_least_zero(self, value: Sym) -> bool:
         """True if the integer is shown to be 0 or more."""
-        value = self._named(value)
+        value = self.named(value)
         for mono, coef in value.terms:
             for atom in mono:
                 if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
@@ -90,7 +90,7 @@ class Ranges:
                     return all(self.at_least_zero(without + rest * arg) for arg in atom.args)
         return any(self._positive(bound) for bound in self.bounds(-value))
 
-    def _named(self, value: Sym) -> Sym:
+    def named(self, value: Sym) -> Sym:
         """With what named integers stand for."""
         for _ in range(_DEPTH):
             if value.names.isdisjoint(self.lets):
@@ -124,7 +124,7 @@ class Ranges:
 
     def bounds(self, value: Sym, depth: int = _DEPTH) -> Iterator[Sym]:
         """Upper bounds of an integer that have no variable with a range any more."""
-        value = self._divided(self._named(value))
+        value = self._divided(self.named(value))
         step = self._step(value) if depth else None
         if step is None:
             yield value
@@ -199,11 +199,10 @@ class Ranges:
             for atom in mono:
                 pair = _quotient(atom)
                 if pair in self.divides and atom in atoms:
-                    rest = Sym.of({tuple(a for a in atoms if a is not atom): 1})
+                    rest = Sym.of({tuple(a for a in atoms if a is not atom): coef})
                     over = rest // pair[1]
                     if over * pair[1] == rest:
-                        atoms.remove(atom)
-                        product, atoms = product * pair[0] * over, []
+                        product, atoms = pair[0] * over, []
                         break
             total = total + product * Sym.of({tuple(atoms): 1})
         return total

@@ -41,7 +41,8 @@ class Spec:
     of the possible views did not fit; ``pinned``: parameters that are read as the number that the launch passes;
     ``doubtful``: parameters of which the host does not say whether they are tensors; ``assumed``: tensors whose element
     type nothing shows; ``calls``: the sizes, as far as they are known, in each call of the launching function that the
-    file shows.
+    file shows; ``copied``, ``filled`` and ``turned``: allocations of memory on the chip that are read by copy because
+    they are written again, begin as 0, and lie transposed.
     """
 
     function: ast.FunctionDef
@@ -60,6 +61,9 @@ class Spec:
     doubtful: set[str] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
     calls: tuple[Mapping[str, int], ...] = ()
+    copied: set[tuple[int, int]] = field(default_factory=set)
+    filled: set[tuple[int, int]] = field(default_factory=set)
+    turned: set[tuple[int, int]] = field(default_factory=set)
 
     def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
         """The two sizes in each call that shows both."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Call, Const, Expr, Load, axis, axis_of, identity, loads, rebuilt, substituted
-from tl2npu.tile.ir import Buffer, Map, Origin, Stmt, writes
+from tl2npu.tile.ir import Buffer, Map, Origin, Scope, Stmt, writes
 from tl2npu.triton.read.ranges import Ranges
 from tl2npu.triton.read.spec import Spec
 from tl2npu.triton.read.values import Shape, Tile, Value
@@ -69,14 +69,14 @@ class State:
         self.taken.add(name)
         return name
 
-    def allocate(self, hint: str, shape: Shape, dtype: str) -> str:
-        """A new tile."""
+    def allocate(self, hint: str, shape: Shape, dtype: str, scope: Scope = "fragment") -> str:
+        """A new tile. The scope ``shared`` is that of memory that the kernel itself allocates."""
         if len(shape) > 2:
             raise self.refuse("TL525", "a tile of more than two axes")
         if dtype.startswith("float8"):
             raise self.refuse("TL539", f"a tile of {dtype}")
         name = self.fresh(hint)
-        self.buffers[name] = Buffer(name, shape, "int8" if dtype == "bool" else dtype, "fragment")
+        self.buffers[name] = Buffer(name, shape, "int8" if dtype == "bool" else dtype, scope)
         return name
 
     def emit(self, stmt: Stmt) -> None:
@@ -179,7 +179,9 @@ class State:
         if direct and (own is None or name not in frame.pinned):
             assert isinstance(value.expr, Load)
             frame.env[name] = value
-            if value.expr.buffer not in self._referenced(name) and own is None:
+            buffer = self.buffers.get(value.expr.buffer)
+            memory = buffer is not None and buffer.scope == "shared"  # allocated by the kernel: no name owns it
+            if not memory and own is None and value.expr.buffer not in self._referenced(name):
                 frame.own[name] = value.expr.buffer
             return
         order = self.order(value)

@@ -54,6 +54,30 @@ class BlockPointer:
 
 
 @dataclass(frozen=True)
+class Local:
+    """Memory on the chip that the kernel allocates: a tile of the IR, or the part of it from ``start`` on.
+
+    ``shape``: its extents; ``order``: its axes in the order in which they lie in memory; ``site``: the allocation.
+    """
+
+    name: str
+    shape: Shape
+    dtype: str
+    start: Shape
+    order: tuple[int, ...]
+    site: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LocalPointer:
+    """Pointers to elements of memory on the chip: for each pointer, its place along each axis of the memory."""
+
+    local: Local
+    index: Shape
+    shape: Shape
+
+
+@dataclass(frozen=True)
 class DType:
     """An element type, by its name in TileLang."""
 
@@ -102,6 +126,8 @@ Value = (
     Tile
     | Pointer
     | BlockPointer
+    | Local
+    | LocalPointer
     | DType
     | Function
     | Name

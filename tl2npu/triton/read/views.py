@@ -131,6 +131,10 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr]) 
         del spec.views[param]
         if any(view != chosen for view in (*own, *stepped)):
             raise Again
+    sizes = {name for extent in pointer.shape for name in extent.names if name in spec.numbers} - spec.pinned
+    if first is not None and first.code == "TL521" and sizes:  # the grid may be counted in their numbers
+        spec.pinned |= sizes
+        raise Again
     raise first or state.refuse("TL521", f"the accesses to `{param}` fit no common shape")
 
 
