@@ -49,6 +49,7 @@ OPTIONS = {
 }
 FOR_NPUIR = {*range(401, 440), 453, 454}  # of which the examples are migrated with `--to npuir`
 NPUIR_CHECKS = range(460, 480)
+TRITON = ("triton", "a5")  # groups of pages whose kernels are Triton kernels
 EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
 
 
@@ -105,7 +106,7 @@ def run(page: Rule, example: Example) -> FileResult:
         return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     if page.code in ON_A_DEVICE:
         return on_a_device(page, example)
-    if page.group == "triton":
+    if page.group in TRITON:
         return migrate_triton(example.text, path, Options())
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS
     if page.group == "instructions" and example.after is None:
@@ -162,7 +163,7 @@ def test_accepted_kernels_are_not_reported(page: Rule, example: Example) -> None
 @of_kind("accepted")
 def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> None:
     """What a page tells the reader to write instead goes all the way, not only past this rule."""
-    if page.group == "triton":
+    if page.group in TRITON:
         result = run(page, example)
         assert {kernel.disposition for kernel in result.kernels} == {"migrated"}
         assert "import triton" not in result.new_text.replace("triton.cdiv", "")
@@ -171,7 +172,7 @@ def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> N
 @of_kind("refused")
 def test_triton_kernels_with_an_error_stay(page: Rule, example: Example) -> None:
     """A refused kernel is the page's own text in the result, and one with a note is migrated."""
-    if page.group == "triton":
+    if page.group in TRITON:
         result = run(page, example)
         expected = "refused" if page.severity == "error" else "migrated"
         assert {kernel.disposition for kernel in result.kernels} == {expected}

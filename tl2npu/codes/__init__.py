@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tl2npu.codes import device, instructions, mma, npuir, tle, triton
+from tl2npu.codes import a5, device, instructions, mma, npuir, tle, triton
 from tl2npu.results import Safety, Severity
 
 
@@ -478,5 +478,6 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
 )
 # fmt: on
 
-ROWS = tuple(sorted((*_ROWS, *device.ROWS, *instructions.ROWS, *mma.ROWS, *npuir.ROWS, *tle.ROWS, *triton.ROWS)))
+_GROUPS = (a5.ROWS, device.ROWS, instructions.ROWS, mma.ROWS, npuir.ROWS, tle.ROWS, triton.ROWS)
+ROWS = tuple(sorted((*_ROWS, *(row for rows in _GROUPS for row in rows))))
 CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in ROWS})

@@ -18,12 +18,14 @@ from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
 from tl2npu.tile.unit_axis import NoUnitAxis, with_unit_axes
 from tl2npu.tile.write.tilelang import factory
+from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.rewrite import Launched, Splice, call, checks, defaults, spliced, with_imports, without_blocks
 from tl2npu.triton.host.source import TritonFile, functions, parse
 from tl2npu.triton.read.kernel import read
+from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused
 
 _SPACE = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
@@ -70,6 +72,7 @@ class _Translation:
         self, text: str, file: TritonFile, leave: Mapping[str, Diagnostic], rows: int, one_row: Mapping[str, str]
     ) -> None:
         self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
+        self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
         self.comments = _comments(text)
         names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
@@ -139,7 +142,7 @@ class _Translation:
     def launched(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
         """One launch as a kernel of the IR."""
         binding = bind(site, node, self.file.source, tuned)
-        kernel, one_row = self.with_rows(with_narrow_tiles(read(binding.spec)))
+        kernel, one_row = self.with_rows(with_narrow_tiles(read(binding.spec, self.reader)))
         kernel = with_unit_axes(kernel)
         try:
             check(kernel)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from tl2npu.dialects.triton.ascend import LAUNCH_OPTIONS
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Atom, Div, Opaque, Sym, const, var
 from tl2npu.tile.expr import Index
@@ -20,7 +21,7 @@ from tl2npu.triton.read.values import DType, Pointer, Tile, Value
 from tl2npu.triton.refused import Refused
 
 _OPTIONS = frozenset(
-    {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size", "waves_per_eu"}
+    {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size", "waves_per_eu", "debug"}
 )
 
 
@@ -137,7 +138,7 @@ class _Binder:
             assert word.arg is not None
             if word.arg in self.params:
                 found[word.arg] = word.value
-            elif word.arg not in _OPTIONS and word.arg not in ("grid", "warmup", "stream"):
+            elif word.arg not in _OPTIONS | LAUNCH_OPTIONS and word.arg not in ("grid", "warmup", "stream"):
                 raise self.refuse("TL511", f"`{word.arg}` is no parameter of `{self.kernel.name}`")
         for name, heuristic in self.tuning.heuristics.items():
             found[name] = _Arguments(heuristic, found, self.tuning).body()

@@ -27,6 +27,9 @@ from tl2npu.triton.host.torch_names import (
 from tl2npu.triton.host.values import HostValue, Instance, Int, Lambda, Meta, Shape, Tensor, Unknown
 from tl2npu.triton.read.ranges import cdiv, largest, smallest
 
+_TURNS = 16
+"""How many values of a generator are followed."""
+
 
 @dataclass(frozen=True)
 class LaunchSite:
@@ -133,6 +136,22 @@ class HostExpressions:
         return tuple(found)
 
     on_List = on_Tuple
+
+    def on_GeneratorExp(self, node: ast.GeneratorExp | ast.ListComp) -> HostValue:
+        """``(torch.randn(n) for _ in range(3))``: as many values; anything else is not known."""
+        (turns, *others), text = node.generators, ast.unparse(node)
+        call = turns.iter
+        if others or turns.ifs or not isinstance(turns.target, ast.Name) or not isinstance(call, ast.Call):
+            return Unknown(text)
+        if ast.unparse(call.func) != "range" or len(call.args) != 1:
+            return Unknown(text)
+        count = self.number(call.args[0])
+        used = any(isinstance(item, ast.Name) and item.id == turns.target.id for item in ast.walk(node.elt))
+        if not isinstance(count, int) or not 0 < count <= _TURNS or used:
+            return Unknown(text)
+        return tuple(self.eval(node.elt) for _ in range(count))
+
+    on_ListComp = on_GeneratorExp
 
     def on_Lambda(self, node: ast.Lambda) -> HostValue:
         return Lambda(tuple(arg.arg for arg in node.args.args), node.body)

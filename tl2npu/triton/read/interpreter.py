@@ -9,7 +9,7 @@ from tl2npu.kernel.symbolic import Div as Quotient
 from tl2npu.kernel.symbolic import Mod, Sym, const, var
 from tl2npu.kernel.symbolic import Opaque as Atom
 from tl2npu.tile.expr import Const, Index, Opaque, integers, loads, walk
-from tl2npu.tile.ir import For, If, Let
+from tl2npu.tile.ir import For, If, Kernel, Let
 from tl2npu.triton.read import build
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.expressions import BINARY
@@ -32,6 +32,10 @@ class Interpreter(Calls):
     """Reads the statements of a kernel into the state."""
 
     scope: ast.FunctionDef
+
+    def finished(self, kernel: Kernel) -> Kernel:
+        """The kernel as it was read, in statements of the tile IR; an extension replaces its own."""
+        return kernel
 
     def run(self, body: Sequence[ast.stmt]) -> None:
         """Read statements in order."""

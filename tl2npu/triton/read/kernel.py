@@ -10,11 +10,10 @@ from tl2npu.tile.expr import Index, Opaque, axis_of, integers, walk
 from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Matmul, Move, Region, Stmt, statements
 from tl2npu.tile.operands import with_whole_operands
 from tl2npu.tile.unused import without_unused
-from tl2npu.triton.read.interpreter import Returned
+from tl2npu.triton.read.interpreter import Interpreter, Returned
 from tl2npu.triton.read.ranges import Ranges
 from tl2npu.triton.read.spec import Again, Spec, Tensor
 from tl2npu.triton.read.state import Frame, State
-from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.read.values import Tile, Value
 from tl2npu.triton.refused import Refused
 
@@ -22,14 +21,14 @@ _ROUNDS = 60
 _BLOCKS = ("bx", "by", "bz")
 
 
-def read(spec: Spec) -> Kernel:
+def read(spec: Spec, reader: type[Interpreter] = Interpreter) -> Kernel:
     """The kernel. What the host must check is in ``spec.equal`` and ``spec.divides`` after that.
 
-    Raises ``Refused``.
+    ``reader``: the interpreter of an extension. Raises ``Refused``.
     """
     for _ in range(_ROUNDS):
         try:
-            return _once(spec)
+            return _once(spec, reader)
         except Again:
             continue
         except ZeroDivisionError:
@@ -39,7 +38,7 @@ def read(spec: Spec) -> Kernel:
     raise Refused("TL521", spec.function.lineno, "the shapes of the tensors cannot be settled")
 
 
-def _once(spec: Spec) -> Kernel:
+def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     _settle(spec)
     state = State(spec)
     params = [
@@ -53,7 +52,7 @@ def _once(spec: Spec) -> Kernel:
     state.ranges = Ranges({name: extent - 1 for name, extent in zip(state.blocks, spec.grid, strict=True)})
     state.ranges.divides |= set(spec.divides)
     state.frames.append(Frame(values))
-    reader = Reader(state)
+    reader = kind(state)
     reader.scope = spec.function
     try:
         reader.run(spec.function.body)
@@ -68,10 +67,9 @@ def _once(spec: Spec) -> Kernel:
         for name in params
         if name in spec.tensors and name in state.used
     )
-    kernel = Kernel(
-        spec.function.name, (), tensors, Launch(spec.grid, state.blocks), tuple(state.buffers.values()), body
-    )
-    kernel = without_unused(with_whole_operands(kernel))
+    launch = Launch(spec.grid, state.blocks)
+    kernel = Kernel(spec.function.name, (), tensors, launch, tuple(state.buffers.values()), body)
+    kernel = without_unused(with_whole_operands(reader.finished(kernel)))
     kernel = _with_scopes(kernel)
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}

@@ -35,6 +35,9 @@ def _flow(body: Sequence[ast.stmt], known: set[str], needed: set[str]) -> None:
             needed |= _read(stmt.iter if isinstance(stmt, ast.For) else stmt.test) - known
             inner = set(known) | (assigned([stmt.target]) if isinstance(stmt, ast.For) else set())
             _flow(stmt.body, inner, needed)
+        elif isinstance(stmt, ast.With):
+            needed |= set().union(*(_read(item.context_expr) for item in stmt.items)) - known
+            _flow(stmt.body, known, needed)
         elif isinstance(stmt, ast.Return) and stmt.value is None:
             return
         else:

@@ -42,7 +42,8 @@ class Spec:
     ``doubtful``: parameters of which the host does not say whether they are tensors; ``assumed``: tensors whose element
     type nothing shows; ``calls``: the sizes, as far as they are known, in each call of the launching function that the
     file shows; ``copied``, ``filled`` and ``turned``: allocations of memory on the chip that are read by copy because
-    they are written again, begin as 0, and lie transposed.
+    they are written again, begin as 0, and lie transposed; ``multiples``: sizes that are read as a number times
+    :meth:`part`.
     """
 
     function: ast.FunctionDef
@@ -64,6 +65,12 @@ class Spec:
     copied: set[tuple[int, int]] = field(default_factory=set)
     filled: set[tuple[int, int]] = field(default_factory=set)
     turned: set[tuple[int, int]] = field(default_factory=set)
+    multiples: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def part(name: str, number: int) -> str:
+        """The variable that stands for a size divided by a number that divides it."""
+        return f"{name}/{number}"
 
     def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
         """The two sizes in each call that shows both."""

@@ -44,6 +44,8 @@ class State:
     blocks: tuple[str, ...] = ()
     zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
     """Tiles that are 0 wherever one of these conditions does not hold."""
+    fixed: set[str] = field(default_factory=set)
+    """Buffers that no name may take for its own: an extension refers to them."""
 
     @property
     def frame(self) -> Frame:
@@ -99,15 +101,15 @@ class State:
     def snapshot(self) -> tuple[object, ...]:
         """What :meth:`restore` goes back to."""
         frames = [Frame(dict(f.env), dict(f.own), set(f.pinned)) for f in self.frames]
-        kept = dict(self.ranges.lets), set(self.used), set(self.ranges.unknown)
+        kept = dict(self.ranges.lets), set(self.used), set(self.ranges.unknown), set(self.fixed)
         return dict(self.buffers), frames, list(self.out), set(self.taken), *kept
 
     def restore(self, saved: tuple[object, ...]) -> None:
         """Forget everything that was read since the snapshot, which may be used once."""
         self.zeros.clear()
-        buffers, frames, out, taken, lets, used, unknown = saved
+        buffers, frames, out, taken, lets, used, unknown, fixed = saved
         self.buffers, self.taken, self.used = buffers, taken, used  # type: ignore[assignment]
-        self.ranges.lets, self.ranges.unknown = lets, unknown  # type: ignore[assignment]
+        self.ranges.lets, self.ranges.unknown, self.fixed = lets, unknown, fixed  # type: ignore[assignment]
         self.out[:] = out  # type: ignore[call-overload]
         for frame, kept in zip(self.frames, frames, strict=True):  # type: ignore[call-overload]
             frame.env, frame.own, frame.pinned = kept.env, kept.own, kept.pinned
@@ -171,7 +173,8 @@ class State:
     def assign(self, name: str, value: Value) -> None:
         """Give a name a value; tiles with data go to the buffer of the name."""
         frame = self.frame
-        if not isinstance(value, Tile) or not self._has_data(value, name):
+        view = isinstance(value, Tile) and len(value.shape) > 2 and isinstance(value.expr, Load)
+        if not isinstance(value, Tile) or view or not self._has_data(value, name):
             frame.env[name] = value
             return
         direct = isinstance(value.expr, Load) and len(value.expr.index) == len(value.shape)
@@ -205,7 +208,7 @@ class State:
 
     def _referenced(self, name: str) -> set[str]:
         """The buffers that other names than ``name`` of this function still refer to."""
-        found: set[str] = set()
+        found = set(self.fixed)
         for frame in self.frames:
             for key, value in frame.env.items():
                 if isinstance(value, Tile) and not (frame is self.frame and key == name):

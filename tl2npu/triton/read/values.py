@@ -113,6 +113,10 @@ class Unusable:
     why: str
 
 
+class Extension:
+    """A value that only an extension of Triton has, such as a buffer on the chip."""
+
+
 @dataclass(frozen=True)
 class TensorView:
     """How a kernel sees a tensor parameter: row-major, with this shape."""
@@ -133,6 +137,7 @@ Value = (
     | Name
     | Method
     | Unusable
+    | Extension
     | int
     | float
     | bool

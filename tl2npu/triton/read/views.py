@@ -179,7 +179,7 @@ def _ask_steps(state: State, pointer: Pointer, shape: Shape, conditions: list[Ex
         end = reached * left.pop(inner[0][1])[1]
         if all(step != end for step, _ in left.values()):
             for step, _ in left.values():
-                if step != reached and step.names & own and _equate(state, *_cancelled(end, step)):
+                if step != reached and step.names & own and equate(state, *_cancelled(end, step)):
                     raise Again
             return
         reached = end
@@ -304,7 +304,7 @@ class _Fit:
             step = offset.substitute({name: 1}) - offset.substitute({name: 0})
             if step.atom is None or step == self.view[-1] or (axis_of(name) is None and step in self.pointer.shape):
                 continue
-            if _equate(self.state, step, self.view[-1]):
+            if equate(self.state, step, self.view[-1]):
                 raise Again
 
     def ask_likeness(self) -> None:
@@ -316,7 +316,7 @@ class _Fit:
                 continue
             pairs = [(one, two) for one, two in zip(shape, other.shape, strict=True) if one != two]
             like = all((shown := list(spec.relations(*pair))) and all(a == b for a, b in shown) for pair in pairs)
-            if like and any(_equate(self.state, *pair) for pair in pairs):
+            if like and any(equate(self.state, *pair) for pair in pairs):
                 raise Again
 
     def always(self, condition: Expr) -> bool:
@@ -354,7 +354,7 @@ class _Fit:
         spec = self.state.spec
         for condition in self.conditions:
             more = positive(condition)
-            if more is not None and _fixed(bound := more + index) and _equate(self.state, bound, extent):
+            if more is not None and _fixed(bound := more + index) and equate(self.state, bound, extent):
                 raise Again
         self.ask_likeness()
         masked = [names(condition) for condition in self.conditions]
@@ -362,7 +362,7 @@ class _Fit:
             return
         size = self.pointer.shape[number]
         start = index.substitute({f"@{number}": 0})
-        if start.is_zero and _equate(self.state, size, extent):
+        if start.is_zero and equate(self.state, size, extent):
             raise Again
         if (extent, size) not in self.state.ranges.divides and extent.names <= spec.names | spec.values.keys():
             self.state.ranges.divides.add((extent, size))
@@ -373,7 +373,7 @@ class _Fit:
                 raise Again
 
 
-def _equate(state: State, one: Sym, other: Sym) -> bool:
+def equate(state: State, one: Sym, other: Sym) -> bool:
     """Note that two sizes must be equal, which the host will check; False if no name is one, or a call shows others."""
     pairs = ((other, one), (one, other))
     for left, right in sorted(pairs, key=lambda pair: str(pair[0]) in state.spec.values):  # parameters stay
