@@ -279,6 +279,7 @@ MIXED = [
     ("o[i, j] = x[i, j] * k[i, j]", ["T.copy(k, o)", "o[i, j] = x[i, j] * o[i, j]"]),
     ("o[i, j] = x[i, j] * (k[i, j] // 3)", None),
     ("o[i, j] = T.if_then_else(k[i, j] > 0, x[i, j], 0)", None),
+    ("o[i, j] = T.cast(T.cast(x[i, j], 'float16'), 'float32') - T.cast(T.cast(x[i, j], 'int32'), 'float32')", None),
 ]
 
 

@@ -132,8 +132,6 @@ class Algebra:
             return binary(sign, right, left)
         if sign == "-":
             self.seen.add("TL141")
-            if left.value == 0.0:
-                return negative(right)
             return binary("+", self.times(right, -1.0), left)
         return expr
 

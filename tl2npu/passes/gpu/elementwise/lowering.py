@@ -69,16 +69,16 @@ class Lowering(Legality):
             self.materialise(self.shared_casts(value), place, _NOTHING, item)
 
     def shared_casts(self, value: Expr) -> Expr:
-        """Elements that are converted more than once are converted before."""
-        texts = Counter(part.text for part in map(_converted, value.walk()) if part is not None)
-        found: dict[str, Expr] = {}
+        """Elements that are converted to one type more than once are converted before."""
+        times = Counter(_conversion(part) for part in value.walk())
+        found: dict[tuple[str, str], Expr] = {}
         for part in value.walk():
-            load = _converted(part)
-            if load is None or texts[load.text] < 2 or load.text in found or not self.is_tile(load):
+            key, load = _conversion(part), _converted(part)
+            if key is None or load is None or times[key] < 2 or key in found or not self.is_tile(load):
                 continue
             tile = self.tile_place(self.take(part.dtype, load.name), part.dtype)
             self.materialise(part, tile, _NOTHING)
-            found[load.text] = tile.load
+            found[key] = tile.load
         return _with_tiles(value, found) if found else value
 
     def local(self, item: Put) -> None:
@@ -114,8 +114,14 @@ def _converted(value: Expr) -> Expr | None:
     return value.args[0] if value.kind == "cast" and value.args[0].kind == "load" else None
 
 
-def _with_tiles(value: Expr, tiles: dict[str, Expr]) -> Expr:
+def _conversion(value: Expr) -> tuple[str, str] | None:
+    """The element that is converted, and to which type."""
     load = _converted(value)
-    if load is not None and load.text in tiles:
-        return tiles[load.text]
+    return None if load is None else (load.text, value.dtype)
+
+
+def _with_tiles(value: Expr, tiles: dict[tuple[str, str], Expr]) -> Expr:
+    key = _conversion(value)
+    if key is not None and key in tiles:
+        return tiles[key]
     return with_args(value, *(_with_tiles(arg, tiles) for arg in value.args)) if value.args else value
