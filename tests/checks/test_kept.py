@@ -137,14 +137,16 @@ def test_stored_and_loaded_by_the_same_core() -> None:
         ("O[cid * 64, 0]", "O[cid * 64 + 32, 0]", []),
     ],
 )
-def test_stores_of_both_vector_cores_to_one_row(first: str, second: str, found: list[str]) -> None:
-    """Of 32 rows core 0 has the first 16: shifted by one, it stores row 16, where core 1 stored before or will."""
+def test_rows_of_both_vector_cores(first: str, second: str, found: list[str]) -> None:
+    """Of 32 rows core 0 has the first 16: shifted by one, it stores row 16, where core 1 stored or loaded, or will."""
     tile = 'x = T.alloc_ub((32, 64), "float32")\nT.tile.fill(x, 1.0)\n'
     settings = {"params": PARAMS, "jit": "out_idx=[2], workspace_idx=[3]"}
     body = kernel(tile, f"T.copy(x, {first})\nT.tile.exp(x, x)\nT.copy(x, {second})")
     assert errors(body, launch=SPLIT, **settings) == found
     either = kernel(tile, f"if cid > 2:\n    T.copy(x, {first})\nelse:\n    T.copy(x, {second})")
     assert errors(either, launch=SPLIT, **settings) == []
+    moved = kernel(tile.splitlines()[0], f"T.copy({first}, x)\nT.tile.exp(x, x)\nT.copy(x, {second})")
+    assert errors(moved, launch=SPLIT, **settings) == found
 
 
 def test_names_that_the_compiler_takes() -> None:

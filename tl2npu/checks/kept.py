@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 
 from tl2npu.checks.channels import WORKSPACE, copy_side, kept, kept_channel, on_chip, sync_points
 from tl2npu.checks.meeting import meet, runs_equally
@@ -91,15 +91,18 @@ def _check_same_core(entry: Traffic) -> Iterator[Finding]:
 
 
 def _check_stores(entry: Traffic) -> Iterator[Finding]:
-    """Two stores in rows of each other: with ``threads=2`` one vector core stores rows that the other one stores."""
+    """Stores in rows of each other, or of a load: with ``threads=2`` one vector core stores what is the other one's."""
     stores = [place for place in entry.writers if copy_side(place.copy, entry.tensor) == "V"]
-    for first, second in combinations(stores, 2):
+    loads = [place for place in entry.readers if copy_side(place.copy, entry.tensor) == "V"]
+    for first, second in (*combinations(stores, 2), *product(loads, stores)):
         apart = [(there - here).constant for (here, _), (there, _) in zip(first.region, second.region, strict=True)]
-        rows = [step for step in apart[:-1] or apart if step]
+        rows = [step for step in apart[:-1] or apart if step != 0]
         alternatives = set(first.branches) & set(second.branches)
-        if rows and None not in apart and not alternatives and not disjoint(first.region, second.region):
-            name, by = entry.tensor.name, abs(rows[-1])
-            text = f"two stores to `{name}` overlap, shifted by {by}, and nothing orders the two vector cores"
+        clear = first in loads or None not in apart
+        if rows and clear and not alternatives and not disjoint(first.region, second.region):
+            what = "two stores to" if first in stores else "a load and a store of"
+            by = f"by {abs(rows[-1])}" if rows[-1] is not None else "by an unknown number"
+            text = f"{what} `{entry.tensor.name}` overlap, shifted {by}, and nothing orders the two vector cores"
             yield Finding("TL849", second.copy.node, text)
             return
 
