@@ -116,6 +116,12 @@ def test_an_output_that_is_written_in_part_only(tmp_path: Path) -> None:
     assert "TL907" in {d.code for d in result.diagnostics}
 
 
+def test_an_output_that_the_new_kernel_does_not_have(tmp_path: Path) -> None:
+    new = KERNEL.replace("out_idx=[2], ", "").replace(', out_ptr: T.Tensor((n,), "float32")', "")
+    result = verified(tmp_path, OLD, new.replace("            T.copy(x, out_ptr[pid * BLOCK])\n", ""))
+    assert {d.code for d in result.diagnostics if "out_ptr" in d.message and "missing" in d.message} == {"TL907"}
+
+
 def test_an_output_that_was_there_before_the_launch(tmp_path: Path) -> None:
     old = OLD.replace("out = torch.empty_like(x)", "out = x + y")
     new = (KERNEL + HOST).replace("T.Kernel(T.ceildiv(n, BLOCK),", "T.Kernel(T.ceildiv(n, BLOCK) - 1,")

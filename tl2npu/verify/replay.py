@@ -83,7 +83,7 @@ class Judge:
             problems.append((UNVERIFIED, twice))
             return result()
         dropped = tuple(name for name in matched.gone if name not in recording.scratch)
-        lost = [n for n in matched.gone if n in recording.made and n not in recording.scratch]
+        lost = [n for n in dropped if n in recording.made or (recording.on_gpu and _is_written(recording, n))]
         problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
         if not recording.draw:  # which has the call of the launch that it repeats
             problems += _call(recording, compiled, matched, done is not None)
@@ -340,6 +340,10 @@ def no_numbers(name: str, old: np.ndarray, new: np.ndarray) -> str:
     first = ", ".join(str(i) for i in np.argwhere(lost)[0])
     count = f"{int(lost.sum())} of {lost.size}"
     return f"{count} elements of {name} are NaN where the old kernel has numbers, first {name}[{first}]"
+
+
+def _is_written(recording: Recording, name: str) -> bool:
+    return name in recording.outputs and not _same_bits(recording.inputs[name], recording.outputs[name])
 
 
 def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
