@@ -49,10 +49,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A scalar that the IR does not understand: its text is kept, and it reads no buffer."""
+    """A scalar that the IR does not understand: its text is kept, and it reads no buffer.
+
+    ``weak``: a number of Python, which takes the type of what it meets.
+    """
 
     text: str
     dtype: str
+    weak: bool = False
 
 
 Expr = Const | Index | Load | Call | Opaque

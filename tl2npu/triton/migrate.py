@@ -19,14 +19,15 @@ from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
 from tl2npu.tile.unit_axis import NoUnitAxis, with_unit_axes
 from tl2npu.tile.write.tilelang import factory
 from tl2npu.triton.a5.reader import AscendReader, is_ascend
-from tl2npu.triton.host.binding import bind
+from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.rewrite import Launched, Splice, call, checks, defaults, spliced, with_imports, without_blocks
 from tl2npu.triton.host.source import TritonFile, functions, parse
+from tl2npu.triton.host.variants import LIMIT, Choice, Tree, leaves, stable
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
-from tl2npu.triton.refused import Refused
+from tl2npu.triton.refused import Refused, Undecided
 
 _SPACE = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
 _LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
@@ -114,18 +115,22 @@ class _Translation:
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
         self.used_as_value(name, sites)
         tuned = tuning(node, self.file.values, functions(self.file.tree))
-        launches = [self.launched(site, node, tuned) for site in sites]
+        trees = [self.variants(site, node, tuned) for site in sites]
         texts: dict[str, str] = {}
-        edits: list[Splice] = []
-        for number, launched in enumerate(launches):
-            text = self.factory(launched, node, tuned)
-            if text in texts:
-                kernel = texts[text]
-            else:
-                texts[text] = kernel = self.free_name(name, set(texts.values()))
-            launched = replace(launched, kernel=replace(launched.kernel, name=kernel))
-            launches[number] = launched
-            edits += _at_launch(self.text, launched)
+
+        def with_name(tree: Tree[Launched]) -> Tree[Launched]:
+            if isinstance(tree, Choice):
+                return Choice(tree.test, with_name(tree.yes), with_name(tree.no))
+            if tree is None:
+                return None
+            text = self.factory(tree, node, tuned)
+            if text not in texts:
+                texts[text] = self.free_name(name, set(texts.values()))
+            return replace(tree, kernel=replace(tree.kernel, name=texts[text]))
+
+        trees = [with_name(tree) for tree in trees]
+        launches = [launched for tree in trees for launched in leaves(tree)]
+        edits = [edit for site, tree in zip(sites, trees, strict=True) for edit in _at_launch(site, tree)]
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
         edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))
@@ -139,9 +144,29 @@ class _Translation:
             if isinstance(node, ast.Name) and node.id == name and id(node) not in places and node.lineno not in lines:
                 raise Refused("TL510", node.lineno, f"`{name}` is used in another way than `{name}[grid](...)`")
 
-    def launched(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
+    def variants(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Tree[Launched]:
+        """One launch, in each case where conditions of the host code decide what the kernel is."""
+        try:
+            binding = bind(site, node, self.file.source, tuned)
+            try:
+                return self.launched(site, node, binding)
+            except Refused as refused:
+                if not binding.tests:
+                    raise
+                raise Undecided(refused.code, refused.line, refused.message, binding.tests[0]) from None
+        except Undecided as undecided:
+            test, assumed = undecided.test, site.scope.assumed
+            alone = isinstance(site.stmt, ast.Expr) and site.stmt.value is site.call
+            if test in assumed or len(assumed) == LIMIT or not alone or not stable(test, site.function):
+                raise
+            cases = [self.file.under(site, {**assumed, test: holds}) for holds in (True, False)]
+            yes, no = (None if case is None else self.variants(case, node, tuned) for case in cases)
+            if yes is None and no is None:
+                raise
+            return Choice(test, yes, no)
+
+    def launched(self, site: LaunchSite, node: ast.FunctionDef, binding: Binding) -> Launched:
         """One launch as a kernel of the IR."""
-        binding = bind(site, node, self.file.source, tuned)
         kernel, one_row = self.with_rows(with_narrow_tiles(read(binding.spec, self.reader)))
         kernel = with_unit_axes(kernel)
         try:
@@ -255,19 +280,38 @@ def diagnostic(code: str, line: int, message: str, kernel: str) -> Diagnostic:
     return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
 
 
-def _at_launch(text: str, launched: Launched) -> list[Splice]:
-    """The new call, and the checks in front of its statement."""
-    site = launched.binding.site
+def _at_launch(site: LaunchSite, tree: Tree[Launched]) -> list[Splice]:
+    """The new call, and the checks in front of its statement; a choice of calls in place of the statement."""
     node, stmt = site.call, site.stmt
-    indent, new = " " * stmt.col_offset, call(launched)
-    guard = without_blocks(launched) if isinstance(stmt, ast.Expr) and stmt.value.lineno == node.lineno else None
-    if guard is not None:
-        new = f"if {guard}:\n{indent}    {new}"
+    indent = " " * stmt.col_offset
+    if isinstance(tree, Choice):
+        text = "\n".join(_lines(tree, "")).replace("\n", f"\n{indent}")
+        return [Splice((stmt.lineno, stmt.col_offset), (stmt.end_lineno or 0, stmt.end_col_offset or 0), text)]
+    assert tree is not None
+    alone = isinstance(stmt, ast.Expr) and stmt.value.lineno == node.lineno
+    new = f"\n{indent}".join(_guarded(tree) if alone else [call(tree)])
     edits = [Splice((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0), new)]
-    if launched.checks:
-        lines = "".join(f"assert {check}\n{indent}" for check in launched.checks)
+    if tree.checks:
+        lines = "".join(f"assert {check}\n{indent}" for check in tree.checks)
         edits.append(Splice((stmt.lineno, stmt.col_offset), (stmt.lineno, stmt.col_offset), lines))
     return edits
+
+
+def _guarded(launched: Launched) -> list[str]:
+    """The call, where there may be no block under a condition."""
+    guard = without_blocks(launched)
+    return [call(launched)] if guard is None else [f"if {guard}:", f"    {call(launched)}"]
+
+
+def _lines(tree: Tree[Launched], indent: str) -> list[str]:
+    """A tree of launches as statements."""
+    if tree is None:
+        return [f"{indent}pass"]
+    if not isinstance(tree, Choice):
+        return [f"{indent}{line}" for line in (*(f"assert {check}" for check in tree.checks), *_guarded(tree))]
+    rest = _lines(tree.no, indent if isinstance(tree.no, Choice) else f"{indent}    ")
+    tail = [f"{indent}el{rest[0].strip()}", *rest[1:]] if isinstance(tree.no, Choice) else [f"{indent}else:", *rest]
+    return [f"{indent}if {tree.test}:", *_lines(tree.yes, f"{indent}    "), *(tail if tree.no is not None else [])]
 
 
 def _width(text: str, node: ast.FunctionDef) -> int:

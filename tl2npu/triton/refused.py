@@ -9,3 +9,11 @@ class Refused(Exception):
     def __init__(self, code: str, line: int, message: str) -> None:
         super().__init__(f"{code} line {line}: {message}")
         self.code, self.line, self.message = code, line, message
+
+
+class Undecided(Refused):
+    """A launch that depends on ``test``, a condition of the host code."""
+
+    def __init__(self, code: str, line: int, message: str, test: str) -> None:
+        super().__init__(code, line, message)
+        self.test = test

@@ -13,12 +13,13 @@ from tl2npu.tile.expr import Index
 from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
-from tl2npu.triton.host.torch_names import assigned
+from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import HostValue, Int, Lambda, Meta, Tensor, Unknown
+from tl2npu.triton.host.variants import conditions, normal
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.values import DType, Pointer, Tile, Value
-from tl2npu.triton.refused import Refused
+from tl2npu.triton.refused import Refused, Undecided
 
 _OPTIONS = frozenset(
     {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size", "waves_per_eu", "debug"}
@@ -30,7 +31,8 @@ class Binding:
     """A launch bound to its kernel.
 
     ``arguments``: the text of what the launch passes for each parameter; ``names``: host name -> the name that the
-    kernel has for it; ``absent``: names of the host code that are taken to be None.
+    kernel has for it; ``absent``: names of the host code that are taken to be None; ``tests``: conditions of the host
+    code that would decide what the kernel gets for some parameters.
     """
 
     site: LaunchSite
@@ -39,6 +41,7 @@ class Binding:
     tensors: dict[str, Tensor]
     names: dict[str, str]
     absent: frozenset[str]
+    tests: tuple[str, ...]
 
 
 def bind(site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> Binding:
@@ -117,12 +120,26 @@ class _Binder:
             for node in ast.walk(passed_node)
             if isinstance(node, ast.Name) and node.id in host.absent and self.site.env.get(node.id, 0) is None
         }
-        return Binding(self.site, spec, texts, passed, self.rename, frozenset(absent))
+        absent |= host.consulted & host.absent
+        tests = tuple(dict.fromkeys(self.tests(found, nodes)))
+        return Binding(self.site, spec, texts, passed, self.rename, frozenset(absent), tests)
+
+    def tests(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> Iterator[str]:
+        """Conditions that would decide what is passed for parameters."""
+        used = conditions(self.kernel)
+        for name in self.params:
+            value = found.get(name)
+            if isinstance(value, Unknown) and value.test:
+                yield value.test
+            elif isinstance(value, Unknown) and not value.number and name in used:
+                yield normal(nodes[name])[0]
 
     def calls(self) -> Iterator[dict[str, int]]:
         """The sizes in each call of the launching function that the file shows."""
         host, function = self.site.scope, self.site.function
         for known in host.evidence.calls.get(function.lineno, {}).values() if function is not None else ():
+            if any(known.none(test) not in (None, holds) for test, holds in host.assumed.items()):
+                continue
             shown = {name: known.numbers[text] for name, text in host.texts.items() if text in known.numbers}
             yield {self.rename.get(name, name): number for name, number in shown.items()}
 
@@ -236,16 +253,22 @@ class _Binder:
                 return value
             case float():
                 self.numbers[name] = value
-                return Tile((), Text(name, "float32"))
+                return Tile((), Text(name, "float32", self.is_constant(name)))
             case Unknown():
                 dtype = self.dtype(value)
                 if dtype is not None:
                     return DType(dtype)
                 if value.number:
-                    return Tile((), Text(name, "float32"))
-                doubtful.add(name)
+                    return Tile((), Text(name, "float32", self.is_constant(name)))
+                if not value.test:
+                    doubtful.add(name)
                 return Tile((), Index(self.here(self.site.scope.name(value.text))))
         raise self.refuse("TL511", f"what is passed for `{name}`, `{ast.unparse(node)}`, is not understood")
+
+    def is_constant(self, name: str) -> bool:
+        """True for parameters that are ``tl.constexpr``."""
+        args = (*self.kernel.args.posonlyargs, *self.kernel.args.args, *self.kernel.args.kwonlyargs)
+        return any(arg.arg == name and annotated(arg, "constexpr") for arg in args)
 
     def is_one(self, name: str, number: int) -> bool:
         """True for a 1 that is passed for a number of the kernel: Triton compiles it as a constant, too."""
@@ -261,7 +284,10 @@ class _Binder:
         assumed: list[str],
     ) -> Value:
         """A tensor argument: row-major, or refused."""
-        self.always_a_tensor(node)
+        self.no_object(node)
+        if value.test:
+            message = f"`{ast.unparse(node)}` may be a tensor or None"
+            raise Undecided("TL511", self.site.call.lineno, message, value.test)
         if value.dtype is not None and "+" in value.dtype:
             raise self.refuse(
                 "TL513", f"`{value.text}` is passed with the element types {value.dtype.replace('+', ', ')}"
@@ -272,13 +298,11 @@ class _Binder:
         tensors[name] = specs.Tensor(shape, value.dtype or "float32")
         return Pointer(name, const(0), ())
 
-    def always_a_tensor(self, node: ast.expr) -> None:
-        """Refuse a parameter of the host function that calls in the file pass in several ways."""
+    def no_object(self, node: ast.expr) -> None:
+        """Refuse a parameter of the host function for which a call in the file passes an object of another class."""
         function, evidence = self.site.function, self.site.scope.evidence
         if function is None or not isinstance(node, ast.Name) or node.id in assigned(function):
             return
-        if evidence.both_ways(function.lineno, node.id):
-            raise self.refuse("TL511", f"calls in the file pass `{node.id}` as a tensor and as None")
         if any(node.id in call.objects for call in evidence.calls.get(function.lineno, {}).values()):
             raise self.refuse("TL512", f"a call in the file passes an object for `{node.id}` that is no torch tensor")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
-from tl2npu.triton.host.expressions import HostExpressions
-from tl2npu.triton.host.torch_names import OWN, annotated, assigned, is_float, is_part
+from tl2npu.triton.host.expressions import HostExpressions, optional
+from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, is_float, is_part
 from tl2npu.triton.host.values import HostValue, Int, Lambda, Tensor, Unknown
+from tl2npu.triton.host.variants import normal
 
 
 class Host(HostExpressions):
@@ -25,16 +27,32 @@ class Host(HostExpressions):
             guess = self.guesses.get(name) if rank is None else None
             default = defaults.get(name)
             is_tensor = rank is not None or guess is not None or dtypes or annotated(arg, "Tensor")
-            if is_tensor:
+            none = self.assumed.get(f"{name} is None")
+            if none:
+                self.env[name] = None
+            elif is_tensor:
                 dtype = next(iter(dtypes)) if len(dtypes) == 1 else "+".join(sorted(dtypes)) or None
-                self.env[name] = self.tensor(name, rank, dtype, guess)
-            elif annotated(arg, "float") or (isinstance(default, ast.Constant) and isinstance(default.value, float)):
+                found = self.tensor(name, rank, self.dtype(name) or dtype, guess)
+                both = none is None and self.evidence.both_ways(self.function.lineno, name)
+                self.env[name] = replace(found, test=f"{name} is None") if both else found
+            elif annotated(arg, "float") or self.is_float(name, default):
                 self.env[name] = Unknown(name, number=True)
-            elif isinstance(default, ast.Constant) and default.value is None and self.never(name):
+            elif isinstance(default, ast.Constant) and default.value is None and none is None and self.never(name):
                 self.env[name] = None
                 self.absent.add(name)
             else:
                 self.env[name] = Unknown(name)
+
+    def is_float(self, name: str, default: ast.expr | None) -> bool:
+        """True for a parameter that is a float by its default or in a call of the file."""
+        assert self.function is not None
+        known = isinstance(default, ast.Constant) and isinstance(default.value, float)
+        return known or (self.function.lineno, name) in self.evidence.floats
+
+    def dtype(self, name: str) -> str | None:
+        """The element type that a tensor is assumed to have."""
+        tests = (text.partition(" == ") for text, holds in self.assumed.items() if holds)
+        return next((DTYPES.get(right) for left, _, right in tests if left == f"{name}.dtype"), None)
 
     def never(self, name: str) -> bool:
         """True for a parameter that no call of the file is seen to pass, of a function that can be called by name."""
@@ -57,6 +75,8 @@ class Host(HostExpressions):
                 case ast.AugAssign(target=ast.Name()):
                     self.eval(stmt.value)
                     self.forget({stmt.target.id})  # type: ignore[union-attr]
+                case ast.If() if (decided := self.decided(stmt.test)) is not None:
+                    self.run(stmt.body if decided else stmt.orelse)
                 case ast.If():
                     self.eval(stmt.test)
                     before = dict(self.env)
@@ -100,7 +120,8 @@ class Host(HostExpressions):
                 dtype = here.dtype if here.dtype == there.dtype else None
                 self.env[name] = Tensor(name, shape, dtype, here.fresh and there.fresh)
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
-                self.env[name] = Unknown(name)
+                test = normal(stmt.test)[0]
+                self.env[name] = optional(here, there, name, test) or Unknown(name, test=test)
             else:
                 self.forget({name})
 
@@ -120,12 +141,13 @@ class Host(HostExpressions):
                 self.numbers[str(name)] = value.value.constant
                 value = Int(name)
             elif isinstance(value, Unknown):
-                value = Unknown(target.id, value.number or is_float(node))
+                value = Unknown(target.id, value.number or is_float(node), value.test)
             elif isinstance(value, Tensor):
-                value = Tensor(target.id, value.shape, value.dtype, value.fresh)
+                test = value.test
+                value = Tensor(target.id, value.shape, value.dtype, value.fresh, test=test)
                 if value.shape is None:
                     rank, guess = self.ranks.get(target.id), self.guesses.get(target.id)
-                    value = self.tensor(target.id, rank, value.dtype, guess)
+                    value = replace(self.tensor(target.id, rank, value.dtype, guess), test=test)
             self.env[target.id] = value
             return
         if isinstance(target, (ast.Tuple, ast.List)):

@@ -10,13 +10,20 @@ from dataclasses import dataclass, field
 class Call:
     """A call of a function: the parameters that get something else than None, and the integers that it shows.
 
-    ``numbers``: ``n`` or ``x.shape[0]``, as the function itself says it, -> number. ``objects``: parameters that get an
-    instance of a class of the file.
+    ``params``: all parameters; ``maybe``: those that get a tensor or None. ``numbers``: ``n`` or ``x.shape[0]``, as the
+    function itself says it, -> number. ``objects``: parameters that get an instance of a class of the file.
     """
 
     given: frozenset[str]
     numbers: Mapping[str, int]
     objects: frozenset[str]
+    params: frozenset[str] = frozenset()
+    maybe: frozenset[str] = frozenset()
+
+    def none(self, test: str) -> bool | None:
+        """Whether ``x is None`` holds for a parameter in this call; None for other conditions."""
+        name, _, rest = test.partition(" is ")
+        return name not in self.given if rest == "None" and name in self.params - self.maybe else None
 
 
 @dataclass
@@ -26,11 +33,13 @@ class Evidence:
     calls: dict[int, dict[tuple[int, int], Call]] = field(default_factory=dict)
 
     passed: set[tuple[int, str]] = field(default_factory=set)
+    floats: set[tuple[int, str]] = field(default_factory=set)
     tensors: dict[tuple[int, str], list[tuple[int, str | None]]] = field(default_factory=dict)
 
     def both_ways(self, function: int, param: str) -> bool:
-        """True where some calls give a parameter and others leave it None."""
-        return len({param in call.given for call in self.calls.get(function, {}).values()}) == 2
+        """True where some calls give a parameter and others leave it None, or one that may do either."""
+        calls = self.calls.get(function, {}).values()
+        return len({param in call.given for call in calls}) == 2 or any(param in call.maybe for call in calls)
 
     def of(self, function: int, param: str) -> tuple[int | None, set[str]]:
         """The rank, if all agree, and the element types."""

@@ -25,6 +25,7 @@ from tl2npu.triton.host.torch_names import (
     subscripted,
 )
 from tl2npu.triton.host.values import HostValue, Instance, Int, Lambda, Meta, Shape, Tensor, Unknown
+from tl2npu.triton.host.variants import normal
 from tl2npu.triton.read.ranges import cdiv, largest, smallest
 
 _TURNS = 16
@@ -45,6 +46,14 @@ class LaunchSite:
     function: ast.FunctionDef | None
     scope: HostExpressions
     parts: frozenset[str] = frozenset()
+
+
+def optional(one: HostValue, other: HostValue, text: str, test: str) -> Tensor | None:
+    """A value that is a tensor or None, as a condition decides; None for other values."""
+    tensors = [value for value in (one, other) if isinstance(value, Tensor)]
+    if len(tensors) != 1 or (one is not None and other is not None):
+        return None
+    return Tensor(text, tensors[0].shape, tensors[0].dtype, tensors[0].fresh, test=test)
 
 
 class HostExpressions:
@@ -71,8 +80,10 @@ class HostExpressions:
         self.ranks: Mapping[str, int] = {}
         self.guesses: Mapping[str, int] = {}
         self.absent: set[str] = set()
+        self.consulted: set[str] = set()
         self.parts: set[str] = set()
         self.preferred: dict[str, str] = {}
+        self.assumed: Mapping[str, bool] = {}
 
     # names --------------------------------------------------------------------------------------------------------
 
@@ -105,6 +116,9 @@ class HostExpressions:
 
     def eval(self, node: ast.expr) -> HostValue:
         """The value of an expression."""
+        decided = self.decided(node)
+        if decided is not None:
+            return decided
         method = getattr(self, f"on_{type(node).__name__}", None)
         if method is not None:
             found: HostValue = method(node)
@@ -113,6 +127,13 @@ class HostExpressions:
             if isinstance(child, ast.expr):
                 self.eval(child)
         return Unknown(ast.unparse(node), is_float(node))
+
+    def decided(self, node: ast.expr) -> bool | None:
+        """Whether a condition is assumed to hold."""
+        if not self.assumed:
+            return None
+        text, holds = normal(node)
+        return self.assumed[text] == holds if text in self.assumed else None
 
     def on_Constant(self, node: ast.Constant) -> HostValue:
         value = node.value
@@ -250,16 +271,33 @@ class HostExpressions:
         op = node.ops[0]
         if isinstance(left, Tensor) and not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
             return Tensor(text, left.shape if isinstance(right, (Int, float)) else None, "bool")
-        if isinstance(op, (ast.Is, ast.IsNot)) and right is None and not isinstance(left, Unknown):
+        if isinstance(op, (ast.Is, ast.IsNot)) and right is None:
+            if isinstance(left, Unknown) or (isinstance(left, Tensor) and left.test):
+                return Unknown(text, test=left.test)
+            if left is None and isinstance(node.left, ast.Name):
+                self.consulted.add(node.left.id)
             return (left is None) == isinstance(op, ast.Is)
+        if (types := (dtype_of(left), dtype_of(right))) and all(types) and isinstance(op, (ast.Eq, ast.NotEq)):
+            return (types[0] == types[1]) == isinstance(op, ast.Eq)
         if isinstance(left, Int) and isinstance(right, Int) and isinstance(op, (ast.Eq, ast.NotEq)):
             difference = (left.value - right.value).constant
             return Unknown(text) if difference is None else (difference == 0) == isinstance(op, ast.Eq)
         return Unknown(text)
 
+    def on_BoolOp(self, node: ast.BoolOp) -> HostValue:
+        values = [self.eval(value) for value in node.values]
+        decisive = isinstance(node.op, ast.Or)
+        if any(value is decisive for value in values):
+            return decisive
+        return not decisive if all(isinstance(value, bool) for value in values) else Unknown(ast.unparse(node))
+
     def on_IfExp(self, node: ast.IfExp) -> HostValue:
+        test = self.eval(node.test)
         one, other = self.eval(node.body), self.eval(node.orelse)
-        return one if one == other else Unknown(ast.unparse(node), is_float(node))
+        if isinstance(test, bool):
+            return one if test else other
+        text, test = ast.unparse(node), normal(node.test)[0]
+        return one if one == other else optional(one, other, text, test) or Unknown(text, is_float(node), test)
 
     def on_Call(self, node: ast.Call) -> HostValue:
         func = node.func
@@ -316,6 +354,8 @@ class HostExpressions:
         for param, value in (*zip(params, args, strict=False), *words.items()):
             if value is not None and param is not None:
                 self.evidence.passed.add((function.lineno, param))
+            if param is not None and (isinstance(value, float) or (isinstance(value, Unknown) and value.number)):
+                self.evidence.floats.add((function.lineno, param))
             if isinstance(value, Tensor) and value.shape is not None and param is not None:
                 kept = self.evidence.tensors.setdefault((function.lineno, param), [])
                 if (len(value.shape), value.dtype) not in kept:
@@ -348,7 +388,10 @@ class HostExpressions:
                 if number is not None:
                     numbers[text] = number
         objects = frozenset(param for param, value in given.items() if isinstance(value, Instance))
-        return Call(frozenset(param for param, value in given.items() if value is not None), numbers, objects)
+        passed = frozenset(param for param, value in given.items() if value is not None)
+        maybe = frozenset(param for param, value in given.items() if isinstance(value, Tensor) and value.test)
+        params = frozenset(arg.arg for arg in (*positional, *function.args.kwonlyargs))
+        return Call(passed, numbers, objects, params, maybe)
 
     def made(
         self, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]

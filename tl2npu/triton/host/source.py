@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.triton.host.evaluate import Host
@@ -29,6 +31,16 @@ class TritonFile:
     launches: list[LaunchSite]
     values: dict[str, ast.expr]
     hints: dict[str, list[tuple[int, str]]]
+
+    def under(self, site: LaunchSite, assumed: Mapping[str, bool]) -> LaunchSite | None:
+        """A launch as it is where conditions of its function hold or do not; None where it is not made then."""
+        found: list[LaunchSite] = []
+        scope = site.scope
+        assert site.function is not None
+        host = _host(site.function, scope.kernels, scope.functions, deepcopy(scope.evidence), found, assumed)
+        host.run(site.function.body)
+        place = site.call.lineno, site.call.col_offset
+        return next((item for item in found if (item.call.lineno, item.call.col_offset) == place), None)
 
 
 def parse(text: str) -> TritonFile:
@@ -124,16 +136,29 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
         module = Host(None, names, known, evidence, sites.append)
         module.run([stmt for stmt in tree.body if not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import))])
         for node in plain:
-            host = Host(node, names, known, evidence, sites.append)
-            host.ranks, host.guesses = ranks(node)
-            host.parameters()
-            host.run(node.body)
+            _host(node, names, known, evidence, sites).run(node.body)
         if turn and not evidence.tensors:
             break
     seen: dict[tuple[int, int], LaunchSite] = {}
     for site in sites:
         seen.setdefault((site.call.lineno, site.call.col_offset), site)
     return sorted(seen.values(), key=lambda site: site.call.lineno)
+
+
+def _host(
+    function: ast.FunctionDef,
+    names: frozenset[str],
+    known: Mapping[str, ast.FunctionDef],
+    evidence: Evidence,
+    sites: list[LaunchSite],
+    assumed: Mapping[str, bool] = MappingProxyType({}),
+) -> Host:
+    """A function that is about to be read."""
+    host = Host(function, names, known, evidence, sites.append)
+    host.assumed = assumed
+    host.ranks, host.guesses = ranks(function)
+    host.parameters()
+    return host
 
 
 def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:

@@ -62,7 +62,7 @@ def subscripted(function: ast.FunctionDef, name: str) -> bool:
 
 def annotated(arg: ast.arg, name: str) -> bool:
     """True for a parameter that is annotated with a type of this name."""
-    return arg.annotation is not None and ast.unparse(arg.annotation).rpartition(".")[2] == name
+    return arg.annotation is not None and ast.unparse(arg.annotation).strip("'").rpartition(".")[2] == name
 
 
 def dtype_word(words: Mapping[str | None, HostValue], default: str | None) -> str | None:

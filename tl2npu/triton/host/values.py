@@ -12,13 +12,14 @@ Shape = tuple[Sym, ...]
 @dataclass(frozen=True)
 class Tensor:
     """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous; ``guessed``: its rank is not
-    certain."""
+    certain; ``test``: the condition that decides whether it is None."""
 
     text: str
     shape: Shape | None
     dtype: str | None
     fresh: bool = False
     guessed: bool = False
+    test: str = ""
 
     @property
     def elements(self) -> Sym | None:
@@ -40,10 +41,12 @@ class Int:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value of which only the text is known; ``number`` where it is a float for certain."""
+    """A value of which only the text is known; ``number`` where it is a float for certain; ``test``: the condition
+    that decides between two values."""
 
     text: str
     number: bool = False
+    test: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, axis, substituted
+from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Opaque, axis, substituted
 from tl2npu.triton.read.ranges import largest, smallest
 from tl2npu.triton.read.values import Shape, Tile
 from tl2npu.triton.refused import Refused
@@ -90,22 +90,57 @@ def broadcast(value: Tile, shape: Shape) -> Tile:
     return Tile(shape, substituted(value.expr, moved) if moved else value.expr)
 
 
-def promoted(values: list[Tile], weak: list[bool]) -> str:
-    """The type in which Triton computes: Python numbers follow, then scalars follow tiles of their kind."""
-    strong = [value for value, is_weak in zip(values, weak, strict=True) if not is_weak] or values
-    kind = max(_kind(value.dtype) for value in values)
-    tiles = [value for value in strong if value.shape] or strong
-    if max(_kind(value.dtype) for value in tiles) < kind:
-        tiles = [value for value in strong if _kind(value.dtype) == kind]
-    if not tiles:
-        return "float32"
-    types = {value.dtype for value in tiles if _kind(value.dtype) == kind}
-    if len(types) == 1:
-        return next(iter(types))
-    if kind == 2:
-        return "float32" if types != {"float64"} and "float64" not in types else "float64"
+def promoted(values: list[Tile], weak: list[bool], division: bool = False) -> str:
+    """The type in which Triton computes (``computation_type_impl`` of ``triton/language/semantic.py``, v3.8.0).
+
+    Numbers of Python follow what they meet; scalars that a launch passes, or that are reduced, do not.
+    """
+    dtype, is_weak = values[0].dtype, weak[0]
+    for value, next_weak in zip(values[1:], weak[1:], strict=True):
+        dtype = _promoted_pair((dtype, is_weak), (value.dtype, next_weak), division)
+        is_weak = is_weak and next_weak
+    return dtype
+
+
+def _promoted_pair(one: tuple[str, bool], other: tuple[str, bool], division: bool) -> str:
+    halves = ("float16", "bfloat16")
+    if one[1] != other[1]:
+        (number, _), (tile_type, _) = (one, other) if one[1] else (other, one)
+        if _kind(number) <= _kind(tile_type):
+            return "float32" if division and tile_type in halves else tile_type
+    types = {one[0], other[0]}
+    for wide in ("float64", "float32"):
+        if wide in types:
+            return wide
+    if "float16" in types:
+        return "float32" if division else "float16"
+    if "bfloat16" in types:
+        return "bfloat16" if len(types) == 1 and not division else "float32"
+    floats = sorted(name for name in types if is_float(name))
+    if floats:
+        return floats[0] if len(floats) == 1 else "float16"
     widths = sorted(types, key=lambda name: (int("".join(c for c in name if c.isdigit()) or 1), name.startswith("u")))
     return widths[-1]
+
+
+def _is_number(operand: object) -> bool:
+    """True for numbers of Python, constants of the kernel among them, and for integers, which no tile of floats
+    follows."""
+    if not isinstance(operand, Tile):
+        return True
+    return not operand.shape and _weak(operand.expr)
+
+
+def _weak(expr: Expr) -> bool:
+    match expr:
+        case Const() | Index():
+            return True
+        case Opaque():
+            return expr.weak
+        case Call():
+            return expr.op != "cast" and all(_weak(arg) for arg in expr.args)
+        case _:
+            return False
 
 
 def _kind(dtype: str) -> int:
@@ -153,9 +188,9 @@ def operation(op: str, operands: list[object], line: int) -> Tile:
             again = _of_integers(op, [v for item in wide if (v := item.integer) is not None])
             if isinstance(again, Sym):
                 return Tile(shape, Index(again))
-    weak = [not isinstance(operand, Tile) for operand in operands]
+    weak = [_is_number(operand) for operand in operands]
     first = 1 if op == "select" else 0
-    dtype = promoted(tiles[first:], weak[first:])
+    dtype = promoted(tiles[first:], weak[first:], op in ("div", "mod"))
     if op in _FUNCTIONS and not is_float(dtype):
         dtype = "float32"
     if op == "div" and not is_float(dtype):

@@ -1,0 +1,118 @@
+"""Launches that depend on conditions of the host code: one factory for each case, and the host code chooses."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.triton.test_translation import HEAD, refusals, vector
+from tl2npu.options import Options
+from tl2npu.triton.migrate import to_tilelang
+from tl2npu.triton.result import migrate_triton
+from tl2npu.verify.backends import verify
+from tl2npu.verify.loading import Source
+from tl2npu.verify.process import here
+from tl2npu.verify.settings import Settings
+
+if find_spec("triton") is not None:
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # before anything imports it
+
+OPTIONAL = f"""{HEAD}@triton.jit
+def k(x_ptr, b_ptr, y_ptr, n, BIASED: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    if BIASED:
+        x += tl.load(b_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x, mask=i < n)
+
+
+def f(x, b=None):
+    n = x.shape[0]
+    y = torch.empty_like(x)
+    k[(triton.cdiv(n, 128),)](x, b, y, n, BIASED=b is not None, BLOCK=128)
+    return y
+
+
+f(torch.randn(300), torch.randn(300))
+"""
+BOTH = f"{OPTIONAL}f(torch.randn(300))\n"
+SWITCHED = f"""{HEAD}@triton.jit
+def k(x_ptr, y_ptr, last_ptr, n, NEGATIVE: tl.constexpr, LAST: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    if NEGATIVE:
+        sign = -1.0
+    else:
+        sign = 1.0
+    tl.store(y_ptr + i, x * sign, mask=i < n)
+    if LAST:
+        tl.store(last_ptr + i, x, mask=i < n)
+
+
+def f(x, negative, keep):
+    n = x.shape[0]
+    y = torch.empty_like(x)
+    last = None
+    if keep:
+        last = torch.empty_like(x)
+    k[(triton.cdiv(n, 128),)](x, y, last, n, NEGATIVE=not negative, LAST=last is not None, BLOCK=128)
+    return y, last
+
+
+for negative in (True, False):
+    for keep in (True, False):
+        y, last = f(torch.ones(300, device="cuda"), negative, keep)
+"""
+
+
+def test_tensor_that_calls_leave_out() -> None:
+    assert "def k_2(" not in to_tilelang(OPTIONAL).text
+    text = to_tilelang(BOTH).text
+    assert "    if b is None:\n        assert x.is_contiguous() and y.is_contiguous()\n        k(n=n, BL" in text
+    assert "        k_2(n=n, BLOCK=128)(x, b, y)" in text
+
+
+def test_conditions_that_change_are_none() -> None:
+    """The condition at the launch must be the one that the function began with."""
+    assert refusals(BOTH.replace("    n = x", "    b = b if b is None else b + 1\n    n = x")) != []
+    taken = BOTH.replace("def f(x", "def k_2():\n    pass\n\n\ndef f(x")
+    assert "def k_3(" in to_tilelang(taken).text
+
+
+@pytest.mark.parametrize("old", [BOTH, SWITCHED], ids=["optional", "switched"])
+def test_every_case_is_verified(tmp_path: Path, old: str) -> None:
+    pytest.importorskip("triton")
+    pytest.importorskip("torch")
+    new = migrate_triton(old, "old.py", Options()).new_text or ""
+
+    def result(text: str) -> bool:
+        sources = []
+        for name, content in (("old.py", old), ("new.py", text)):
+            (tmp_path / name).write_text(content)
+            sources.append(Source(content, str(tmp_path / name), name))
+        return verify(*sources, Settings(), here).ok
+
+    assert result(new)
+    swapped = new.replace("def k(", "def k_0(").replace("def k_2(", "def k(").replace("def k_0(", "def k_2(")
+    assert not result(swapped)
+
+
+@pytest.mark.parametrize(
+    ("expression", "computed"),
+    [
+        ("x / y", 'T.cast(x[i], "float32") / T.cast(y[i], "float32")'),
+        ("x / 3.0", 'T.cast(x[i], "float32") / 3.0'),
+        ("x * 3.0", "= x[i] * 3.0"),
+        ("x * n_float", 'T.cast(x[i], "float32") * n_float'),
+        ("x * FACTOR", 'x[i] * T.cast(FACTOR, "float16")'),
+    ],
+)
+def test_types_in_which_triton_computes(expression: str, computed: str) -> None:
+    body = f"x = tl.load(x_ptr + i, mask=i < n)\ny = tl.load(y_ptr + i, mask=i < n)\nz = {expression}"
+    text = vector(f"{body}\ntl.store(y_ptr + i, z, mask=i < n)").replace('"cuda"', '"cuda", dtype=torch.float16')
+    text = text.replace("n, BLOCK: tl", "n, n_float, FACTOR: tl.constexpr, BLOCK: tl")
+    text = text.replace("n, BLOCK=128", "n, 1 / n, FACTOR=1 / n, BLOCK=128")
+    assert computed in to_tilelang(text).text

@@ -1,0 +1,86 @@
+"""Launches that depend on conditions of the host code: a tree of what is launched in each case.
+
+Triton compiles a kernel once for each set of constants, of arguments that are None and of element types. A TileLang
+factory gives one kernel, so that the host code has to choose between several.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+_Leaf = TypeVar("_Leaf")
+
+LIMIT = 3
+"""Conditions that one launch may depend on."""
+
+
+@dataclass(frozen=True)
+class Choice(Generic[_Leaf]):
+    """What is launched if ``test`` holds, and if not; None where nothing is."""
+
+    test: str
+    yes: Tree[_Leaf]
+    no: Tree[_Leaf]
+
+
+Tree: TypeAlias = "Choice[_Leaf] | _Leaf | None"
+
+
+def leaves(tree: Tree[_Leaf]) -> Iterator[_Leaf]:
+    """The launches, in the order of the text."""
+    if isinstance(tree, Choice):
+        yield from leaves(tree.yes)
+        yield from leaves(tree.no)
+    elif tree is not None:
+        yield tree
+
+
+def normal(node: ast.expr) -> tuple[str, bool]:
+    """A condition as a text, and whether it must hold: ``x is not None`` is ``x is None``, which must not."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        text, holds = normal(node.operand)
+        return text, not holds
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.IsNot, ast.NotEq)):
+        op = "is" if isinstance(node.ops[0], ast.IsNot) else "=="
+        return f"{ast.unparse(node.left)} {op} {ast.unparse(node.comparators[0])}", False
+    return ast.unparse(node), True
+
+
+def stable(test: str, function: ast.FunctionDef | None) -> bool:
+    """True if a condition means the same everywhere in a function: it calls nothing, and no name in it changes."""
+    tree = ast.parse(test, mode="eval").body
+    if function is None or any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Lambda)) for node in ast.walk(tree)):
+        return False
+    params = {arg.arg for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    stores = [ast.unparse(node) for node in ast.walk(function) if _is_store(node)]
+    looped = {
+        ast.unparse(node)
+        for loop in ast.walk(function)
+        if isinstance(loop, (ast.For, ast.While))
+        for node in ast.walk(loop)
+        if _is_store(node)
+    }
+    parts = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute))}
+    return all(stores.count(part) <= (part not in params) and part not in looped for part in parts)
+
+
+def _is_store(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del))
+
+
+def conditions(kernel: ast.FunctionDef) -> set[str]:
+    """The names that a kernel uses as conditions."""
+    found: set[str] = set()
+    tests = [node.test for node in ast.walk(kernel) if isinstance(node, (ast.If, ast.IfExp))]
+    while tests:
+        test = tests.pop()
+        if isinstance(test, ast.Name):
+            found.add(test.id)
+        elif isinstance(test, ast.BoolOp):
+            tests += test.values
+        elif isinstance(test, ast.UnaryOp):
+            tests.append(test.operand)
+    return found
