@@ -111,3 +111,24 @@ def test_part_of_a_tensor_is_not_contiguous() -> None:
     text = vector(COPY).replace("    n = x", "    x, z = x.chunk(2, dim=-1)\n    n = x")
     assert refusals(text) == ["TL521"]
     assert refusals(text.replace("dim=-1", "dim=0")) == []
+
+
+def test_tensors_of_backward_are_like_those_of_forward() -> None:
+    """What ``forward`` saves and returns shows the ranks and types in ``backward``."""
+    backward = """
+        ctx.save_for_backward(x)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        dx = torch.empty_like(dy)
+        n = dy.shape[1]
+        k[(dy.shape[0],)](x, dx, x.stride(0), n, BLOCK=triton.next_power_of_2(n))
+        return dx, None
+"""
+    text = ROWS.replace("\n        return y\n", backward).replace("(4, 100)", "(4, 100, dtype=torch.float16)")
+    text = to_tilelang(text).text.split("class Twice")[0]
+    assert 'x_ptr: T.Tensor((x_shape_0, n), "float16")' in text
+    assert 'y_ptr: T.Tensor((dy_shape_0, n), "float16")' in text
+    assert "float32" not in text

@@ -16,9 +16,13 @@ class Host(HostExpressions):
     """Reads one function, statement by statement."""
 
     def parameters(self) -> None:
-        """The parameters of the function."""
+        """The parameters of the function; those of ``backward`` are like what ``forward`` returns."""
         assert self.function is not None
         args = self.function.args
+        if self.function.name == "backward":
+            for arg, value in zip(args.args[1:], self.evidence.returned.get(self.owner, ()), strict=False):
+                if isinstance(value, Tensor) and value.shape is not None:
+                    self.evidence.tensors[self.function.lineno, arg.arg] = [(len(value.shape), value.dtype)]
         defaults = dict(zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False))
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
             name = arg.arg
@@ -96,8 +100,9 @@ class Host(HostExpressions):
                     if len(stmt.body) == 1 and returns and returns[0].value is not None:
                         self.env[stmt.name] = Lambda(params, returns[0].value)
                 case ast.Expr() | ast.Return():
-                    if stmt.value is not None:
-                        self.eval(stmt.value)
+                    value = self.eval(stmt.value) if stmt.value is not None else None
+                    if isinstance(stmt, ast.Return) and self.function is not None and self.function.name == "forward":
+                        self.evidence.returned[self.owner] = value if isinstance(value, tuple) else (value,)
                 case _:
                     for node in ast.iter_child_nodes(stmt):
                         if isinstance(node, ast.expr):
@@ -163,7 +168,9 @@ class Host(HostExpressions):
                     if isinstance(part, Int) and part.value.atom is not None:
                         self.preferred.setdefault(str(part.value), item.id)
                     self.env[item.id] = Unknown(item.id, part.number) if isinstance(part, Unknown) else part
-                    if isinstance(part, Tensor):
+                    if isinstance(part, Tensor) and part.text.startswith(f"{ast.unparse(node)}["):
+                        self.env[item.id] = self.same(part, item.id)
+                    elif isinstance(part, Tensor):
                         self.env[item.id] = Tensor(item.id, part.shape, part.dtype, part.fresh)
 
     def unpacked(self, node: ast.expr, count: int) -> HostValue:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tl2npu.triton.host.values import HostValue
+
 
 @dataclass(frozen=True)
 class Call:
@@ -28,13 +30,18 @@ class Call:
 
 @dataclass
 class Evidence:
-    """What calls show of the parameters of a function, which is known by its line: ranks, element types, ``calls``."""
+    """What calls show of the parameters of a function, which is known by its line: ranks, element types, ``calls``.
+
+    ``saved``: class of an autograd function -> what its ``forward`` saves; ``returned``: what that returns.
+    """
 
     calls: dict[int, dict[tuple[int, int], Call]] = field(default_factory=dict)
 
     passed: set[tuple[int, str]] = field(default_factory=set)
     floats: set[tuple[int, str]] = field(default_factory=set)
     tensors: dict[tuple[int, str], list[tuple[int, str | None]]] = field(default_factory=dict)
+    saved: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
+    returned: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
 
     def both_ways(self, function: int, param: str) -> bool:
         """True where some calls give a parameter and others leave it None, or one that may do either."""

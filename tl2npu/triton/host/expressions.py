@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.triton.host.evidence import Call, Evidence
@@ -112,6 +112,19 @@ class HostExpressions:
         shape = None if rank is None else tuple(self.name(f"{text}.shape[{place}]") for place in range(rank))
         return Tensor(text, shape, dtype, guessed=guessed)
 
+    @property
+    def owner(self) -> str:
+        """The class whose method the function is; empty without."""
+        names = (name for name, node in self.functions.items() if node is self.function)
+        return next((name.rpartition(".")[0] for name in names if "." in name), "")
+
+    def same(self, value: HostValue, name: str) -> HostValue:
+        """A tensor of another function, or None, by its name here."""
+        if not isinstance(value, Tensor):
+            return Unknown(name)
+        rank = None if value.shape is None else len(value.shape)
+        return replace(self.tensor(name, rank, value.dtype), test=f"{name} is None" if value.test else "")
+
     # expressions --------------------------------------------------------------------------------------------------
 
     def eval(self, node: ast.expr) -> HostValue:
@@ -191,6 +204,9 @@ class HostExpressions:
                 return Tensor(text, None, owner.dtype)
             if node.attr == "data":
                 return owner
+        if node.attr == "saved_tensors":
+            saved = self.evidence.saved.get(self.owner, ())
+            return tuple(self.same(value, f"{text}[{place}]") for place, value in enumerate(saved)) or Unknown(text)
         return Unknown(text)
 
     def on_Subscript(self, node: ast.Subscript) -> HostValue:
@@ -314,8 +330,10 @@ class HostExpressions:
         self.evident(node, args, words)
         text = ast.unparse(func)
         last = text.rpartition(".")[2]
-        if text.startswith("torch.") and last in LIKE and args and isinstance(args[0], Tensor):
-            like = args[0]
+        if last == "save_for_backward":
+            self.evidence.saved[self.owner] = tuple(args)
+        if text.startswith("torch.") and last in LIKE and args:
+            like = args[0] if isinstance(args[0], Tensor) else Tensor(text, None, None)
             return Tensor(ast.unparse(node), like.shape, dtype_word(words, like.dtype), like.fresh)
         if text.startswith("torch.") and last in MAKERS:
             return self.made(last, node, args, words)
