@@ -111,6 +111,12 @@ def test_part_of_a_tensor_is_not_contiguous() -> None:
     text = vector(COPY).replace("    n = x", "    x, z = x.chunk(2, dim=-1)\n    n = x")
     assert refusals(text) == ["TL521"]
     assert refusals(text.replace("dim=-1", "dim=0")) == []
+    rows = ROWS.replace("(x, y, n, n,", "(x, y, x.stride(0), n,").replace("ctx, x, n):", "ctx, xz, n):")
+    rows = rows.replace("        y =", "        x, z = xz.chunk(2, dim=1)\n        y =").replace("(4, 100)", "(4, 200)")
+    assert "(x.contiguous(), y)" in to_tilelang(rows).text
+    written = to_tilelang(rows.replace("(x, y, x", "(y, x, x")).text
+    assert "x_contiguous = x.contiguous()\n        k(" in written
+    assert "(y, x_contiguous)\n        x.copy_(x_contiguous)\n" in written
 
 
 def test_tensors_of_backward_are_like_those_of_forward() -> None:

@@ -22,7 +22,17 @@ from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
-from tl2npu.triton.host.rewrite import Launched, Splice, call, checks, defaults, spliced, with_imports, without_blocks
+from tl2npu.triton.host.rewrite import (
+    Launched,
+    Splice,
+    call,
+    checks,
+    copies,
+    defaults,
+    spliced,
+    with_imports,
+    without_blocks,
+)
 from tl2npu.triton.host.source import TritonFile, functions, parse
 from tl2npu.triton.host.variants import LIMIT, Choice, Tree, leaves, stable
 from tl2npu.triton.read.kernel import read
@@ -284,11 +294,13 @@ def _at_launch(site: LaunchSite, tree: Tree[Launched]) -> list[Splice]:
     """The new call, and the checks in front of its statement; a choice of calls in place of the statement."""
     node, stmt = site.call, site.stmt
     indent = " " * stmt.col_offset
-    if isinstance(tree, Choice):
+    alone = isinstance(stmt, ast.Expr) and stmt.value is node
+    if isinstance(tree, Choice) or (tree is not None and alone and copies(tree)):
         text = "\n".join(_lines(tree, "")).replace("\n", f"\n{indent}")
         return [Splice((stmt.lineno, stmt.col_offset), (stmt.end_lineno or 0, stmt.end_col_offset or 0), text)]
     assert tree is not None
-    alone = isinstance(stmt, ast.Expr) and stmt.value.lineno == node.lineno
+    if copies(tree):
+        raise Refused("TL521", node.lineno, "a part of another tensor is written in the middle of a statement")
     new = f"\n{indent}".join(_guarded(tree) if alone else [call(tree)])
     edits = [Splice((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0), new)]
     if tree.checks:
@@ -308,7 +320,13 @@ def _lines(tree: Tree[Launched], indent: str) -> list[str]:
     if tree is None:
         return [f"{indent}pass"]
     if not isinstance(tree, Choice):
-        return [f"{indent}{line}" for line in (*(f"assert {check}" for check in tree.checks), *_guarded(tree))]
+        copied = copies(tree)
+        before = [
+            *(f"assert {check}" for check in tree.checks),
+            *(f"{n} = {t}.contiguous()" for t, n in copied.items()),
+        ]
+        after = [f"{text}.copy_({name})" for text, name in copied.items()]
+        return [f"{indent}{line}" for line in (*before, *_guarded(tree), *after)]
     rest = _lines(tree.no, indent if isinstance(tree.no, Choice) else f"{indent}    ")
     tail = [f"{indent}el{rest[0].strip()}", *rest[1:]] if isinstance(tree.no, Choice) else [f"{indent}else:", *rest]
     return [f"{indent}if {tree.test}:", *_lines(tree.yes, f"{indent}    "), *(tail if tree.no is not None else [])]

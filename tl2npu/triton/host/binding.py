@@ -112,7 +112,7 @@ class _Binder:
         spec = specs.Spec(self.kernel, self.source, values, tensors, grid, frozenset(sizes), self.numbers)
         spec.doubtful, spec.assumed = doubtful, assumed
         spec.calls = tuple(self.calls())
-        texts = {name: ast.unparse(node) for name, node in nodes.items()}
+        texts = {name: host.spelled(node) for name, node in nodes.items()}
         passed = {name: value for name, value in found.items() if isinstance(value, Tensor)}
         absent = {
             node.id
@@ -236,7 +236,8 @@ class _Binder:
         """What the kernel gets for a parameter."""
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "reinterpret":
             raise self.refuse("TL512", f"what `{ast.unparse(node)}` gives is no torch tensor")
-        if isinstance(node, ast.Name) and node.id in self.site.parts:
+        strided = any(f"{ast.unparse(node)}.stride(" in ast.unparse(arg) for arg in self.site.call.args)
+        if isinstance(node, ast.Name) and node.id in self.site.parts and not strided:
             raise self.refuse("TL521", f"`{node.id}` is a part of another tensor and need not be contiguous")
         match value:
             case Tensor():

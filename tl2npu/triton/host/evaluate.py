@@ -121,9 +121,14 @@ class Host(HostExpressions):
             if here == there:
                 continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):
-                shape = here.shape if here.shape == there.shape else None
                 dtype = here.dtype if here.dtype == there.dtype else None
-                self.env[name] = Tensor(name, shape, dtype, here.fresh and there.fresh)
+                if here.shape == there.shape:
+                    self.env[name] = Tensor(name, here.shape, dtype, here.fresh and there.fresh)
+                    continue
+                self.changed(name)
+                ranks = {None if tensor.shape is None else len(tensor.shape) for tensor in (here, there)}
+                rank = ranks.pop() if len(ranks) == 1 else None
+                self.env[name] = replace(self.tensor(name, rank, dtype), fresh=here.fresh and there.fresh)
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
                 self.env[name] = optional(here, there, name, test) or Unknown(name, test=test)

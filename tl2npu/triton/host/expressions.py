@@ -16,6 +16,7 @@ from tl2npu.triton.host.torch_names import (
     SAME,
     SAME_MORE,
     WORD,
+    assigned,
     converted,
     dtype_of,
     dtype_word,
@@ -147,6 +148,12 @@ class HostExpressions:
             return None
         text, holds = normal(node)
         return self.assumed[text] == holds if text in self.assumed else None
+
+    def spelled(self, node: ast.expr) -> str:
+        """The text of an expression, without branches that assumptions decide against."""
+        while isinstance(node, ast.IfExp) and (decided := self.decided(node.test)) is not None:
+            node = node.body if decided else node.orelse
+        return ast.unparse(node)
 
     def on_Constant(self, node: ast.Constant) -> HostValue:
         value = node.value
@@ -290,7 +297,9 @@ class HostExpressions:
         if isinstance(op, (ast.Is, ast.IsNot)) and right is None:
             if isinstance(left, Unknown) or (isinstance(left, Tensor) and left.test):
                 return Unknown(text, test=left.test)
-            if left is None and isinstance(node.left, ast.Name):
+            if left is None and isinstance(node.left, ast.Name) and node.left.id in self.absent:
+                if self.function is not None and node.left.id in assigned(self.function):
+                    return Unknown(text)
                 self.consulted.add(node.left.id)
             return (left is None) == isinstance(op, ast.Is)
         if (types := (dtype_of(left), dtype_of(right))) and all(types) and isinstance(op, (ast.Eq, ast.NotEq)):
@@ -352,6 +361,8 @@ class HostExpressions:
                 return self.method(owner, func.attr, node, args, words)
             if func.attr in ("shape", "size", "numel", "stride") and isinstance(owner, Unknown):
                 return Int(self.name(ast.unparse(node)))
+            if func.attr in ("view", "reshape") and (isinstance(owner, Unknown) or owner is None):
+                return self.viewed(Tensor(ast.unparse(func.value), None, None), func.attr, node, args)
         if any(name.startswith(f"{text}.") for name in self.functions):
             return Instance(ast.unparse(node), text)
         if last == "next_power_of_2":
@@ -465,6 +476,9 @@ class HostExpressions:
             return Int(owner.shape[place] if known and place is not None else self.name(text))
         if name == "stride":
             return self.stride(owner, place, text, bool(args))
+        if name == "chunk" and owner.shape is not None and place is not None and place > 0:
+            parts = (self.tensor(f"{text}[{number}]", len(owner.shape), owner.dtype) for number in range(place))
+            return tuple(parts)
         if name in ("view", "reshape", "flatten", "ravel"):
             return self.viewed(owner, name, node, args)
         if name in SAME or name in SAME_MORE:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tl2npu.kernel.symbolic import Opaque
 from tl2npu.source.triton_imports import REEXPORTS
-from tl2npu.tile.ir import Kernel
+from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.triton.host.binding import Binding
 from tl2npu.triton.host.spelling import Spelling
 from tl2npu.triton.refused import Refused
@@ -35,7 +35,8 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     for param in kernel.params:
         tensor = binding.tensors.get(param.name)
         text = binding.arguments[param.name]
-        if (tensor is None or not tensor.fresh) and text not in loose:
+        part = text in binding.site.parts
+        if (tensor is None or not tensor.fresh) and text not in loose and not part:
             loose.append(text)
         if tensor is not None and tensor.guessed and tensor.shape is not None:
             dims.append(f"{_atom(text)}.dim() == {len(tensor.shape)}")
@@ -84,15 +85,35 @@ def call(launched: Launched) -> str:
     tuned = set(defaults(binding, kernel)) - set(binding.arguments)
     sizes = [f"{name}={spelling.size(name)}" for name in kernel.sizes if name not in tuned]
     tensors = []
+    copied = copies(launched)
     for param in kernel.params:
         text = binding.arguments[param.name]
         tensor = binding.tensors.get(param.name)
         shape = None if tensor is None or tensor.shape is None else binding.spec.tensors[param.name].shape
+        if text in binding.site.parts:
+            text = copied.get(text, f"{text}.contiguous()")
         if shape == param.shape:
             tensors.append(text)
         else:
             tensors.append(f"{_atom(text)}.view({', '.join(spelling.expression(extent) for extent in param.shape)})")
     return f"{kernel.name}({', '.join(sizes)})({', '.join(tensors)})"
+
+
+def copies(launched: Launched) -> dict[str, str]:
+    """Parts of tensors that the kernel writes, which are copied back after it: name -> the name of the copy."""
+    binding, kernel = launched.binding, launched.kernel
+    written = {name for stmt in statements(kernel.body) for name in writes(stmt)}
+    texts = [binding.arguments[param.name] for param in kernel.params if param.name in written]
+    function = binding.site.function
+    taken = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} if function is not None else set()
+    found: dict[str, str] = {}
+    for text in texts:
+        if text in binding.site.parts:
+            name = f"{text}_contiguous"
+            while name in taken:
+                name += "_"
+            found[text] = name
+    return found
 
 
 def defaults(binding: Binding, kernel: Kernel) -> dict[str, int | float]:

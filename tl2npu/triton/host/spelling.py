@@ -21,8 +21,9 @@ class Spelling:
     def size(self, name: str) -> str:
         """The text of one size. Raises ``Refused`` where the host code has no text for it any more."""
         binding = self.binding
-        if name in binding.arguments:
-            return binding.arguments[name]
+        argument = binding.arguments.get(name)
+        if argument is not None and not any(f"{part}.stride(" in argument for part in binding.site.parts):
+            return argument
         host = binding.site.scope
         old = self.host_names.get(name, name)
         for key, value in binding.site.env.items():
