@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.tile.expr import Const, axis_of, loads
-from tl2npu.tile.ir import (
-    AtomicAdd,
-    Buffer,
-    If,
-    Kernel,
-    Let,
-    Map,
-    Matmul,
-    Move,
-    Reduce,
-    Region,
-    Stmt,
-    statements,
-    with_bodies,
-)
-
-Place = tuple[str, int]
+from tl2npu.tile.axes import Axes, Place
+from tl2npu.tile.expr import Const
+from tl2npu.tile.ir import Buffer, Kernel, Map, Move, Region, Stmt, statements, with_bodies, writes
 
 
 def with_narrow_tiles(kernel: Kernel) -> Kernel:
@@ -32,8 +16,9 @@ def with_narrow_tiles(kernel: Kernel) -> Kernel:
     An axis is padded if all that is loaded and stored along it, by every tile that shares it, are its first elements.
     It must not be reduced; if it is summed by a product, both operands are zero behind them.
     """
-    axes = _Axes(kernel)
-    counts = {place: count for place in axes.parent if (count := axes.count(place)) is not None}
+    axes = Axes(kernel)
+    kept = {one for one, other in axes.summed if not (_padded(kernel, one[0]) and _padded(kernel, other[0]))}
+    counts = {place: count for place in axes.places if (count := _count(axes, place, kept)) is not None}
     tiles = tuple(
         replace(tile, shape=tuple(counts.get((tile.name, n), extent) for n, extent in enumerate(tile.shape)))
         for tile in kernel.tiles
@@ -62,100 +47,24 @@ def _overwritten(stmts: list[Stmt], number: int, shapes: dict[str, tuple[Sym, ..
     return after.dst.buffer == stmt.dst and after.dst.extent == shapes[stmt.dst]
 
 
-@dataclass
-class _Axes:
-    """The axes of tiles, joined where an element of one meets the element of another at the same place.
-
-    ``parts``: how many elements are moved along them; ``whole``: axes that stay; ``summed``: axes of two operands.
-    """
-
-    kernel: Kernel
-    parent: dict[Place, Place] = field(default_factory=dict)
-    parts: dict[Place, set[Sym]] = field(default_factory=dict)
-    whole: set[Place] = field(default_factory=set)
-    summed: list[tuple[Place, Place]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.shapes = {tile.name: tile.shape for tile in self.kernel.tiles}
-        self.parent = {(name, n): (name, n) for name, shape in self.shapes.items() for n in range(len(shape))}
-        for stmt in statements(self.kernel.body):
-            self.stmt(stmt)
-        for one, other in self.summed:
-            if not (self.padded(one[0]) and self.padded(other[0])):
-                self.whole.add(one)
-
-    def root(self, place: Place) -> Place:
-        while self.parent[place] != place:
-            place = self.parent[place]
-        return place
-
-    def join(self, one: Place, other: Place) -> None:
-        self.parent[self.root(one)] = self.root(other)
-
-    def count(self, place: Place) -> Sym | None:
-        """How many elements of an axis count, if not all."""
-        joined = {item for item in self.parent if self.root(item) == self.root(place)}
-        found = set().union(*(self.parts.get(item, set()) for item in joined))
-        return next(iter(found)) if len(found) == 1 and not joined & self.whole else None
-
-    def padded(self, name: str) -> bool:
-        """True for a tile that is only loaded in part over zeros."""
-        return all(
-            (isinstance(stmt, Map) and stmt.value == Const(0.0, stmt.value.dtype)) or isinstance(stmt, Move)
-            for stmt in statements(self.kernel.body)
-            if name in _written(stmt)
-        )
-
-    def stmt(self, stmt: Stmt) -> None:
-        match stmt:
-            case Map():
-                self.map(stmt)
-            case Let() | If():
-                value = stmt.condition if isinstance(stmt, If) else stmt.value
-                self.whole |= {(item.buffer, n) for item in loads(value) for n in range(len(item.index))}
-            case Reduce():
-                self.whole.add((stmt.src, stmt.axis))
-                kept = [n for n in range(len(self.shapes[stmt.src])) if n != stmt.axis]
-                for number, place in enumerate(kept):
-                    self.join((stmt.src, place), (stmt.dst, number))
-            case Matmul():
-                self.join((stmt.a, int(stmt.transpose_a)), (stmt.c, 0))
-                self.join((stmt.b, int(not stmt.transpose_b)), (stmt.c, 1))
-                inner = (stmt.a, int(not stmt.transpose_a)), (stmt.b, int(stmt.transpose_b))
-                self.join(*inner)
-                self.summed.append(inner)
-            case AtomicAdd():
-                self.whole |= {(stmt.src, n) for n in range(len(self.shapes[stmt.src]))}
-            case Move():
-                for side in (stmt.src, stmt.dst):
-                    self.side(side, both=stmt.src.buffer in self.shapes and stmt.dst.buffer in self.shapes)
-
-    def map(self, stmt: Map) -> None:
-        for item in loads(stmt.value):
-            for number, part in enumerate(item.index if item.buffer in self.shapes else ()):
-                place = axis_of(str(part)) if part.atom is not None else None
-                if place is not None:
-                    self.join((item.buffer, number), (stmt.dst, place))
-                elif self.shapes[item.buffer][number].constant != 1:
-                    self.whole.add((item.buffer, number))
-
-    def side(self, region: Region, both: bool) -> None:
-        """One side of a copy; copies between tiles are left alone."""
-        for number, extent in enumerate(region.extent if region.buffer in self.shapes else ()):
-            place, size = (region.buffer, number), self.shapes[region.buffer][number]
-            if both or extent is None or extent == size or not region.start[number].is_zero:
-                self.whole.add(place)
-            else:
-                self.parts.setdefault(place, set()).add(extent)
+def _count(axes: Axes, place: Place, kept: set[Place]) -> Sym | None:
+    """How many elements of an axis count, if not all."""
+    joined = axes.together(place)
+    found: set[Sym | None] = set()
+    for item in joined:
+        for transfer in axes.transfers.get(item, ()):
+            extent, size = transfer.tile.extent[transfer.number], axes.shapes[item[0]][item[1]]
+            found.add(extent if extent != size and transfer.tile.start[transfer.number].is_zero else None)
+    return next(iter(found)) if len(found) == 1 and not joined & (axes.mixed | kept) else None
 
 
-def _written(stmt: Stmt) -> Iterator[str]:
-    if isinstance(stmt, (Map, Reduce)):
-        yield stmt.dst
-    elif isinstance(stmt, Move):
-        yield stmt.dst.buffer
-    elif isinstance(stmt, Matmul):
-        yield stmt.c
+def _padded(kernel: Kernel, name: str) -> bool:
+    """True for a tile that is only loaded in part over zeros."""
+    return all(
+        (isinstance(stmt, Map) and isinstance(stmt.value, Const) and stmt.value.value == 0) or isinstance(stmt, Move)
+        for stmt in statements(kernel.body)
+        if name in writes(stmt)
+    )
 
 
 def _staged(kernel: Kernel) -> Kernel:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import Expr, Load, axis, rebuilt, substituted
 from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, Stmt, statements, with_bodies
+from tl2npu.tile.scalars import with_scalars
 
 
 class NoUnitAxis(Exception):
@@ -17,10 +18,11 @@ class NoUnitAxis(Exception):
 
 
 def with_unit_axes(kernel: Kernel) -> Kernel:
-    """The kernel without tiles of no axis: they are vectors of one element, and what is reduced to them a matrix.
+    """The kernel without tiles of no axis: they are scalars or vectors of one element, and what is reduced a matrix.
 
     Raises :class:`NoUnitAxis` where a vector would have to be both.
     """
+    kernel = with_scalars(kernel)
     shapes = {tile.name: tile.shape for tile in kernel.tiles}
     singles = {name for name, shape in shapes.items() if not shape}
     if not singles:

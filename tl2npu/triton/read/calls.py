@@ -8,7 +8,7 @@ from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_V
 from tl2npu.kernel.symbolic import const
 from tl2npu.tile.expr import Call, Const, Index, Load, axis, loads
 from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
-from tl2npu.triton.read import build, memory
+from tl2npu.triton.read import build, masks, memory
 from tl2npu.triton.read.expressions import Expressions, ceil_divided
 from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.ranges import largest, smallest
@@ -196,6 +196,12 @@ class Calls(Expressions):
         if build.is_float(tile.dtype) and not build.is_float(dtype.name) and any(True for _ in loads(tile.expr)):
             raise self.state.refuse("TL546", f"`{ast.unparse(node)}` cuts off decimals, a copy may round them")
         return build.cast(tile, dtype.name)
+
+    def tl_where(self, node: ast.Call) -> Value:
+        values = self.bound(node, "condition x y")
+        found = build.operation("select", [values["condition"], values["x"], values["y"]], self.state.line)
+        within = masks.within(found.expr)
+        return found if within is None else Tile(found.shape, Index(within))
 
     def tl_clamp(self, node: ast.Call) -> Value:
         values = self.bound(node, "x min max")

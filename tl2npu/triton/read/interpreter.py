@@ -6,9 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from tl2npu.kernel.symbolic import Div as Quotient
-from tl2npu.kernel.symbolic import Mod, Sym, const, var
-from tl2npu.kernel.symbolic import Opaque as Atom
-from tl2npu.tile.expr import Const, Index, Opaque, integers, loads, walk
+from tl2npu.kernel.symbolic import Mod, Opaque, Sym, const, var
+from tl2npu.tile.expr import Const, Index, integers, loads
 from tl2npu.tile.ir import For, If, Kernel, Let
 from tl2npu.triton.read import build
 from tl2npu.triton.read.calls import Calls
@@ -65,8 +64,7 @@ class Interpreter(Calls):
 
     def plain_condition(self, value: Tile, node: ast.AST) -> Tile:
         """A condition on scalars that a kernel may branch on."""
-        names = {item.text for item in walk(value.expr) if isinstance(item, Opaque)}
-        if any(True for _ in loads(value.expr)) or names & self.state.ranges.unknown:
+        if any(True for _ in loads(value.expr)):
             raise self.state.refuse("TL542", f"`{ast.unparse(node)}` depends on loaded data")
         return value if value.dtype == "bool" else build.operation("ne", [value, 0], self.state.line)
 
@@ -140,7 +138,7 @@ class Interpreter(Calls):
         """The integer, by the name that the author gave it where its text would not be short."""
         state = self.state
         inner = list(value.atoms())
-        if not any(isinstance(atom, (Quotient, Mod, Atom)) for atom in inner):
+        if not any(isinstance(atom, (Quotient, Mod, Opaque)) for atom in inner):
             return value
         if value.names <= set(state.spec.names) | state.spec.values.keys():
             return value

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tl2npu.kernel.symbolic import Opaque as Wrapped
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.tile.axes import Axes
 from tl2npu.tile.expr import Index, Opaque, axis_of, integers, walk
-from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Matmul, Move, Region, Stmt, statements
+from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Matmul, Move, statements
 from tl2npu.tile.operands import with_whole_operands
+from tl2npu.tile.unstored import is_unstored
 from tl2npu.tile.unused import without_unused
 from tl2npu.triton.read.interpreter import Interpreter, Returned
-from tl2npu.triton.read.ranges import Ranges
+from tl2npu.triton.read.ranges import WITHIN, Ranges
 from tl2npu.triton.read.spec import Again, Spec, Tensor
 from tl2npu.triton.read.state import Frame, State
 from tl2npu.triton.read.values import Tile, Value
@@ -70,6 +73,13 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     launch = Launch(spec.grid, state.blocks)
     kernel = Kernel(spec.function.name, (), tensors, launch, tuple(state.buffers.values()), body)
     kernel = without_unused(with_whole_operands(reader.finished(kernel)))
+    if any(isinstance(atom, Wrapped) and atom.head == WITHIN for n in _integers(kernel) for atom in n.atoms()):
+        raise Refused("TL520", spec.function.lineno, "an index that is 0 behind the end of an axis")
+    axes = Axes(kernel)
+    useful = {param for param, beyond in state.beyond if not is_unstored(kernel, beyond, axes)}
+    if useful:
+        spec.strict |= useful
+        raise Again
     kernel = _with_scopes(kernel)
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
@@ -119,38 +129,31 @@ def _block_names(spec: Spec, state: State) -> tuple[str, ...]:
 
 
 def _names(kernel: Kernel) -> Iterator[str]:
-    for buffer in (*kernel.params, *kernel.tiles):
-        for extent in buffer.shape:
-            yield from extent.names
-    for extent in kernel.launch.grid:
-        yield from extent.names
+    for number in _integers(kernel):
+        yield from number.names
     for stmt in statements(kernel.body):
-        yield from _names_of(stmt)
-
-
-def _names_of(stmt: Stmt) -> Iterator[str]:
-    match stmt:
-        case Move():
-            yield from _names_in(stmt.src)
-            yield from _names_in(stmt.dst)
-        case AtomicAdd():
-            yield from _names_in(stmt.dst)
-        case For():
-            yield from stmt.count.names
-        case Map() | Let() | If():
+        if isinstance(stmt, (Map, Let, If)):
             value = stmt.condition if isinstance(stmt, If) else stmt.value
-            for number in integers(value):
-                yield from number.names
-            for item in walk(value):
-                if isinstance(item, Opaque):
-                    yield item.text
-        case _:
-            pass
+            yield from (item.text for item in walk(value) if isinstance(item, Opaque))
 
 
-def _names_in(region: Region) -> Iterator[str]:
-    for start in region.start:
-        yield from start.names
+def _integers(kernel: Kernel) -> Iterator[Sym]:
+    """Every integer of a kernel."""
+    for buffer in (*kernel.params, *kernel.tiles):
+        yield from buffer.shape
+    yield from kernel.launch.grid
+    for stmt in statements(kernel.body):
+        match stmt:
+            case Move():
+                yield from (*stmt.src.start, *stmt.dst.start)
+            case AtomicAdd():
+                yield from stmt.dst.start
+            case For():
+                yield stmt.count
+            case Map() | Let() | If():
+                yield from integers(stmt.condition if isinstance(stmt, If) else stmt.value)
+            case _:
+                pass
 
 
 def _with_scopes(kernel: Kernel) -> Kernel:

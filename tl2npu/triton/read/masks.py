@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.kernel.symbolic import Sym
-from tl2npu.tile.expr import Call, Const, Expr, Index
+from tl2npu.kernel.symbolic import Sym, opaque
+from tl2npu.tile.expr import Call, Const, Expr, Index, axis_of
+from tl2npu.triton.read.ranges import WITHIN
 
 
 def conjuncts(mask: Expr) -> Iterator[Expr]:
@@ -33,6 +34,17 @@ def positive(condition: Expr) -> Sym | None:
             return one - other
         case _:
             return one - other + 1
+
+
+def within(expr: Expr) -> Sym | None:
+    """``where(x < n, x, 0)`` as one integer; None for any other expression."""
+    if not isinstance(expr, Call) or expr.op != "select" or not isinstance(expr.args[0], Call):
+        return None
+    more, value, other = positive(expr.args[0]), _integer(expr.args[1]), _integer(expr.args[2])
+    if more is None or value is None or other is None or not other.is_zero:
+        return None
+    end = more + value
+    return None if any(axis_of(name) is not None for name in end.names) else opaque(WITHIN, value, end)
 
 
 def _integer(expr: Expr) -> Sym | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.tile.expr import Call, Const, Expr, Index, Load, Opaque, axis, axis_of, loads, substituted
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import AtomicAdd, If, Let, Map, Move, Region, Stmt
+from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.build import broadcast, cast, operation
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.state import State
@@ -25,7 +26,7 @@ def load(
 ) -> Tile:
     """The value of ``tl.load``; ``into``: the tile that it goes to, in the order of the tensor's memory."""
     pointer, mask = _plain(state, pointer, mask, check)
-    placed = place(state, pointer, mask)
+    placed = place(state, pointer, mask, reads=True)
     dtype = state.spec.tensors[pointer.param].dtype
     state.used.add(pointer.param)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
@@ -35,11 +36,6 @@ def load(
         state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))
         state.ranges.unknown.add(name)
         return broadcast(Tile((), Index(var(name))), pointer.shape)
-    if not placed.order and dtype == "float32" and not placed.rest:
-        name = state.fresh(state.hint)
-        state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))
-        state.ranges.unknown.add(name)
-        return broadcast(Tile((), Opaque(name, dtype)), pointer.shape)
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
@@ -51,6 +47,8 @@ def load(
         state.emit(Map(buffer, Const(empty, dtype), state.origin))
     inner = _start(buffer, tuple(part[number] for number in placed.order))
     state.emit(Move(placed.region, inner, state.origin))
+    for number, first, end in placed.beyond:
+        state.beyond.append((pointer.param, Beyond(buffer, placed.order.index(number), first, end)))
     tile = Load(buffer, tuple(axis(number) for number in placed.order), dtype)
     state.zeros[tile] = placed.edge
     value = Tile(pointer.shape, tile)

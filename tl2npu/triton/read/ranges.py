@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
 
 _DEPTH = 6
+WITHIN = "within"
+"""An integer that is its first argument where that is less than the second, and 0 elsewhere."""
 
 
 def cdiv(num: Sym, den: Sym) -> Sym:

@@ -38,12 +38,12 @@ class Spec:
 
     ``names``: sizes that the host may be asked to compare, ``equal`` what it must check to be equal, ``divides`` pairs
     ``(n, b)`` of which it must check that ``b`` divides ``n``; ``views``: how the kernel sees each tensor, by how many
-    of the possible views did not fit; ``pinned``: parameters that are read as the number that the launch passes;
-    ``doubtful``: parameters of which the host does not say whether they are tensors; ``assumed``: tensors whose element
-    type nothing shows; ``calls``: the sizes, as far as they are known, in each call of the launching function that the
-    file shows; ``copied``, ``filled`` and ``turned``: allocations of memory on the chip that are read by copy because
-    they are written again, begin as 0, and lie transposed; ``multiples``: sizes that are read as a number times
-    :meth:`part`.
+    of the possible views did not fit; ``strict``: tensors of which every element that is read counts; ``pinned``:
+    parameters that are read as the number that the launch passes; ``doubtful``: parameters of which the host does not
+    say whether they are tensors; ``assumed``: tensors whose element type nothing shows; ``calls``: the sizes, as far as
+    they are known, in each call of the launching function that the file shows; ``copied``, ``filled`` and ``turned``:
+    allocations of memory on the chip that are read by copy because they are written again, begin as 0, and lie
+    transposed; ``multiples``: sizes that are read as a number times :meth:`part`.
     """
 
     function: ast.FunctionDef
@@ -58,6 +58,7 @@ class Spec:
     known: dict[str, Sym] = field(default_factory=dict)
     views: dict[str, Shape] = field(default_factory=dict)
     failed: set[tuple[str, Shape]] = field(default_factory=set)
+    strict: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)
     doubtful: set[str] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Call, Const, Expr, Load, axis, axis_of, identity, loads, rebuilt, substituted
 from tl2npu.tile.ir import Buffer, Map, Origin, Scope, Stmt, writes
+from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.ranges import Ranges
 from tl2npu.triton.read.spec import Spec
 from tl2npu.triton.read.values import Shape, Tile, Value
@@ -41,6 +42,7 @@ class State:
     hint: str = "tile"
     direct: object = None
     spare: frozenset[object] = frozenset()
+    beyond: list[tuple[str, Beyond]] = field(default_factory=list)
     blocks: tuple[str, ...] = ()
     zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
     """Tiles that are 0 wherever one of these conditions does not hold."""
@@ -102,13 +104,13 @@ class State:
         """What :meth:`restore` goes back to."""
         frames = [Frame(dict(f.env), dict(f.own), set(f.pinned)) for f in self.frames]
         kept = dict(self.ranges.lets), set(self.used), set(self.ranges.unknown), set(self.fixed)
-        return dict(self.buffers), frames, list(self.out), set(self.taken), *kept
+        return dict(self.buffers), frames, list(self.out), set(self.taken), list(self.beyond), *kept
 
     def restore(self, saved: tuple[object, ...]) -> None:
         """Forget everything that was read since the snapshot, which may be used once."""
         self.zeros.clear()
-        buffers, frames, out, taken, lets, used, unknown, fixed = saved
-        self.buffers, self.taken, self.used = buffers, taken, used  # type: ignore[assignment]
+        buffers, frames, out, taken, beyond, lets, used, unknown, fixed = saved
+        self.buffers, self.taken, self.used, self.beyond = buffers, taken, used, beyond  # type: ignore[assignment]
         self.ranges.lets, self.ranges.unknown, self.fixed = lets, unknown, fixed  # type: ignore[assignment]
         self.out[:] = out  # type: ignore[call-overload]
         for frame, kept in zip(self.frames, frames, strict=True):  # type: ignore[call-overload]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from tl2npu.kernel.symbolic import Mod, Sym, const, var
+from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, var
 from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted
 from tl2npu.tile.ir import Region
 from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, split
 from tl2npu.triton.read.masks import conjuncts, positive
+from tl2npu.triton.read.ranges import WITHIN
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import Pointer, Shape, Tile
@@ -28,6 +29,7 @@ class Placed:
     shape: Shape
     edge: tuple[Expr, ...]
     rest: tuple[Expr, ...]
+    beyond: tuple[tuple[int, Sym, Sym], ...] = ()
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -41,8 +43,11 @@ class Placed:
         return Region(self.param, self.start, extents)
 
 
-def place(state: State, pointer: Pointer, mask: Tile | None) -> Placed:
-    """Where the elements lie in the view of their tensor that all accesses of the kernel fit. Raises ``Refused``."""
+def place(state: State, pointer: Pointer, mask: Tile | None, reads: bool = False) -> Placed:
+    """Where the elements lie in the view of their tensor that all accesses of the kernel fit. Raises ``Refused``.
+
+    ``reads``: elements may lie elsewhere that turn out to be of no use.
+    """
     tensor = state.spec.tensors[pointer.param]
     if any(name.startswith("$") for name in pointer.offset.names):  # how far it moves is not known yet
         axes = tuple(number for number, extent in enumerate(pointer.shape) if extent.constant != 1)
@@ -55,38 +60,52 @@ def place(state: State, pointer: Pointer, mask: Tile | None) -> Placed:
     with_axes = {f"@{number}": extent - 1 for number, extent in enumerate(pointer.shape)}
     state.ranges.last.update(with_axes)
     try:
-        pointer = replace(pointer, offset=_unwrapped(state, pointer, offset))
+        reads = reads and pointer.param not in state.spec.strict
+        beyond: list[tuple[int, Sym, Sym]] = []
+        pointer = replace(pointer, offset=_unwrapped(state, pointer, offset, beyond if reads else None))
         if tensor.shape is None:
             shape = _stepped_through(state, pointer, conditions) or _guess(state, pointer, conditions)
             state.spec.tensors[pointer.param] = Tensor(shape, tensor.dtype)
             raise Again
-        return _view(state, pointer, tensor.shape, conditions)
+        placed = _view(state, pointer, tensor.shape, conditions, reads)
+        return replace(placed, beyond=(*placed.beyond, *beyond))
     finally:
         for name in with_axes:
             del state.ranges.last[name]
 
 
-def _unwrapped(state: State, pointer: Pointer, offset: Sym) -> Sym:
-    """``(start + arange) % M`` as ``start + arange`` where the host checks that blocks divide ``M``."""
+def _unwrapped(state: State, pointer: Pointer, offset: Sym, beyond: list[tuple[int, Sym, Sym]] | None) -> Sym:
+    """``(start + arange) % M`` as ``start + arange`` where what wraps around is of no use, or never happens.
+
+    Notes in ``beyond`` what must be of no use; without it the host checks that blocks divide ``M``.
+    """
     for atom in offset.atoms():
-        if not isinstance(atom, Mod) or all(axis_of(name) is None for name in atom.names):
+        bounded = isinstance(atom, Mod) or (isinstance(atom, Opaque) and atom.head == WITHIN)
+        axes = [number for name in atom.names if (number := axis_of(name)) is not None]
+        if not bounded or not axes:
             continue
-        if not state.ranges.less(atom.num, atom.den):
-            sizes = [extent for number, extent in enumerate(pointer.shape) if f"@{number}" in atom.num.names]
-            state.ranges.divides.add((atom.den, sizes[0]))
-            fits = state.ranges.less(atom.num, atom.den)
-            state.ranges.divides.discard((atom.den, sizes[0]))
-            if not fits:
-                raise state.refuse("TL520", f"the index `{_shown(atom.num)}` wraps around at {_shown(atom.den)}")
-            state.spec.divides.append((atom.den, sizes[0]))
-            raise Again
+        assert isinstance(atom, (Mod, Opaque))
+        num, den = (atom.num, atom.den) if isinstance(atom, Mod) else atom.args
+        found = axis_step(num)
+        if not state.ranges.less(num, den):
+            if beyond is not None and found is not None and found[2].constant == 1 and _fixed(den):
+                beyond.append((axes[0], found[0], den))
+            else:
+                sizes = [extent for number, extent in enumerate(pointer.shape) if f"@{number}" in num.names]
+                state.ranges.divides.add((den, sizes[0]))
+                fits = state.ranges.less(num, den)
+                state.ranges.divides.discard((den, sizes[0]))
+                if not fits:
+                    raise state.refuse("TL520", f"the index `{_shown(num)}` wraps around at {_shown(den)}")
+                state.spec.divides.append((den, sizes[0]))
+                raise Again
         mark = "~wrapped"
         replaced = _replaced(offset, atom, var(mark))
-        return _unwrapped(state, pointer, replaced.substitute({mark: atom.num}))
+        return _unwrapped(state, pointer, replaced.substitute({mark: num}), beyond)
     return offset
 
 
-def _replaced(value: Sym, old: Mod, new: Sym) -> Sym:
+def _replaced(value: Sym, old: Atom, new: Sym) -> Sym:
     total = const(0)
     for mono, coef in value.terms:
         rest = Sym.of({tuple(atom for atom in mono if atom != old): coef})
@@ -94,7 +113,7 @@ def _replaced(value: Sym, old: Mod, new: Sym) -> Sym:
     return total
 
 
-def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr]) -> Placed:
+def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], reads: bool) -> Placed:
     """Where an access lies in the view that is chosen for its tensor, or in the first one that it fits.
 
     Views are the tensor's own shape with axes joined, and those that the steps of the address show: the host views the
@@ -118,7 +137,7 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr]) 
             _ask_steps(state, pointer, shape, conditions)
         for view in views if chosen is None else [chosen]:
             try:
-                placed = _Fit(state, pointer, view, conditions, may_ask).placed()
+                placed = _Fit(state, pointer, view, conditions, may_ask, reads).placed()
             except Refused as refused:
                 first = first or refused
                 continue
@@ -255,6 +274,8 @@ class _Fit:
     view: Shape
     conditions: list[Expr]
     may_ask: bool
+    reads: bool = False
+    beyond: list[tuple[int, Sym, Sym]] = field(default_factory=list)
 
     def placed(self) -> Placed:
         index = self.carried(split(self.pointer.offset, self.view))
@@ -276,7 +297,9 @@ class _Fit:
             starts.append(start)
             axes.append(number)
         rest = tuple(c for c in self.conditions if c not in edge and not self.always(c))
-        return Placed(self.pointer.param, tuple(starts), tuple(axes), self.pointer.shape, tuple(edge), rest)
+        return Placed(
+            self.pointer.param, tuple(starts), tuple(axes), self.pointer.shape, tuple(edge), rest, tuple(self.beyond)
+        )
 
     def carried(self, index: tuple[Sym, ...]) -> list[Sym]:
         """With a whole extent taken from the next axis where an index counts down from the end of its own."""
@@ -332,6 +355,10 @@ class _Fit:
         if exact:
             return exact
         if ranges.less(index, extent):
+            return []
+        masked = [c for c in self.conditions if number is not None and f"@{number}" in names(c)]
+        if self.reads and number is not None and not masked:
+            self.beyond += [(number, index.substitute({f"@{number}": 0}), extent)] if place else []
             return []
         if self.may_ask:
             self.ask(index, extent, number)
