@@ -126,6 +126,41 @@ def test_joined_axes_of_a_tensor_are_split_by_the_steps_of_its_addresses() -> No
     assert "assert k.is_contiguous()\n" in text
 
 
+@pytest.mark.parametrize(
+    ("rows", "asserted"),
+    [
+        ("rm % M", False),
+        ("tl.where(rm < M, rm, 0)", False),
+        ("(rm + 1) % M", True),  # another row wraps around than the store cuts off
+    ],
+)
+def test_wrapped_rows_are_only_asserted_away_where_a_store_keeps_them(rows: str, asserted: bool) -> None:
+    text = MATMUL.replace("a_ptr + rm[:, None]", f"a_ptr + ({rows})[:, None]")
+    text = text.replace("mask=(rm[:, None] < M) & (rk[None, :] < K - k * BK)", "mask=rk[None, :] < K - k * BK")
+    done = to_tilelang(text)
+    refused = [kernel.refused.code for kernel in done.kernels if kernel.refused is not None]
+    assert ("% 64 == 0" in done.text or refused == ["TL520"]) is asserted
+
+
+def test_wrapped_elements_that_are_summed_are_asserted_away() -> None:
+    row = "r = tl.arange(0, 16)[:, None]\nx = tl.load(x_ptr + r * n + (i % n)[None, :])\n"
+    text = to_tilelang(vector(row + "tl.store(y_ptr + i, tl.sum(x * 1.0, 0), mask=i < n)")).text
+    assert "% 128" not in text
+    text = to_tilelang(vector(row + "tl.store(y_ptr + tl.arange(0, 16), tl.sum(x * 1.0, 1))")).text
+    assert "n % 128 == 0" in text
+
+
+def test_padded_columns_are_cut_off() -> None:
+    part = "part = tl.arange(0, 64)[None, :] < 48\n"
+    body = "at = i[:, None] * 64 + tl.arange(0, 64)[None, :]\nx = tl.load(x_ptr + at, mask=part & (i[:, None] < n))\n"
+    plain = f"{part}{body}tl.store(y_ptr + at, x * 2.0, mask=part & (i[:, None] < n))"
+    summed = f"{part}{body}tl.store(y_ptr + at, x + tl.sum(x, 1)[:, None], mask=i[:, None] < n)"
+    plain, summed = (to_tilelang(vector(text).replace("randn(300", "randn(300, 64")).text for text in (plain, summed))
+    assert "(BLOCK, 48)" in plain
+    assert "(BLOCK, 64)" not in plain
+    assert "T.copy(x_part, x[0, 0])" in summed
+
+
 def test_every_second_element_is_a_column() -> None:
     body = "x = tl.load(x_ptr + 2 * i, mask=i < n // 2)\ntl.store(y_ptr + i, x, mask=i < n)"
     done = to_tilelang(vector(body))

@@ -325,7 +325,10 @@ class _Fit:
         offset = self.pointer.offset
         for name in (*(f"@{number}" for number in range(len(self.pointer.shape))), *self.state.blocks):
             step = offset.substitute({name: 1}) - offset.substitute({name: 0})
-            if step.atom is None or step == self.view[-1] or (axis_of(name) is None and step in self.pointer.shape):
+            number = axis_of(name) is not None and (step.constant or 0) > 1
+            if step.atom is None and not number:
+                continue
+            if step == self.view[-1] or (axis_of(name) is None and step in self.pointer.shape):
                 continue
             if equate(self.state, step, self.view[-1]):
                 raise Again
