@@ -161,6 +161,15 @@ def test_padded_columns_are_cut_off() -> None:
     assert "T.copy(x_part, x[0, 0])" in summed
 
 
+def test_text_that_the_launch_does_not_show_is_refused() -> None:
+    body = 'x = tl.load(x_ptr + i, mask=i < n)\nif ACT == "relu":\n    x = tl.maximum(x, 0.0)\ntl.store(y_ptr + i, x)'
+    text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, n, ACT=act, BLOCK=128)").replace(
+        "n, BLOCK: tl", "n, ACT, BLOCK: tl"
+    )
+    assert refusals(text.replace("def f(x)", "def f(x, act)")) == ["TL550"]
+    assert refusals(text.replace("ACT=act", 'ACT="relu"')) == []
+
+
 def test_every_second_element_is_a_column() -> None:
     body = "x = tl.load(x_ptr + 2 * i, mask=i < n // 2)\ntl.store(y_ptr + i, x, mask=i < n)"
     done = to_tilelang(vector(body))

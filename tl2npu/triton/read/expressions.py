@@ -304,14 +304,18 @@ class Expressions:
         if isinstance(op, (ast.Is, ast.IsNot)):
             same = left is right if right is None or left is None else left == right
             return same == isinstance(op, ast.Is)
-        if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, tuple):
+        if isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, tuple) and not isinstance(left, Tile):
             return (left in right) == isinstance(op, ast.In)
+        if any(
+            isinstance(one, str) and isinstance(other, (Tile, bool)) for one, other in ((left, right), (right, left))
+        ):
+            raise self.state.refuse("TL550", f"it is not known whether `{ast.unparse(node)}` holds")
         if not isinstance(left, Tile) and not isinstance(right, Tile):
             return self.plainly(op, left, right, node)
         name = _COMPARE.get(type(op))
         if name is None:
             raise self.state.refuse("TL530", f"the comparison `{ast.unparse(node)}`")
-        if left is None or right is None or isinstance(left, str) or isinstance(right, str):
+        if left is None or right is None:
             return isinstance(op, ast.NotEq)
         value = build.operation(name, [left, right], self.state.line)
         return value.expr.value if hasattr(value.expr, "value") and isinstance(value.expr.value, bool) else value
