@@ -161,6 +161,14 @@ def test_padded_columns_are_cut_off() -> None:
     assert "T.copy(x_part, x[0, 0])" in summed
 
 
+def test_product_that_is_stored_transposed_is_computed_so() -> None:
+    text = MATMUL.replace("c_ptr + rm[:, None] * cm + rn[None, :] * cn", "c_ptr + rn[None, :] * cm + rm[:, None] * cn")
+    text = to_tilelang(text.replace("torch.empty((M, N)", "torch.empty((N, M)")).text
+    assert "acc = T.alloc_fragment((BN, BM)" in text
+    assert "T.gemm(b, a, acc, transpose_A=True, transpose_B=True)" in text
+    assert "T.copy(values, c_ptr[BN * pid_n, BM * pid_m])" in text
+
+
 def test_text_that_the_launch_does_not_show_is_refused() -> None:
     body = 'x = tl.load(x_ptr + i, mask=i < n)\nif ACT == "relu":\n    x = tl.maximum(x, 0.0)\ntl.store(y_ptr + i, x)'
     text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, n, ACT=act, BLOCK=128)").replace(

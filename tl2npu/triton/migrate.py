@@ -14,7 +14,6 @@ from tl2npu.codes import CODES
 from tl2npu.results import Diagnostic
 from tl2npu.tile.check import Malformed, check
 from tl2npu.tile.ir import Kernel, statements
-from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
 from tl2npu.tile.unit_axis import NoUnitAxis, with_unit_axes
 from tl2npu.tile.write.tilelang import factory
@@ -177,7 +176,7 @@ class _Translation:
 
     def launched(self, site: LaunchSite, node: ast.FunctionDef, binding: Binding) -> Launched:
         """One launch as a kernel of the IR."""
-        kernel, one_row = self.with_rows(with_narrow_tiles(read(binding.spec, self.reader)))
+        kernel, one_row = self.with_rows(read(binding.spec, self.reader))
         kernel = with_unit_axes(kernel)
         try:
             check(kernel)

@@ -80,9 +80,13 @@ def step_of(offset: Sym, name: str) -> Sym:
 def along(offset: Sym, moving: frozenset[str], block: Shape) -> frozenset[str]:
     """The places of blocks and counters of loops with which a tile of extents ``block`` goes along one of its axes."""
     tiles = [(step_of(offset, name), number) for name in offset.names if (number := axis_of(name)) is not None]
-    wholes = [step * block[number] for step, number in tiles]
-    names = moving & offset.names
-    return frozenset(name for name in names if any(_whole(step_of(offset, name), whole) for whole in wholes))
+
+    def goes_along(step: Sym) -> bool:
+        inner = [(unit, number) for unit, number in tiles if _whole(step, unit) is not None]
+        outermost = [item for item in inner if all(_whole(item[0], unit) is not None for unit, _ in inner)]
+        return any(_whole(step, unit * block[number]) is not None for unit, number in outermost[:1])
+
+    return frozenset(name for name in moving & offset.names if goes_along(step_of(offset, name)))
 
 
 def guesses(offset: Sym, moving: frozenset[str], block: Shape, alone: bool = False) -> Iterator[Shape]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 
 from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED
-from tl2npu.kernel.symbolic import const
 from tl2npu.tile.expr import Call, Const, Index, Load, axis, loads
 from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
 from tl2npu.triton.read import build, masks, memory
 from tl2npu.triton.read.expressions import Expressions, ceil_divided
 from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.ranges import largest, smallest
-from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Name, Pointer, Tile, Value, integer
 
 _SPACES = ("triton.language.", "triton.")
@@ -270,23 +268,10 @@ class Calls(Expressions):
         return None
 
     def pointer(self, value: Value, node: ast.Call) -> Pointer | BlockPointer:
-        """A pointer into a tensor argument; what the host code passes may turn out here to be a tensor."""
+        """A pointer into a tensor argument. Raises ``Refused``."""
         if isinstance(value, (Pointer, BlockPointer)):
             return value
-        spec = self.state.spec
-        number = value.integer if isinstance(value, Tile) else None
-        alone = (
-            {str(mono[0]) for mono, coef in number.terms if coef == 1 and len(mono) == 1}
-            if number is not None
-            else set()
-        )
-        for name in sorted(alone & spec.doubtful):
-            spec.doubtful.discard(name)
-            spec.values[name] = Pointer(name, const(0), ())
-            spec.tensors[name] = Tensor(None, "float32")
-            spec.names -= {name}
-            spec.assumed.append(name)
-            raise Again
+        self.taken_for_a_tensor(value)
         shown = ast.unparse(node.args[0]) if node.args else ast.unparse(node)
         raise self.state.refuse("TL512", f"`{shown}` is no pointer into a tensor argument")
 

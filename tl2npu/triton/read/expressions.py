@@ -13,7 +13,7 @@ from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import Index
 from tl2npu.triton.read import build
 from tl2npu.triton.read.ranges import cdiv
-from tl2npu.triton.read.spec import Again
+from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import (
     BlockPointer,
@@ -126,6 +126,8 @@ class Expressions:
         return Name(path)
 
     def on_Attribute(self, node: ast.Attribute) -> Value:
+        if node.attr == "element_ty" and isinstance(node.value, ast.Attribute):
+            self.taken_for_a_tensor(self.eval(node.value.value))
         owner = self.eval(node.value)
         if isinstance(owner, Name):
             return self.named(f"{owner.path}.{node.attr}")
@@ -146,6 +148,19 @@ class Expressions:
         if name == "value":
             return owner
         return Method(owner, name)
+
+    def taken_for_a_tensor(self, value: Value) -> None:
+        """Read again with an argument as a tensor of which the host does not say what it is, if the value is one."""
+        spec = self.state.spec
+        number = value.integer if isinstance(value, Tile) else None
+        terms = number.terms if number is not None else ()
+        for name in sorted({str(mono[0]) for mono, coef in terms if coef == 1 and len(mono) == 1} & spec.doubtful):
+            spec.doubtful.discard(name)
+            spec.values[name] = Pointer(name, const(0), ())
+            spec.tensors[name] = Tensor(None, "float32")
+            spec.names -= {name}
+            spec.assumed.append(name)
+            raise Again
 
     def on_Tuple(self, node: ast.Tuple) -> Value:
         return tuple(self.eval(item) for item in node.elts)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Opaque as Wrapped
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.expr import Index, Opaque, axis_of, integers, walk
 from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Matmul, Move, statements
+from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.operands import with_whole_operands
+from tl2npu.tile.orientation import Crossed, with_straight_tiles
 from tl2npu.tile.unstored import is_unstored
 from tl2npu.tile.unused import without_unused
 from tl2npu.triton.read.interpreter import Interpreter, Returned
@@ -72,7 +75,11 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     )
     launch = Launch(spec.grid, state.blocks)
     kernel = Kernel(spec.function.name, (), tensors, launch, tuple(state.buffers.values()), body)
-    kernel = without_unused(with_whole_operands(reader.finished(kernel)))
+    try:
+        kernel = with_straight_tiles(without_unused(with_whole_operands(reader.finished(kernel))))
+    except Crossed as found:
+        message = f"`{found.tile}` is used transposed together with tiles that are not"
+        raise Refused("TL547", found.line, message) from None
     if any(isinstance(atom, Wrapped) and atom.head == WITHIN for n in _integers(kernel) for atom in n.atoms()):
         raise Refused("TL520", spec.function.lineno, "an index that is 0 behind the end of an axis")
     axes = Axes(kernel)
@@ -85,7 +92,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
     free = {name for name in _names(kernel) if axis_of(name) is None} - inner - set(state.blocks)
     order = [name for name in params if name in free] + sorted(free - set(params))
-    return Kernel(kernel.name, tuple(order), kernel.params, kernel.launch, kernel.tiles, kernel.body)
+    return with_narrow_tiles(replace(kernel, sizes=tuple(order)))
 
 
 def _settle(spec: Spec) -> None:

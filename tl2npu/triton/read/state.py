@@ -142,7 +142,6 @@ class State:
         turned = {f"@{number}": axis(place) for place, number in enumerate(order)}
         expr = substituted(value.expr, turned)
         zeros = self.zero_beyond(value.expr)
-        self.straight(expr)
         buffer = self.buffers[name]
         if buffer.dtype != value.dtype and not (buffer.dtype == "int8" and value.dtype == "bool"):
             expr = Call("cast", (expr,), buffer.dtype) if not isinstance(expr, Const) else expr
@@ -161,16 +160,6 @@ class State:
         while isinstance(expr, Call) and expr.op == "cast":
             expr = expr.args[0]
         return self.zeros.get(expr, ()) if isinstance(expr, Load) else ()
-
-    def straight(self, expr: Expr) -> None:
-        """Refuse a value that reads tiles across: element-wise code cannot transpose."""
-        for item in loads(expr):
-            if item.buffer in self.spec.tensors:
-                continue
-            places = [_axis(part) for part in item.index]
-            known = [place for place in places if place is not None]
-            if known != sorted(known) or len(set(known)) != len(known):
-                raise self.refuse("TL547", f"`{item.buffer}` is used transposed together with tiles that are not")
 
     def assign(self, name: str, value: Value) -> None:
         """Give a name a value; tiles with data go to the buffer of the name."""
