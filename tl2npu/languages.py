@@ -9,6 +9,7 @@ from tl2npu import migration
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
 from tl2npu.source.triton_imports import is_triton
+from tl2npu.triton.dsa.result import migrate_to_dsa
 from tl2npu.triton.result import check_triton, migrate_triton
 
 
@@ -20,6 +21,8 @@ def migrate_source(
     together: bool = False,
 ) -> FileResult:
     """Migrate every kernel of a text, in whatever language it is; parameters are those of ``migrate_text``."""
+    if options.target == "tle-dsa":
+        return migrate_to_dsa(text, path, options, leave) if is_triton(text.encode()) else FileResult(path, text, text)
     if is_triton(text.encode()):
         return migrate_triton(text, path, options, leave)
     return migration.migrate_text(text, path, options, leave, together=together)

@@ -13,11 +13,11 @@ import pytest
 from tests.backends.support import Machine
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
+from tl2npu.languages import migrate_source
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Backend, Options
 from tl2npu.results import FileResult
 from tl2npu.rules import Example, Rule, load_rules
-from tl2npu.triton.result import migrate_triton
 from tl2npu.verify.migration import migrate_verified
 from tl2npu.verify.settings import Settings
 
@@ -46,6 +46,8 @@ ON_A_DEVICE = {
 OPTIONS = {
     "TL197": Options(unsafe=True),
     "TL234": Options(threads="1"),
+    "TL594": Options(target="tle-dsa"),
+    "TL595": Options(target="tle-dsa"),
 }
 FOR_NPUIR = {*range(401, 440), 453, 454}  # of which the examples are migrated with `--to npuir`
 NPUIR_CHECKS = range(460, 480)
@@ -107,7 +109,7 @@ def run(page: Rule, example: Example) -> FileResult:
     if page.code in ON_A_DEVICE:
         return on_a_device(page, example)
     if page.group in TRITON:
-        return migrate_triton(example.text, path, Options())
+        return migrate_source(example.text, path, options(page))
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS
     if page.group == "instructions" and example.after is None:
         checked = "is_npu=True" in example.text
@@ -127,7 +129,7 @@ def test_before_becomes_after(page: Rule, example: Example) -> None:
 @of_kind("edit")
 def test_after_stays(page: Rule, example: Example) -> None:
     assert example.after is not None
-    again = migrate_text(example.after, "again.py", options(page))
+    again = (migrate_source if page.code == "TL594" else migrate_text)(example.after, "again.py", options(page))
     assert again.new_text == example.after
     assert again.changes == ()
 
@@ -166,7 +168,8 @@ def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> N
     if page.group in TRITON:
         result = run(page, example)
         assert {kernel.disposition for kernel in result.kernels} == {"migrated"}
-        assert "import triton" not in result.new_text.replace("triton.cdiv", "")
+        gone = "tle.gpu" if options(page).target == "tle-dsa" else "import triton"
+        assert gone not in result.new_text.replace("triton.cdiv", "")
 
 
 @of_kind("refused")

@@ -34,7 +34,9 @@ from tl2npu.cli.output import say, wants_color
 @click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
 @click.option("--rows-per-block", type=click.IntRange(min=1), metavar="N", help="Of the migration.")
-@click.option("--to", "target", type=click.Choice(["ascendc", "npuir"]), help="Of the migration: what it writes.")
+@click.option(
+    "--to", "target", type=click.Choice(["ascendc", "npuir", "tle-dsa"]), help="Of the migration: what it writes."
+)
 @click.option(
     "--arithmetic",
     type=click.Choice(["precise", "algebraic"]),

@@ -26,5 +26,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "use `tle.gpu.smem` or the memories of `tle.dsa.ascend`"),
     ("TL593", "dropped-tle-hint", "warning", "display-only",
      "check the pipeline on the NPU: stages are those of `num_stages`"),
+    ("TL594", "tle-gpu-memory", "info", "safe", "write the same with the buffers of `tle.dsa`"),
+    ("TL595", "tle-without-dsa", "error", "display-only",
+     "write whole buffers or slices, and read a buffer again after it is written"),
 )
 # fmt: on

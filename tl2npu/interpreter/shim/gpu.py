@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import triton.language as tl
+
 from tl2npu.interpreter.shim import pointers
 from tl2npu.interpreter.shim.buffers import SMEM, TMEM, Buffer, allocated
 from tl2npu.interpreter.shim.refused import refused
@@ -54,11 +56,15 @@ def copy(src: Any, dst: Any, shape: Any = None, offsets: Any = None, **_: Any) -
     pointers.copy("tle.gpu.copy", src, dst, shape, offsets)
 
 
-def local_ptr(buffer: Any, indices: Any = None, **_: Any) -> Any:
-    """Pointers to elements of a buffer, for ``tl.load``, ``tl.store`` and atomics."""
+def local_ptr(buffer: Any, indices: Any = None, offsets: Any = None, **_: Any) -> Any:
+    """Pointers to elements of a buffer, for ``tl.load``, ``tl.store`` and atomics.
+
+    ``offsets``, in bb1dc455 the second argument: one tensor of row-major element numbers.
+    """
     if not isinstance(buffer, Buffer):
         raise fault(f"tle.gpu.local_ptr: a buffer is needed, not {type(buffer).__name__}")
-    return pointers.local_ptr(buffer, plain(indices))
+    flat = indices if plain(offsets) is None and isinstance(indices, tl.tensor) else offsets
+    return pointers.local_ptr(buffer, plain(indices), plain(flat))
 
 
 def pipeline(arg1: Any, arg2: Any = None, step: Any = 1, **_: Any) -> range:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,18 @@ def is_pointers(value: Any) -> bool:
     return isinstance(value, tl.tensor) and isinstance(value.dtype, tl.pointer_type)
 
 
-def local_ptr(buffer: Any, indices: Any = None) -> Any:
-    """Pointers to elements of a buffer, by an index tensor for each axis; all elements without. They are the addresses
-    of its memory, so that loads, stores and atomics work on them."""
+def local_ptr(buffer: Any, indices: Any = None, flat: Any = None) -> Any:
+    """Pointers to elements of a buffer, by an index tensor for each axis or by row-major numbers; all elements without.
+
+    They are the addresses of its memory, so that loads, stores and atomics work on them.
+    """
     array = buffer.array
-    if indices is None:
+    if flat is not None:
+        number = np.asarray(array_of(flat), np.int64)
+        steps = [math.prod(array.shape[axis + 1 :]) for axis in range(array.ndim)]
+        inner = zip(steps[1:], array.shape[1:], strict=True)
+        places = (number // steps[0], *(number // step % extent for step, extent in inner))
+    elif indices is None:
         places = tuple(np.indices(array.shape))
     else:
         given = [

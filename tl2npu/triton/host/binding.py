@@ -244,6 +244,8 @@ class _Binder:
                 return self.tensor(name, value, node, tensors, assumed)
             case Int():
                 symbol = self.here(value.value)
+                if self.numbers.get(str(symbol)) == 1 and self.is_one(name, 1):
+                    return 1
                 if symbol.constant is not None:
                     if not isinstance(node, (ast.Constant, ast.Name)) or self.is_one(name, symbol.constant):
                         return symbol.constant

@@ -17,6 +17,7 @@ from tl2npu.triton.read.build import broadcast, cast, is_float, operation
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import Local, LocalPointer, Shape, Tile, Value
+from tl2npu.triton.read.views import equate
 from tl2npu.triton.refused import Refused
 
 _ROUNDS = 64
@@ -234,6 +235,8 @@ class Memory:
             if not state.ranges.at_least_zero(index):
                 raise state.refuse("TL590", f"the index `{_shown(index)}` of `{name}` may be negative")
             if masked and not state.ranges.less(index, pointer.local.shape[place]):
+                sizes = state.ranges.named(index)
+                self.pin(pointer.local.shape[place], sizes, *(state.ranges.last.get(n, sizes) for n in sizes.names))
                 raise state.refuse("TL590", f"the index `{_shown(index)}` of `{name}` may be too large")
         finally:
             for key in last:
@@ -264,11 +267,23 @@ class Memory:
 
     def same(self, one: Sym, other: Sym) -> bool:
         """True if two sizes are equal, by the numbers that the launch passes where they have other names."""
-        numbers = {name: number for name, number in self.state.spec.numbers.items() if isinstance(number, int)}
-        left, right = one.substitute(numbers).constant, other.substitute(numbers).constant
-        if one != other and left is not None and left == right:
+        if one != other and (left := self.number(one)) is not None and left == self.number(other):
             self.pin(one, other)
         return one == other
+
+    def number(self, size: Sym) -> int | None:
+        """A size as the number that the launch passes."""
+        numbers = self.state.spec.numbers
+        return size.substitute({name: n for name, n in numbers.items() if isinstance(n, int)}).constant
+
+    def fits(self, one: Sym, other: Sym) -> bool:
+        """True if a size is at least as large as another, or the host can check that they are equal."""
+        if self.same(one, other) or self.state.ranges.at_least_zero(one - other):
+            return True
+        known = self.number(one) is not None and self.number(other) is not None
+        if not known and equate(self.state, one, other):
+            raise Again
+        return False
 
     def origin(self, value: Tile) -> Local | None:
         """The memory that a value is, if it is one. Refuses copies of memory, which may have changed since."""

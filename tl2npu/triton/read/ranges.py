@@ -135,37 +135,36 @@ class Ranges:
             yield from self.bounds(bound, depth - 1)
 
     def _step(self, value: Sym) -> list[Sym] | None:
-        for mono, _ in value.terms:
-            for atom in mono:
-                if isinstance(atom, Var) and atom.name in self.last:
-                    linear = value.substitute({atom.name: 0})
-                    factor = value.substitute({atom.name: 1}) - linear
-                    if factor.depends_on(atom.name) or not self._linear(value, atom.name):
-                        continue
-                    if self._natural(factor):
-                        return [linear + factor * self.last[atom.name]]
-                    if self._natural(-factor):
-                        return [linear]
-        for mono, coef in value.terms:  # only then, as the last value of a variable may be a quotient by a minimum
-            for atom in mono:
-                rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
-                without = value - Sym.of({mono: coef})
-                if coef > 0 and isinstance(atom, Mod):
-                    return [without + rest * (atom.den - 1)]
-                if coef < 0 and isinstance(atom, Mod):
-                    return [without]
-                if isinstance(atom, Div) and atom.num.constant == -1:
-                    return [without - rest]
-                if coef < 0 and isinstance(atom, Opaque) and atom.head == "max":
-                    return [without + rest * arg for arg in atom.args]
-                if coef > 0 and isinstance(atom, Div) and (narrower := self._narrower(rest, atom)) is not None:
-                    return [without + bound for bound in narrower]
-                if coef > 0 and isinstance(atom, Div):
-                    return self._over(without, rest, atom.num, atom.den, const(0))
-                if coef > 0 and isinstance(atom, Opaque) and atom.head == "cdiv":
-                    return self._over(without, rest, atom.args[0], atom.args[1], atom.args[1] - 1)
-                if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
-                    return [without + rest * arg for arg in atom.args]
+        """Upper bounds with one variable or division less; variables first, as they are factors of divisions."""
+        for _, _, atom in _factors(value):
+            if isinstance(atom, Var) and atom.name in self.last:
+                linear = value.substitute({atom.name: 0})
+                factor = value.substitute({atom.name: 1}) - linear
+                if factor.depends_on(atom.name) or not self._linear(value, atom.name):
+                    continue
+                if self._natural(factor):
+                    return [linear + factor * self.last[atom.name]]
+                if self._natural(-factor):
+                    return [linear]
+        for mono, coef, atom in _factors(value):
+            rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
+            without = value - Sym.of({mono: coef})
+            if coef > 0 and isinstance(atom, Mod):
+                return [without + rest * (atom.den - 1)]
+            if coef < 0 and isinstance(atom, Mod):
+                return [without]
+            if isinstance(atom, Div) and atom.num.constant == -1:
+                return [without - rest]
+            if coef < 0 and isinstance(atom, Opaque) and atom.head == "max":
+                return [without + rest * arg for arg in atom.args]
+            if coef > 0 and isinstance(atom, Div) and (narrower := self._narrower(rest, atom)) is not None:
+                return [without + bound for bound in narrower]
+            if coef > 0 and isinstance(atom, Div):
+                return self._over(without, rest, atom.num, atom.den, const(0))
+            if coef > 0 and isinstance(atom, Opaque) and atom.head == "cdiv":
+                return self._over(without, rest, atom.args[0], atom.args[1], atom.args[1] - 1)
+            if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
+                return [without + rest * arg for arg in atom.args]
         return None
 
     def _linear(self, value: Sym, name: str) -> bool:
@@ -208,6 +207,13 @@ class Ranges:
                         break
             total = total + product * Sym.of({tuple(atoms): 1})
         return total
+
+
+def _factors(value: Sym) -> Iterator[tuple[tuple[Atom, ...], int, Atom]]:
+    """Every factor of every term, with the term."""
+    for mono, coef in value.terms:
+        for atom in mono:
+            yield mono, coef, atom
 
 
 def _quotient(atom: Atom) -> tuple[Sym, Sym] | None:

@@ -13,6 +13,7 @@ from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import Move, Region
 from tl2npu.triton.read import build, memory
+from tl2npu.triton.read.addresses import split
 from tl2npu.triton.read.interpreter import Interpreter
 from tl2npu.triton.read.local import Memory, bounds
 from tl2npu.triton.read.names import read_after
@@ -170,7 +171,10 @@ class Reader(Interpreter):
     def tle_gpu_local_ptr(self, node: ast.Call) -> Value:
         values = self.bound(node, "buffer indices")
         local = self.local(values["buffer"], node)
-        given = values.get("indices", values.get("offsets"))
+        given = values.get("indices")
+        flat = values.get("offsets", given if isinstance(given, Tile) and len(local.shape) > 1 else None)
+        if flat is not None:
+            given = self.unravelled(self.tile_of(flat, node), local, node)
         if given is None:
             return self.memory.whole(local)
         parts = given if isinstance(given, tuple) else (given,)
@@ -182,6 +186,22 @@ class Reader(Interpreter):
         if any(number is None for number in index):
             raise self.state.refuse("TL590", f"`{ast.unparse(node)}`: an index is loaded or computed from data")
         return LocalPointer(local, tuple(number for number in index if number is not None), shape)
+
+    def unravelled(self, flat: Tile, local: Local, node: ast.AST) -> tuple[Value, ...]:
+        """Row-major element numbers as an index for each axis."""
+        if flat.integer is None:
+            raise self.state.refuse("TL590", f"`{ast.unparse(node)}`: the offsets are computed from data")
+        parts = split(flat.integer, local.shape)
+        ranges = self.state.ranges
+        last = {f"@{number}": extent - 1 for number, extent in enumerate(flat.shape)}
+        ranges.last.update(last)
+        inside = all(ranges.less(part, extent) for part, extent in zip(parts[1:], local.shape[1:], strict=True))
+        for name in last:
+            del ranges.last[name]
+        if not inside:
+            self.memory.pin(flat.integer, *local.shape, *flat.shape)
+            raise self.state.refuse("TL590", f"`{ast.unparse(node)}`: the offsets may leave a row")
+        return tuple(Tile(flat.shape, Index(part)) for part in parts)
 
     def local(self, value: Value, node: ast.AST) -> Local:
         """A value that must be memory on the chip."""
@@ -296,11 +316,7 @@ class Reader(Interpreter):
 
     def fits(self, shape: Shape, extents: Shape, node: ast.Call) -> None:
         """Refuse a copy of more than there is."""
-        ranges = self.state.ranges
-        if len(shape) != len(extents) or not all(
-            self.memory.same(one, other) or ranges.at_least_zero(one - other)
-            for one, other in zip(shape, extents, strict=True)
-        ):
+        if len(shape) != len(extents) or not all(map(self.memory.fits, shape, extents)):
             raise self.state.refuse("TL591", f"`{ast.unparse(node)}`: the shapes are not known to fit")
 
     def typed(self, pointer: Pointer | BlockPointer, local: Local, node: ast.Call) -> None:
