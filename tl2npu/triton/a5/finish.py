@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from math import gcd
 
-from tl2npu.kernel.symbolic import Div, Mod, Opaque, Sym, Var, const, opaque, var
+from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.integers import in_kernel
 from tl2npu.tile.ir import Kernel
 from tl2npu.triton.a5.forward import forwarded
 from tl2npu.triton.a5.halves import whole
 from tl2npu.triton.a5.order import merged
+from tl2npu.triton.a5.sizes import shown, spelled
 from tl2npu.triton.read.spec import Spec, Tensor
 from tl2npu.triton.refused import Refused
 
@@ -26,7 +25,7 @@ def finish(
     the host must check is added to ``spec``. Raises ``Refused``.
     """
     tensors = frozenset(param.name for param in kernel.params)
-    kernel = replace(kernel, body=tuple(merged(kernel.body, chips, tensors)))
+    kernel = replace(kernel, body=tuple(merged(kernel.body, chips, tensors, lambda value: shown(value, spec))))
     before = kernel
     kernel = whole(kernel, half)
     if undivided is not None and kernel.body != before.body:
@@ -37,12 +36,11 @@ def finish(
 
 def _with_sizes(kernel: Kernel, spec: Spec) -> Kernel:
     """With the author's sizes in the place of the parts that they are multiples of, which the host checks."""
-    parts = {spec.part(name, number): (name, number) for name, number in spec.multiples.items()}
-    if not parts:
+    if not spec.multiples:
         return kernel
 
     def change(value: Sym) -> Sym:
-        return _spelled(value, parts)
+        return spelled(value, spec)
 
     kernel = in_kernel(kernel, change)
     spec.grid = tuple(change(extent) for extent in spec.grid)
@@ -54,27 +52,3 @@ def _with_sizes(kernel: Kernel, spec: Spec) -> Kernel:
         if tensor.shape is not None:
             spec.tensors[name] = Tensor(tuple(map(change, tensor.shape)), tensor.dtype)
     return kernel
-
-
-def _spelled(value: Sym, parts: Mapping[str, tuple[str, int]]) -> Sym:
-    """``32 * part`` as the size that it is, ``16 * part`` as half of it."""
-    total = const(0)
-    for mono, coef in value.terms:
-        product = const(1)
-        for atom in mono:
-            match atom:
-                case Var() if atom.name in parts:
-                    name, number = parts[atom.name]
-                    common = gcd(coef, number)
-                    coef //= common
-                    product = product * (var(name) // (number // common))
-                case Div():
-                    product = product * (_spelled(atom.num, parts) // _spelled(atom.den, parts))
-                case Mod():
-                    product = product * (_spelled(atom.num, parts) % _spelled(atom.den, parts))
-                case Opaque() if atom.args:
-                    product = product * opaque(atom.head, *(_spelled(arg, parts) for arg in atom.args))
-                case _:
-                    product = product * Sym.of({(atom,): 1})
-        total = total + product * coef
-    return total

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from tl2npu.kernel.symbolic import var
+from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Expr, Index
 from tl2npu.tile.integers import in_body
 from tl2npu.tile.ir import For, If, Let, Origin, Stmt, with_bodies
 from tl2npu.triton.a5.ir import CORES, Core, Event, Scope, inside, touched
-from tl2npu.triton.a5.values import rows
 from tl2npu.triton.refused import Refused
 
 _TURNS = (0, 1, 2, 3)
@@ -37,10 +36,11 @@ class Access:
     stmt: Origin
 
 
-def merged(body: Program, chips: frozenset[str], tensors: frozenset[str]) -> list[Stmt]:
+def merged(body: Program, chips: frozenset[str], tensors: frozenset[str], shown: Callable[[Sym], str]) -> list[Stmt]:
     """Statements with scopes as one program without scopes and events.
 
-    ``chips``: buffers on the chip that the cores share, ``tensors``: those in global memory.
+    ``chips``: buffers on the chip that the cores share, ``tensors``: those in global memory. ``shown``:
+    the text of a size.
     Raises ``Refused`` where the events leave the order open, and where cores wait for each other.
     """
     if not any(_has_scope(stmt) for stmt in body):
@@ -52,7 +52,7 @@ def merged(body: Program, chips: frozenset[str], tensors: frozenset[str]) -> lis
     shared = chips | tensors
     _private(list(cube.scoped(programs[0])), list(cube.scoped(programs[1])), shared)
     tokens: Counter[tuple[Core, int]] = Counter()
-    result = _Merge(tokens, cube.joint, cube.common).run(*programs, 0)
+    result = _Merge(tokens, cube.joint, cube.common, shown).run(*programs, 0)
     left = [key for key, count in tokens.items() if count]
     if left:
         raise Refused("TL562", _line_of(both, left[0]), f"{_event(left[0])} is set more often than waited for")
@@ -187,6 +187,7 @@ class _Merge:
     tokens: Counter[tuple[Core, int]]
     joint: set[int]
     common: set[int]
+    shown: Callable[[Sym], str]
 
     def run(self, cube: Program, vector: Program, line: int) -> list[Stmt]:
         """Both to their ends. Raises ``Refused`` for a deadlock."""
@@ -244,7 +245,7 @@ class _Merge:
     def loop(self, cube: For, vector: For) -> For:
         """Two loops that wait for each other, turn by turn."""
         if cube.count != vector.count:
-            counts = f"`{rows(cube.count)}` and `{rows(vector.count)}`"
+            counts = f"`{self.shown(cube.count)}` and `{self.shown(vector.count)}`"
             raise Refused("TL564", vector.origin.line, f"loops with events have different numbers of turns: {counts}")
         same = {vector.var: var(cube.var)}
         body = vector.body if vector.var == cube.var else in_body(vector.body, lambda value: value.substitute(same))

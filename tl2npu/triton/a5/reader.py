@@ -14,7 +14,8 @@ from tl2npu.tile.ir import Kernel, Map, Move, Region, Stmt
 from tl2npu.triton.a5 import shapes
 from tl2npu.triton.a5.finish import finish
 from tl2npu.triton.a5.ir import CORES, Core, Event, Scope, inside, touched
-from tl2npu.triton.a5.values import Apart, Chip, Held, Own, rows
+from tl2npu.triton.a5.sizes import shown as size
+from tl2npu.triton.a5.values import Apart, Chip, Held, Own
 from tl2npu.triton.read.interpreter import Interpreter
 from tl2npu.triton.read.names import assigned
 from tl2npu.triton.read.spec import Again
@@ -371,7 +372,7 @@ class AscendReader(Interpreter):
             open_ = all(left.constant is None or right.constant is None for left, right in pairs)
             if open_ and equate(self.state, *pairs[0]):
                 raise Again
-        shown = [f"({', '.join(map(rows, shape))})" for shape in (one, other)]
+        shown = [f"({', '.join(size(extent, self.state.spec) for extent in shape)})" for shape in (one, other)]
         raise self.state.refuse("TL566", f"`{ast.unparse(node)}`: shape {shown[0]} does not fit {shown[1]}")
 
     # shapes -------------------------------------------------------------------------------------------------------
@@ -411,18 +412,19 @@ class AscendReader(Interpreter):
         annotated = {arg.arg for arg in (*spec.function.args.args, *spec.function.args.kwonlyargs) if arg.annotation}
         known = [value.integer for name, value in spec.values.items() if name in annotated and isinstance(value, Tile)]
         constant = {name.partition("/")[0] for value in known if value is not None for name in value.names}
+        asked = []
         for mono, coef in value.terms:
             need = by // gcd(coef, by)
             found = [pair for atom in mono if (pair := _divisible(atom)) and pair[0].partition("/")[0] in constant]
             if need > 1 and not found:
                 return
-            if need > 1:
-                name, more = found[0]
-                base, _, before = name.partition("/")
-                total = int(before or 1) * need * more
-                spec.known[name] = var(spec.part(base, total)) * (need * more)
-                spec.multiples[base] = total
-                raise Again
+            asked += [(found[0], need)] if need > 1 else []
+        for (name, more), need in asked:
+            base, _, before = name.partition("/")
+            total = int(before or 1) * need * more
+            spec.known[name] = var(spec.part(base, total)) * (need * more)
+            spec.multiples[base] = total
+            raise Again
 
 
 def _divisible(atom: Atom) -> tuple[str, int] | None:

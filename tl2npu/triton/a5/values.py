@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tl2npu.kernel.symbolic import Sym
 from tl2npu.triton.a5.ir import Core
 from tl2npu.triton.read.values import Extension, Shape, Tile, Unusable, Value
 
@@ -51,8 +50,3 @@ class Apart(Unusable):
     """A name that a scope has set: what it is on each core that still knows it."""
 
     by: Mapping[Core, Own] = field(default_factory=dict, hash=False)
-
-
-def rows(value: Sym | None) -> str:
-    """A size for a message."""
-    return "?" if value is None else str(value).replace("/", "")

@@ -45,9 +45,10 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     for one, other in binding.spec.equal:
         found.append(f"{spelling.expression(one)} == {spelling.expression(other)}")
     for name, size in binding.spec.divides:
-        text = f"{_factor(spelling.expression(name))} % {_factor(spelling.expression(size))} == 0"
-        if text not in found:
-            found.append(text)
+        left, right = _factor(spelling.expression(name)), _factor(spelling.expression(size))
+        known = left.isdecimal() and right.isdecimal() and int(left) % int(right) == 0
+        if not known:
+            found.append(f"{left} % {right} == 0")
     found += [f"{name} is None" for name in sorted(binding.absent)]
     return tuple(dict.fromkeys(found))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Opaque, axis, substituted
-from tl2npu.triton.read.ranges import largest, smallest
+from tl2npu.triton.read.ranges import floored, largest, smallest
 from tl2npu.triton.read.values import Shape, Tile
 from tl2npu.triton.refused import Refused
 
@@ -223,7 +223,7 @@ def _of_integers(op: str, values: list[Sym]) -> Sym | bool | None:
         case "mul", [one, other]:
             return one * other
         case "floordiv", [one, other] if not other.is_zero:
-            return one // other
+            return floored(one, other)
         case "mod", [one, other] if not other.is_zero:
             return one % other
         case "neg", [one]:

@@ -22,6 +22,16 @@ def cdiv(num: Sym, den: Sym) -> Sym:
     return opaque("cdiv", num, den)
 
 
+def floored(num: Sym, den: Sym) -> Sym:
+    """Division that rounds down; ``(n + b - 1) // b`` is ``cdiv(n, b)``, of which more is known."""
+    rest = num - den + 1
+    if den.constant is not None:
+        up = den.constant > 1 and dict(num.terms).get(()) == den.constant - 1
+    else:
+        up = den.atom is not None and (den.atom,) in dict(num.terms) and (den.atom,) not in dict(rest.terms)
+    return cdiv(rest, den) if up and () not in dict(rest.terms) else num // den
+
+
 def smallest(one: Sym, other: Sym) -> Sym:
     """The smaller of two integers."""
     return _extreme("min", one, other)
@@ -195,17 +205,16 @@ class Ranges:
             return value
         total = const(0)
         for mono, coef in value.terms:
-            product = const(coef)
-            atoms = list(mono)
+            term = Sym.of({mono: coef})
             for atom in mono:
                 pair = _quotient(atom)
-                if pair in self.divides and atom in atoms:
-                    rest = Sym.of({tuple(a for a in atoms if a is not atom): coef})
+                if pair is not None and pair in self.divides:
+                    rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
                     over = rest // pair[1]
                     if over * pair[1] == rest:
-                        product, atoms = pair[0] * over, []
+                        term = pair[0] * over
                         break
-            total = total + product * Sym.of({tuple(atoms): 1})
+            total = total + term
         return total
 
 

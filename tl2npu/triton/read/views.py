@@ -150,9 +150,11 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
         del spec.views[param]
         if any(view != chosen for view in (*own, *stepped)):
             raise Again
-    sizes = {name for extent in pointer.shape for name in extent.names if name in spec.numbers} - spec.pinned
-    if first is not None and first.code == "TL521" and sizes:  # the grid may be counted in their numbers
-        spec.pinned |= sizes
+    names_of = pointer.offset.names.union(*(extent.names for extent in pointer.shape))
+    if numbers := (names_of & spec.numbers.keys()) - spec.pinned:
+        spec.pinned |= numbers  # names hide that a number of blocks is one of blocks of this size
+        spec.failed.clear()
+        spec.views.clear()
         raise Again
     raise first or state.refuse("TL521", f"the accesses to `{param}` fit no common shape")
 
