@@ -410,6 +410,8 @@ class HostExpressions:
         values = {arg.arg: self.eval(node) for arg, node in defaults if isinstance(node, ast.Constant)} | dict(given)
         for param, value in values.items():
             found = {param: value.value} if isinstance(value, Int) else {}
+            if isinstance(value, bool):
+                found = {param: const(int(value))}
             if isinstance(value, Tensor) and value.shape is not None:
                 found = {f"{param}.shape[{place}]": extent for place, extent in enumerate(value.shape)}
             for text, symbol in found.items():
