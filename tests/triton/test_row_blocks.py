@@ -75,7 +75,7 @@ def test_note_where_the_option_would_apply() -> None:
     [
         ("x_ptr + row * stride", "x_ptr + (row + 1) * stride", "one whole row of `x_ptr`"),
         ("y_ptr + row * stride", "y_ptr", "`y_ptr` has not one row"),
-        ("* (row + 1)", "* tl.load(w_ptr + row * 2)", "the element of `w_ptr` differs from row to row"),
+        ("* (row + 1)", "* tl.load(w_ptr + row * 2)", "one whole row of `w_ptr`"),
     ],
 )
 def test_rows_that_stay_alone(old: str, new: str, why: str) -> None:

@@ -91,7 +91,7 @@ class AscendReader(Interpreter):
         self.core = None
         written = {name for item in inside(body) for name in touched(item)[1]}
         state.line = stmt.lineno
-        state.emit(cast(Stmt, Scope(core, tuple(body), state.origin)))
+        self.emit_own(Scope(core, tuple(body), state.origin))
         after, kept = dict(frame.env), dict(frame.own)
         frame.own = owned
         for name in set(assigned(stmt.body)) | {name for name, value in before.items() if _reads(value, written)}:
@@ -178,7 +178,7 @@ class AscendReader(Interpreter):
         if self.core != event.by:
             where = "outside of the scopes" if self.core is None else f"by {CORES[self.core]}"
             raise state.refuse("TL562", f"`{ast.unparse(node)}` is called {where}")
-        state.emit(cast(Stmt, event))
+        self.emit_own(event)
         return None
 
     def branch(self, stmt: ast.If) -> None:
@@ -319,6 +319,11 @@ class AscendReader(Interpreter):
         else:
             raise self.state.refuse("TL566", f"`{ast.unparse(node)}` wants a buffer")
         return None
+
+    def emit_own(self, stmt: Scope | Event) -> None:
+        """Append a statement that the tile IR does not have; the other kind of core may write to any tile there."""
+        self.state.zeros.clear()
+        self.state.out.append(cast(Stmt, stmt))
 
     def fill_chip(self, tile: Tile, chip: Chip, node: ast.Call) -> None:
         """Write a tile to a buffer, or to a part of one."""

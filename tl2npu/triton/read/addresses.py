@@ -36,6 +36,8 @@ def split(offset: Sym, shape: Shape) -> tuple[Sym, ...]:
 
 
 def _whole(term: Sym, stride: Sym) -> Sym | None:
+    if stride.is_zero:
+        return None
     quotient = term // stride
     return quotient if quotient * stride == term and not _has_division_by(quotient, term) else None
 

@@ -86,8 +86,7 @@ class Calls(Expressions):
             operands = list(values.values())
             if any(not isinstance(item, (Tile, int, float)) for item in operands):
                 raise self.state.refuse("TL543", f"`{ast.unparse(node)}` wants tiles")
-            found = build.operation(ELEMENTWISE[last], list(operands), self.state.line)
-            return self.without_fill(found)
+            return build.operation(ELEMENTWISE[last], list(operands), self.state.line)
         raise self.state.refuse("TL530", f"`{ast.unparse(node.func)}` has no counterpart")
 
     def without_fill(self, found: Tile) -> Tile:
@@ -199,7 +198,7 @@ class Calls(Expressions):
         values = self.bound(node, "condition x y")
         found = build.operation("select", [values["condition"], values["x"], values["y"]], self.state.line)
         within = masks.within(found.expr)
-        return found if within is None else Tile(found.shape, Index(within))
+        return self.without_fill(found) if within is None else Tile(found.shape, Index(within))
 
     def tl_clamp(self, node: ast.Call) -> Value:
         values = self.bound(node, "x min max")

@@ -86,6 +86,8 @@ class State:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the body that is read now."""
         self.out.append(stmt)
+        if not self.zeros:
+            return
         gone = writes(stmt)
         self.zeros = {tile: parts for tile, parts in self.zeros.items() if tile.buffer not in gone}
 
