@@ -134,6 +134,9 @@ def test_tensors_of_backward_are_like_those_of_forward() -> None:
         return dx, None
 """
     text = ROWS.replace("\n        return y\n", backward).replace("(4, 100)", "(4, 100, dtype=torch.float16)")
+    gradient = to_tilelang(text.replace("k[(dy.shape[0],)](x, dx", "k[(dy.shape[0],)](dy, dx")).text
+    assert "(dy.contiguous(), dx)" in gradient
+    assert "dy.is_contiguous()" not in gradient
     text = to_tilelang(text).text.split("class Twice")[0]
     assert 'x_ptr: T.Tensor((x_shape_0, n), "float16")' in text
     assert 'y_ptr: T.Tensor((dy_shape_0, n), "float16")' in text

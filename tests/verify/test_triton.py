@@ -156,6 +156,18 @@ def test_what_depends_on_memory_outside_of_every_tensor(tmp_path: Path) -> None:
     assert [kernel.status for kernel in nothing.kernels] == ["not verified"]
 
 
+def test_a_tensor_that_is_not_contiguous(tmp_path: Path) -> None:
+    """As the gradient of a sum: it has one element in memory, and the old kernel reads 800."""
+    one = 'y = torch.randn(4, 200, device="{0}"), torch.randn(1, device="{0}").expand(4, 200)'
+    old = OLD.split("x, y = torch")[0] + f"x, {one.format('cuda')}\nadd(x, y)\n"
+    new = KERNEL + HOST.split("x, y = torch")[0].replace("y.view(-1)", "y.contiguous().view(-1)")
+    new += f"x, {one.format('npu')}\nadd(x, y)\n"
+    right, wrong = verified(tmp_path, old, new), verified(tmp_path, old, new.replace("x[i] + y[i]", "x[i] - y[i]"))
+    assert right.ok
+    assert any("y_ptr is not contiguous in launch 1" in note for note in right.notes)
+    assert "TL907" in {d.code for d in wrong.diagnostics}
+
+
 def test_a_second_factory_stands_in_the_place_of_the_kernel_too(tmp_path: Path) -> None:
     old = OLD.replace("torch.testing", "add(y, x)\ntorch.testing")
     second = KERNEL.split("pass_configs = {")[1].split("}\n", 1)[1].replace("def add_kernel", "def add_kernel_2")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from operator import index
@@ -84,6 +84,9 @@ class Launching:
         before = tuple(array.copy() for array in memory)
         self.run()
         after = tuple(old if np.array_equal(old, now) else now.copy() for old, now in zip(before, memory, strict=True))
+        dense = self._dense(memory, before, after) if self.memory.strayed else None
+        if dense is not None:
+            return replace(dense.recorded(number, turn), dense=tuple(n for n in self.tensors if not self._is_dense(n)))
         again = self._again(memory, before, after) if self.memory.strayed else ()
         given = {name: value for name, value in self.values.items() if name not in self.constexprs}
         numbers = self._numbers
@@ -112,6 +115,23 @@ class Launching:
             tuple(sorted(self.memory.rounded)),
             again,
         )
+
+    def _is_dense(self, name: str) -> bool:
+        return self.tensors[name].contiguous
+
+    def _dense(
+        self, memory: list[np.ndarray], before: tuple[np.ndarray, ...], after: tuple[np.ndarray, ...]
+    ) -> Launching | None:
+        """The same launch on contiguous copies of tensors that it only reads, with the memory as it was; None where
+        every tensor is contiguous, or one that is not is written."""
+        loose = [name for name in self.tensors if not self._is_dense(name)]
+        numbers = {self.tensors[name].storage for name in loose}
+        if not loose or any(before[number] is not after[number] for number in numbers):
+            return None
+        for array, old in zip(memory, before, strict=True):
+            array[...] = old
+        self.memory.strayed = False
+        return replace(self, values={n: v.contiguous() if n in loose else v for n, v in self.values.items()})
 
     def _again(
         self, memory: list[np.ndarray], before: tuple[np.ndarray, ...], after: tuple[np.ndarray, ...]

@@ -72,7 +72,8 @@ class Launch:
 
     ``rounded``: element types to which it rounded wider floats that it had computed, and multiplied the result.
     ``before`` and ``after`` are all storages as bytes; one that did not change is the same array in both. ``again``:
-    those of a second run, if the launch reads outside of every tensor, which read other numbers there.
+    those of a second run, if the launch reads outside of every tensor, which read other numbers there. ``dense``:
+    tensors that were contiguous copies of what the script passed, because with that it read outside of every tensor.
     """
 
     number: int
@@ -94,6 +95,7 @@ class Launch:
     absent: tuple[str, ...] = ()
     rounded: tuple[str, ...] = ()
     again: tuple[np.ndarray, ...] = ()
+    dense: tuple[str, ...] = ()
 
     @cached_property
     def inputs(self) -> Arrays:

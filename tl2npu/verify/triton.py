@@ -171,6 +171,9 @@ def _skipped(emit: Emit, launch: Launch, why: Undefined) -> None:
 
 
 def _partly(emit: Emit, launch: Launch, recording: Recording) -> None:
+    for name in launch.dense:
+        text = f"{name} is not contiguous in launch {launch.turn + 1}, and the old kernel reads outside of it"
+        emit({"event": "note", "text": f"{launch.kernel}: {text}; compared on a contiguous copy"})
     for name, where in recording.undefined.items():
         text = (
             f"{int(where.sum())} of {where.size} elements of {name} depend on memory outside of every tensor in launch"

@@ -43,6 +43,15 @@ class Binding:
     absent: frozenset[str]
     tests: tuple[str, ...]
 
+    @property
+    def loose(self) -> frozenset[str]:
+        """Names of tensors that are known not to be contiguous, or that may have any layout, as gradients."""
+        function = self.site.function
+        if function is None or function.name != "backward":
+            return self.site.parts
+        gradients = {arg.arg for arg in function.args.args[1:]} - assigned(function)
+        return self.site.parts | gradients
+
 
 def bind(site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> Binding:
     """The specification that a launch gives. Raises ``Refused`` for launches that cannot be followed."""

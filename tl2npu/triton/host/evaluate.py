@@ -122,13 +122,15 @@ class Host(HostExpressions):
                 continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):
                 dtype = here.dtype if here.dtype == there.dtype else None
+                test = here.test or there.test
                 if here.shape == there.shape:
-                    self.env[name] = Tensor(name, here.shape, dtype, here.fresh and there.fresh)
+                    self.env[name] = Tensor(name, here.shape, dtype, here.fresh and there.fresh, test=test)
                     continue
                 self.changed(name)
                 ranks = {None if tensor.shape is None else len(tensor.shape) for tensor in (here, there)}
                 rank = ranks.pop() if len(ranks) == 1 else None
-                self.env[name] = replace(self.tensor(name, rank, dtype), fresh=here.fresh and there.fresh)
+                fresh = here.fresh and there.fresh
+                self.env[name] = replace(self.tensor(name, rank, dtype), fresh=fresh, test=test)
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
                 self.env[name] = optional(here, there, name, test) or Unknown(name, test=test)
@@ -158,7 +160,7 @@ class Host(HostExpressions):
                 if value.shape is None:
                     rank, guess = self.ranks.get(target.id), self.guesses.get(target.id)
                     value = replace(self.tensor(target.id, rank, value.dtype, guess), test=test)
-            self.env[target.id] = value
+            self.env[target.id] = self.settled(target.id, value)
             return
         if isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
@@ -174,9 +176,16 @@ class Host(HostExpressions):
                         self.preferred.setdefault(str(part.value), item.id)
                     self.env[item.id] = Unknown(item.id, part.number) if isinstance(part, Unknown) else part
                     if isinstance(part, Tensor) and part.text.startswith(f"{ast.unparse(node)}["):
-                        self.env[item.id] = self.same(part, item.id)
+                        self.env[item.id] = self.settled(item.id, self.same(part, item.id))
                     elif isinstance(part, Tensor):
                         self.env[item.id] = Tensor(item.id, part.shape, part.dtype, part.fresh)
+
+    def settled(self, name: str, value: HostValue) -> HostValue:
+        """A value that may be None, as it is assumed to be."""
+        none = self.assumed.get(f"{name} is None")
+        if none is None or not isinstance(value, (Tensor, Unknown)):
+            return value
+        return None if none else replace(value, test="")
 
     def unpacked(self, node: ast.expr, count: int) -> HostValue:
         """``M, N = x.shape`` of a tensor of unknown rank: now it is known."""

@@ -35,8 +35,7 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     for param in kernel.params:
         tensor = binding.tensors.get(param.name)
         text = binding.arguments[param.name]
-        part = text in binding.site.parts
-        if (tensor is None or not tensor.fresh) and text not in loose and not part:
+        if (tensor is None or not tensor.fresh) and text not in loose and text not in binding.loose:
             loose.append(text)
         if tensor is not None and tensor.guessed and tensor.shape is not None:
             dims.append(f"{_atom(text)}.dim() == {len(tensor.shape)}")
@@ -91,7 +90,7 @@ def call(launched: Launched) -> str:
         text = binding.arguments[param.name]
         tensor = binding.tensors.get(param.name)
         shape = None if tensor is None or tensor.shape is None else binding.spec.tensors[param.name].shape
-        if text in binding.site.parts:
+        if text in binding.loose:
             text = copied.get(text, f"{text}.contiguous()")
         if shape == param.shape:
             tensors.append(text)
@@ -101,7 +100,7 @@ def call(launched: Launched) -> str:
 
 
 def copies(launched: Launched) -> dict[str, str]:
-    """Parts of tensors that the kernel writes, which are copied back after it: name -> the name of the copy."""
+    """Tensors that are not contiguous and that the kernel writes; they are copied back: name -> name of the copy."""
     binding, kernel = launched.binding, launched.kernel
     written = {name for stmt in statements(kernel.body) for name in writes(stmt)}
     texts = [binding.arguments[param.name] for param in kernel.params if param.name in written]
@@ -109,7 +108,7 @@ def copies(launched: Launched) -> dict[str, str]:
     taken = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} if function is not None else set()
     found: dict[str, str] = {}
     for text in texts:
-        if text in binding.site.parts:
+        if text in binding.loose:
             name = f"{text}_contiguous"
             while name in taken:
                 name += "_"

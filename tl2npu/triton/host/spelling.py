@@ -22,7 +22,7 @@ class Spelling:
         """The text of one size. Raises ``Refused`` where the host code has no text for it any more."""
         binding = self.binding
         argument = binding.arguments.get(name)
-        if argument is not None and not any(f"{part}.stride(" in argument for part in binding.site.parts):
+        if argument is not None and not any(f"{part}.stride(" in argument for part in binding.loose):
             return argument
         host = binding.site.scope
         old = self.host_names.get(name, name)
