@@ -216,3 +216,28 @@ profiler = make(16).get_profiler()
     script(head + "profiler.assert_allclose(lambda a: 2 * a, rtol=1e-3, atol=1e-3)")
     with pytest.raises(AssertionError):
         script(head + "profiler.assert_allclose(lambda a: 3 * a, rtol=1e-3, atol=1e-3)")
+
+
+def test_autocast_of_the_device(script: Script) -> None:
+    found = script("""
+        import torch
+
+        class Doubled(torch.autograd.Function):
+            @staticmethod
+            @torch.amp.custom_fwd(device_type="npu")
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            @torch.amp.custom_bwd(device_type="npu")
+            def backward(ctx, gradient):
+                return gradient * 2
+
+        x = torch.ones(3, requires_grad=True)
+        Doubled.apply(x).sum().backward()
+        with torch.autocast("npu", dtype=torch.bfloat16):
+            inside = torch.is_autocast_enabled("npu")
+        gradient = x.grad
+    """)
+    assert found["gradient"].tolist() == [2.0] * 3
+    assert found["inside"]

@@ -67,6 +67,7 @@ def redirected() -> Iterator[None]:
     def set_default_device(device: Any) -> None:
         state["default"] = _is_device(device)
 
+    autocast = _autocast(torch.autocast)
     patches = {
         (torch, "npu"): _Accelerator("torch.npu"),
         (torch, "cuda"): _Accelerator("torch.cuda", torch.cuda),
@@ -83,6 +84,9 @@ def redirected() -> Iterator[None]:
         (torch.Tensor, "is_cuda"): True,
         (torch.Tensor, "is_npu"): True,
         (torch._C, "_cuda_getCurrentRawStream"): lambda *_: 0,
+        (torch, "get_autocast_dtype"): _of_device(torch.get_autocast_dtype),
+        (torch, "is_autocast_enabled"): _of_device(torch.is_autocast_enabled),
+        **{(owner, "autocast"): autocast for owner in (torch, torch.amp, torch.amp.autocast_mode)},
     }
     missing = object()
     saved = {key: vars(key[0]).get(key[1], missing) for key in patches}
@@ -114,6 +118,21 @@ def _is_device(value: Any) -> bool:
 
 def _cpu(value: Any) -> Any:
     return "cpu" if _is_device(value) else value
+
+
+def _of_device(function: Any) -> Any:
+    """A function whose first argument may be the type of a device."""
+    return lambda *args, **kwargs: function(*map(_cpu, args), **{name: _cpu(v) for name, v in kwargs.items()})
+
+
+def _autocast(cls: Any) -> Any:
+    """``torch.autocast`` of the device as that of the CPU."""
+
+    class Autocast(cls):
+        def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
+            super().__init__(_cpu(device_type), *args, **kwargs)
+
+    return Autocast
 
 
 def _class_numbers(value: Any) -> Any:
