@@ -1,0 +1,201 @@
+"""The names and tensors of a host function: how shapes follow from what makes a tensor and from its methods."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.triton.host.evidence import Evidence
+from tl2npu.triton.host.torch_names import (
+    SAME,
+    SAME_MORE,
+    WORD,
+    converted,
+    dtype_of,
+    dtype_word,
+    literal_shape,
+    same_width,
+    subscripted,
+)
+from tl2npu.triton.host.values import HostValue, Int, Shape, Tensor, Unknown
+
+
+class HostTensors:
+    """The state of one function, with its names for integers, and what torch makes of tensors."""
+
+    def __init__(
+        self,
+        function: ast.FunctionDef | None,
+        kernels: frozenset[str],
+        functions: Mapping[str, ast.FunctionDef],
+        evidence: Evidence,
+    ) -> None:
+        self.function, self.kernels, self.functions = function, kernels, functions
+        self.evidence = evidence
+        self.env: dict[str, HostValue] = {}
+        self.numbers: dict[str, int] = {}
+        self.texts: dict[str, str] = {}
+        self.names: dict[tuple[str, tuple[int, ...]], str] = {}
+        self.versions: dict[str, int] = {}
+        self.stmt: ast.stmt | None = None
+        self.floats: set[str] = set()
+        self.meta: Callable[[str], HostValue] | None = None
+        self.ranks: Mapping[str, int] = {}
+        self.guesses: Mapping[str, int] = {}
+        self.absent: set[str] = set()
+        self.consulted: set[str] = set()
+        self.parts: set[str] = set()
+        self.preferred: dict[str, str] = {}
+        self.assumed: Mapping[str, bool] = {}
+
+    def name(self, text: str) -> Sym:
+        """A variable for an integer that is known by a text."""
+        key = text, tuple(self.versions.get(part, 0) for part in WORD.findall(text))
+        if key in self.names:
+            return var(self.names[key])
+        name = "_".join(WORD.findall(text)) or "size"
+        name = f"n_{name}" if name[0].isdigit() else name
+        fresh, number = name, 1
+        while fresh in self.texts:
+            fresh, number = f"{name}_{number}", number + 1
+        self.names[key] = fresh
+        self.texts[fresh] = text
+        return var(fresh)
+
+    def changed(self, name: str) -> None:
+        """A name gets another value: texts with it mean something else from here on."""
+        if name in self.env:
+            self.versions[name] = self.versions.get(name, 0) + 1
+
+    def tensor(self, text: str, rank: int | None, dtype: str | None, guess: int | None = None) -> Tensor:
+        """A tensor whose shape has a name for each axis. ``guess``: its rank, where only uses of axes show it."""
+        guessed, rank = rank is None and guess is not None, guess if rank is None else rank
+        shape = None if rank is None else tuple(self.name(f"{text}.shape[{place}]") for place in range(rank))
+        return Tensor(text, shape, dtype, guessed=guessed)
+
+    def integer(self, value: HostValue, node: ast.expr) -> Sym | None:
+        """A value as an integer; a name of unknown value is taken for one."""
+        if isinstance(value, (bool, float)):
+            return None
+        if isinstance(value, Int):
+            return value.value
+        if isinstance(value, Unknown) and not value.number and isinstance(node, (ast.Name, ast.Call, ast.Attribute)):
+            return self.name(value.text)
+        return None
+
+    def made(
+        self, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]
+    ) -> HostValue:
+        """``torch.empty(...)`` and its like."""
+        text = ast.unparse(node)
+        if name == "tensor":
+            listed = literal_shape(node.args[0]) if node.args else None
+            floats = any(isinstance(n, ast.Constant) and isinstance(n.value, float) for n in ast.walk(node))
+            return Tensor(text, listed, dtype_word(words, "float32" if floats else None), True)
+        if name in ("arange", "linspace"):
+            dtype = dtype_word(words, "float32" if name == "linspace" else "int64")
+            return Tensor(text, (self.name(f"{text}.shape[0]"),), dtype, True)
+        sizes = words.get("size", args[-1] if name == "randint" and args else args)
+        if name == "full" and args:
+            sizes = args[0]
+        if isinstance(sizes, list):
+            sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, Unknown)) else tuple(sizes)
+        dtype = dtype_word(words, "int64" if name == "randint" else "float32")
+        if isinstance(sizes, Unknown) and self.function is not None and subscripted(self.function, sizes.text):
+            return Tensor(text, None, dtype, True)
+        if not isinstance(sizes, tuple):
+            sizes = (sizes,)
+        shape = [self.integer(size, arg) for size, arg in zip(sizes, self.nodes(node, len(sizes)), strict=True)]
+        if any(extent is None for extent in shape):
+            return Tensor(text, None, dtype, True)
+        return Tensor(text, tuple(extent for extent in shape if extent is not None), dtype, True)
+
+    def nodes(self, node: ast.Call, count: int) -> list[ast.expr]:
+        """The expressions of a shape, or names in their place."""
+        first = node.args[0] if node.args else None
+        if isinstance(first, (ast.Tuple, ast.List)) and len(first.elts) == count:
+            return first.elts
+        return list(node.args[:count]) if len(node.args) >= count else [ast.Name("size")] * count
+
+    def method(
+        self, owner: Tensor, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]
+    ) -> HostValue:
+        """A method of a tensor."""
+        text = ast.unparse(node)
+        first = args[0] if args else None
+        place = first.value.constant if isinstance(first, Int) else None
+        if name in ("numel", "nelement"):
+            return Int(owner.elements if owner.elements is not None else self.name(text))
+        if name in ("dim", "ndimension"):
+            return Int(const(len(owner.shape)) if owner.shape is not None else self.name(text))
+        if name == "size":
+            if owner.shape is None:
+                return Int(self.name(text)) if args else Unknown(text)
+            if not args:
+                return tuple(Int(extent) for extent in owner.shape)
+            known = place is not None and -len(owner.shape) <= place < len(owner.shape)
+            return Int(owner.shape[place] if known and place is not None else self.name(text))
+        if name == "stride":
+            return self.stride(owner, place, text, bool(args))
+        if name == "chunk" and owner.shape is not None and place is not None and place > 0:
+            parts = (self.tensor(f"{text}[{number}]", len(owner.shape), owner.dtype) for number in range(place))
+            return tuple(parts)
+        if name in ("view", "reshape", "flatten", "ravel"):
+            return self.viewed(owner, name, node, args)
+        if name in SAME or name in SAME_MORE:
+            dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
+            if name == "to":
+                dtype = converted(args, words, owner.dtype)
+            fresh = owner.fresh or name == "contiguous"
+            return Tensor(text, owner.shape, dtype, fresh)
+        if name in ("new_empty", "new_zeros", "new_ones"):
+            made = self.made("empty", node, args, words)
+            assert isinstance(made, Tensor)
+            return Tensor(text, made.shape, dtype_word(words, owner.dtype), True)
+        if name in ("item", "tolist", "is_contiguous", "data_ptr", "element_size"):
+            return Unknown(text, number=name == "item")
+        if name == "unsqueeze" and owner.shape is not None and place is not None and place >= 0:
+            return Tensor(text, (*owner.shape[:place], const(1), *owner.shape[place:]), owner.dtype, owner.fresh)
+        return Tensor(text, None, owner.dtype)
+
+    def stride(self, owner: Tensor, place: int | None, text: str, one: bool) -> HostValue:
+        """``x.stride(i)`` of a contiguous tensor."""
+        if owner.shape is None:
+            return Int(self.name(text)) if one else Unknown(text)
+        steps = [const(1)]
+        for extent in reversed(owner.shape[1:]):
+            steps.insert(0, steps[0] * extent)
+        if not one:
+            return tuple(Int(step) for step in steps)
+        if place is None or not -len(steps) <= place < len(steps):
+            return Int(self.name(text))
+        return Int(steps[place])
+
+    def viewed(self, owner: Tensor, name: str, node: ast.Call, args: list[HostValue]) -> HostValue:
+        """``x.view(...)``: a contiguous tensor with another shape."""
+        text = ast.unparse(node)
+        total = owner.elements
+        if args and (dtype := dtype_of(args[0])) is not None:
+            return Tensor(text, owner.shape if same_width(dtype, owner.dtype) else None, dtype, owner.fresh)
+        if name in ("flatten", "ravel") and not args:
+            return Tensor(text, None if total is None else (total,), owner.dtype, owner.fresh)
+        parts = args[0] if len(args) == 1 and isinstance(args[0], tuple) else tuple(args)
+        shape: list[Sym | None] = []
+        for number, part in enumerate(parts):
+            arg = node.args[number] if len(node.args) > number else ast.Name("size")
+            shape.append(self.integer(part, arg))
+        if any(extent is None for extent in shape):
+            return Tensor(text, None, owner.dtype, owner.fresh)
+        found: Shape = tuple(extent for extent in shape if extent is not None)
+        rest = [number for number, extent in enumerate(found) if extent.constant == -1]
+        if len(rest) == 1:
+            others = const(1)
+            for number, extent in enumerate(found):
+                others = others * (extent if number != rest[0] else const(1))
+            quotient = total // others if total is not None else None
+            whole = quotient if quotient is not None and total is not None and quotient * others == total else None
+            found = tuple(
+                (whole or self.name(f"{text}.shape[{n}]")) if n == rest[0] else e for n, e in enumerate(found)
+            )
+        return Tensor(text, found, owner.dtype, owner.fresh)
