@@ -47,6 +47,23 @@ def test_kernels_agree_with_the_interpreter(script: Path) -> None:
     assert result.ok
 
 
+def text_of(script: str, name: str) -> str:
+    """The TileLang text of one kernel of a script."""
+    text = to_tilelang((SCRIPTS / f"{script}.py").read_text(encoding="utf-8")).text
+    return text.split(f"def {name}(")[1].split("return main")[0]
+
+
+def test_short_copies_are_plain_where_nothing_behind_them_is_seen() -> None:
+    assert "if_then_else" not in text_of("dsa", "looped")
+    assert "if_then_else" in text_of("aliases", "kept_rest")
+    assert "if_then_else" in text_of("aliases", "padded")
+
+
+def test_memory_that_is_carried_through_a_loop_is_not_pipelined() -> None:
+    assert "Pipelined" in text_of("lite", "overlapped")
+    assert "Pipelined" not in text_of("aliases", "prefetched") + text_of("aliases", "delayed")
+
+
 def test_hints_are_told() -> None:
     (staged,) = (kernel for kernel in to_tilelang((SCRIPTS / "lite.py").read_text()).kernels if kernel.name == "staged")
     told = [note.message for note in staged.notes if note.code == "TL593"]

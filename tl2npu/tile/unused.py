@@ -1,17 +1,18 @@
-"""Tiles that nothing reads, and what is computed for them, go."""
+"""Tiles that nothing reads, what is computed for them, and names of integers that nothing mentions, go."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tl2npu.tile.ir import For, If, Kernel, Let, Stmt, reads, statements, with_bodies, writes
+from tl2npu.tile.names import names_of
 
 
 def without_unused(kernel: Kernel) -> Kernel:
-    """The kernel without statements that only write tiles which are never read, and without those tiles."""
+    """The kernel without statements that only write tiles which are never read, those tiles, and unused names."""
     own = {tile.name for tile in kernel.tiles}
     while True:
-        used = {name for stmt in statements(kernel.body) for name in reads(stmt)}
+        used = {name for stmt in statements(kernel.body) for name in (*reads(stmt), *names_of(stmt))}
 
         def kept(body: tuple[Stmt, ...], used: set[str] = used) -> tuple[Stmt, ...]:
             found = (with_bodies(stmt, kept) for stmt in body if not _idle(stmt, own, used))
@@ -26,7 +27,9 @@ def without_unused(kernel: Kernel) -> Kernel:
 
 
 def _idle(stmt: Stmt, own: set[str], used: set[str]) -> bool:
-    if isinstance(stmt, (For, If, Let)):
+    if isinstance(stmt, Let):
+        return stmt.name not in used
+    if isinstance(stmt, (For, If)):
         return False
     written = writes(stmt)
     return bool(written) and written <= own - used

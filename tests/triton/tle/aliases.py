@@ -123,6 +123,49 @@ def called(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr + i, a + 10.0 * b + 100.0 * dsa.to_tensor(ub))
 
 
+@triton.jit
+def padded(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    """What a short copy leaves is seen by a maximum."""
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    ub = dsa.alloc([BLOCK], dtype=tl.float32, mem_addr_space=dsa.ascend.UB)
+    dsa.to_buffer(tl.full([BLOCK], -float("inf"), tl.float32), dsa.ascend.UB, bind_buffer=ub)
+    dsa.copy(x_ptr + row * cols + i, ub, [cols])
+    x = dsa.to_tensor(ub)
+    e = tl.exp(x - tl.max(x, axis=0))
+    out = dsa.to_buffer(e / tl.sum(e, axis=0), dsa.ascend.UB)
+    dsa.copy(out, y_ptr + row * cols + i, [cols])
+
+
+@triton.jit
+def delayed(x_ptr, out_ptr, n, B: tl.constexpr):
+    """Each turn of a pipelined loop stores what the turn before loaded."""
+    i = tl.arange(0, B)
+    a = shared.alloc([B], dtype=tl.float32)
+    tl.store(shared.local_ptr(a), tl.full([B], 5.0, tl.float32))
+    for k in tl.range(0, n, num_stages=2):
+        shared.copy(a, out_ptr + k * B + i, [B])
+        shared.copy(x_ptr + k * B + i, a, [B])
+
+
+@triton.jit
+def prefetched(a_ptr, b_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The tile of the next turn is copied after the product of this one."""
+    rm = tl.arange(0, BM)
+    rn = tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    a_smem = shared.alloc([BM, BK], dtype=tl.float16)
+    shared.copy(a_ptr + rm[:, None] * K + rk[None, :], a_smem, [BM, BK])
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in tl.range(0, K - BK, BK, num_stages=2):
+        b = tl.load(b_ptr + (k + rk)[:, None] * N + rn[None, :])
+        acc = tl.dot(tl.load(shared.local_ptr(a_smem)), b, acc)
+        shared.copy(a_ptr + rm[:, None] * K + (k + BK + rk)[None, :], a_smem, [BM, BK])
+    b = tl.load(b_ptr + (K - BK + rk)[:, None] * N + rn[None, :])
+    acc = tl.dot(tl.load(shared.local_ptr(a_smem)), b, acc)
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc)
+
+
 x = torch.arange(64, dtype=torch.float32)
 y = torch.arange(64, 128, dtype=torch.float32) * 0.5
 out = torch.empty(64, dtype=torch.float32)
@@ -178,3 +221,17 @@ torch.testing.assert_close(z, xx + 10 * yy)
 called[(1,)](x, out, N=64)
 end = torch.cat([x[:32] + 2, x[:32]])
 torch.testing.assert_close(out, x + 10 * (x + 1) + 100 * end)
+
+rows = torch.randn(6, 100, dtype=torch.float32)
+soft = torch.empty(6, 100, dtype=torch.float32)
+padded[(6,)](rows, soft, 100, BLOCK=128)
+torch.testing.assert_close(soft, torch.softmax(rows, 1))
+
+late = torch.empty(4 * 64, dtype=torch.float32)
+delayed[(1,)](ys, late, 4, B=64)
+torch.testing.assert_close(late, torch.cat([torch.full((64,), 5.0), ys[:-64]]))
+
+b = torch.randn(128, 32, dtype=torch.float16)
+c = torch.empty(32, 32, dtype=torch.float32)
+prefetched[(1,)](a, b, c, 32, 128, BM=32, BN=32, BK=32)
+torch.testing.assert_close(c, a[:32].float() @ b.float(), rtol=1e-2, atol=1e-2)

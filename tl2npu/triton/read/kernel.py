@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Opaque as Wrapped
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.tile.axes import Axes
-from tl2npu.tile.expr import Index, Opaque, axis_of, integers, walk
-from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Matmul, Move, statements
+from tl2npu.tile.expr import Index, axis_of
+from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
+from tl2npu.tile.names import names, numbers
 from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.operands import with_whole_operands
 from tl2npu.tile.orientation import Crossed, with_straight_tiles
@@ -19,6 +19,7 @@ from tl2npu.tile.unused import without_unused
 from tl2npu.triton.read.interpreter import Interpreter, Returned
 from tl2npu.triton.read.ranges import WITHIN, Ranges
 from tl2npu.triton.read.spec import Again, Spec, Tensor
+from tl2npu.triton.read.stale import with_plain_copies
 from tl2npu.triton.read.state import Frame, State
 from tl2npu.triton.read.values import Tile, Value
 from tl2npu.triton.refused import Refused
@@ -76,11 +77,12 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     launch = Launch(spec.grid, state.blocks)
     kernel = Kernel(spec.function.name, (), tensors, launch, tuple(state.buffers.values()), body)
     try:
-        kernel = with_straight_tiles(without_unused(with_whole_operands(reader.finished(kernel))))
+        kernel = with_plain_copies(reader.finished(kernel))
+        kernel = with_straight_tiles(without_unused(with_whole_operands(kernel)))
     except Crossed as found:
         message = f"`{found.tile}` is used transposed together with tiles that are not"
         raise Refused("TL547", found.line, message) from None
-    if any(isinstance(atom, Wrapped) and atom.head == WITHIN for n in _integers(kernel) for atom in n.atoms()):
+    if any(isinstance(atom, Wrapped) and atom.head == WITHIN for n in numbers(kernel) for atom in n.atoms()):
         raise Refused("TL520", spec.function.lineno, "an index that is 0 behind the end of an axis")
     axes = Axes(kernel)
     useful = {param for param, beyond in state.beyond if not is_unstored(kernel, beyond, axes)}
@@ -90,7 +92,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     kernel = _with_scopes(kernel)
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
-    free = {name for name in _names(kernel) if axis_of(name) is None} - inner - set(state.blocks)
+    free = {name for name in names(kernel) if axis_of(name) is None} - inner - set(state.blocks)
     order = [name for name in params if name in free] + sorted(free - set(params))
     return with_narrow_tiles(replace(kernel, sizes=tuple(order)))
 
@@ -133,34 +135,6 @@ def _block_names(spec: Spec, state: State) -> tuple[str, ...]:
                 if args and isinstance(args[0], ast.Constant) and isinstance(args[0].value, int):
                     found.setdefault(args[0].value, node.targets[0].id)
     return tuple(state.fresh(found.get(number, _BLOCKS[number])) for number in range(len(spec.grid)))
-
-
-def _names(kernel: Kernel) -> Iterator[str]:
-    for number in _integers(kernel):
-        yield from number.names
-    for stmt in statements(kernel.body):
-        if isinstance(stmt, (Map, Let, If)):
-            value = stmt.condition if isinstance(stmt, If) else stmt.value
-            yield from (item.text for item in walk(value) if isinstance(item, Opaque))
-
-
-def _integers(kernel: Kernel) -> Iterator[Sym]:
-    """Every integer of a kernel."""
-    for buffer in (*kernel.params, *kernel.tiles):
-        yield from buffer.shape
-    yield from kernel.launch.grid
-    for stmt in statements(kernel.body):
-        match stmt:
-            case Move():
-                yield from (*stmt.src.start, *stmt.dst.start)
-            case AtomicAdd():
-                yield from stmt.dst.start
-            case For():
-                yield stmt.count
-            case Map() | Let() | If():
-                yield from integers(stmt.condition if isinstance(stmt, If) else stmt.value)
-            case _:
-                pass
 
 
 def _with_scopes(kernel: Kernel) -> Kernel:

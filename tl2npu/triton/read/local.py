@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, const
 from tl2npu.tile.expr import Const, Expr, Index, Load, axis, axis_of, integers, loads, substituted
-from tl2npu.tile.ir import Map, Move, Region
+from tl2npu.tile.ir import For, If, Map, Move, Region, Stmt, reads, statements, writes
 from tl2npu.triton.read.addresses import axis_step
 from tl2npu.triton.read.build import broadcast, cast, is_float, operation
 from tl2npu.triton.read.spec import Again
@@ -196,6 +196,18 @@ class Memory:
             state.spec.copied.add(local.site)
             raise Again
 
+    def carried(self, body: tuple[Stmt, ...]) -> bool:
+        """True if a turn of a loop reads memory that it has not written as a whole before."""
+        memory = {name for name, buffer in self.state.buffers.items() if buffer.scope == "shared"}
+        written: set[str] = set()
+        for stmt in statements(body):
+            if reads(stmt) & memory - written:
+                return True
+            whole = not isinstance(stmt, Move) or self.is_tile(stmt.dst)
+            if stmt in body and not isinstance(stmt, (For, If)) and whole:
+                written |= writes(stmt)
+        return False
+
     # places -------------------------------------------------------------------------------------------------------
 
     def whole(self, local: Local) -> LocalPointer:
@@ -249,6 +261,11 @@ class Memory:
         extents = [pointer.shape[number] if number is not None else None for number in part.axes]
         return all(start.is_zero for start in part.start) and extents == list(shape)
 
+    def is_tile(self, region: Region) -> bool:
+        """True if a region is all of a tile."""
+        buffer = self.state.buffers.get(region.buffer)
+        return buffer is not None and region.extent == buffer.shape
+
     def region(self, pointer: LocalPointer, part: Part) -> Region:
         """The part of the memory that pointers name."""
         extents = tuple(pointer.shape[number] if number is not None else None for number in part.axes)
@@ -267,21 +284,15 @@ class Memory:
 
     def same(self, one: Sym, other: Sym) -> bool:
         """True if two sizes are equal, by the numbers that the launch passes where they have other names."""
-        if one != other and (left := self.number(one)) is not None and left == self.number(other):
+        if one != other and (left := self.state.spec.number(one)) is not None and left == self.state.spec.number(other):
             self.pin(one, other)
         return one == other
-
-    def number(self, size: Sym) -> int | None:
-        """A size as the number that the launch passes."""
-        numbers = self.state.spec.numbers
-        return size.substitute({name: n for name, n in numbers.items() if isinstance(n, int)}).constant
 
     def fits(self, one: Sym, other: Sym) -> bool:
         """True if a size is at least as large as another, or the host can check that they are equal."""
         if self.same(one, other) or self.state.ranges.at_least_zero(one - other):
             return True
-        known = self.number(one) is not None and self.number(other) is not None
-        if not known and equate(self.state, one, other):
+        if equate(self.state, one, other):
             raise Again
         return False
 

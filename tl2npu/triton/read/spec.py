@@ -73,6 +73,10 @@ class Spec:
         """The variable that stands for a size divided by a number that divides it."""
         return f"{name}/{number}"
 
+    def number(self, size: Sym) -> int | None:
+        """A size as the number that the launch passes, if it does."""
+        return size.substitute({name: n for name, n in self.numbers.items() if isinstance(n, int)}).constant
+
     def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
         """The two sizes in each call that shows both."""
         for values in self.calls:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from tl2npu.dialects.triton import tle as names
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import Expr, Index, Load, axis, axis_of, loads, substituted
-from tl2npu.tile.ir import Move, Region
+from tl2npu.tile.ir import For, Move, Region
 from tl2npu.triton.read import build, memory
 from tl2npu.triton.read.addresses import split
 from tl2npu.triton.read.interpreter import Interpreter
@@ -56,6 +56,9 @@ class Reader(Interpreter):
         self.memory.loops += 1
         super().counted(stmt, start, step, count, stages)
         self.memory.loops -= 1
+        loop = self.state.out[-1]
+        if isinstance(loop, For) and loop.stages and self.memory.carried(loop.body):
+            self.state.out[-1] = replace(loop, stages=0)  # copies of later turns must not run ahead
 
     def branch(self, stmt: ast.If) -> None:
         self.memory.branches += 1
@@ -283,13 +286,13 @@ class Reader(Interpreter):
         whole = self.memory.is_whole(place, self.memory.part(place))
         units = any(extent.constant == 1 for extent in place.shape)
         if not whole or units or (mask is not None and self.memory.holds(place)):
-            value = memory.load(state, None, pointer, mask, None, ())
+            value = memory.load(state, place, pointer, mask, None, ())
             self.memory.write(place, value, condition)
             return
         self.memory.changed(local)
         self.memory.covered(local)
         emitted = len(state.out)
-        value = memory.load(state, None, pointer, mask, None, (), into=local.name)
+        value = memory.load(state, place, pointer, mask, None, (), into=local.name)
         index = next(item.index for item in loads(value.expr) if item.buffer == local.name)
         if index == tuple(axis(number) for number in local.order):
             return

@@ -150,8 +150,8 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
         del spec.views[param]
         if any(view != chosen for view in (*own, *stepped)):
             raise Again
-    names_of = pointer.offset.names.union(*(extent.names for extent in pointer.shape))
-    if numbers := (names_of & spec.numbers.keys()) - spec.pinned:
+    sizes = pointer.offset.names.union(*(extent.names for extent in (*pointer.shape, *shape)))
+    if numbers := (sizes & spec.numbers.keys()) - spec.pinned:
         spec.pinned |= numbers  # names hide that a number of blocks is one of blocks of this size
         spec.failed.clear()
         spec.views.clear()
@@ -407,6 +407,9 @@ class _Fit:
 
 def equate(state: State, one: Sym, other: Sym) -> bool:
     """Note that two sizes must be equal, which the host will check; False if no name is one, or a call shows others."""
+    numbers = state.spec.number(one), state.spec.number(other)
+    if None not in numbers and numbers[0] != numbers[1]:
+        return False
     pairs = ((other, one), (one, other))
     for left, right in sorted(pairs, key=lambda pair: str(pair[0]) in state.spec.values):  # parameters stay
         name = str(left) if left.atom is not None else ""

@@ -1,0 +1,57 @@
+"""Which integers, sizes and other names a kernel mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.tile.expr import Opaque, integers, walk
+from tl2npu.tile.ir import AtomicAdd, For, If, Kernel, Let, Map, Move, Stmt, statements
+
+
+def numbers(kernel: Kernel) -> Iterator[Sym]:
+    """Every integer in shapes, the grid and the statements."""
+    for buffer in (*kernel.params, *kernel.tiles):
+        yield from buffer.shape
+    yield from kernel.launch.grid
+    for stmt in statements(kernel.body):
+        yield from numbers_of(stmt)
+
+
+def numbers_of(stmt: Stmt) -> Iterator[Sym]:
+    """The integers of a statement, not those of the statements in it."""
+    match stmt:
+        case Move():
+            for region in (stmt.src, stmt.dst):
+                yield from region.start
+                yield from (extent for extent in region.extent if extent is not None)
+        case AtomicAdd():
+            yield from stmt.dst.start
+        case For():
+            yield stmt.count
+        case Map() | Let() | If():
+            yield from integers(stmt.condition if isinstance(stmt, If) else stmt.value)
+        case _:
+            pass
+
+
+def names(kernel: Kernel) -> Iterator[str]:
+    """Every name in shapes, the grid and the statements."""
+    for number in numbers(kernel):
+        yield from number.names
+    for stmt in statements(kernel.body):
+        yield from _texts(stmt)
+
+
+def names_of(stmt: Stmt) -> Iterator[str]:
+    """The names that a statement mentions, not those of the statements in it."""
+    for number in numbers_of(stmt):
+        yield from number.names
+    yield from _texts(stmt)
+
+
+def _texts(stmt: Stmt) -> Iterator[str]:
+    """Scalars that are kept as text."""
+    if isinstance(stmt, (Map, Let, If)):
+        value = stmt.condition if isinstance(stmt, If) else stmt.value
+        yield from (item.text for item in walk(value) if isinstance(item, Opaque))
