@@ -14,6 +14,7 @@ from tl2npu.tile.names import names, numbers
 from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.operands import with_whole_operands
 from tl2npu.tile.orientation import Crossed, with_straight_tiles
+from tl2npu.tile.persistent import with_block_per_tile
 from tl2npu.tile.unstored import is_unstored
 from tl2npu.tile.unused import without_unused
 from tl2npu.triton.read.interpreter import Interpreter, Returned
@@ -89,10 +90,10 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     if useful:
         spec.strict |= useful
         raise Again
-    kernel = _with_scopes(kernel)
+    kernel = with_block_per_tile(_with_scopes(kernel))
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
-    free = {name for name in names(kernel) if axis_of(name) is None} - inner - set(state.blocks)
+    free = {name for name in names(kernel) if axis_of(name) is None} - inner - set(kernel.launch.names)
     order = [name for name in params if name in free] + sorted(free - set(params))
     return with_narrow_tiles(replace(kernel, sizes=tuple(order)))
 
