@@ -11,20 +11,20 @@ from tests.interpreter.support import Run
 from tl2npu.interpreter.session import KernelFault
 
 Runs = Callable[[str], Run]
-SCRIPTS = Path(__file__).with_name("scripts")
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "a5"
 
 
 def script(name: str) -> str:
-    return (SCRIPTS / f"{name}.py").read_text()
+    return (FIXTURES / name / "before.py").read_text()
 
 
-@pytest.mark.parametrize("name", ["a5_attention", "a5_product_relu"])
+@pytest.mark.parametrize("name", ["serial_attention", "product_relu"])
 def test_complete_scripts_are_right_under_both_schedules(run: Runs, name: str) -> None:
     assert run(script(name)).faults == []
 
 
 def test_without_the_event_that_frees_a_place_the_result_depends_on_the_schedule(run: Runs) -> None:
-    lines = [line for line in script("a5_product_relu").splitlines() if '"vector", "cube", 1' not in line]
+    lines = [line for line in script("product_relu").splitlines() if '"vector", "cube", 1' not in line]
     text = "\n".join(lines).split("torch.testing")[0]
     (fault,) = run(text).faults
     assert fault.startswith("product_relu: the result depends on which core is faster: C[0, 0] is ")
@@ -33,7 +33,7 @@ def test_without_the_event_that_frees_a_place_the_result_depends_on_the_schedule
 
 def test_a_wrong_event_is_a_deadlock_that_names_each_core(run: Runs) -> None:
     with pytest.raises(KernelFault) as caught:
-        run(script("a5_product_relu").replace('wait("cube", "vector", 0', 'wait("cube", "vector", 3'))
+        run(script("product_relu").replace('wait("cube", "vector", 0', 'wait("cube", "vector", 3'))
     text = str(caught.value)
     assert "product_relu: deadlock: the cube core waits for event 1 from vector core 0 and vector core 1 at" in text
     assert "vector core 0 waits for event 3 from the cube core at script.py:" in text
@@ -42,7 +42,7 @@ def test_a_wrong_event_is_a_deadlock_that_names_each_core(run: Runs) -> None:
 
 def test_an_event_too_many_is_told(run: Runs) -> None:
     last = '        al.sync_block_wait("vector", "cube", 1, al.PIPE.PIPE_V, al.PIPE.PIPE_FIX)\n    with al.scope'
-    faults = run(script("a5_product_relu").replace(last, "    with al.scope")).faults
+    faults = run(script("product_relu").replace(last, "    with al.scope")).faults
     assert len(faults) == 2
     assert faults[0].startswith("product_relu: event 1 from vector core 0 to the cube core, set at script.py:")
 

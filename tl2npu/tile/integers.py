@@ -47,18 +47,6 @@ def in_body(body: tuple[Stmt, ...], change: Change) -> tuple[Stmt, ...]:
     return tuple(in_stmt(stmt, change) for stmt in body)
 
 
-def names(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The names in the integers of statements, those of the statements in them too."""
-    found: set[str] = set()
-
-    def note(value: Sym) -> Sym:
-        found.update(value.names)
-        return value
-
-    in_body(body, note)
-    return frozenset(found)
-
-
 def in_kernel(kernel: Kernel, change: Change) -> Kernel:
     """The kernel with every integer in it changed, those of shapes and of the grid too."""
 

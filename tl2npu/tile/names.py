@@ -50,6 +50,11 @@ def names_of(stmt: Stmt) -> Iterator[str]:
     yield from _texts(stmt)
 
 
+def names_in(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The names that statements mention, those of the statements in them too."""
+    return frozenset(name for stmt in statements(body) for name in names_of(stmt))
+
+
 def _texts(stmt: Stmt) -> Iterator[str]:
     """Scalars that are kept as text."""
     if isinstance(stmt, (Map, Let, If)):

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Opaque, Sym, var
 from tl2npu.tile.expr import Index
-from tl2npu.tile.integers import in_body, names
+from tl2npu.tile.integers import in_body
 from tl2npu.tile.ir import For, If, Kernel, Launch, Let, Map, Matmul, Move, Reduce, Stmt, reads, statements, writes
+from tl2npu.tile.names import names_in
+from tl2npu.tile.unused import without_unused
 
 
 def with_block_per_tile(kernel: Kernel) -> Kernel:
@@ -35,10 +37,10 @@ def with_block_per_tile(kernel: Kernel) -> Kernel:
     mark = "~tile"
     place = {block: var(mark) - blocks * var(loop.var)}
     body = in_body(loop.body, lambda value: value.substitute(place))
-    if names((*front, *body)) & {loop.var, block} or not _by_tile(kernel, body, mark):
+    if names_in((*front, *body)) & {loop.var, block} or not _by_tile(kernel, body, mark):
         return kernel
     body = in_body(body, lambda value: value.substitute({mark: var(name)}))
-    return replace(kernel, launch=Launch((tiles,), (name,)), body=(*front, *body))
+    return without_unused(replace(kernel, launch=Launch((tiles,), (name,)), body=(*front, *body)))
 
 
 def _without_names(body: tuple[Stmt, ...], value: Sym) -> tuple[Stmt, ...]:

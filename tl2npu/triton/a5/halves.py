@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Expr, Index, Load, axis, axis_of, integers, loads, rebuilt
-from tl2npu.tile.integers import in_body, names
+from tl2npu.tile.integers import in_body
 from tl2npu.tile.ir import (
     AtomicAdd,
     Buffer,
@@ -30,13 +30,14 @@ from tl2npu.tile.ir import (
     statements,
     with_bodies,
 )
+from tl2npu.tile.names import names_in
 from tl2npu.triton.refused import Refused
 
 
 def whole(kernel: Kernel, half: str) -> Kernel:
     """The kernel without ``half``, the name of the vector core's number. Raises ``Refused`` (TL567)."""
     kernel = replace(kernel, body=_without_lets(kernel.body, half))
-    if half not in names(kernel.body):
+    if half not in names_in(kernel.body):
         return kernel
     return _Whole(kernel, half).done()
 
@@ -56,7 +57,7 @@ def _without_lets(body: tuple[Stmt, ...], half: str) -> tuple[Stmt, ...]:
 
 def _names(stmt: Stmt) -> frozenset[str]:
     """The names in the integers of a statement itself."""
-    return names((with_bodies(stmt, lambda _: ()),))
+    return names_in((with_bodies(stmt, lambda _: ()),))
 
 
 class _Whole:

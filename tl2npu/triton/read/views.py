@@ -53,7 +53,7 @@ def place(state: State, pointer: Pointer, mask: Tile | None, reads: bool = False
         axes = tuple(number for number, extent in enumerate(pointer.shape) if extent.constant != 1)
         return Placed(pointer.param, tuple(const(0) for _ in axes), axes, pointer.shape, (), ())
     units = {f"@{number}": 0 for number, extent in enumerate(pointer.shape) if extent.constant == 1}
-    offset = pointer.offset.substitute(units)
+    offset = _summed(state, pointer.offset.substitute(units))
     conditions = [substituted(part, units) for part in conjuncts(mask.expr)] if mask is not None else []
     if any(isinstance(part, Const) and not part.value for part in conditions):
         raise state.refuse("TL522", "the mask is never true")
@@ -72,6 +72,14 @@ def place(state: State, pointer: Pointer, mask: Tile | None, reads: bool = False
     finally:
         for name in with_axes:
             del state.ranges.last[name]
+
+
+def _summed(state: State, offset: Sym) -> Sym:
+    """With sums and products in the place of the names that they have, so that each term finds its axis."""
+    sums = {name: value for name, value in state.ranges.lets.items() if value.atom is None}
+    while not offset.names.isdisjoint(sums):
+        offset = offset.substitute(sums)
+    return offset
 
 
 def _unwrapped(state: State, pointer: Pointer, offset: Sym, beyond: list[tuple[int, Sym, Sym]] | None) -> Sym:
