@@ -152,7 +152,7 @@ class Host(HostExpressions):
                 name = self.name(target.id)
                 self.numbers[str(name)] = value.value.constant
                 value = Int(name)
-            elif isinstance(value, Unknown):
+            elif isinstance(value, Unknown) and value.text not in DTYPES:
                 value = Unknown(target.id, value.number or is_float(node), value.test)
             elif isinstance(value, Tensor):
                 test = value.test
