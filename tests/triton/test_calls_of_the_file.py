@@ -141,3 +141,21 @@ def test_tensors_of_backward_are_like_those_of_forward() -> None:
     assert 'x_ptr: T.Tensor((x_shape_0, n), "float16")' in text
     assert 'y_ptr: T.Tensor((dy_shape_0, n), "float16")' in text
     assert "float32" not in text
+
+
+def test_inputs_of_a_benchmark_show_the_types() -> None:
+    """Nothing in the file calls the model: a harness does."""
+    model = (
+        vector(COPY).split("\n\nf(torch.randn(300")[0]
+        + """
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return f(x)
+
+
+def get_inputs():
+    return [torch.randn(300, dtype=torch.float16)]
+"""
+    )
+    assert 'x_ptr: T.Tensor((n,), "float16")' in to_tilelang(model).text

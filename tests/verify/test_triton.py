@@ -168,6 +168,36 @@ def test_a_tensor_that_is_not_contiguous(tmp_path: Path) -> None:
     assert "TL907" in {d.code for d in wrong.diagnostics}
 
 
+MODEL = """
+
+class Model(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x, y):
+        return add(x, y) * self.factor
+
+
+def get_inputs():
+    rows, columns = 4, 200
+    return [torch.randn(rows, columns, dtype=torch.float32), torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return [2.0]
+"""
+
+
+def test_a_benchmark_that_defines_a_model_and_its_inputs(tmp_path: Path) -> None:
+    """Its model is run, where the file runs nothing itself."""
+    old, new = (text.split("torch.manual_seed")[0] + MODEL for text in (OLD, KERNEL + HOST))
+    assert len(verified(tmp_path, old, new).comparisons) == 1
+    wrong = verified(tmp_path, old, new.replace("x[i] + y[i]", "x[i] - y[i]"))
+    assert "TL907" in {d.code for d in wrong.diagnostics}
+    assert len(verified(tmp_path, f"{old}\nadd(*get_inputs())\n", f"{new}\nadd(*get_inputs())\n").comparisons) == 1
+
+
 def test_a_second_factory_stands_in_the_place_of_the_kernel_too(tmp_path: Path) -> None:
     old = OLD.replace("torch.testing", "add(y, x)\ntorch.testing")
     second = KERNEL.split("pass_configs = {")[1].split("}\n", 1)[1].replace("def add_kernel", "def add_kernel_2")

@@ -20,6 +20,7 @@ from tl2npu.simulator.frontend.types import NAMES
 from tl2npu.simulator.pieces import Piece, run_pieces
 from tl2npu.simulator.standin.inert import Inert
 from tl2npu.source.notebook import Notebook
+from tl2npu.verify.benchmark import run_model
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
     """Execute the text as the module ``name`` and give it back; ``argv`` are the arguments behind the script's name.
 
     The directory of ``path`` is the first on ``sys.path``, as Python has it for scripts, and stays there: functions of
-    the file may import later. Exceptions of the file, SystemExit too, pass through.
+    the file may import later. The model of a benchmark is run, where a script defines one and runs nothing. Exceptions
+    of the file, SystemExit too, pass through.
     """
     module = ModuleType(name)
     module.__file__ = source.path
@@ -69,6 +71,8 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
     if name != "__main__":
         module.__package__ = _package(Path(source.path).resolve())
     run_pieces(source.pieces, module.__dict__)
+    if name == "__main__":
+        run_model(source.text, module.__dict__)
     return module
 
 

@@ -101,12 +101,27 @@ class Host(HostExpressions):
                         self.env[stmt.name] = Lambda(params, returns[0].value)
                 case ast.Expr() | ast.Return():
                     value = self.eval(stmt.value) if stmt.value is not None else None
-                    if isinstance(stmt, ast.Return) and self.function is not None and self.function.name == "forward":
-                        self.evidence.returned[self.owner] = value if isinstance(value, tuple) else (value,)
+                    if isinstance(stmt, ast.Return):
+                        self.returns(value)
                 case _:
                     for node in ast.iter_child_nodes(stmt):
                         if isinstance(node, ast.expr):
                             self.eval(node)
+
+    def returns(self, value: HostValue) -> None:
+        """What the function returns shows what its callers get."""
+        if self.function is not None and self.function.name == "forward":
+            self.evidence.returned[self.owner] = value if isinstance(value, tuple) else (value,)
+        elif self.function is not None and isinstance(value, tuple):
+            self.evidence.results[self.function.lineno] = tuple(self.elsewhere(item) for item in value)
+
+    def elsewhere(self, value: HostValue) -> HostValue:
+        """A value with the numbers that are known of it, to be used outside of the function."""
+        if isinstance(value, Int):
+            return Int(value.value.substitute(self.numbers))
+        if isinstance(value, Tensor) and value.shape is not None:
+            return replace(value, shape=tuple(extent.substitute(self.numbers) for extent in value.shape))
+        return value
 
     def merge(self, one: dict[str, HostValue], stmt: ast.If) -> None:
         """Names that the branches set differently: tensors keep what both have, others are unknown."""

@@ -32,7 +32,8 @@ class Call:
 class Evidence:
     """What calls show of the parameters of a function, which is known by its line: ranks, element types, ``calls``.
 
-    ``saved``: class of an autograd function -> what its ``forward`` saves; ``returned``: what that returns.
+    ``saved``: class of an autograd function -> what its ``forward`` saves; ``returned``: what that returns;
+    ``results``: what other functions return, where these are several values.
     """
 
     calls: dict[int, dict[tuple[int, int], Call]] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class Evidence:
     tensors: dict[tuple[int, str], list[tuple[int, str | None]]] = field(default_factory=dict)
     saved: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     returned: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
+    results: dict[int, tuple[HostValue, ...]] = field(default_factory=dict)
 
     def both_ways(self, function: int, param: str) -> bool:
         """True where some calls give a parameter and others leave it None, or one that may do either."""

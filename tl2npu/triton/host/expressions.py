@@ -72,11 +72,17 @@ class HostExpressions(HostTensors):
         return next((name.rpartition(".")[0] for name in names if "." in name), "")
 
     def same(self, value: HostValue, name: str) -> HostValue:
-        """A tensor of another function, or None, by its name here."""
+        """A value of another function by its name here: what is no number there is not known."""
+        if isinstance(value, Int):
+            return value if value.value.constant is not None else Int(self.name(name))
         if not isinstance(value, Tensor):
-            return Unknown(name)
-        rank = None if value.shape is None else len(value.shape)
-        return replace(self.tensor(name, rank, value.dtype), test=f"{name} is None" if value.test else "")
+            return value if isinstance(value, (float, str)) else Unknown(name)
+        if value.shape is None:
+            return Tensor(name, None, value.dtype)
+        found = self.tensor(name, len(value.shape), value.dtype)
+        pairs = zip(value.shape, found.shape or (), strict=True)
+        shape = tuple(there if there.constant is not None else here for there, here in pairs)
+        return replace(found, shape=shape, test=f"{name} is None" if value.test else "")
 
     # expressions --------------------------------------------------------------------------------------------------
 
@@ -274,7 +280,7 @@ class HostExpressions(HostTensors):
                 LaunchSite(func.value.id, node, self.stmt, dict(self.env), self.function, self, frozenset(self.parts))
             )
             return Unknown(ast.unparse(node))
-        args = [self.eval(arg) for arg in node.args if not isinstance(arg, ast.Starred)]
+        args = self.arguments(node)
         words: dict[str | None, HostValue] = {
             word.arg: self.eval(word.value) for word in node.keywords if word.arg is not None
         }
@@ -305,16 +311,31 @@ class HostExpressions(HostTensors):
                 return Int(self.name(ast.unparse(node)))
             if func.attr in ("view", "reshape") and (isinstance(owner, Unknown) or owner is None):
                 return self.viewed(Tensor(ast.unparse(func.value), None, None), func.attr, node, args)
+        results = self.evidence.results.get(self.functions[text].lineno) if text in self.functions else None
+        if results is not None:
+            return tuple(self.same(value, f"{ast.unparse(node)}[{place}]") for place, value in enumerate(results))
         if any(name.startswith(f"{text}.") for name in self.functions):
             return Instance(ast.unparse(node), text)
         if last == "next_power_of_2":
             return Unknown(ast.unparse(node))
         return Unknown(ast.unparse(node), is_float(node))
 
+    def arguments(self, node: ast.Call) -> list[HostValue]:
+        """The values of the arguments by position; unpacked ones as far as they are known."""
+        found: list[HostValue] = []
+        for arg in node.args:
+            value = self.eval(arg.value if isinstance(arg, ast.Starred) else arg)
+            if not isinstance(arg, ast.Starred):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found += value
+        return found
+
     def evident(self, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]) -> None:
         """A call of a function of the file shows what its parameters are."""
         function = self.called(node.func)
-        if function is None or any(isinstance(arg, ast.Starred) for arg in node.args):
+        stars = [arg.value for arg in node.args if isinstance(arg, ast.Starred)]
+        if function is None or not all(isinstance(self.eval(arg), tuple) for arg in stars):
             return
         params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
         params = params[1:] if params[:1] and params[0] in OWN else params

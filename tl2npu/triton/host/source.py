@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
@@ -131,10 +132,13 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
     evidence = Evidence()
     sites: list[LaunchSite] = []
     names = frozenset(jitted)
+    model = model_of(tree)
+    run = [] if model is None else ast.parse(f"{model}(*get_init_inputs())(*get_inputs())").body
     for turn in range(3):
         sites = []
         module = Host(None, names, known, evidence, sites.append)
-        module.run([stmt for stmt in tree.body if not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import))])
+        body = [stmt for stmt in tree.body if not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import))]
+        module.run([*body, *run])
         for node in plain:
             _host(node, names, known, evidence, sites).run(node.body)
         if turn and not evidence.tensors:
