@@ -111,6 +111,7 @@ WRONG = {
         "P of another type": put(ATTENTION, "p.to(tl.float16)", "p.to(tl.bfloat16)"),
     },
     "TL566": {
+        "a block of an odd number": put(PRODUCT, "BLOCK_M=32", "BLOCK_M=33"),
         "half of P": put(ATTENTION, P_L1, P_L1.replace("BLOCK_M // 16", "BLOCK_M // 32")),
         "whole tiles to halves": put(ATTENTION, "ROW_SPLIT", "NO_DUAL"),
         "UB on the cube core": put(
@@ -127,6 +128,10 @@ WRONG = {
         "the number of the core": put(ATTENTION, SCORES, f"{SCORES} + sub_vec_id"),
         "the row number of a half": put(ATTENTION, SCORES, f"{SCORES} + tl.arange(0, HALF)[:, None]"),
         "one core only": put(PRODUCT, "tl.store(c, y)", "if half == 0:\n                tl.store(c, y)"),
+        "added by both cores": put(GELU, "tl.store(out + column, tl.sum", "tl.atomic_add(out + column, tl.sum"),
+        "added in place by both cores": put(
+            GELU, "tl.store(out + column, tl.sum(acc, axis=0)", "tl.store(out + column, tl.load(out + column)"
+        ),
         "whole tiles, halves of work": put(GELU, "value = tl.load", "value = al.sub_vec_id() * 0.0 + tl.load"),
     },
     "TL568": {"a tile of the cube core": put(ATTENTION, "acc = acc / l_i[:, None]", "acc = acc / q")},

@@ -17,7 +17,7 @@ from itertools import product
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Expr, Index
 from tl2npu.tile.integers import in_body
-from tl2npu.tile.ir import For, If, Let, Origin, Stmt, with_bodies
+from tl2npu.tile.ir import AtomicAdd, For, If, Let, Origin, Stmt, with_bodies
 from tl2npu.triton.a5.ir import CORES, Core, Event, Scope, inside, touched
 from tl2npu.triton.refused import Refused
 
@@ -49,6 +49,7 @@ def merged(body: Program, chips: frozenset[str], tensors: frozenset[str], shown:
     programs = cube.of(body), vector.of(body)
     both = tuple(stmt for program in programs for stmt in program)
     _plain(both, cube.joint)
+    _once(programs[1], tensors)
     shared = chips | tensors
     _private(list(cube.scoped(programs[0])), list(cube.scoped(programs[1])), shared)
     tokens: Counter[tuple[Core, int]] = Counter()
@@ -146,6 +147,18 @@ def _private(cube: list[object], vector: list[object], shared: frozenset[str]) -
             for name in sorted(touched(part)[1] & known):
                 text = f"`{name}` is another tile on each core, and the scopes of both use it"
                 raise Refused("TL568", part.origin.line, text)  # type: ignore[attr-defined]
+
+
+def _once(vector: Program, tensors: frozenset[str]) -> None:
+    """Refuse what gives another result when both vector cores do it."""
+    written = {name for part in inside(vector) for name in touched(part)[1] & tensors}
+    for part in inside(vector):
+        if isinstance(part, AtomicAdd):
+            raise Refused("TL567", part.origin.line, f"each vector core adds to `{part.dst.buffer}`")
+        again = sorted(touched(part)[0] & written)
+        if again:
+            line = part.origin.line  # type: ignore[attr-defined]
+            raise Refused("TL567", line, f"`{again[0]}` is written by both vector cores and read again")
 
 
 def _touched(body: Iterable[object]) -> set[str]:

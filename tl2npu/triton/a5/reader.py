@@ -427,6 +427,9 @@ class AscendReader(Interpreter):
         for (name, more), need in asked:
             base, _, before = name.partition("/")
             total = int(before or 1) * need * more
+            shown = spec.numbers.get(base)
+            if isinstance(shown, int) and shown % total:
+                raise self.state.refuse("TL566", f"`{base}` is {shown} at the launch, which {total} does not divide")
             spec.known[name] = var(spec.part(base, total)) * (need * more)
             spec.multiples[base] = total
             raise Again

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Opaque as Wrapped
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.expr import Index, axis_of
 from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
@@ -104,7 +104,9 @@ def _settle(spec: Spec) -> None:
     for name in spec.pinned:
         number = spec.numbers[name]
         if isinstance(number, int):
-            known[name] = Sym.of({(): int(number)})
+            known[name] = const(int(number))
+            if name in spec.multiples:
+                known[spec.part(name, spec.multiples[name])] = const(int(number) // spec.multiples[name])
     for _ in range(len(known)):
         known = {name: value.substitute(known) for name, value in known.items()}
 
