@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Opaque as Wrapped
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import const
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.expr import Index, axis_of
 from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
