@@ -122,6 +122,8 @@ class _Translation:
             raise Refused("TL510", node.lineno, f"nothing in the file launches `{name}`")
         if node.col_offset:
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
+        if name in self.file.twice:
+            raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
         self.used_as_value(name, sites)
         tuned = tuning(node, self.file.values, functions(self.file.tree))
         trees = [self.variants(site, node, tuned) for site in sites]

@@ -65,7 +65,7 @@ class AscendReader(Interpreter):
         if len(stmt.items) != 1 or not isinstance(function, Name) or _last(function.path) != "scope":
             raise state.refuse("TL543", f"`with {ast.unparse(call)}` is not supported in a kernel")
         assert isinstance(call, ast.Call)
-        mode = self.bound(call, "core_mode").get("core_mode")
+        mode = self.bound(call, "core_mode vector_mode outline").get("core_mode")
         if mode is None:
             self.run(stmt.body)
         elif mode not in CORES:
@@ -86,7 +86,7 @@ class AscendReader(Interpreter):
                 if (own := value.by[core].own) is not None:
                     frame.own[name] = own
         self.core = core
-        with state.body() as body:
+        with self.inner() as body:
             self.run(stmt.body)
         self.core = None
         written = {name for item in inside(body) for name in touched(item)[1]}

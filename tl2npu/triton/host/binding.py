@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tl2npu.dialects.triton.ascend import LAUNCH_OPTIONS
@@ -24,6 +25,10 @@ from tl2npu.triton.refused import Refused, Undecided
 _OPTIONS = frozenset(
     {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size", "waves_per_eu", "debug"}
 )
+
+
+_SIZE = re.compile(r"\.(shape\[|size\(|stride\(|numel\(|nelement\()|\b(len|next_power_of_2)\(")
+"""What gives a size in host code."""
 
 
 @dataclass
@@ -121,6 +126,7 @@ class _Binder:
         spec = specs.Spec(self.kernel, self.source, values, tensors, grid, frozenset(sizes), self.numbers)
         spec.doubtful, spec.assumed = doubtful, assumed
         spec.calls = tuple(self.calls())
+        spec.sure = frozenset(self.rename.get(name, name) for name, text in host.texts.items() if _SIZE.search(text))
         texts = {name: host.spelled(node) for name, node in nodes.items()}
         passed = {name: value for name, value in found.items() if isinstance(value, Tensor)}
         absent = {
@@ -166,11 +172,30 @@ class _Binder:
                 found[word.arg] = word.value
             elif word.arg not in _OPTIONS | LAUNCH_OPTIONS and word.arg not in ("grid", "warmup", "stream"):
                 raise self.refuse("TL511", f"`{word.arg}` is no parameter of `{self.kernel.name}`")
-        for name, heuristic in self.tuning.heuristics.items():
-            found[name] = _Arguments(heuristic, found, self.tuning).body()
         for name, node in self.defaults.items():
-            found.setdefault(name, node)
+            if name not in found:
+                found[name] = self.of_module(node, ast.walk(node))
+        for name, heuristic in self.tuning.heuristics.items():
+            body = _Arguments(heuristic, found, self.tuning).body()
+            own = heuristic.args.args[0].arg
+            if any(isinstance(item, ast.Name) and item.id == own for item in ast.walk(body)):
+                raise self.refuse("TL514", f"the heuristic of `{name}` asks for more than single arguments")
+            found[name] = self.of_module(body, ast.walk(heuristic.body))
         return found
+
+    def of_module(self, node: ast.expr, parts: Iterable[ast.AST]) -> ast.expr:
+        """An expression beside the kernel, whose names are those of the module, at the launch."""
+        function = self.site.function
+        if function is not None:
+            args = function.args
+            own = {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)} | assigned(function)
+            taken = {item.id for item in parts if isinstance(item, ast.Name)} & own
+            if taken:
+                name = min(taken)
+                raise self.refuse(
+                    "TL514", f"`{name}` in `{ast.unparse(node)}` is another one where the kernel is launched"
+                )
+        return node
 
     def spread(self, call: ast.Call) -> dict[str, ast.expr]:
         """``*x.stride()`` among the arguments: one for each axis."""

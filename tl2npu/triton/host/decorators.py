@@ -50,6 +50,9 @@ def _autotune(node: ast.Call, constants: Mapping[str, ast.expr], found: Tuning) 
     calls = [item for item in items if isinstance(item, ast.Call)]
     if isinstance(configs, ast.ListComp) and isinstance(configs.elt, ast.Call):
         calls = [_first_turn(configs)]
+    hooks = [word for call in (node, *calls[:1]) for word in call.keywords if word.arg in ("pre_hook", "post_hook")]
+    if any(not isinstance(word.value, ast.Constant) for word in hooks):
+        raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel")
     if not calls or (not calls[0].args and not any(word.arg == "kwargs" for word in calls[0].keywords)):
         raise Refused("TL514", node.lineno, "the configurations of `autotune` are not written out")
     first = calls[0].args[0] if calls[0].args else next(w.value for w in calls[0].keywords if w.arg == "kwargs")

@@ -177,6 +177,8 @@ class Host(HostExpressions):
                     value = replace(self.tensor(target.id, rank, value.dtype, guess), test=test)
             self.env[target.id] = self.settled(target.id, value)
             return
+        if isinstance(target, ast.Attribute) and target.attr == "data":
+            self.turned()
         if isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
                 value = self.unpacked(node.value, len(target.elts))

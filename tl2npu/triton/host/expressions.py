@@ -291,9 +291,10 @@ class HostExpressions(HostTensors):
             self.evidence.saved[self.owner] = tuple(args)
         if text.startswith("torch.") and last in LIKE and args:
             like = args[0] if isinstance(args[0], Tensor) else Tensor(text, None, None)
-            return Tensor(ast.unparse(node), like.shape, dtype_word(words, like.dtype), like.fresh)
+            fresh = like.fresh and "memory_format" not in words
+            return Tensor(ast.unparse(node), like.shape, dtype_word(words, like.dtype), fresh)
         if text.startswith("torch.") and last in MAKERS:
-            return self.made(last, node, args, words)
+            return replace(self.made(last, node, args, words), fresh="memory_format" not in words)
         if last in ("cdiv", "ceil_div") and len(args) == 2:
             one, other = self.integer(args[0], node.args[0]), self.integer(args[1], node.args[1])
             return Unknown(ast.unparse(node)) if one is None or other is None else Int(cdiv(one, other))

@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from tl2npu.kernel.symbolic import Opaque
+from tl2npu.kernel.symbolic import Opaque, var
 from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.triton.host.binding import Binding
@@ -48,6 +48,8 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
         known = left.isdecimal() and right.isdecimal() and int(left) % int(right) == 0
         if not known:
             found.append(f"{left} % {right} == 0")
+    sizes = {name for name in kernel.sizes if name in binding.spec.least}
+    found += [f"{spelling.expression(var(name))} >= {binding.spec.least[name]}" for name in sorted(sizes)]
     found += [f"{name} is None" for name in sorted(binding.absent)]
     return tuple(dict.fromkeys(found))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ _MODULES = ("triton", "math", "torch", "numpy")
 @dataclass(frozen=True)
 class TritonFile:
     """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids;
-    ``hints``: by kernel, the lines and texts of hints that are left out."""
+    ``hints``: by kernel, the lines and texts of hints that are left out; ``twice``: names of more than one function.
+    """
 
     tree: ast.Module
     source: Source
@@ -32,6 +34,7 @@ class TritonFile:
     launches: list[LaunchSite]
     values: dict[str, ast.expr]
     hints: dict[str, list[tuple[int, str]]]
+    twice: frozenset[str] = frozenset()
 
     def under(self, site: LaunchSite, assumed: Mapping[str, bool]) -> LaunchSite | None:
         """A launch as it is where conditions of its function hold or do not; None where it is not made then."""
@@ -60,13 +63,27 @@ def parse(text: str) -> TritonFile:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name)
     }
     kernels = {name: node for name, node in jitted.items() if name in launched or _reads_program(node)}
-    values = {
-        stmt.targets[0].id: stmt.value
-        for stmt in tree.body
-        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name)
-    }
-    source = Source(jitted, dict(_constants(values)), aliases)
-    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints)
+    values = dict(_set_once(tree))
+    counted = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in jitted)
+    twice = frozenset(name for name, count in counted.items() if count > 1)
+    known = {name: node for name, node in jitted.items() if name not in twice}
+    source = Source(known, dict(_constants(values)), aliases)
+    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice)
+
+
+def _set_once(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """What the module assigns to names that nothing sets again."""
+    times: Counter[str] = Counter()
+    for stmt in tree.body:
+        inside = list(ast.walk(stmt))
+        times.update(name for node in inside if isinstance(node, ast.Global) for name in node.names)
+        if not isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
+            times.update(node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    for stmt in tree.body:
+        target = stmt.targets[0] if isinstance(stmt, ast.Assign) else getattr(stmt, "target", None)
+        value = stmt.value if isinstance(stmt, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(target, ast.Name) and value is not None and times[target.id] == 1:
+            yield target.id, value
 
 
 def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:

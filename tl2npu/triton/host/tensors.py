@@ -10,6 +10,7 @@ from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.torch_names import (
     SAME,
     SAME_MORE,
+    TURNED,
     WORD,
     converted,
     dtype_of,
@@ -84,9 +85,7 @@ class HostTensors:
             return self.name(value.text)
         return None
 
-    def made(
-        self, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]
-    ) -> HostValue:
+    def made(self, name: str, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]) -> Tensor:
         """``torch.empty(...)`` and its like."""
         text = ast.unparse(node)
         if name == "tensor":
@@ -94,7 +93,8 @@ class HostTensors:
             floats = any(isinstance(n, ast.Constant) and isinstance(n.value, float) for n in ast.walk(node))
             return Tensor(text, listed, dtype_word(words, "float32" if floats else None), True)
         if name in ("arange", "linspace"):
-            dtype = dtype_word(words, "float32" if name == "linspace" else "int64")
+            whole = name == "arange" and not any(isinstance(arg, float) for arg in args)
+            dtype = dtype_word(words, "int64" if whole else "float32")
             return Tensor(text, (self.name(f"{text}.shape[0]"),), dtype, True)
         sizes = words.get("size", args[-1] if name == "randint" and args else args)
         if name == "full" and args:
@@ -147,17 +147,26 @@ class HostTensors:
             dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
             if name == "to":
                 dtype = converted(args, words, owner.dtype)
-            fresh = owner.fresh or name == "contiguous"
+            fresh = (owner.fresh or name == "contiguous") and "memory_format" not in words
             return Tensor(text, owner.shape, dtype, fresh)
+        if name in TURNED:
+            self.turned()
+            return Tensor(text, None, owner.dtype)
         if name in ("new_empty", "new_zeros", "new_ones"):
             made = self.made("empty", node, args, words)
-            assert isinstance(made, Tensor)
             return Tensor(text, made.shape, dtype_word(words, owner.dtype), True)
         if name in ("item", "tolist", "is_contiguous", "data_ptr", "element_size"):
             return Unknown(text, number=name == "item")
         if name == "unsqueeze" and owner.shape is not None and place is not None and place >= 0:
             return Tensor(text, (*owner.shape[:place], const(1), *owner.shape[place:]), owner.dtype, owner.fresh)
         return Tensor(text, None, owner.dtype)
+
+    def turned(self) -> None:
+        """A tensor gets another shape or other strides: any may be it."""
+        for name, value in self.env.items():
+            if isinstance(value, Tensor):
+                self.changed(name)
+                self.env[name] = Tensor(name, None, value.dtype)
 
     def stride(self, owner: Tensor, place: int | None, text: str, one: bool) -> HostValue:
         """``x.stride(i)`` of a contiguous tensor."""

@@ -25,6 +25,21 @@ LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "rand_like", "randn_l
 MAKERS = frozenset({"empty", "zeros", "ones", "rand", "randn", "full", "randint", "tensor", "arange", "linspace"})
 SAME = frozenset({"cuda", "npu", "to", "clone", "detach", "requires_grad_", "half", "float", "bfloat16", "contiguous"})
 SAME_MORE = frozenset({"abs", "abs_", "fill_", "zero_", "normal_", "uniform_", "softmax", "sigmoid", "exp", "cpu"})
+TURNED = frozenset(
+    (
+        "t_",
+        "transpose_",
+        "swapaxes_",
+        "swapdims_",
+        "squeeze_",
+        "unsqueeze_",
+        "resize_",
+        "resize_as_",
+        "as_strided_",
+        "set_",
+    )
+)
+"""Methods that change the shape or the strides of the tensor itself."""
 
 OWN = frozenset({"ctx", "self", "cls"})
 """First parameters of methods, which no call passes."""

@@ -153,9 +153,10 @@ def cast(value: Tile, dtype: str) -> Tile:
         return value
     expr = value.expr
     if isinstance(expr, Const):
-        if isinstance(expr.value, float) and not is_float(dtype) and math.isfinite(expr.value):
-            return Tile(value.shape, Const(int(expr.value), dtype))
-        return Tile(value.shape, Const(float(expr.value) if is_float(dtype) else expr.value, dtype))
+        number = rounded(expr.value, expr.dtype)
+        if isinstance(number, float) and not is_float(dtype) and math.isfinite(number):
+            return Tile(value.shape, Const(rounded(int(number), dtype), dtype))
+        return Tile(value.shape, Const(float(number) if is_float(dtype) else rounded(number, dtype), dtype))
     if isinstance(expr, Index):
         if is_float(dtype):
             if expr.value.constant is not None:
@@ -163,6 +164,23 @@ def cast(value: Tile, dtype: str) -> Tile:
             return Tile(value.shape, Call("cast", (expr,), dtype))
         return Tile(value.shape, Index(expr.value)) if dtype in ("int32", "int64") else _call_cast(value, dtype)
     return _call_cast(value, dtype)
+
+
+def rounded(value: float | int | bool, dtype: str) -> float | int | bool:
+    """The number that an element of this type holds in its place."""
+    if dtype == "bool":
+        return bool(value)
+    if dtype in ("float16", "bfloat16") and math.isfinite(value):
+        sign, (part, power) = math.copysign(1.0, value), math.frexp(abs(value))
+        digits, least, largest = (11, -13, 65504.0) if dtype == "float16" else (8, -125, 3.3895313892515355e38)
+        unit = math.ldexp(1.0, max(power, least) - digits)
+        near = round(math.ldexp(part, power) / unit) * unit
+        return sign * (near if near <= largest else math.inf)
+    if isinstance(value, int) and dtype.startswith(("int", "uint")):
+        bits = int(dtype.lstrip("uint"))
+        low = 0 if dtype.startswith("u") else -(1 << (bits - 1))
+        return (value - low) % (1 << bits) + low
+    return value
 
 
 def _call_cast(value: Tile, dtype: str) -> Tile:
@@ -191,6 +209,8 @@ def operation(op: str, operands: list[object], line: int) -> Tile:
     weak = [_is_number(operand) for operand in operands]
     first = 1 if op == "select" else 0
     dtype = promoted(tiles[first:], weak[first:], op in ("div", "mod"))
+    if op in ("max", "min") and dtype == "bfloat16":
+        dtype = "float32"
     if op in _FUNCTIONS and not is_float(dtype):
         dtype = "float32"
     if op == "div" and not is_float(dtype):

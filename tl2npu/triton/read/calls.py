@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED
-from tl2npu.tile.expr import Call, Const, Index, Load, axis, loads
+from tl2npu.tile.expr import OPERATORS, Call, Const, Index, Load, axis, loads
 from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
 from tl2npu.triton.read import build, masks, memory
 from tl2npu.triton.read.expressions import Expressions, ceil_divided
@@ -14,6 +16,9 @@ from tl2npu.triton.read.ranges import largest, smallest
 from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Name, Pointer, Tile, Value, integer
 
 _SPACES = ("triton.language.", "triton.")
+LOADED = "pointer mask other boundary_check padding_option cache_modifier eviction_policy volatile"
+_REDUCED = "input axis keep_dims dtype propagate_nan"
+_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
 class Calls(Expressions):
@@ -49,6 +54,8 @@ class Calls(Expressions):
         found.update(zip(order, values, strict=False))
         for word in node.keywords:
             assert word.arg is not None
+            if word.arg not in order or word.arg in found:
+                raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: `{word.arg}` is not understood here")
             found[word.arg] = self.eval(word.value)
         return found
 
@@ -71,22 +78,16 @@ class Calls(Expressions):
         if last in REFUSED:
             raise self.state.refuse(REFUSED[last], f"`{ast.unparse(node.func)}` has no counterpart")
         if last in HINTS:
-            return None if last in HINTS_WITHOUT_VALUE else self.eval(node.args[0])
+            return None if last in HINTS_WITHOUT_VALUE else self.bound(node, "input values")["input"]
         if last in HINTS_WITHOUT_VALUE:
             return None
         if method := getattr(self, f"tl_{last}", None):
             value: Value = method(node)
             return value
         if last in REDUCTIONS:
-            return self.reduced(last, self.bound(node, "input axis keep_dims"), node)
+            return self.reduced(last, self.bound(node, _REDUCED), node)
         if last in ELEMENTWISE:
-            values = self.bound(node, "a b c")
-            for word in ("propagate_nan", "ieee_rounding"):
-                values.pop(word, None)
-            operands = list(values.values())
-            if any(not isinstance(item, (Tile, int, float)) for item in operands):
-                raise self.state.refuse("TL543", f"`{ast.unparse(node)}` wants tiles")
-            return build.operation(ELEMENTWISE[last], list(operands), self.state.line)
+            return self.elementwise(last, node)
         raise self.state.refuse("TL530", f"`{ast.unparse(node.func)}` has no counterpart")
 
     def without_fill(self, found: Tile) -> Tile:
@@ -99,13 +100,28 @@ class Calls(Expressions):
         known = set(conjuncts(condition)) <= set(self.state.zero_beyond(kept))
         return Tile(found.shape, kept) if fills and known else found
 
+    def elementwise(self, name: str, node: ast.Call, *owner: Value) -> Value:
+        """A function of elements, by its name in Triton."""
+        op = ELEMENTWISE[name]
+        names = "condition x y" if op == "select" else "x y z"
+        values = self.bound(node, f"{names} propagate_nan ieee_rounding", *owner)
+        operands = [values[word] for word in names.split() if word in values]
+        if len(operands) != OPERATORS[op] or any(not isinstance(item, (Tile, int, float)) for item in operands):
+            raise self.state.refuse("TL543", f"`{ast.unparse(node)}` wants tiles")
+        return build.operation(op, list(operands), self.state.line)
+
     def builtin(self, name: str, node: ast.Call) -> Value:
         """``float("inf")``, ``min(a, b)`` and their like."""
         values = [self.eval(arg) for arg in node.args]
-        if name == "float" and len(values) == 1 and isinstance(values[0], (str, int, float)):
-            return float(values[0])
-        if name in ("int", "bool", "float") and len(values) == 1:
-            return values[0]
+        if name in _CONVERSIONS and len(values) == 1:
+            value = values[0]
+            if isinstance(value, (int, float)) or (isinstance(value, str) and name == "float"):
+                converted: Value = _CONVERSIONS[name](value)
+                return converted
+            if isinstance(value, Tile) and name == "int" and value.integer is not None:
+                return value
+            if isinstance(value, Tile) and name == "float" and not value.shape:
+                return build.cast(value, "float32")
         if name in ("min", "max") and len(values) == 2:
             one, other = values
             if isinstance(one, (int, float)) and isinstance(other, (int, float)):
@@ -113,6 +129,7 @@ class Calls(Expressions):
             return build.operation(name, list(values), self.state.line)
         if name == "abs" and len(values) == 1:
             return build.operation("abs", list(values), self.state.line)
+        self.pin(*node.args)
         raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
 
     def tl_constexpr(self, node: ast.Call) -> Value:
@@ -136,6 +153,7 @@ class Calls(Expressions):
     def tl_arange(self, node: ast.Call) -> Value:
         values = self.bound(node, "start end")
         start, end = (self.size(values[name], node) for name in ("start", "end"))
+        self.state.ranges.extents(end - start)
         return Tile((end - start,), Index(start + axis(0)))
 
     def tl_cdiv(self, node: ast.Call) -> Value:
@@ -159,7 +177,9 @@ class Calls(Expressions):
         """A tile of one value."""
         if not isinstance(dtype, DType):
             raise self.state.refuse("TL543", f"the element type of `{ast.unparse(node)}` is not known")
-        return build.broadcast(build.cast(self.tile_of(value, node), dtype.name), self.shape(shape, node))
+        extents = self.shape(shape, node)
+        self.state.ranges.extents(*extents)
+        return build.broadcast(build.cast(self.tile_of(value, node), dtype.name), extents)
 
     def tl_broadcast_to(self, node: ast.Call) -> Value:
         values = self.bound(node, "input shape")
@@ -172,10 +192,14 @@ class Calls(Expressions):
         return build.expanded(tile, place if place >= 0 else len(tile.shape) + 1 + place)
 
     def tl_trans(self, node: ast.Call) -> Value:
-        tile = self.tile_of(self.eval(node.args[0]), node)
-        if len(tile.shape) != 2:
+        values = self.bound(node, "input dims dim")
+        tile = self.tile_of(values["input"], node)
+        dims = values.get("dims", (1, 0))
+        places = self.shape(dims if "dim" not in values else (dims, values["dim"]), node)
+        order = [place.constant % 2 for place in places if place.constant is not None]
+        if len(tile.shape) != 2 or sorted(order) != [0, 1]:
             raise self.state.refuse("TL537", f"`{ast.unparse(node)}` of a tile that is no matrix")
-        return build.transposed(tile)
+        return build.transposed(tile) if order == [1, 0] else tile
 
     def tl_cast(self, node: ast.Call) -> Value:
         values = self.bound(node, "input dtype fp_downcast_rounding bitcast")
@@ -186,7 +210,11 @@ class Calls(Expressions):
         dtype = values.get("dtype")
         if isinstance(dtype, Method) and dtype.name == "dtype" and isinstance(dtype.owner, Pointer):
             raise self.state.refuse("TL543", "a pointer's type is no element type")
-        if not isinstance(dtype, DType) or values.get("bitcast"):
+        if (
+            not isinstance(dtype, DType)
+            or values.get("bitcast")
+            or values.get("fp_downcast_rounding", "rtne") != "rtne"
+        ):
             raise self.state.refuse("TL530", f"`{ast.unparse(node)}`")
         if dtype.name.startswith("float8"):
             raise self.state.refuse("TL539", f"`{ast.unparse(node)}`")
@@ -201,7 +229,7 @@ class Calls(Expressions):
         return self.without_fill(found) if within is None else Tile(found.shape, Index(within))
 
     def tl_clamp(self, node: ast.Call) -> Value:
-        values = self.bound(node, "x min max")
+        values = self.bound(node, "x min max propagate_nan")
         low = build.operation("max", [values["x"], values["min"]], self.state.line)
         return build.operation("min", [low, values["max"]], self.state.line)
 
@@ -219,7 +247,7 @@ class Calls(Expressions):
 
     def one_or_two(self, name: str, node: ast.Call) -> Value:
         """``tl.max(tile, axis)``; in ``tl.math`` it takes two tiles."""
-        values = self.bound(node, "input axis return_indices return_indices_tie_break_left keep_dims")
+        values = self.bound(node, "input axis return_indices return_indices_tie_break_left keep_dims propagate_nan")
         if isinstance(values.get("axis"), Tile) and build.tile(values["axis"]).shape:  # type: ignore[union-attr]
             return build.operation(name, [values["input"], values["axis"]], self.state.line)
         if values.get("return_indices"):
@@ -236,10 +264,7 @@ class Calls(Expressions):
     # memory -------------------------------------------------------------------------------------------------------
 
     def tl_load(self, node: ast.Call) -> Value:
-        values = self.bound(
-            node, "pointer mask other boundary_check padding_option cache_modifier eviction_policy volatile"
-        )
-        return self.loaded(values, node)
+        return self.loaded(self.bound(node, LOADED), node)
 
     def loaded(self, values: dict[str, Value], node: ast.Call) -> Value:
         """A load, by the arguments of ``tl.load``."""
@@ -250,14 +275,15 @@ class Calls(Expressions):
         return memory.load(self.state, node, pointer, mask, values.get("other"), check)
 
     def tl_store(self, node: ast.Call) -> Value:
-        return self.written(node, "pointer value mask boundary_check cache_modifier eviction_policy", atomic=False)
+        return self.written(node, "pointer value mask boundary_check cache_modifier eviction_policy", "value")
 
     def tl_atomic_add(self, node: ast.Call) -> Value:
-        return self.written(node, "pointer value mask sem scope", atomic=True)
+        return self.written(node, "pointer val mask sem scope", "val")
 
-    def written(self, node: ast.Call, names: str, atomic: bool) -> Value:
-        """A store, at once or as an addition."""
-        return self.put(self.bound(node, names), node, atomic)
+    def written(self, node: ast.Call, names: str, what: str) -> Value:
+        """A store, at once or, of ``val``, as an addition."""
+        values = self.bound(node, names)
+        return self.put({**values, "value": values[what]}, node, what == "val")
 
     def put(self, values: dict[str, Value], node: ast.Call, atomic: bool) -> Value:
         """A store, by its arguments."""
@@ -292,6 +318,7 @@ class Calls(Expressions):
         shape, strides, offsets, block = (
             self.shape(values[name], node) for name in ("shape", "strides", "offsets", "block_shape")
         )
+        self.state.ranges.extents(*block)
         return BlockPointer(base, shape, strides, offsets, block)
 
     def tl_advance(self, node: ast.Call) -> Value:
@@ -311,6 +338,9 @@ class Calls(Expressions):
     def reduced(self, name: str, values: dict[str, Value], node: ast.Call) -> Value:
         """A reduction of one axis, or of all."""
         tile = self.tile_of(values["input"], node)
+        dtype = values.get("dtype")
+        if dtype is not None:
+            tile = self.tile_of(self.converted(tile, {"dtype": dtype}, node), node)
         place = values.get("axis")
         if place is None:
             for _ in range(len(tile.shape)):
@@ -325,8 +355,10 @@ class Calls(Expressions):
 
     def reduction(self, name: str, tile: Tile, number: int, node: ast.Call | None) -> Tile:
         state = self.state
-        if tile.dtype in ("bool", "int8", "int16", "uint8", "uint16") or (tile.dtype == "bfloat16" and name == "sum"):
-            tile = build.cast(tile, "float32" if tile.dtype == "bfloat16" else "int32")
+        if tile.dtype in ("bool", "int8", "int16", "uint8", "uint16"):
+            tile = build.cast(tile, "int32")
+        elif tile.dtype == "bfloat16" or (tile.dtype == "float16" and name != "sum"):
+            tile = build.cast(tile, "float32")
         source = state.stored(tile, f"{state.hint}_terms")
         assert isinstance(source.expr, Load)
         in_memory = state.order(source).index(number)
@@ -389,10 +421,9 @@ class Calls(Expressions):
             if name in REFUSED:
                 raise self.state.refuse(REFUSED[name], f"`{ast.unparse(node)}` has no counterpart")
             if name in REDUCTIONS:
-                return self.reduced(name, self.bound(node, "input axis keep_dims", owner), node)
+                return self.reduced(name, self.bound(node, _REDUCED, owner), node)
             if name in ELEMENTWISE:
-                operands = list(self.bound(node, "a b c", owner).values())
-                return build.operation(ELEMENTWISE[name], list(operands), self.state.line)
+                return self.elementwise(name, node, owner)
         if isinstance(owner, BlockPointer) and name == "advance":
             return self.advanced(owner, self.eval(node.args[0]), node)
         raise self.state.refuse("TL530", f"`{ast.unparse(node)}` has no counterpart")

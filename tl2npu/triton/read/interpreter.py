@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from tl2npu.kernel.symbolic import Div as Quotient
-from tl2npu.kernel.symbolic import Mod, Opaque, Sym, const, var
+from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
 from tl2npu.tile.expr import Const, Index, integers, loads
-from tl2npu.tile.ir import For, If, Kernel, Let
+from tl2npu.tile.ir import For, If, Kernel, Let, Stmt
 from tl2npu.triton.read import build
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.names import assigned, exposed, read_after, spine
-from tl2npu.triton.read.ranges import cdiv
+from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.state import Frame
 from tl2npu.triton.read.values import BlockPointer, DType, Name, Pointer, Tile, Unusable, Value, integer
 
@@ -28,9 +29,13 @@ class Returned(Exception):
 
 
 class Interpreter(Calls):
-    """Reads the statements of a kernel into the state."""
+    """Reads the statements of a kernel into the state.
+
+    ``nested``: the branches and loops around the statement in its function, where a ``return`` cannot be followed.
+    """
 
     scope: ast.FunctionDef
+    nested = 0
 
     def finished(self, kernel: Kernel) -> Kernel:
         """The kernel as it was read, in statements of the tile IR; an extension replaces its own."""
@@ -39,28 +44,49 @@ class Interpreter(Calls):
     def run(self, body: Sequence[ast.stmt]) -> None:
         """Read statements in order."""
         for number, stmt in enumerate(body):
-            if isinstance(stmt, ast.If) and self.ends_program(stmt, body[number + 1 :]):
+            if isinstance(stmt, ast.If) and any(isinstance(item, ast.Return) for item in ast.walk(stmt)):
+                self.ending(stmt, body[number + 1 :])
                 return
             self.stmt(stmt)
 
-    def ends_program(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> bool:
-        """``if done: return`` with more behind it: the rest of the body under the opposite condition."""
+    @contextmanager
+    def inner(self) -> Iterator[list[Stmt]]:
+        """Statements of a branch or a loop go to a body of their own."""
+        self.nested += 1
+        try:
+            with self.state.body() as body:
+                yield body
+        finally:
+            self.nested -= 1
+
+    def ending(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> None:
+        """A branch with a ``return`` in it: what follows belongs to the ways that do not return."""
         state = self.state
-        returns = len(stmt.body) == 1 and isinstance(stmt.body[0], ast.Return) and stmt.body[0].value is None
-        if not returns or stmt.orelse:
-            return False
-        state.line = stmt.lineno
+        state.line, state.direct = stmt.lineno, None
         value = self.eval(stmt.test)
         known = self.known_truth(value)
         if known is not None:
-            return known
-        if len(state.frames) > 1 or not isinstance(value, Tile) or value.shape:
-            raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}: return` inside of a device function")
+            self.run([*(stmt.body if known else stmt.orelse), *rest])
+            return
+        if len(state.frames) > 1 or self.nested or not isinstance(value, Tile) or value.shape:
+            self.pin(stmt.test)
+            raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}:` returns from a function, loop or branch")
         condition = self.plain_condition(value, stmt.test)
-        with state.body() as orelse:
-            self.run(rest)
-        state.emit(If(build.operation("not", [condition], stmt.lineno).expr, tuple(orelse), (), state.origin))
-        return True
+        origin, before = state.origin, dict(state.frame.env)
+        ways = []
+        for part in (stmt.body, stmt.orelse):
+            state.frame.env = dict(before)
+            with state.body() as way:
+                try:
+                    self.run([*part, *rest])
+                except Returned as returned:
+                    if returned.value is not None:
+                        raise
+            ways.append(tuple(way))
+        if ways[0]:
+            state.emit(If(condition.expr, ways[0], ways[1], origin))
+        else:
+            state.emit(If(build.operation("not", [condition], stmt.lineno).expr, ways[1], (), origin))
 
     def plain_condition(self, value: Tile, node: ast.AST) -> Tile:
         """A condition on scalars that a kernel may branch on."""
@@ -91,6 +117,8 @@ class Interpreter(Calls):
                 self.loop(stmt)
             case ast.While():
                 raise state.refuse("TL540", "a `while` loop")
+            case ast.Return() if self.nested:
+                raise state.refuse("TL542", f"`{ast.unparse(stmt)}` inside of a loop or branch")
             case ast.Return():
                 raise Returned(None if stmt.value is None else self.eval(stmt.value))
             case ast.Assert():
@@ -200,7 +228,7 @@ class Interpreter(Calls):
         bodies = []
         for part in (stmt.body, stmt.orelse):
             state.frame.env = dict(before)
-            with state.body() as body:
+            with self.inner() as body:
                 self.run(part)
             bodies.append(tuple(body))
             ends.append(state.frame.env)
@@ -234,13 +262,16 @@ class Interpreter(Calls):
         words = {word.arg: self.eval(word.value) for word in stmt.iter.keywords if word.arg == "num_stages"}
         start, stop = (const(0), values[0]) if len(values) == 1 else (values[0], values[1])
         step = values[2] if len(values) > 2 else const(1)
+        passed = isinstance(step.atom, Var) and step.atom.name not in state.ranges.lets
+        if passed and not state.ranges.at_least_zero(step - 1):
+            raise state.refuse("TL541", f"the step of `{ast.unparse(stmt.iter)}` may be negative")
         if path.endswith("static_range"):
             self.unrolled(stmt, start, stop, step)
             return
         stages = integer(words.get("num_stages"))
         if step.constant == 0:
             raise state.refuse("TL543", "a loop without a step")
-        if not state.ranges.at_least_zero(start) and start.names & state.ranges.unknown:
+        if start.names & state.ranges.unknown and not state.ranges.at_least_zero(start):
             raise state.refuse("TL541", "the loop starts at a loaded number")
         down = step.constant is not None and step.constant < 0
         count = cdiv(start - stop, -step) if down else cdiv(stop - start, step)
@@ -256,9 +287,11 @@ class Interpreter(Calls):
         turns = range(start.constant, stop.constant, step.constant)
         if len(turns) > 64:
             raise state.refuse("TL550", f"`{ast.unparse(stmt.iter)}` writes its body {len(turns)} times")
+        self.nested += 1
         for number in turns:
             state.frame.env[stmt.target.id] = number
             self.run(stmt.body)
+        self.nested -= 1
 
     def counted(self, stmt: ast.For, start: Sym, step: Sym, count: Sym, stages: int) -> None:
         """A loop: read once to see what its names become, again with what is known then."""
@@ -297,14 +330,15 @@ class Interpreter(Calls):
         turn = var(counter)
         for item, by in steps.items():
             frame.env[item] = _shifted(entry[item], by, turn)
-        with state.body() as body:
+        with self.inner() as body:
             frame.env[name] = value
             self.run(stmt.body)
         frame.pinned = pinned
         state.line = stmt.lineno
         state.emit(For(counter, count, tuple(body), stages, state.origin))
+        turns = count if state.ranges.surely_natural(count) else largest(count, const(0))
         for item, by in steps.items():
-            frame.env[item] = _shifted(entry[item], by, count)
+            frame.env[item] = _shifted(entry[item], by, turns)
         del state.ranges.last[counter]
         for item in assigned(stmt.body) - set(carried):
             if isinstance(frame.env.get(item), Tile):
@@ -335,7 +369,7 @@ class Interpreter(Calls):
             else:
                 marks[item] = _marked(item, first)
                 frame.env[item] = marks[item]
-        with state.body():
+        with self.inner():
             frame.env[stmt.target.id] = value
             self.run(stmt.body)
         ends, inside = dict(frame.env), set(state.taken)
@@ -380,7 +414,7 @@ class Interpreter(Calls):
             if name not in values:
                 if name not in defaults:
                     raise state.refuse("TL544", f"`{ast.unparse(node)}` lacks `{name}`")
-                values[name] = self.eval(defaults[name])
+                values[name] = self.default(defaults[name])
         caller = state.frame
         frame = Frame(values)
         given = {order[n]: arg.id for n, arg in enumerate(node.args) if isinstance(arg, ast.Name) and n < len(order)}
@@ -389,8 +423,8 @@ class Interpreter(Calls):
             if name in self.overwritten and name in caller.own and list(given.values()).count(name) == 1:
                 frame.own[param] = caller.own[name]
                 removed[name] = caller.env.pop(name)
-        overwritten, scope, line = self.overwritten, self.scope, state.line
-        self.overwritten, self.scope = frozenset(), function
+        overwritten, scope, line, nested = self.overwritten, self.scope, state.line, self.nested
+        self.overwritten, self.scope, self.nested = frozenset(), function, 0
         state.frames.append(frame)
         result: Value = None
         try:
@@ -399,10 +433,18 @@ class Interpreter(Calls):
             result = returned.value
         finally:
             state.frames.pop()
-            self.overwritten, self.scope, state.line = overwritten, scope, line
+            self.overwritten, self.scope, state.line, self.nested = overwritten, scope, line, nested
         for name, value in removed.items():
             caller.env.setdefault(name, value)
         return result
+
+    def default(self, node: ast.expr) -> Value:
+        """The default of a parameter: names in it are those of the module, whatever the caller calls so."""
+        self.state.frames.append(Frame())
+        try:
+            return self.eval(node)
+        finally:
+            self.state.frames.pop()
 
 
 def _integers(tile: Tile) -> list[Sym]:

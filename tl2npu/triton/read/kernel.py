@@ -30,7 +30,7 @@ _BLOCKS = ("bx", "by", "bz")
 
 
 def read(spec: Spec, reader: type[Interpreter] = Interpreter) -> Kernel:
-    """The kernel. What the host must check is in ``spec.equal`` and ``spec.divides`` after that.
+    """The kernel. What the host must check is in ``spec.equal``, ``spec.divides`` and ``spec.least`` after that.
 
     ``reader``: the interpreter of an extension. Raises ``Refused``.
     """
@@ -59,6 +59,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     state.blocks = _block_names(spec, state)
     state.ranges = Ranges({name: extent - 1 for name, extent in zip(state.blocks, spec.grid, strict=True)})
     state.ranges.divides |= set(spec.divides)
+    state.ranges.sure, state.ranges.shown = spec.sizes(), spec.smallest()
     state.frames.append(Frame(values))
     reader = kind(state)
     reader.scope = spec.function
@@ -70,6 +71,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     except RecursionError:
         raise state.refuse("TL544", "device functions call each other") from None
     body = tuple(state.out)
+    spec.least = {name: least for name, least in state.ranges.assumed.items() if name not in state.ranges.sure}
     tensors = tuple(
         Buffer(name, spec.views[name], spec.tensors[name].dtype, "global")
         for name in params

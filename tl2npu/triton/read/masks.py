@@ -11,7 +11,7 @@ from tl2npu.triton.read.ranges import WITHIN
 
 def conjuncts(mask: Expr) -> Iterator[Expr]:
     """The parts of which all must hold."""
-    if isinstance(mask, Call) and mask.op in ("and", "bitand"):
+    if isinstance(mask, Call) and mask.op == "and":
         for arg in mask.args:
             yield from conjuncts(arg)
     elif not (isinstance(mask, Const) and mask.value is True):

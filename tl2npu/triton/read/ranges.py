@@ -83,23 +83,67 @@ def evaluated(value: Sym, numbers: Mapping[str, int]) -> int | None:
 @dataclass
 class Ranges:
     """``last``: variable -> the largest value that it has, its smallest is 0; ``lets``: variable -> what it stands for;
-    ``divides``: pairs ``(n, b)`` for which ``b`` divides ``n``. Other variables are sizes, and at least 1.
+    ``divides``: pairs ``(n, b)`` for which ``b`` divides ``n``; ``unknown``: loaded integers.
+
+    Other variables are numbers of the launch. ``sure``: those that are at least 1; ``shown``: variable -> its smallest
+    value in what the file shows. What a proof takes the rest to be at least, the host has to check: ``assumed``.
     """
 
     last: dict[str, Sym] = field(default_factory=dict)
     lets: dict[str, Sym] = field(default_factory=dict)
     divides: set[tuple[Sym, Sym]] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
+    sure: set[str] = field(default_factory=set)
+    shown: Mapping[str, int] = field(default_factory=dict)
+    assumed: dict[str, int] = field(default_factory=dict)
+    _granted: int | None = None
+    _used: set[str] = field(default_factory=set)
 
     def at_least_zero(self, value: Sym) -> bool:
-        """True if the integer is shown to be 0 or more."""
+        """True if the integer is shown to be 0 or more, by what the host can check of its numbers."""
+        if self.surely_natural(value):
+            return True
+        for least in (0, 1):
+            self._granted, self._used = least, set()
+            try:
+                if self._at_least_zero(value):
+                    self.assumed |= {name: max(least, self.assumed.get(name, 0)) for name in self._used}
+                    return True
+            finally:
+                self._granted = None
+        return False
+
+    def extents(self, *sizes: Sym) -> None:
+        """Note sizes of tiles and tensors, which are at least 1."""
+        self.sure |= {name.partition("/")[0] for size in sizes if len(size.terms) == 1 for name in size.names}
+
+    def surely_natural(self, value: Sym) -> bool:
+        """True if the integer is 0 or more whatever the launch passes."""
+        return self._at_least_zero(value)
+
+    def _least(self, name: str) -> int | None:
+        """The smallest value of a variable, if it is 0 or more."""
+        if name in self.unknown or name in self.lets:
+            return None
+        if name in self.last:
+            return 0
+        name = name.partition("/")[0]  # a part of a size
+        if name in self.sure or name.startswith(("$", "~")):
+            return 1
+        shown = self.shown.get(name, self._granted)
+        if self._granted is None or shown is None or shown < self._granted:
+            return None
+        self._used.add(name)
+        return self._granted
+
+    def _at_least_zero(self, value: Sym) -> bool:
         value = self.named(value)
         for mono, coef in value.terms:
             for atom in mono:
                 if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
                     rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
                     without = value - Sym.of({mono: coef})
-                    return all(self.at_least_zero(without + rest * arg) for arg in atom.args)
+                    return all(self._at_least_zero(without + rest * arg) for arg in atom.args)
         return any(self._positive(bound) for bound in self.bounds(-value))
 
     def named(self, value: Sym) -> Sym:
@@ -117,14 +161,15 @@ class Ranges:
     def _positive(self, negated: Sym) -> bool:
         """True if ``negated``, an upper bound of the negative of a value, is at most 0 for sizes of at least 1."""
         value = -negated
-        shifted = value.substitute({name: var(name) + 1 for name in value.names if name not in self.unknown})
+        least = {name: self._least(name) for name in value.names}
+        shifted = value.substitute({name: var(name) + 1 for name, number in least.items() if number == 1})
         return all(coef >= 0 for _, coef in shifted.terms) and all(
             self._is_natural(atom) for mono, _ in shifted.terms for atom in mono
         )
 
     def _is_natural(self, atom: Atom) -> bool:
         if isinstance(atom, Var):
-            return atom.name not in self.unknown
+            return self._least(atom.name) is not None
         if isinstance(atom, (Div, Mod)):
             return True if isinstance(atom, Mod) else self._natural(atom.num)
         if atom.head in ("cdiv", "min", "max"):

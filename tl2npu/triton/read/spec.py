@@ -40,10 +40,11 @@ class Spec:
     ``(n, b)`` of which it must check that ``b`` divides ``n``; ``views``: how the kernel sees each tensor, by how many
     of the possible views did not fit; ``strict``: tensors of which every element that is read counts; ``pinned``:
     parameters that are read as the number that the launch passes; ``doubtful``: parameters of which the host does not
-    say whether they are tensors; ``assumed``: tensors whose element type nothing shows; ``calls``: the sizes, as far as
-    they are known, in each call of the launching function that the file shows; ``copied``, ``filled`` and ``turned``:
-    allocations of memory on the chip that are read by copy because they are written again, begin as 0, and lie
-    transposed; ``multiples``: sizes that are read as a number times :meth:`part`.
+    say whether they are tensors; ``assumed``: tensors whose element type nothing shows; ``sure``: sizes that are at
+    least 1; ``least``: other numbers, and what the host must check that they are at least; ``calls``: the sizes, as far
+    as they are known, in each call of the launching function that the file shows; ``copied``, ``filled`` and
+    ``turned``: allocations of memory on the chip that are read by copy because they are written again, begin as 0, and
+    lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`.
     """
 
     function: ast.FunctionDef
@@ -62,6 +63,8 @@ class Spec:
     pinned: set[str] = field(default_factory=set)
     doubtful: set[str] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
+    sure: frozenset[str] = frozenset()
+    least: dict[str, int] = field(default_factory=dict)
     calls: tuple[Mapping[str, int], ...] = ()
     copied: set[tuple[int, int]] = field(default_factory=set)
     filled: set[tuple[int, int]] = field(default_factory=set)
@@ -77,9 +80,27 @@ class Spec:
         """A size as the number that the launch passes, if it does."""
         return size.substitute({name: n for name, n in self.numbers.items() if isinstance(n, int)}).constant
 
+    def sizes(self) -> set[str]:
+        """Numbers that are at least 1 where a block runs: sizes of tensors, and what the grid is computed from."""
+        shapes = [tensor.shape or () for tensor in self.tensors.values()]
+        found = set(self.sure)
+        for extent in (part for shape in (*shapes, *self.views.values(), self.grid) for part in shape):
+            if len(extent.terms) == 1:
+                found |= extent.names
+        return found | {name for name, number in self.numbers.items() if _is_size(number)}
+
+    def smallest(self) -> dict[str, int]:
+        """The smallest integers that the file shows, by name."""
+        shown = [{name: n for name, n in self.numbers.items() if isinstance(n, int)}, *self.calls]
+        return {name: min(values[name] for values in shown if name in values) for values in shown for name in values}
+
     def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
         """The two sizes in each call that shows both."""
         for values in self.calls:
             left, right = evaluated(one, values), evaluated(other, values)
             if left is not None and right is not None:
                 yield left, right
+
+
+def _is_size(number: Value) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0

@@ -147,6 +147,7 @@ class State:
         buffer = self.buffers[name]
         if buffer.dtype != value.dtype and not (buffer.dtype == "int8" and value.dtype == "bool"):
             expr = Call("cast", (expr,), buffer.dtype) if not isinstance(expr, Const) else expr
+        expr = rebuilt(expr, lambda part: self._rounded(part, name, buffer.shape))
         if not (isinstance(expr, Load) and expr.buffer == name):
             if any(item.buffer == name and item.index != identity(len(buffer.shape)) for item in loads(expr)):
                 raise self.refuse("TL547", f"`{name}` is computed from its own elements at other places")
@@ -162,6 +163,15 @@ class State:
         while isinstance(expr, Call) and expr.op == "cast":
             expr = expr.args[0]
         return self.zeros.get(expr, ()) if isinstance(expr, Load) else ()
+
+    def _rounded(self, expr: Expr, name: str, shape: Shape) -> Expr | None:
+        """Arithmetic of 16 bits that is widened, by way of a tile: as one expression it would not be rounded."""
+        if not isinstance(expr, Call) or expr.op != "cast" or not _is_narrow(expr.args[0]):
+            return None
+        half = self.allocate(f"{name}_half", shape, expr.args[0].dtype)
+        inner = rebuilt(expr.args[0], lambda part: self._rounded(part, name, shape))
+        self.emit(Map(half, inner, self.origin))
+        return Call("cast", (Load(half, identity(len(shape)), expr.args[0].dtype),), expr.dtype)
 
     def assign(self, name: str, value: Value) -> None:
         """Give a name a value; tiles with data go to the buffer of the name."""
@@ -234,10 +244,10 @@ class State:
         own = frame.own.get(name)
         order = self.order(value)
         shape = tuple(value.shape[number] for number in order)
-        direct = isinstance(value.expr, Load) and value.expr.buffer == own
+        alone = own is not None and own not in self._referenced(name)
+        direct = alone and isinstance(value.expr, Load) and value.expr.buffer == own
         if own is None or not direct or self.buffers[own].shape != shape:
-            kept = own is not None and own not in self._referenced(name)
-            if not kept or own is None or (self.buffers[own].shape, self.buffers[own].dtype) != (shape, value.dtype):
+            if not alone or own is None or (self.buffers[own].shape, self.buffers[own].dtype) != (shape, value.dtype):
                 own = self.allocate(name, shape, value.dtype)
             frame.own[name] = own
             frame.env[name] = self.write(own, value, order)
@@ -277,6 +287,11 @@ class State:
         name = self.allocate(f"{self.hint}_acc", acc.shape, dtype)
         self.write(name, acc, (0, 1))
         return name
+
+
+def _is_narrow(expr: Expr) -> bool:
+    arithmetic = isinstance(expr, Call) and expr.op not in ("cast", "select", "neg", "abs", "max", "min")
+    return arithmetic and expr.dtype in ("float16", "bfloat16") and any(True for _ in loads(expr))
 
 
 def _stored(dtype: str) -> str:

@@ -14,6 +14,7 @@ from tl2npu.tile.expr import Expr, Index, Load, axis, axis_of, loads, substitute
 from tl2npu.tile.ir import For, Move, Region
 from tl2npu.triton.read import build, memory
 from tl2npu.triton.read.addresses import split
+from tl2npu.triton.read.calls import LOADED
 from tl2npu.triton.read.interpreter import Interpreter
 from tl2npu.triton.read.local import Memory, bounds
 from tl2npu.triton.read.names import read_after
@@ -109,7 +110,7 @@ class Reader(Interpreter):
     # loads and stores ---------------------------------------------------------------------------------------------
 
     def tle_load(self, node: ast.Call) -> Value:
-        return self.tl_load(node)
+        return self.loaded(self.bound(node, f"{LOADED} is_async"), node)
 
     def loaded(self, values: dict[str, Value], node: ast.Call) -> Value:
         pointer = values["pointer"]
@@ -162,7 +163,7 @@ class Reader(Interpreter):
         return self.allocated(values, node)
 
     def tle_dsa_alloc(self, node: ast.Call) -> Value:
-        values = self.bound(node, "shape dtype mem_addr_space")
+        values = self.bound(node, "shape dtype mem_addr_space scope")
         if "scope" in values:
             raise self.state.refuse("TL592", f"`{ast.unparse(node)}` is the `tle.dsa` of another vendor")
         self.space(values.get("mem_addr_space"), node, names.LOCAL)
@@ -356,7 +357,7 @@ class Reader(Interpreter):
     # parts of tiles -----------------------------------------------------------------------------------------------
 
     def tle_extract_tile(self, node: ast.Call, *owner: Value) -> Value:
-        values = self.bound(node, "x index tile_shape", *owner)
+        values = self.bound(node, "x index tile_shape shape", *owner)
         tile = self.tile_of(values["x"], node)
         sizes = self.shape(values.get("tile_shape", values.get("shape")), node)
         return self.taken(tile, self.corner(tile, values["index"], sizes, node), sizes, node)

@@ -144,10 +144,12 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
         if views is own and may_ask and chosen is None:
             _ask_steps(state, pointer, shape, conditions)
         for view in views if chosen is None else [chosen]:
+            assumed = dict(state.ranges.assumed)
             try:
                 placed = _Fit(state, pointer, view, conditions, may_ask, reads).placed()
             except Refused as refused:
                 first = first or refused
+                state.ranges.assumed = assumed
                 continue
             if whole and any(axis_of(name) is not None for c in placed.rest for name in names(c)):
                 continue
@@ -357,7 +359,10 @@ class _Fit:
 
     def always(self, condition: Expr) -> bool:
         value = positive(condition)
-        return value is not None and self.state.ranges.at_least_zero(value - 1)
+        if value is None:
+            return False
+        ranges = self.state.ranges
+        return ranges.surely_natural(value - 1) if _fixed(value) else ranges.at_least_zero(value - 1)
 
     def inside(self, place: int, index: Sym, extent: Sym, number: int | None) -> list[Expr]:
         """The conditions by which the index stays below the extent; refuses where it may leave the axis."""

@@ -1,0 +1,177 @@
+"""What a Triton kernel means where a translation is easily another kernel: Triton's interpreter judges, or it stays."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.triton.test_translation import HEAD, refusals, vector
+from tl2npu.options import Options
+from tl2npu.triton.migrate import to_tilelang
+from tl2npu.verify.command import verify_files
+from tl2npu.verify.settings import Settings
+
+LOAD = "x = tl.load(x_ptr + i, mask=i < n)\n"
+STORE = "\ntl.store(y_ptr + i, x, mask=i < n)"
+HALF, NORMAL = "torch.full((200,), 100.0).half()", "torch.randn(200)"
+
+MEANT = {
+    # an early end, in every place where it can be followed
+    "early_end": (
+        "if pid == 0:\n    tl.store(y_ptr + i, 7.0 + 0.0 * i, mask=i < n)\n    return\n" + LOAD + STORE,
+        NORMAL,
+    ),
+    "ends_in_else": (LOAD + "if pid == 0:\n    x = x * 2.0\nelse:\n    return" + STORE, NORMAL),
+    "inner_end": (
+        LOAD
+        + "if pid > 0:\n    if pid > 1:\n        tl.store(y_ptr + i, x, mask=i < n)\n        return\n    x = -x"
+        + STORE,
+        NORMAL,
+    ),
+    # a second name for a tile that a loop or a branch changes
+    "other_name": (LOAD + "b = x\nfor k in range(3):\n    x = x + b\nx += b" + STORE, NORMAL),
+    "condition_before": (
+        LOAD + "c = x > 0\nfor k in range(3):\n    x = tl.where(c, x * -2.0, x + 1.0)" + STORE,
+        NORMAL,
+    ),
+    "name_in_branch": (LOAD + "b = x\nif pid == 1:\n    x = x * 2.0\nx += b" + STORE, NORMAL),
+    "sum_before": (
+        "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\ns = tl.sum(x, axis=0)\nt = s\n"
+        "for k in range(3):\n    s = s + tl.sum(x * t, axis=0)\ntl.store(y_ptr + pid, s + t)",
+        NORMAL,
+    ),
+    # element types
+    "half_by_float": (LOAD + "x = x * s\nx = x * 0.001" + STORE, f"{HALF}, 5000.0"),
+    "half_quotient": (LOAD + "t = x / 0.001\nx = t * 0.001" + STORE, HALF),
+    "half_number": (LOAD + "x = (x - x + 1.0) * tl.full((BLOCK,), 70000.0, tl.float16).to(tl.float32)" + STORE, NORMAL),
+    "half_largest": (
+        "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\nm = tl.max(x, axis=0)\nx = (x - m) * 300.0 / 300.0" + STORE,
+        f"{HALF} * -300",
+    ),
+    "half_sum": (
+        "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\nx = tl.sum(x, axis=0, dtype=tl.float32)\n"
+        "tl.store(y_ptr + pid, x * 0.01)",
+        f"{HALF} * 300",
+    ),
+    "halves_of_two_kinds": (
+        LOAD + "x = (x.to(tl.float16) * x.to(tl.bfloat16)).to(tl.float32)" + STORE,
+        f"{NORMAL} * 200",
+    ),
+    "rounded_between": (LOAD + "h = x.to(tl.float16)\nx = (h * h).to(tl.float32) - x" + STORE, f"{NORMAL} * 200"),
+    # numbers that are zero, loops without turns, arguments by name
+    "flag": ("x = tl.load(x_ptr + i, mask=(i < n) & (s > 0), other=0.5)" + STORE, f"{NORMAL}, 0"),
+    "no_turns": (
+        "q = 0\nfor k in range(3, s):\n    q += 1\nx = tl.load(x_ptr + i, mask=i < n) + q" + STORE,
+        f"{NORMAL}, 1",
+    ),
+    "by_name": (LOAD + "x = tl.where(x > 0.5, y=x, x=-x)" + STORE, NORMAL),
+    "default": (LOAD + "SCALE = 50.0\nx = scaled(x) + SCALE" + STORE, NORMAL),
+    "signed_zero": (LOAD + "x = 1.0 / (0.0 - x)" + STORE, "torch.zeros(64)"),
+    "rows_of_the_other_core": (
+        "for k in range(3):\n    x = tl.load(x_ptr + i + k, mask=i + k < n, other=0.0)\n"
+        "    tl.store(x_ptr + i, x + 1.0, mask=i < n)",
+        "torch.randn(64)",
+    ),
+}
+
+
+def script() -> str:
+    """A file with a kernel, its wrapper and a call for each entry."""
+    text = f"{HEAD}SCALE = tl.constexpr(2.0)\n\n\n@triton.jit\n"
+    text += "def scaled(x, by: tl.constexpr = SCALE):\n    return x * by\n\n\n"
+    calls = ""
+    for name, (body, call) in MEANT.items():
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        more = ", s" if "," in call.replace("(200,), ", "") else ""
+        text += (
+            f"@triton.jit\ndef {name}(x_ptr, y_ptr, n{more}, BLOCK: tl.constexpr):\n    pid = tl.program_id(0)\n"
+            f"    i = pid * BLOCK + tl.arange(0, BLOCK)\n{lines}\n\ndef run_{name}(x{more}):\n    n = x.shape[0]\n"
+            f"    y = torch.zeros_like(x)\n    {name}[(triton.cdiv(n, 64),)](x, y, n{more}, BLOCK=64)\n"
+            "    return y\n\n\n"
+        )
+        calls += f"run_{name}({call})\n"
+    return text + calls
+
+
+def test_every_kernel_is_translated() -> None:
+    assert refusals(script()) == []
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="no triton here")
+def test_every_kernel_computes_what_it_computed(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(script(), encoding="utf-8")
+    result = verify_files(file, None, Settings(), Options())
+    wrong = {kernel.name: kernel.reason for kernel in result.kernels if kernel.status != "verified"}
+    assert not wrong
+    assert {kernel.name for kernel in result.kernels} == set(MEANT)
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        ("TL542", LOAD + "for t in range(3):\n    if pid == 1:\n        return\n    x += 1.0" + STORE),
+        ("TL542", LOAD + "x = chosen(x, pid)" + STORE),
+        ("TL543", LOAD + "x = tl.exp(x, precision=3)" + STORE),
+        ("TL530", LOAD + 'x = x.to(tl.float16, fp_downcast_rounding="rtz").to(tl.float32)' + STORE),
+        ("TL521", "x = tl.load(x_ptr + i + (pid - 3), mask=(i + pid < n + 3) & (i + pid >= 3))" + STORE),
+        ("TL545", LOAD + "x = x * TWICE_SET" + STORE),
+    ],
+)
+def test_refused_rather_than_guessed(code: str, body: str) -> None:
+    more = "@triton.jit\ndef chosen(x, pid):\n    if pid > 2:\n        return x * 2.0\n    return x\n\n\n"
+    text = vector(body).replace(
+        "@triton.jit\ndef k", f"TWICE_SET = 1\nif True:\n    TWICE_SET = 2\n\n\n{more}@triton.jit\ndef k"
+    )
+    assert refusals(text) == [code]
+
+
+@pytest.mark.parametrize(
+    ("code", "decorator"),
+    [
+        ("TL514", '@triton.heuristics({"BLOCK": lambda args: 64 * n})'),
+        ("TL514", '@triton.heuristics({"BLOCK": lambda args: len(args)})'),
+        ("TL514", '@triton.autotune([triton.Config({"BLOCK": 64}, pre_hook=lambda a: a["y_ptr"].zero_())], key=["n"])'),
+    ],
+)
+def test_decorators_that_do_something_else(code: str, decorator: str) -> None:
+    text = vector(LOAD + STORE, "k[(triton.cdiv(n, 64),)](x, y, n)").replace("@triton.jit", f"{decorator}\n@triton.jit")
+    assert refusals(text) == [code]
+
+
+def test_default_whose_name_means_something_else_at_the_launch() -> None:
+    text = vector(LOAD + "x = x * F" + STORE).replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, F: tl.constexpr = G")
+    text = text.replace("@triton.jit", "G = 3\n\n\n@triton.jit")
+    assert refusals(text) == []
+    assert refusals(text.replace("    n = x.shape[0]", "    G = 5\n    n = x.shape[0]")) == ["TL514"]
+
+
+def test_two_functions_of_one_name() -> None:
+    inner = "\n\ndef make():\n    @triton.jit\n    def k(x_ptr):\n        tl.store(x_ptr, 1.0)\n    return k\n"
+    assert refusals(vector(LOAD + STORE) + inner) == ["TL543"]
+
+
+def test_number_that_is_taken_to_be_no_less_is_checked() -> None:
+    """The load may begin in front of the tensor where ``by`` is negative, whatever its mask says."""
+    body = "x = tl.load(x_ptr + i + by, mask=(i + by >= 0) & (i + by < n), other=0.0)" + STORE
+    text = (
+        vector(body)
+        .replace("y_ptr, n,", "y_ptr, n, by,")
+        .replace("def f(x)", "def f(x, by)")
+        .replace("y, n,", "y, n, by,")
+    )
+    assert "assert by >= 0" in to_tilelang(text.split("\n\nf(torch")[0]).text
+    assert refusals(text.replace('device="cuda")', "), -3")) == ["TL521"]
+    assert refusals(text.replace('device="cuda")', "), 0")) == []
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.empty(8, n // 8).t_()", "torch.empty(n, memory_format=torch.channels_last)", "torch.empty(n)"]
+)
+def test_new_tensors_that_are_not_contiguous(made: str) -> None:
+    text = vector(LOAD + STORE).replace("torch.empty_like(x)", made)
+    if made.endswith("t_()"):
+        text = text.replace(made, "torch.empty(8, n // 8)\n    y.t_()\n    y = y.view(n)")
+    assert ("y.is_contiguous()" in to_tilelang(text).text) == ("_" in made)
