@@ -109,8 +109,10 @@ def guesses(offset: Sym, moving: frozenset[str], block: Shape, alone: bool = Fal
                 step = step if step.terms[0][1] > 0 else -step  # a loop may count down
                 steps += [step] if step.constant != 1 and step not in steps else []
         if len(steps) > before:
-            shape = _radix(steps)
-            shapes = [_radix([step]) for step in steps] if shape is None and alone else [shape]
+            shapes = [_radix(steps)]
+            if shapes == [None]:  # one of the steps is none of the tensor's, or only one is
+                shapes = [_radix([*steps[:before], step]) for step in steps[before:]]
+                shapes += [_radix([step]) for step in steps] if alone else []
             yield from (found for found in shapes if found is not None)
 
 

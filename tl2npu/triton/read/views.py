@@ -155,17 +155,17 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
                 continue
             spec.views[param] = view
             return placed
-    if chosen is not None:
-        spec.failed.add((param, chosen))
-        del spec.views[param]
-        if any(view != chosen for view in (*own, *stepped)):
-            raise Again
     sizes = pointer.offset.names.union(*(extent.names for extent in (*pointer.shape, *shape)))
     if numbers := (sizes & spec.numbers.keys()) - spec.pinned:
         spec.pinned |= numbers  # names hide that a number of blocks is one of blocks of this size
         spec.failed.clear()
         spec.views.clear()
         raise Again
+    if chosen is not None:
+        spec.failed.add((param, chosen))
+        del spec.views[param]
+        if any(view != chosen for view in (*own, *stepped)):
+            raise Again
     raise first or state.refuse("TL521", f"the accesses to `{param}` fit no common shape")
 
 
@@ -323,7 +323,7 @@ class _Fit:
         return parts
 
     def pin(self, step: Sym) -> None:
-        """A step that the launch passes as a number is read as that number."""
+        """A size that the launch passes as a number is read as that number."""
         spec = self.state.spec
         found = {name for name in step.names if name in spec.numbers and name not in spec.pinned}
         if found and self.may_ask:
@@ -368,6 +368,8 @@ class _Fit:
         """The conditions by which the index stays below the extent; refuses where it may leave the axis."""
         ranges, param = self.state.ranges, self.pointer.param
         if not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
+            for bound in ranges.bounds(-index):
+                self.pin(bound)
             raise self.state.refuse("TL521", f"the index `{_shown(index)}` of `{param}` may be negative")
         exact = [c for c in self.conditions if positive(c) == extent - index]
         if exact:
