@@ -32,13 +32,9 @@ class Call:
 class Evidence:
     """What calls show of the parameters of a function, which is known by its line: ranks, element types, ``calls``.
 
-    <<<<<<< HEAD
-        ``saved``: class of an autograd function -> what its ``forward`` saves; ``returned``: what that returns;
-        ``results``: what other functions return, where these are several values.
-    =======
         ``passed``: parameters that a call passes at all, ``floats``: those that get a float; ``saved``: class of an
-        autograd function -> what its ``forward`` saves; ``returned``: what that returns.
-    >>>>>>> 4c1634b (Triton: early ends, second names of tiles, element types, signs of numbers, names at the launch: what was silently another kernel)
+    autograd function -> what its ``forward`` saves; ``returned``: what that returns; ``results``: what other functions
+    return, where these are several values.
     """
 
     calls: dict[int, dict[tuple[int, int], Call]] = field(default_factory=dict)
