@@ -69,6 +69,13 @@ MEANT = {
     "by_name": (LOAD + "x = tl.where(x > 0.5, y=x, x=-x)" + STORE, NORMAL),
     "default": (LOAD + "SCALE = 50.0\nx = scaled(x) + SCALE" + STORE, NORMAL),
     "signed_zero": (LOAD + "x = 1.0 / (0.0 - x)" + STORE, "torch.zeros(64)"),
+    # single elements
+    "element_beyond": (LOAD + "x += tl.load(x_ptr + pid * 100, mask=pid * 100 < n, other=5.0)" + STORE, NORMAL),
+    "element_that_is_stored": (
+        "s = tl.load(x_ptr)\ntl.store(x_ptr + i, s + 1.0 + 0.0 * i, mask=i < n)\nx = 0.0 * i + tl.load(x_ptr + 1) - s"
+        + STORE,
+        "torch.ones(64)",
+    ),
     "rows_of_the_other_core": (
         "for k in range(3):\n    x = tl.load(x_ptr + i + k, mask=i + k < n, other=0.0)\n"
         "    tl.store(x_ptr + i, x + 1.0, mask=i < n)",

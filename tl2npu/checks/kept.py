@@ -105,6 +105,10 @@ def _check_stores(entry: Traffic) -> Iterator[Finding]:
             text = f"{what} `{entry.tensor.name}` overlap, shifted {by}, and nothing orders the two vector cores"
             yield Finding("TL849", second.copy.node, text)
             return
+    only_read = [stmt for stmt in entry.element_reads if stmt not in entry.element_writes]
+    if stores and only_read:  # both cores read the element, one stores it
+        text = f"an element of `{entry.tensor.name}` is read, which a store may change on the other vector core"
+        yield Finding("TL849", stores[0].copy.node, text)
 
 
 def _between(entry: Traffic, writer: Place, other: Place, reader: Place) -> bool:

@@ -12,7 +12,7 @@ from tl2npu.triton.read.build import broadcast, cast, operation
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
-from tl2npu.triton.read.views import names, place
+from tl2npu.triton.read.views import inside_always, names, place
 
 
 def load(
@@ -29,8 +29,9 @@ def load(
     placed = place(state, pointer, mask, reads=True)
     dtype = state.spec.tensors[pointer.param].dtype
     state.used.add(pointer.param)
+    masked = bool(placed.rest) or not all(inside_always(state, condition) for condition in placed.edge)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
-        if placed.rest:
+        if masked:
             raise state.refuse("TL522", "a masked load of a single integer")
         name = state.fresh(state.hint)
         state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))

@@ -359,10 +359,9 @@ class _Fit:
 
     def always(self, condition: Expr) -> bool:
         value = positive(condition)
-        if value is None:
-            return False
-        ranges = self.state.ranges
-        return ranges.surely_natural(value - 1) if _fixed(value) else ranges.at_least_zero(value - 1)
+        if value is None or _fixed(value):
+            return inside_always(self.state, condition)
+        return self.state.ranges.at_least_zero(value - 1)
 
     def inside(self, place: int, index: Sym, extent: Sym, number: int | None) -> list[Expr]:
         """The conditions by which the index stays below the extent; refuses where it may leave the axis."""
@@ -418,6 +417,12 @@ class _Fit:
             if fits:
                 spec.divides.append((extent, size))
                 raise Again
+
+
+def inside_always(state: State, condition: Expr) -> bool:
+    """True for a condition that holds whatever the launch passes."""
+    value = positive(condition)
+    return value is not None and state.ranges.surely_natural(value - 1)
 
 
 def equate(state: State, one: Sym, other: Sym) -> bool:
