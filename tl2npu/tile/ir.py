@@ -43,12 +43,13 @@ class Region:
 class Move:
     """A copy between regions of equal shape, points aside; it converts element types.
 
-    A region of a global tensor that leaves it reads zeros there and writes nothing.
+    A region of a global tensor that leaves it reads zeros there and writes nothing. ``inside``: it never leaves it.
     """
 
     src: Region
     dst: Region
     origin: Origin
+    inside: bool = False
 
 
 @dataclass(frozen=True)

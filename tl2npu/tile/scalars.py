@@ -27,8 +27,8 @@ def with_scalars(kernel: Kernel) -> Kernel:
         for number, stmt in enumerate(stmts):
             name = stmt.dst.buffer if isinstance(stmt, Move) else ""
             behind = sum(_uses(item, name) for item in statements(stmts[number + 1 :])) if name in alone else 0
-            every = sum(_uses(item, name) for item in statements(kernel.body)) if name in alone else 1
-            if behind == every - 1 and isinstance(stmt, Move) and name in alone and stmt.src.buffer not in written:
+            every = sum(_uses(item, name) for item in statements(kernel.body)) if name in alone else 0
+            if behind == every - 1 and isinstance(stmt, Move) and stmt.inside and stmt.src.buffer not in written:
                 found.add(name)
                 new.append(Let(name, Load(stmt.src.buffer, stmt.src.start, _DTYPE), stmt.origin))
             else:

@@ -47,7 +47,7 @@ def load(
     if part != pointer.shape:
         state.emit(Map(buffer, Const(empty, dtype), state.origin))
     inner = _start(buffer, tuple(part[number] for number in placed.order))
-    state.emit(Move(placed.region, inner, state.origin))
+    state.emit(Move(placed.region, inner, state.origin, inside=not masked))
     for number, first, end in placed.beyond:
         state.beyond.append((pointer.param, Beyond(buffer, placed.order.index(number), first, end)))
     tile = Load(buffer, tuple(axis(number) for number in placed.order), dtype)
