@@ -78,6 +78,8 @@ def test_tensor_that_calls_leave_out() -> None:
 def test_conditions_that_change_are_none() -> None:
     """The condition at the launch must be the one that the function began with."""
     assert refusals(BOTH.replace("    n = x", "    b = b if b is None else b + 1\n    n = x")) != []
+    made = BOTH.replace("    n = x", "    if b is None:\n        b = torch.empty_like(x)\n    n = x")
+    assert "def k_2(" not in to_tilelang(made).text
     taken = BOTH.replace("def f(x", "def k_2():\n    pass\n\n\ndef f(x")
     assert "def k_3(" in to_tilelang(taken).text
 

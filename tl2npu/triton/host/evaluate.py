@@ -84,8 +84,10 @@ class Host(HostExpressions):
                 case ast.If():
                     self.eval(stmt.test)
                     before = dict(self.env)
+                    self.narrow(stmt.test, True)
                     self.run(stmt.body)
                     one, self.env = self.env, before
+                    self.narrow(stmt.test, False)
                     self.run(stmt.orelse)
                     self.merge(one, stmt)
                 case ast.For() | ast.While():
@@ -107,6 +109,16 @@ class Host(HostExpressions):
                     for node in ast.iter_child_nodes(stmt):
                         if isinstance(node, ast.expr):
                             self.eval(node)
+
+    def narrow(self, test: ast.expr, taken: bool) -> None:
+        """In a branch on ``x is None`` it is known whether ``x`` is None."""
+        text, holds = normal(test)
+        name, _, rest = text.partition(" is ")
+        value = self.env.get(name)
+        if rest == "None" and isinstance(value, (Tensor, Unknown)) and value.test == text:
+            self.env[name] = None if holds == taken else replace(value, test="")
+        elif rest == "None" and name in self.absent and value is None and holds != taken:
+            self.env[name] = Tensor(name, None, None)
 
     def returns(self, value: HostValue) -> None:
         """What the function returns shows what its callers get."""
@@ -136,16 +148,17 @@ class Host(HostExpressions):
             if here == there:
                 continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):
-                dtype = here.dtype if here.dtype == there.dtype else None
-                test = here.test or there.test
+                dtype = here.dtype if there.dtype in (here.dtype, None) else there.dtype if here.dtype is None else None
+                fresh, test = here.fresh and there.fresh, here.test or there.test
                 if here.shape == there.shape:
-                    self.env[name] = Tensor(name, here.shape, dtype, here.fresh and there.fresh, test=test)
+                    self.env[name] = Tensor(name, here.shape, dtype, fresh, test=test)
                     continue
                 self.changed(name)
-                ranks = {None if tensor.shape is None else len(tensor.shape) for tensor in (here, there)}
+                ranks = {len(tensor.shape) for tensor in (here, there) if tensor.shape is not None}
                 rank = ranks.pop() if len(ranks) == 1 else None
-                fresh = here.fresh and there.fresh
-                self.env[name] = replace(self.tensor(name, rank, dtype), fresh=fresh, test=test)
+                certain = here.shape is not None and there.shape is not None
+                found = self.tensor(name, rank, dtype) if certain else self.tensor(name, None, dtype, rank)
+                self.env[name] = replace(found, fresh=fresh, test=test)
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
                 self.env[name] = optional(here, there, name, test) or Unknown(name, test=test)
