@@ -159,3 +159,10 @@ def get_inputs():
 """
     )
     assert 'x_ptr: T.Tensor((n,), "float16")' in to_tilelang(model).text
+
+
+def test_dictionary_of_keyword_arguments() -> None:
+    text = vector(COPY, 'config = {"BLOCK": 128, "num_warps": 4}\n    k[(triton.cdiv(n, 128),)](x, y, n, **config)')
+    assert "k(n=n" in to_tilelang(text).text
+    changed = text.replace("    k[(", '    config["BLOCK"] = 64\n    k[(')
+    assert refusals(changed) == refusals(text.replace('{"BLOCK": 128, "num_warps": 4}', "configuration()")) == ["TL511"]

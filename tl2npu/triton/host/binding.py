@@ -15,7 +15,7 @@ from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.torch_names import annotated, assigned
-from tl2npu.triton.host.values import HostValue, Int, Lambda, Meta, Tensor, Unknown
+from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
 from tl2npu.triton.host.variants import conditions, normal
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
@@ -198,7 +198,7 @@ class _Binder:
         return node
 
     def spread(self, call: ast.Call) -> dict[str, ast.expr]:
-        """``*x.stride()`` among the arguments: one for each axis."""
+        """``*x.stride()`` among the arguments: one for each axis; ``**config`` of a dictionary: one for each key."""
         args: list[ast.expr] = []
         for arg in call.args:
             if not isinstance(arg, ast.Starred):
@@ -212,9 +212,21 @@ class _Binder:
                 raise self.refuse("TL511", f"it is not known how many arguments `{ast.unparse(arg)}` is")
             inner = ast.unparse(arg.value)
             args += [ast.parse(f"{inner}[{number}]", mode="eval").body for number in range(len(value))]
-        if any(word.arg is None for word in call.keywords):
-            raise self.refuse("TL511", "the launch unpacks keyword arguments")
-        changed = ast.Call(call.func, args, call.keywords)
+        words: list[ast.keyword] = []
+        for word in call.keywords:
+            if word.arg is not None:
+                words.append(word)
+                continue
+            host = self.site.scope
+            kept, host.env = host.env, dict(self.site.env)
+            given = host.eval(word.value)
+            host.env = kept
+            if not isinstance(given, Dict):
+                raise self.refuse("TL511", "the launch unpacks keyword arguments")
+            for key, _ in given.items:
+                item = ast.Subscript(word.value, ast.Constant(key), ast.Load())
+                words.append(ast.keyword(key, ast.copy_location(ast.fix_missing_locations(item), word.value)))
+        changed = ast.Call(call.func, args, words)
         ast.copy_location(changed, call)
         self.site = replace(self.site, call=changed)
         return self.nodes()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tl2npu.triton.host.expressions import HostExpressions, optional
 from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, is_float, is_part
-from tl2npu.triton.host.values import HostValue, Int, Lambda, Tensor, Unknown
+from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown
 from tl2npu.triton.host.variants import normal
 
 
@@ -192,6 +192,10 @@ class Host(HostExpressions):
             return
         if isinstance(target, ast.Attribute) and target.attr == "data":
             self.turned()
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            if isinstance(self.env.get(target.value.id), Dict):
+                self.forget({target.value.id})
+            return
         if isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
                 value = self.unpacked(node.value, len(target.elts))

@@ -19,10 +19,11 @@ from tl2npu.triton.host.torch_names import (
     dtype_word,
     is_float,
 )
-from tl2npu.triton.host.values import HostValue, Instance, Int, Lambda, Meta, Tensor, Unknown
+from tl2npu.triton.host.values import Dict, HostValue, Instance, Int, Lambda, Meta, Tensor, Unknown
 from tl2npu.triton.host.variants import normal
 from tl2npu.triton.read.ranges import cdiv, largest, smallest
 
+_READING = ("copy", "get", "items", "keys", "values")
 _TURNS = 16
 """How many values of a generator are followed."""
 
@@ -136,6 +137,13 @@ class HostExpressions(HostTensors):
 
     on_List = on_Tuple
 
+    def on_Dict(self, node: ast.Dict) -> HostValue:
+        values = [self.eval(value) for value in node.values]
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        if not all(isinstance(key, str) for key in keys):
+            return Unknown(ast.unparse(node))
+        return Dict(tuple(zip(map(str, keys), values, strict=True)))
+
     def on_GeneratorExp(self, node: ast.GeneratorExp | ast.ListComp) -> HostValue:
         """``(torch.randn(n) for _ in range(3))``: as many values; anything else is not known."""
         (turns, *others), text = node.generators, ast.unparse(node)
@@ -180,6 +188,8 @@ class HostExpressions(HostTensors):
         place = self.eval(node.slice)
         if isinstance(owner, Meta):
             return self.meta(str(place)) if self.meta is not None else Unknown(text)
+        if isinstance(owner, Dict):
+            return dict(owner.items).get(str(place), Unknown(text))
         number = place.value.constant if isinstance(place, Int) else None
         if isinstance(owner, tuple) and number is not None and -len(owner) <= number < len(owner):
             return owner[number]
@@ -306,6 +316,8 @@ class HostExpressions(HostTensors):
             return Int(const(len(args[0])))
         if isinstance(func, ast.Attribute):
             owner = self.eval(func.value)
+            if isinstance(owner, Dict) and isinstance(func.value, ast.Name) and func.attr not in _READING:
+                self.env[func.value.id] = Unknown(func.value.id)
             if isinstance(owner, Tensor):
                 return self.method(owner, func.attr, node, args, words)
             if func.attr in ("shape", "size", "numel", "stride") and isinstance(owner, Unknown):

@@ -70,4 +70,13 @@ class Lambda:
     node: object
 
 
-HostValue = Tensor | Int | Unknown | Instance | Meta | Lambda | float | bool | str | None | tuple["HostValue", ...]
+@dataclass(frozen=True)
+class Dict:
+    """A dictionary with known keys."""
+
+    items: tuple[tuple[str, HostValue], ...]
+
+
+HostValue = (
+    Tensor | Int | Unknown | Instance | Meta | Lambda | Dict | float | bool | str | None | tuple["HostValue", ...]
+)
