@@ -166,3 +166,13 @@ def test_dictionary_of_keyword_arguments() -> None:
     assert "k(n=n" in to_tilelang(text).text
     changed = text.replace("    k[(", '    config["BLOCK"] = 64\n    k[(')
     assert refusals(changed) == refusals(text.replace('{"BLOCK": 128, "num_warps": 4}', "configuration()")) == ["TL511"]
+
+
+def test_number_that_a_name_had_before_a_loop() -> None:
+    """``step`` is 1 at first, and passed with what the loop makes of it."""
+    text = vector("x = tl.load(x_ptr + i * step, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)")
+    text = text.replace("n, BLOCK: tl", "n, step, BLOCK: tl").replace("x, y, n, BLOCK", "x, y, n, step, BLOCK")
+    looped = text.replace("    n = x", "    step = 1\n    for turn in range(2):\n        step *= 2\n    n = x")
+    assert "x_ptr[BLOCK * pid], x)" in to_tilelang(text.replace("    n = x", "    step = 1\n    n = x")).text
+    assert "x_ptr: T.Tensor((n, step)" in to_tilelang(looped).text
+    assert "step=1" not in to_tilelang(looped).text

@@ -247,12 +247,12 @@ class _Binder:
         for old, new in host.preferred.items():
             if old not in self.rename and new not in taken:
                 self.rename[old] = new
-        for old, number in host.numbers.items():
-            self.numbers[self.rename.get(old, old)] = number
         used = set(self.rename.values())
         for old in host.texts:
             if old not in self.rename and old in taken | used:
                 self.rename[old] = f"host_{old}"
+        for old, number in host.numbers.items():
+            self.numbers[self.rename.get(old, old)] = number
 
     def here(self, value: Sym) -> Sym:
         return value.substitute({old: var(new) for old, new in self.rename.items()})
