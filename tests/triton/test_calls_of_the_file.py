@@ -137,6 +137,15 @@ def test_tensors_of_backward_are_like_those_of_forward() -> None:
     gradient = to_tilelang(text.replace("k[(dy.shape[0],)](x, dx", "k[(dy.shape[0],)](dy, dx")).text
     assert "(dy.contiguous(), dx)" in gradient
     assert "dy.is_contiguous()" not in gradient
+    passed = (
+        text.replace(
+            "        n = dy.shape[1]\n",
+            "        return back(x, dy), None\n\n\ndef back(x, dy):\n    n = 100\n    dx = dy.new_empty(4, 100)\n",
+        )
+        .replace("        k[(dy.shape[0],)](x, dx, x.stride(0)", "    k[(dy.shape[0],)](dy, dx, dy.stride(0)")
+        .replace("        return dx, None", "    return dx")
+    )
+    assert "(dy.contiguous()" in to_tilelang(passed).text
     text = to_tilelang(text).text.split("class Twice")[0]
     assert 'x_ptr: T.Tensor((x_shape_0, n), "float16")' in text
     assert 'y_ptr: T.Tensor((dy_shape_0, n), "float16")' in text

@@ -51,11 +51,8 @@ class Binding:
     @property
     def loose(self) -> frozenset[str]:
         """Names of tensors that are known not to be contiguous, or that may have any layout, as gradients."""
-        function = self.site.function
-        if function is None or function.name != "backward":
-            return self.site.parts
-        gradients = {arg.arg for arg in function.args.args[1:]} - assigned(function)
-        return self.site.parts | gradients
+        env = self.site.env
+        return self.site.parts | {name for name, value in env.items() if isinstance(value, Tensor) and value.gradient}
 
 
 def bind(site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> Binding:

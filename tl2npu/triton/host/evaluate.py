@@ -20,6 +20,7 @@ class Host(HostExpressions):
         assert self.function is not None
         args = self.function.args
         if self.function.name == "backward":
+            self.evidence.gradients |= {(self.function.lineno, arg.arg) for arg in args.args[1:]}
             for arg, value in zip(args.args[1:], self.evidence.returned.get(self.owner, ()), strict=False):
                 if isinstance(value, Tensor) and value.shape is not None:
                     self.evidence.tensors[self.function.lineno, arg.arg] = [(len(value.shape), value.dtype)]
@@ -37,6 +38,7 @@ class Host(HostExpressions):
             elif is_tensor:
                 dtype = next(iter(dtypes)) if len(dtypes) == 1 else "+".join(sorted(dtypes)) or None
                 found = self.tensor(name, rank, self.dtype(name) or dtype, guess)
+                found = replace(found, gradient=(self.function.lineno, name) in self.evidence.gradients)
                 both = none is None and self.evidence.both_ways(self.function.lineno, name)
                 self.env[name] = replace(found, test=f"{name} is None") if both else found
             elif annotated(arg, "float") or self.is_float(name, default):

@@ -41,6 +41,7 @@ class Evidence:
 
     passed: set[tuple[int, str]] = field(default_factory=set)
     floats: set[tuple[int, str]] = field(default_factory=set)
+    gradients: set[tuple[int, str]] = field(default_factory=set)
     tensors: dict[tuple[int, str], list[tuple[int, str | None]]] = field(default_factory=dict)
     saved: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     returned: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)

@@ -359,6 +359,8 @@ class HostExpressions(HostTensors):
         for param, value in (*zip(params, args, strict=False), *words.items()):
             if value is not None and param is not None:
                 self.evidence.passed.add((function.lineno, param))
+            if param is not None and isinstance(value, Tensor) and value.gradient:
+                self.evidence.gradients.add((function.lineno, param))
             if param is not None and (isinstance(value, float) or (isinstance(value, Unknown) and value.number)):
                 self.evidence.floats.add((function.lineno, param))
             if isinstance(value, Tensor) and value.shape is not None and param is not None:

@@ -12,7 +12,7 @@ Shape = tuple[Sym, ...]
 @dataclass(frozen=True)
 class Tensor:
     """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous; ``guessed``: its rank is not
-    certain; ``test``: the condition that decides whether it is None."""
+    certain; ``test``: the condition that decides whether it is None; ``gradient``: it may have any layout."""
 
     text: str
     shape: Shape | None
@@ -20,6 +20,7 @@ class Tensor:
     fresh: bool = False
     guessed: bool = False
     test: str = ""
+    gradient: bool = False
 
     @property
     def elements(self) -> Sym | None:
