@@ -24,7 +24,9 @@ WORD = re.compile(r"\w+")
 LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"})
 MAKERS = frozenset({"empty", "zeros", "ones", "rand", "randn", "full", "randint", "tensor", "arange", "linspace"})
 SAME = frozenset({"cuda", "npu", "to", "clone", "detach", "requires_grad_", "half", "float", "bfloat16", "contiguous"})
-SAME_MORE = frozenset({"abs", "abs_", "fill_", "zero_", "normal_", "uniform_", "softmax", "sigmoid", "exp", "cpu"})
+SAME_MORE = frozenset(
+    {"abs", "abs_", "fill_", "zero_", "normal_", "uniform_", "softmax", "sigmoid", "exp", "cpu", "triu", "tril"}
+)
 TURNED = frozenset(
     (
         "t_",
