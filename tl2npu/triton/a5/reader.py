@@ -414,9 +414,7 @@ class AscendReader(Interpreter):
     def divided(self, value: Sym, by: int) -> None:
         """Read a size that is divided as a multiple, in every term where that makes the division exact."""
         spec = self.state.spec
-        annotated = {arg.arg for arg in (*spec.function.args.args, *spec.function.args.kwonlyargs) if arg.annotation}
-        known = [value.integer for name, value in spec.values.items() if name in annotated and isinstance(value, Tile)]
-        constant = {name.partition("/")[0] for value in known if value is not None for name in value.names}
+        constant = spec.constants
         asked = []
         for mono, coef in value.terms:
             need = by // gcd(coef, by)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tl2npu.dialects.triton.operators import DTYPES
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import Index
 from tl2npu.triton.read import build
 from tl2npu.triton.read.ranges import cdiv
@@ -206,13 +206,7 @@ class Expressions:
             for name in value.integer.names
         }
         found = {name for name in names | symbols if name in spec.numbers and name not in spec.pinned}
-        for name in sorted((names | symbols) & spec.names - found - spec.pinned):
-            shown = {call.get(name) for call in spec.calls}
-            number = next(iter(shown)) if len(shown) == 1 else None
-            if number is not None:  # every call that the file shows passes it, and the host checks it
-                spec.numbers[name] = number
-                spec.equal.append((var(name), const(number)))
-                found.add(name)
+        found |= spec.passed_alike((names | symbols) - found)
         if found:
             spec.pinned |= found
             raise Again

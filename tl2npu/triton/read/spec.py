@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.triton.read.ranges import evaluated
-from tl2npu.triton.read.values import Shape, Value
+from tl2npu.triton.read.values import Shape, Tile, Value
 
 
 class Again(Exception):
@@ -70,6 +70,26 @@ class Spec:
     filled: set[tuple[int, int]] = field(default_factory=set)
     turned: set[tuple[int, int]] = field(default_factory=set)
     multiples: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def constants(self) -> set[str]:
+        """The names of sizes that are passed for a ``tl.constexpr``."""
+        args = self.function.args
+        names = {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs) if arg.annotation}
+        values = [value.integer for name, value in self.values.items() if name in names and isinstance(value, Tile)]
+        return {name.partition("/")[0] for value in values if value is not None for name in value.names}
+
+    def passed_alike(self, names: set[str]) -> set[str]:
+        """The sizes with one number in every call that the file shows: they are that now, and the host checks it."""
+        found = set()
+        for name in sorted(names & self.names - self.pinned):
+            shown = {call.get(name) for call in self.calls}
+            number = next(iter(shown)) if len(shown) == 1 else None
+            if number is not None:
+                self.numbers[name] = number
+                self.equal.append((var(name), const(number)))
+                found.add(name)
+        return found
 
     @staticmethod
     def part(name: str, number: int) -> str:

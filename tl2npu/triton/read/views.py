@@ -156,7 +156,8 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
             spec.views[param] = view
             return placed
     sizes = pointer.offset.names.union(*(extent.names for extent in (*pointer.shape, *shape)))
-    if numbers := (sizes & spec.numbers.keys()) - spec.pinned:
+    named = {name.partition("/")[0] for name in sizes}
+    if numbers := (named & spec.numbers.keys()) - spec.pinned or spec.passed_alike(named & spec.constants):
         spec.pinned |= numbers  # names hide that a number of blocks is one of blocks of this size
         spec.failed.clear()
         spec.views.clear()
