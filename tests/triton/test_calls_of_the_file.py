@@ -185,3 +185,39 @@ def test_number_that_a_name_had_before_a_loop() -> None:
     assert "x_ptr[BLOCK * pid], x)" in to_tilelang(text.replace("    n = x", "    step = 1\n    n = x")).text
     assert "x_ptr: T.Tensor((n, step)" in to_tilelang(looped).text
     assert "step=1" not in to_tilelang(looped).text
+
+
+FLAG = f"""{HEAD}@triton.jit
+def k(x_ptr, y_ptr, n, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    if DOUBLE:
+        factor = 2
+    else:
+        factor = 3
+    tl.store(y_ptr + i, x * factor, mask=i < n)
+
+
+def f(x, double=False):
+    y = torch.empty_like(x)
+    k[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), DOUBLE=double, BLOCK=128)
+    return y
+
+
+x = torch.randn(1000, device="cuda")
+"""
+
+
+def test_a_condition_that_all_calls_decide_alike_is_asserted() -> None:
+    found = to_tilelang(FLAG + "f(x)\nf(x + 1, False)\n")
+    assert found.kernels[0].refused is None
+    assert "assert double == 0\n" in found.text
+    assert "* 3" in found.text
+
+
+@pytest.mark.parametrize("calls", ["f(x)\nf(x, True)\n", "f(x, flag())\n", ""])
+def test_a_condition_that_calls_decide_differently_has_a_kernel_for_each_way(calls: str) -> None:
+    text = to_tilelang(FLAG + calls).text
+    assert "double == 0" not in text
+    assert "* 2" in text
+    assert "* 3" in text

@@ -220,3 +220,34 @@ def test_refused_kernel_keeps_its_file() -> None:
     result = migrate_triton(text, "kernel.py", Options())
     assert not result.changed
     assert [(item.code, item.line) for item in result.diagnostics] == [("TL531", 11)]
+
+
+TILES = f"""{HEAD}@triton.jit
+def k(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    before = tl.zeros((BLOCK,), tl.float32)
+    for tile in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        i = tile * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n)
+        tl.store(y_ptr + i, x * 2, mask=i < n)
+
+
+def f(x):
+    y = torch.empty_like(x)
+    k[(4,)](x, y, x.numel(), BLOCK=128)
+    return y
+
+
+f(torch.randn(1000, device="cuda"))
+"""
+
+
+def test_a_loop_that_spreads_tiles_over_cores_is_a_block_for_each() -> None:
+    assert "with T.Kernel(T.ceildiv(n, BLOCK), threads=" in to_tilelang(TILES).text
+    again = TILES.replace("x * 2", "x + before").replace("mask=i < n)\n\n", "mask=i < n)\n        before = x\n\n")
+    assert "with T.Kernel(4, threads=" in to_tilelang(again).text  # a tile needs the one before
+    in_place = TILES.replace(
+        "        tl.store", "        x += tl.load(y_ptr + i + BLOCK, mask=i + BLOCK < n)\n        tl.store"
+    )
+    assert "with T.Kernel(4, threads=" in to_tilelang(in_place).text  # and here what another has written
+    other = TILES.replace("range(tl.program_id(0), ", "range(tl.program_id(0) + 1, ")
+    assert "with T.Kernel(T.ceildiv(n, BLOCK) - 1, threads=" in to_tilelang(other).text
