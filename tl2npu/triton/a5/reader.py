@@ -187,8 +187,8 @@ class AscendReader(Interpreter):
             self.pin(stmt.test)
             slots = sorted(name for name in _names((*stmt.body, *stmt.orelse)) if self.is_buffer(name))
             if slots:
-                shown = " or ".join(f"`{name}`" for name in slots[:2])
-                raise self.state.refuse("TL563", f"`{ast.unparse(stmt.test)}` chooses between {shown}")
+                shown = " and ".join(f"`{name}`" for name in slots[:2])
+                raise self.state.refuse("TL563", f"`{ast.unparse(stmt.test)}` decides the use of {shown}")
         super().branch(stmt)
 
     def is_buffer(self, name: str) -> bool:
