@@ -37,6 +37,18 @@ def loop_kept(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
 
 
 @triton.jit
+def first_kept(x_ptr, out_ptr, N: tl.constexpr):
+    """A second name, and a mask, keep the value that a name had before the loop changes it."""
+    i = tl.arange(0, N)
+    t = tl.load(x_ptr + i) - 31.5
+    first = t
+    positive = t > 0.0
+    for turn in range(3):
+        t = t * 0.5 - 1.0
+        tl.store(out_ptr + turn * N + i, tl.where(positive, first, t))
+
+
+@triton.jit
 def kept_rest(x_ptr, out_ptr, n, N: tl.constexpr):
     """A shorter copy leaves what the turn before wrote; a masked store leaves the rest."""
     i = tl.arange(0, N)
@@ -177,6 +189,12 @@ outs = torch.empty(4 * 64, dtype=torch.float32)
 loop_kept[(1,)](x, ys, outs, 4, N=64)
 before = torch.cat([x, ys[:-64]])
 torch.testing.assert_close(outs, x.repeat(4) + 10 * before + 100 * ys)
+
+firsts = torch.empty(3 * 64, dtype=torch.float32)
+first_kept[(1,)](x, firsts, N=64)
+c = x - 31.5
+turns = [c * 0.5 - 1, c * 0.25 - 1.5, c * 0.125 - 1.75]
+torch.testing.assert_close(firsts, torch.cat([torch.where(c > 0, c, turn) for turn in turns]))
 
 xs = torch.randn(160, dtype=torch.float32)
 kept = torch.empty(192, dtype=torch.float32)

@@ -239,7 +239,10 @@ class State:
         return own
 
     def pin(self, name: str, value: Tile) -> None:
-        """Give a name a buffer that all later values of it go to, as a loop or branch asks for."""
+        """Give a name a buffer that all later values of it go to, as a loop or branch asks for.
+
+        It is that name's alone: what another name refers to must outlive every turn of the loop.
+        """
         frame = self.frame
         own = frame.own.get(name)
         order = self.order(value)
