@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import textwrap
 from typing import Any
 
@@ -587,3 +588,16 @@ def test_names_of_the_nest_in_parts_and_types() -> None:
     text = gpu_file(params, middle, launch="T.Kernel(1, threads=128) as bx", factory="soft = 0.7")
     values_of_a = np.random.default_rng(1).standard_normal(256).astype(np.float16)
     agree(text, {"A": values_of_a}, threads="1", rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("value", ["s[i]", "s[i] * 2.0", "s[i] * s[i]", "T.max(x[i, j], s[i])", "s[i] / x[i, j]"])
+def test_the_value_of_a_single_row_is_never_assigned(value: str) -> None:
+    """The compiler copies what lies behind it (seen in the text for both targets)."""
+    params = 'X: T.Tensor((4, 64), "float32"), S: T.Tensor((4,), "float32"), O: T.Tensor((4, 64), "float32")'
+    tiles = (
+        'x = T.alloc_shared((1, 64), "float32")\ns = T.alloc_fragment((1,), "float32")\n'
+        'o = T.alloc_fragment((1, 64), "float32")\nT.copy(X[bx, 0], x)\nT.copy(S[bx], s)\n'
+    )
+    body = f"{tiles}for i, j in T.Parallel(1, 64):\n    o[i, j] = {value}\nT.copy(o, O[bx, 0])"
+    new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx", jit="@tilelang.jit"))
+    assert not re.search(r"\[i, j\] = \w+\[i\]$", new, re.M)

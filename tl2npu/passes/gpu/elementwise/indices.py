@@ -53,7 +53,10 @@ def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
     name = temporaries.tile(extents, "float32", wish, keep=True)
     header = f"for i, j in T.Parallel({rows}, {columns}):"
     first = f"{row}[i]" if sign == "r" else f"{column}[j]"
-    temporaries.prelude.append(f"{header}\n    {name}[i, j] = {first}")
+    if sign == "r" and rows == "1":  # one row is not spread (facts 11), and its number is 0
+        temporaries.prelude.append(f"T.tile.fill({name}, 0.0)")
+    else:
+        temporaries.prelude.append(f"{header}\n    {name}[i, j] = {first}")
     if sign in ("+", "-"):
         temporaries.prelude.append(f"{header}\n    {name}[i, j] = {name}[i, j] {sign} {row}[i]")
     temporaries.shared[key] = name

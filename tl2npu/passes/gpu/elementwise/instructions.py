@@ -73,7 +73,7 @@ class Instructions(OneType):
             if not place.whole:
                 self.through_tile(value, place, _NOTHING)
                 return
-            if is_flat(value):
+            if self.is_spread(value):
                 self.emit(place, value, is_source(value, item))
                 return
             self.fill(number("0.0" if element_types.is_float(place.dtype) else "0"), place, None)

@@ -16,7 +16,7 @@ from tl2npu.passes.gpu.elementwise.instructions import Instructions
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show, with_args
-from tl2npu.passes.gpu.elementwise.work import is_flat, is_source
+from tl2npu.passes.gpu.elementwise.work import is_source
 
 _SIGNS = frozenset("+-*/")
 _ROWS, _COLUMNS = frozenset("r"), frozenset("c")
@@ -54,6 +54,9 @@ class Legality(Instructions):
             self.integers(value, place, rest, item)
             return
         found = self.spread_out(self.legal(value, scratch, rest), place, rest)
+        if found.kind == "load" and found.span is Span.ROW:
+            self.move(found, place, item)
+            return
         rows = self.form(found) == "rows"
         if rows:
             found = self.two_dimensional(found)
@@ -159,7 +162,7 @@ class Legality(Instructions):
     def divisors(self, value: Expr, rest: frozenset[str]) -> Expr:
         """A value of the row in every column of a tile. One times it keeps the sign of a zero, 0 plus it does not."""
         self.note("TL157")
-        if value.kind != "load" or (value.span is Span.ROW and is_flat(value)):
+        if value.kind != "load" or (value.span is Span.ROW and self.is_spread(value)):
             return self.hoist(value, None, rest)
         tile = self.tile_place(self.take(value.dtype, self.wish()), value.dtype)
         self.fill(number("1.0"), tile, None)

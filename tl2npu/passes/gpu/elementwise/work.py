@@ -123,6 +123,14 @@ class Work:
             return False
         return value.span is Span.TILE or (value.span in (Span.COLUMN, Span.ROW) and is_flat(value))
 
+    def is_spread(self, value: Expr) -> bool:
+        """Whether an assignment of the element of a vector fills its row or column.
+
+        The value of a single row is taken for a row of its own: the compiler copies what lies behind it (facts 11).
+        """
+        rows = self.nest.rows
+        return is_flat(value) and not (value.span is Span.ROW and rows is not None and rows.extent.constant == 1)
+
     def limits_in_loop(self, value: Expr) -> bool:
         """``max(a, 0)`` of an element, or two values that change along rows and columns."""
         left, right = value.args
