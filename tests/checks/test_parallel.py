@@ -72,6 +72,9 @@ def test_right_values(text: str) -> None:
         ("a[i, j] * (one[i, 0] + 1.0)", ["TL890"]),
         ("a[i, j] + T.exp(s[i])", ["TL890"]),
         ("a[i, j] + w[0] * 2.0", ["TL890"]),
+        ("w[j] * s[i]", ["TL890"]),  # of the second vector one element is taken
+        ("w[j] - s[i]", ["TL890"]),
+        ("s[i] * q[i]", ["TL890"]),
         ("T.exp(a[i, j] - b[i, j])", ["TL896"]),
         ("T.exp(a[i, j] * 2.0)", ["TL896"]),
         ("T.exp(a[i, j] - s[i])", ["TL896"]),
@@ -95,6 +98,11 @@ def test_an_augmented_store_reads_its_target_first() -> None:
     assert statement("for i, j in T.Parallel(32, 64):\n    b[i, j] *= s[i]") == []
     assert statement("for i in T.Parallel(32):\n    s[i] += q[i]") == []
     assert statement("for i, j in T.Parallel(32, 64):\n    b[i, j] += s[i] * a[i, j]") == ["TL890"]
+
+
+def test_the_value_of_a_single_row_is_not_spread() -> None:
+    for text, found in {"s[i]": ["TL890"], "s[i] * 2.0": ["TL890"], "w[j]": [], "w[j] * s[i]": []}.items():
+        assert statement(f"for i, j in T.Parallel(1, 64):\n    b[i, j] = {text}") == found
 
 
 def test_row_vectors_alone_are_tiles_of_their_own() -> None:

@@ -66,6 +66,10 @@ def _check_value(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
             text = f"`{code(left.node)}` is one value in `{code(part.node)}`, but is read as columns that start there"
             yield Finding("TL890", node, text)
             return
+    text = _badly_spread(store)
+    if text:
+        yield Finding("TL890", node, text)
+        return
     yield from _check_global(subject, store)
 
 
@@ -120,6 +124,26 @@ def _taken_for_columns(part: Expr, store: ParallelStore) -> Expr | None:
     if not takes or first.kind != "load" or not first.loads or first.depends_on(store.inner):
         return None
     return first if first.loads[0].buffer.memory is Memory.UB else None
+
+
+def _badly_spread(store: ParallelStore) -> str:
+    """Why vectors without a tile beside them are not spread as they should be; empty where they are (facts 11).
+
+    Each vector of an expression becomes a tile before, of which an operation then takes all elements on its left, but
+    the first element on its right (760, ``IsScalarAccess``). A loop over one row is none, so nothing is spread there.
+    """
+    loads = store.value.loads
+    if store.form == "scalar" or store.outer is None or not loads or not _all_broadcast(store):
+        return ""
+    if any(load.buffer.memory is not Memory.UB for load in loads):
+        return ""
+    if store.outer.extent.constant == 1:
+        if store.value.depends_on(store.inner):
+            return ""
+        return f"`{code(store.value.node)}` is the value of a single row, but is read as columns that start there"
+    if len(loads) > 1:
+        return f"`{code(store.value.node)}` is made of vectors only: of the second one a single element is taken"
+    return ""
 
 
 def _all_broadcast(store: ParallelStore) -> bool:
