@@ -1,14 +1,21 @@
-"""TL750: operators whose result must not lie on their operand: the library reads the operand again at the end."""
+"""TL750: operators whose result must not lie on their operand: the library reads the operand again at the end.
+
+For target pto the same operators leave their intermediate results in the operand, which must not be needed afterwards.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.checks.subject import Finding, Subject
-from tl2npu.kernel.model import Op, Operand
+from tl2npu.checks.subject import PTO, Finding, Placed, Subject
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.model import Buffer, Op, Operand
 
 _WRONG = {"tile.silu": ("ascendc", "pto"), "tile.sigmoid": ("pto",)}
 """Measured on a 910B3 with CANN 8.5.2 (#1657, #1658): what is wrong in place, by target."""
+
+_OVERWRITES = ("tile.silu", "tile.sigmoid")
+"""For target pto: they compute in their operand (src/tl_templates/pto/common.h:TSIGMOID; facts 11)."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -22,3 +29,22 @@ def check(subject: Subject) -> Iterator[Finding]:
         if any(other.buffer is result.buffer for other in others):
             text = f"for target {target}, T.{stmt.op.name} reads `{result.buffer.name}` after overwriting it"
             yield Finding("TL750", stmt.node, text)
+        elif target == PTO and stmt.op.name in _OVERWRITES and others and _is_needed(subject, placed, others[0].buffer):
+            text = f"for target {target}, T.{stmt.op.name} overwrites its operand `{others[0].buffer.name}`"
+            yield Finding("TL750", stmt.node, text)
+
+
+def _is_needed(subject: Subject, placed: Placed, buffer: Buffer) -> bool:
+    """Whether a buffer is read after a statement, in the order of the text or in the next turn of a loop."""
+    loop = placed.loops[-1] if placed.loops else None
+    rewritten = loop is None
+    for other in subject.statements:
+        found = [access for access in accesses(other.stmt) if access.operand.buffer is buffer]
+        if other is placed or not found:
+            continue
+        if other.order > placed.order and any(access.reads for access in found):
+            return True
+        rewritten = rewritten or (loop in other.loops and any(access.writes for access in found))
+        if other.order > placed.order:
+            break
+    return not rewritten
