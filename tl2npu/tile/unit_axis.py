@@ -5,9 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.tile.expr import Expr, Load, axis, rebuilt, substituted
-from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, Stmt, statements, with_bodies
+from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Expr, Load, axis, rebuilt, substituted, walk
+from tl2npu.tile.ir import (
+    AtomicAdd,
+    If,
+    Kernel,
+    Let,
+    Map,
+    Matmul,
+    Move,
+    Reduce,
+    Region,
+    Stmt,
+    reads,
+    statements,
+    with_bodies,
+    writes,
+)
 from tl2npu.tile.scalars import with_scalars
+
+_LANES = 8
+"""Elements of a vector that stands for a single value: a loop of one turn would not be computed by vector functions."""
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "cast", "max", "min", "select"}) | COMPARISONS | LOGIC
 
 
 class NoUnitAxis(Exception):
@@ -22,7 +41,7 @@ def with_unit_axes(kernel: Kernel) -> Kernel:
 
     Raises :class:`NoUnitAxis` where a vector would have to be both.
     """
-    kernel = with_scalars(kernel)
+    kernel = _with_lanes(with_scalars(kernel))
     shapes = {tile.name: tile.shape for tile in kernel.tiles}
     singles = {name for name, shape in shapes.items() if not shape}
     if not singles:
@@ -35,6 +54,34 @@ def with_unit_axes(kernel: Kernel) -> Kernel:
     def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(with_bodies(_lifted(stmt, shapes, singles, rows), body) for stmt in stmts)
 
+    return replace(kernel, tiles=tiles, body=body(kernel.body))
+
+
+def _with_lanes(kernel: Kernel) -> Kernel:
+    """Single values that functions such as exp give, and nothing loads, stores or reduces, become vectors of it."""
+    maps = [stmt for stmt in statements(kernel.body) if isinstance(stmt, Map)]
+    copied = [stmt for stmt in statements(kernel.body) if not isinstance(stmt, (Map, Let, If))]
+    others = {name for stmt in copied for name in (*reads(stmt), *writes(stmt))}
+    singles = {tile.name for tile in kernel.tiles if not tile.shape} - others
+    made = {m.dst for m in maps for item in walk(m.value) if isinstance(item, Call) and item.op not in _ARITHMETIC}
+    wide = singles & made
+    if not wide:
+        return kernel
+
+    def change(stmt: Stmt) -> Stmt:
+        place = axis(0) if isinstance(stmt, Map) and stmt.dst in wide else const(0)
+
+        def indexed(item: Expr) -> Expr | None:
+            return replace(item, index=(place,)) if isinstance(item, Load) and item.buffer in wide else None
+
+        if isinstance(stmt, If):
+            return replace(stmt, condition=rebuilt(stmt.condition, indexed))
+        return replace(stmt, value=rebuilt(stmt.value, indexed)) if isinstance(stmt, (Map, Let)) else stmt
+
+    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(with_bodies(change(stmt), body) for stmt in stmts)
+
+    tiles = tuple(replace(tile, shape=(const(_LANES),)) if tile.name in wide else tile for tile in kernel.tiles)
     return replace(kernel, tiles=tiles, body=body(kernel.body))
 
 

@@ -131,9 +131,11 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
     chosen = spec.views.get(param)
     own = [view for view in collapses(shape) if (param, view) not in spec.failed]
     stepped = [view for view in _stepped(state, pointer, shape, conditions) if (param, view) not in spec.failed]
+    joined = [view for view in stepped if len(view) != len(shape)]  # else a check is plainer than a view
     first: Refused | None = None
     for views, may_ask, whole in (
         (own, False, True),
+        (joined, False, True),
         (stepped, False, True),
         (own, False, False),
         (own, True, False),
