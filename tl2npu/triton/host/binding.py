@@ -36,8 +36,8 @@ class Binding:
     """A launch bound to its kernel.
 
     ``arguments``: the text of what the launch passes for each parameter; ``names``: host name -> the name that the
-    kernel has for it; ``absent``: names of the host code that are taken to be None; ``tests``: conditions of the host
-    code that would decide what the kernel gets for some parameters.
+    kernel has for it; ``absent``: what is taken of parameters that no call of the file passes; ``tests``: conditions of
+    the host code that would decide what the kernel gets for some parameters.
     """
 
     site: LaunchSite
@@ -130,11 +130,16 @@ class _Binder:
             node.id
             for name, passed_node in nodes.items()
             for node in ast.walk(passed_node)
-            if isinstance(node, ast.Name) and node.id in host.absent and self.site.env.get(node.id, 0) is None
+            if isinstance(node, ast.Name) and node.id in host.absent
         }
-        absent |= host.consulted & host.absent
+        absent = {text for name in absent | (host.consulted & host.absent) if (text := self.left_out(name))}
         tests = tuple(dict.fromkeys(self.tests(found, nodes)))
         return Binding(self.site, spec, texts, passed, self.rename, frozenset(absent), tests)
+
+    def left_out(self, name: str) -> str | None:
+        """What is taken of a parameter that no call of the file passes: its default, None or a text."""
+        value = self.site.env.get(name, 0)
+        return f"{name} is None" if value is None else f"{name} == {value!r}" if isinstance(value, str) else None
 
     def tests(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> Iterator[str]:
         """Conditions that would decide what is passed for parameters."""

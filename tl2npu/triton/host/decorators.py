@@ -33,7 +33,7 @@ def tuning(
         if last == "jit":
             continue
         if last == "autotune" and isinstance(node, ast.Call):
-            _autotune(node, constants, found)
+            _autotune(node, constants, functions, found)
         elif last == "heuristics" and isinstance(node, ast.Call):
             _heuristics(node, functions, params, found)
         else:
@@ -41,11 +41,14 @@ def tuning(
     return found
 
 
-def _autotune(node: ast.Call, constants: Mapping[str, ast.expr], found: Tuning) -> None:
+def _autotune(
+    node: ast.Call, constants: Mapping[str, ast.expr], functions: Mapping[str, ast.FunctionDef], found: Tuning
+) -> None:
     words = {word.arg: word.value for word in node.keywords}
     configs = node.args[0] if node.args else words.get("configs")
     if isinstance(configs, ast.Name):
         configs = constants.get(configs.id, configs)
+    configs = _returned(configs, functions) or configs
     items = configs.elts if isinstance(configs, (ast.List, ast.Tuple)) else []
     calls = [item for item in items if isinstance(item, ast.Call)]
     if isinstance(configs, ast.ListComp) and isinstance(configs.elt, ast.Call):
@@ -64,6 +67,22 @@ def _autotune(node: ast.Call, constants: Mapping[str, ast.expr], found: Tuning) 
         found.values[str(key.value)] = value.value  # type: ignore[assignment]
     found.others = [ast.unparse(call.args[0]) for call in calls[1:] if call.args]
     found.line = node.lineno
+
+
+def _returned(
+    node: ast.expr | None, functions: Mapping[str, ast.FunctionDef], seen: tuple[str, ...] = ()
+) -> ast.expr | None:
+    """The first list of configurations that a function of the file returns, of those for several GPUs."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.ListComp)):
+        return node
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args or node.keywords:
+        return None
+    name = node.func.id
+    if name not in functions or name in seen:
+        return None
+    returns = sorted((n for n in ast.walk(functions[name]) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
+    lists = (_returned(item.value, functions, (*seen, name)) for item in returns)
+    return next((found for found in lists if found is not None), None)
 
 
 def _first_turn(comp: ast.ListComp) -> ast.Call:

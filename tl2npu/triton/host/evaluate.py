@@ -43,8 +43,10 @@ class Host(HostExpressions):
                 self.env[name] = replace(found, test=f"{name} is None") if both else found
             elif annotated(arg, "float") or self.is_float(name, default):
                 self.env[name] = Unknown(name, number=True)
-            elif isinstance(default, ast.Constant) and default.value is None and none is None and self.never(name):
-                self.env[name] = None
+            elif isinstance(default, ast.Constant) and (
+                ((default.value is None and none is None) or isinstance(default.value, str)) and self.never(name)
+            ):
+                self.env[name] = default.value
                 self.absent.add(name)
             else:
                 self.env[name] = Unknown(name)

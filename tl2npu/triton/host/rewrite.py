@@ -46,11 +46,12 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     for name, size in binding.spec.divides:
         left, right = _factor(spelling.expression(name)), _factor(spelling.expression(size))
         known = left.isdecimal() and right.isdecimal() and int(left) % int(right) == 0
-        if not known:
-            found.append(f"{left} % {right} == 0")
+        text = f"{left} % {right} == 0"
+        if not known and text not in found:
+            found.append(text)
     sizes = {name for name in kernel.sizes if name in binding.spec.least}
     found += [f"{spelling.expression(var(name))} >= {binding.spec.least[name]}" for name in sorted(sizes)]
-    found += [f"{name} is None" for name in sorted(binding.absent)]
+    found += sorted(binding.absent)
     return tuple(dict.fromkeys(found))
 
 
