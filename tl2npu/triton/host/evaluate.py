@@ -41,6 +41,8 @@ class Host(HostExpressions):
                 found = replace(found, gradient=(self.function.lineno, name) in self.evidence.gradients)
                 both = none is None and self.evidence.both_ways(self.function.lineno, name)
                 self.env[name] = replace(found, test=f"{name} is None") if both else found
+            elif default is None and (passed := self.evidence.dtype(self.function.lineno, name)):
+                self.env[name] = Unknown(f"torch.{passed}")
             elif annotated(arg, "float") or self.is_float(name, default):
                 self.env[name] = Unknown(name, number=True)
             elif isinstance(default, ast.Constant) and (

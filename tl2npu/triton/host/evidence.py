@@ -42,6 +42,7 @@ class Evidence:
     passed: set[tuple[int, str]] = field(default_factory=set)
     floats: set[tuple[int, str]] = field(default_factory=set)
     gradients: set[tuple[int, str]] = field(default_factory=set)
+    dtypes: dict[tuple[int, str], set[str | None]] = field(default_factory=dict)
     tensors: dict[tuple[int, str], list[tuple[int, str | None]]] = field(default_factory=dict)
     saved: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     returned: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
@@ -51,6 +52,11 @@ class Evidence:
         """True where some calls give a parameter and others leave it None, or one that may do either."""
         calls = self.calls.get(function, {}).values()
         return len({param in call.given for call in calls}) == 2 or any(param in call.maybe for call in calls)
+
+    def dtype(self, function: int, param: str) -> str | None:
+        """The element type that every call passes for a parameter."""
+        found = self.dtypes.get((function, param), set())
+        return next(iter(found)) if len(found) == 1 else None
 
     def of(self, function: int, param: str) -> tuple[int | None, set[str]]:
         """The rank, if all agree, and the element types."""

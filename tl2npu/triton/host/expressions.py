@@ -363,6 +363,8 @@ class HostExpressions(HostTensors):
                 self.evidence.gradients.add((function.lineno, param))
             if param is not None and (isinstance(value, float) or (isinstance(value, Unknown) and value.number)):
                 self.evidence.floats.add((function.lineno, param))
+            if param is not None:
+                self.evidence.dtypes.setdefault((function.lineno, param), set()).add(dtype_of(value))
             if isinstance(value, Tensor) and value.shape is not None and param is not None:
                 kept = self.evidence.tensors.setdefault((function.lineno, param), [])
                 if (len(value.shape), value.dtype) not in kept:
