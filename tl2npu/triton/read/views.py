@@ -187,7 +187,8 @@ def _stepped(state: State, pointer: Pointer, shape: Shape | None, conditions: li
             masks = [more + index for c in conditions if (more := positive(c)) is not None and _fixed(more + index)]
             first = masks[0] if masks else next(iter(ranges.bounds(index))) + 1
         shown = total is None or all(one == other for one, other in state.spec.relations(first * inner, total))
-        if len(guess) > 1 and shown and _fixed(first) and not (first.names | inner.names) & bound:
+        product = len(first.terms) == 1  # no tensor has as many rows as a sum of sizes
+        if len(guess) > 1 and shown and product and _fixed(first) and not (first.names | inner.names) & bound:
             found.append((first, *guess[1:]))
     return sorted(found, key=len, reverse=True)
 
