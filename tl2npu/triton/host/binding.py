@@ -51,8 +51,11 @@ class Binding:
     @property
     def loose(self) -> frozenset[str]:
         """Names of tensors that are known not to be contiguous, or that may have any layout, as gradients."""
-        env = self.site.env
-        return self.site.parts | {name for name, value in env.items() if isinstance(value, Tensor) and value.gradient}
+        function = self.site.function
+        if function is None:
+            return self.site.parts
+        known = {name for line, name in self.site.scope.evidence.gradients if line == function.lineno}
+        return self.site.parts | (known - assigned(function))
 
 
 def bind(site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> Binding:

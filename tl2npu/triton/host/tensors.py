@@ -136,6 +136,10 @@ class HostTensors:
                 return tuple(Int(extent) for extent in owner.shape)
             known = place is not None and -len(owner.shape) <= place < len(owner.shape)
             return Int(owner.shape[place] if known and place is not None else self.name(text))
+        if name in ("sum", "mean") and owner.shape is not None and place is not None and not words and len(args) == 1:
+            axis = place % len(owner.shape) if owner.shape else 0
+            rest = tuple(extent for number, extent in enumerate(owner.shape) if number != axis)
+            return Tensor(text, rest, owner.dtype if "float" in (owner.dtype or "") else None, True)
         if name == "stride":
             return self.stride(owner, place, text, bool(args))
         if name == "chunk" and owner.shape is not None and place is not None and place > 0:
