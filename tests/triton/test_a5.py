@@ -20,8 +20,10 @@ if find_spec("triton") is not None:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before anything imports it
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "a5"
-NAMES = ("serial_attention", "tiled_attention", "product_relu", "product_gelu")
-ATTENTION, TILED, PRODUCT, GELU = ((FIXTURES / name / "before.py").read_text(encoding="utf-8") for name in NAMES)
+NAMES = ("serial_attention", "tiled_attention", "product_relu", "product_gelu", "product_rows")
+ATTENTION, TILED, PRODUCT, GELU, ROW_NUMBERS = (
+    (FIXTURES / name / "before.py").read_text(encoding="utf-8") for name in NAMES
+)
 
 SET_0, WAIT_0 = 'al.sync_block_set("cube", "vector", 0', 'al.sync_block_wait("cube", "vector", 0'
 SET_1, WAIT_1 = 'al.sync_block_set("vector", "cube", 1', 'al.sync_block_wait("vector", "cube", 1'
@@ -127,6 +129,10 @@ WRONG = {
         "a maximum over the rows": put(ATTENTION, AVERAGE, f"{AVERAGE} + tl.max(tl.max(p, 0), 0)"),
         "the number of the core": put(ATTENTION, SCORES, f"{SCORES} + sub_vec_id"),
         "the row number of a half": put(ATTENTION, SCORES, f"{SCORES} + tl.arange(0, HALF)[:, None]"),
+        "the mask of a half": put(
+            ROW_NUMBERS, "mask=inside[:, None], other=-1.0", "mask=(tl.arange(0, BM // 2) < 9)[:, None], other=-1.0"
+        ),
+        "scales of the first half": put(ROW_NUMBERS, "scale_ptr + half_row", "scale_ptr + half_row - first"),
         "one core only": put(PRODUCT, "tl.store(c, y)", "if half == 0:\n                tl.store(c, y)"),
         "added by both cores": put(GELU, "tl.store(out + column, tl.sum", "tl.atomic_add(out + column, tl.sum"),
         "added in place by both cores": put(
