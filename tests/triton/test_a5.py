@@ -88,6 +88,7 @@ WRONG = {
         ),
         "the place is free twice": twice(twice(PRODUCT, SET_1, 0), WAIT_1, 1),
         "one core stores what the other loads": put(PRODUCT, "make_block_ptr(C, (M, N)", "make_block_ptr(B, (K, N)"),
+        "the output is an input": put(PRODUCT, "](a, b, c, M", "](a, c, c, M"),
         "no free in a loop around the scopes": without(TILED, SET_1, WAIT_1),
     },
     "TL562": {

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from tl2npu.codes import CODES
 from tl2npu.results import Diagnostic
 from tl2npu.tile.check import Malformed, check
-from tl2npu.tile.ir import Kernel, statements
+from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
 from tl2npu.tile.unit_axis import NoUnitAxis, with_unit_axes
 from tl2npu.tile.write.tilelang import factory
@@ -178,7 +178,10 @@ class _Translation:
 
     def launched(self, site: LaunchSite, node: ast.FunctionDef, binding: Binding) -> Launched:
         """One launch as a kernel of the IR."""
-        kernel, one_row = self.with_rows(read(binding.spec, self.reader))
+        kernel = read(binding.spec, self.reader)
+        if any(isinstance(item, ast.With) for item in ast.walk(node)):
+            _apart(binding, kernel)
+        kernel, one_row = self.with_rows(kernel)
         kernel = with_unit_axes(kernel)
         try:
             check(kernel)
@@ -289,6 +292,17 @@ def diagnostic(code: str, line: int, message: str, kernel: str) -> Diagnostic:
     """A finding of the Triton front end."""
     row = CODES[code]
     return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
+
+
+def _apart(binding: Binding, kernel: Kernel) -> None:
+    """Refuse one tensor under two names, one of them written, where cores run at the same time."""
+    written = {name for stmt in statements(kernel.body) for name in writes(stmt)}
+    texts: dict[str, str] = {}
+    for param in kernel.params:
+        other = texts.setdefault(binding.arguments[param.name], param.name)
+        if other != param.name and {other, param.name} & written:
+            text = f"`{other}` and `{param.name}` are the same tensor, and the kernel writes it"
+            raise Refused("TL561", binding.site.call.lineno, text)
 
 
 def _at_launch(site: LaunchSite, tree: Tree[Launched]) -> list[Splice]:
