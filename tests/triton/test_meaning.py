@@ -70,7 +70,7 @@ MEANT = {
     "default": (LOAD + "SCALE = 50.0\nx = scaled(x) + SCALE" + STORE, NORMAL),
     "signed_zero": (LOAD + "x = 1.0 / (0.0 - x)" + STORE, "torch.zeros(64)"),
     # single elements
-    "element_beyond": (LOAD + "x += tl.load(x_ptr + pid * 100, mask=pid * 100 < n, other=5.0)" + STORE, NORMAL),
+    "element_beyond": (LOAD + "x += tl.load(x_ptr + pid * 100, mask=pid * 100 < n)" + STORE, NORMAL),
     "element_that_is_stored": (
         "s = tl.load(x_ptr)\ntl.store(x_ptr + i, s + 1.0 + 0.0 * i, mask=i < n)\nx = 0.0 * i + tl.load(x_ptr + 1) - s"
         + STORE,
