@@ -9,8 +9,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def kernel_texts() -> list[str]:
-    """The kernels of the fixtures before the migration."""
-    return [path.read_text(encoding="utf-8") for path in sorted((ROOT / "fixtures").glob("*/*/before.py"))]
+    """The TileLang kernels of the fixtures before the migration."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "fixtures").glob("*/*/before.py")))
+    return [text for text in texts if "tilelang" in text]
 
 
 def plain_texts() -> list[str]:
