@@ -178,6 +178,24 @@ def test_text_that_the_launch_does_not_show_is_refused() -> None:
     assert refusals(text.replace("ACT=act", 'ACT="relu"')) == []
 
 
+def test_configurations_that_a_function_returns_are_followed() -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)"
+    text = vector(body, 'k[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)')
+    found = "def all():\n    if n:\n        return of_gpu()\n    return []\n\n\n"
+    found += "def of_gpu():\n    return [triton.Config({'BLOCK': 64})]\n\n\n"
+    text = text.replace("@triton.jit", f"{found}@triton.autotune(configs=all(), key=[])\n@triton.jit")
+    assert "def k(n, BLOCK=64):" in to_tilelang(text).text
+
+
+def test_text_that_no_call_passes_is_its_default() -> None:
+    body = 'x = tl.load(x_ptr + i, mask=i < n)\nif ACT == "relu":\n    x = tl.maximum(x, 0.0)\n'
+    body += "tl.store(y_ptr + i, x, mask=i < n)"
+    text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, n, ACT=act, BLOCK=128)")
+    text = to_tilelang(text.replace("n, BLOCK: tl", "n, ACT, BLOCK: tl").replace("def f(x)", 'def f(x, act="")')).text
+    assert "assert act == ''" in text
+    assert "T.max" not in text
+
+
 def test_every_second_element_is_a_column() -> None:
     body = "x = tl.load(x_ptr + 2 * i, mask=i < n // 2)\ntl.store(y_ptr + i, x, mask=i < n)"
     done = to_tilelang(vector(body))
