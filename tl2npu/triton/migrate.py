@@ -283,7 +283,8 @@ class _Translation:
         for line, text in self.file.hints[name]:
             found.append(diagnostic("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
         if tuned.others:
-            text = f"the first configuration of `autotune` is the default, {len(tuned.others)} others are not tried"
+            rest = "1 other is" if len(tuned.others) == 1 else f"{len(tuned.others)} others are"
+            text = f"the first configuration of `autotune` is the default, {rest} not tried"
             found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
         return found
 
