@@ -60,6 +60,10 @@ MEANT = {
         f"{NORMAL} * 200",
     ),
     "rounded_between": (LOAD + "h = x.to(tl.float16)\nx = (h * h).to(tl.float32) - x" + STORE, f"{NORMAL} * 200"),
+    "narrow_integer": (
+        LOAD + "x = tl.where(x + s > 100, 1, 0)" + STORE,
+        "torch.full((200,), 100, dtype=torch.int8), 100",
+    ),
     # numbers that are zero, loops without turns, arguments by name
     "flag": ("x = tl.load(x_ptr + i, mask=(i < n) & (s > 0), other=0.5)" + STORE, f"{NORMAL}, 0"),
     "no_turns": (
@@ -70,7 +74,12 @@ MEANT = {
     "default": (LOAD + "SCALE = 50.0\nx = scaled(x) + SCALE" + STORE, NORMAL),
     "signed_zero": (LOAD + "x = 1.0 / (0.0 - x)" + STORE, "torch.zeros(64)"),
     # single elements
-    "element_beyond": (LOAD + "x += tl.load(x_ptr + pid * 100, mask=pid * 100 < n)" + STORE, NORMAL),
+    "element_beyond": (LOAD + "x += tl.load(x_ptr + pid * 100, mask=pid * 100 < n, other=5.0)" + STORE, NORMAL),
+    "element_beyond_zero": (LOAD + "x += tl.load(x_ptr + pid * 100, mask=pid * 100 < n, other=0.0)" + STORE, NORMAL),
+    "element_beyond_number": (
+        LOAD + "x += tl.load(x_ptr + pid * 100, mask=pid < s, other=5.0)" + STORE,
+        f"{NORMAL}, 2",
+    ),
     "element_that_is_stored": (
         "s = tl.load(x_ptr)\ntl.store(x_ptr + i, s + 1.0 + 0.0 * i, mask=i < n)\nx = 0.0 * i + tl.load(x_ptr + 1) - s"
         + STORE,
@@ -122,6 +131,8 @@ def test_every_kernel_computes_what_it_computed(tmp_path: Path) -> None:
         ("TL542", LOAD + "for t in range(3):\n    if pid == 1:\n        return\n    x += 1.0" + STORE),
         ("TL542", LOAD + "x = chosen(x, pid)" + STORE),
         ("TL543", LOAD + "x = tl.exp(x, precision=3)" + STORE),
+        ("TL530", LOAD + "x = tl.maximum(x, 1.0, propagate_nan=tl.PropagateNan.ALL)" + STORE),
+        ("TL530", LOAD + "x = x - tl.max(x, axis=0, propagate_nan=True)" + STORE),
         ("TL530", LOAD + 'x = x.to(tl.float16, fp_downcast_rounding="rtz").to(tl.float32)' + STORE),
         ("TL521", "x = tl.load(x_ptr + i + (pid - 3), mask=(i + pid < n + 3) & (i + pid >= 3))" + STORE),
         ("TL545", LOAD + "x = x * TWICE_SET" + STORE),

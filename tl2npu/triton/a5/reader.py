@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import cast
 
@@ -47,6 +47,9 @@ class AscendReader(Interpreter):
         return finish(
             kernel, self.state.spec, self.half, frozenset(self.chips), frozenset(self.state.fixed), self.undivided
         )
+
+    def ignores_nan(self, values: Mapping[str, Value], node: ast.Call) -> None:
+        """An extremum that gives NaN is accepted: the kernel was written for the NPU, and remains there."""
 
     # scopes -------------------------------------------------------------------------------------------------------
 

@@ -124,8 +124,7 @@ def _promoted_pair(one: tuple[str, bool], other: tuple[str, bool], division: boo
 
 
 def _is_number(operand: object) -> bool:
-    """True for numbers of Python, constants of the kernel among them, and for integers, which no tile of floats
-    follows."""
+    """True for numbers that are known when Triton compiles."""
     if not isinstance(operand, Tile):
         return True
     return not operand.shape and _weak(operand.expr)
@@ -133,8 +132,10 @@ def _is_number(operand: object) -> bool:
 
 def _weak(expr: Expr) -> bool:
     match expr:
-        case Const() | Index():
+        case Const():
             return True
+        case Index():
+            return expr.value.constant is not None
         case Opaque():
             return expr.weak
         case Call():

@@ -105,10 +105,17 @@ class Calls(Expressions):
         op = ELEMENTWISE[name]
         names = "condition x y" if op == "select" else "x y z"
         values = self.bound(node, f"{names} propagate_nan ieee_rounding", *owner)
+        self.ignores_nan(values, node)
         operands = [values[word] for word in names.split() if word in values]
         if len(operands) != OPERATORS[op] or any(not isinstance(item, (Tile, int, float)) for item in operands):
             raise self.state.refuse("TL543", f"`{ast.unparse(node)}` wants tiles")
         return build.operation(op, list(operands), self.state.line)
+
+    def ignores_nan(self, values: Mapping[str, Value], node: ast.Call) -> None:
+        """Refuse an extremum of which NaN must be the result: on a GPU that of TileLang is the other operand."""
+        value = values.get("propagate_nan")
+        if value not in (None, False) and not (isinstance(value, Name) and value.path.endswith(".NONE")):
+            raise self.state.refuse("TL530", f"`{ast.unparse(node)}` gives NaN where an operand is NaN")
 
     def builtin(self, name: str, node: ast.Call) -> Value:
         """``float("inf")``, ``min(a, b)`` and their like."""
@@ -230,6 +237,7 @@ class Calls(Expressions):
 
     def tl_clamp(self, node: ast.Call) -> Value:
         values = self.bound(node, "x min max propagate_nan")
+        self.ignores_nan(values, node)
         low = build.operation("max", [values["x"], values["min"]], self.state.line)
         return build.operation("min", [low, values["max"]], self.state.line)
 
@@ -256,6 +264,7 @@ class Calls(Expressions):
 
     def extreme(self, name: str, node: ast.Call) -> Value:
         values = self.bound(node, "x y propagate_nan")
+        self.ignores_nan(values, node)
         one, other = integer(values["x"]), integer(values["y"])
         if one is not None and other is not None:
             return Tile((), Index(largest(one, other) if name == "max" else smallest(one, other)))
@@ -337,6 +346,7 @@ class Calls(Expressions):
 
     def reduced(self, name: str, values: dict[str, Value], node: ast.Call) -> Value:
         """A reduction of one axis, or of all."""
+        self.ignores_nan(values, node)
         tile = self.tile_of(values["input"], node)
         dtype = values.get("dtype")
         if dtype is not None:
