@@ -590,7 +590,9 @@ def test_names_of_the_nest_in_parts_and_types() -> None:
     agree(text, {"A": values_of_a}, threads="1", rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("value", ["s[i]", "s[i] * 2.0", "s[i] * s[i]", "T.max(x[i, j], s[i])", "s[i] / x[i, j]"])
+@pytest.mark.parametrize(
+    "value", ["s[i]", "s[i] * 2.0", "s[i] * s[i]", "T.max(x[i, j], s[i])", "s[i] / x[i, j]", "T.sqrt(s[i]) + 1.0"]
+)
 def test_the_value_of_a_single_row_is_never_assigned(value: str) -> None:
     """The compiler copies what lies behind it (seen in the text for both targets)."""
     params = 'X: T.Tensor((4, 64), "float32"), S: T.Tensor((4,), "float32"), O: T.Tensor((4, 64), "float32")'

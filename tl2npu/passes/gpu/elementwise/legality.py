@@ -101,7 +101,9 @@ class Legality(Instructions):
         if value.kind == "index":
             return index_vector(self, value, place.dtype if place is not None else "float32")
         if "c" not in value.axes and value.kind in ("binary", "negative", "call", "cast", "select"):
-            return self.row_value(value) if value.axes else self.point_value(value, place, rest)
+            if not value.axes:
+                return self.point_value(value, place, rest)
+            return self.single_row(value, place, rest) if self.is_single_row(value) else self.row_value(value)
         if self.is_worth_a_vector(value):
             return self.column_value(value)
         if value.kind == "negative":
@@ -196,6 +198,20 @@ class Legality(Instructions):
         name = self.temporaries.tile((rows.text,), dtype, stem)
         self.along(rows_only(self.nest), value, name, dtype)
         return Expr("load", name, (), dtype, text=f"{name}[{rows.name}]", span=Span.ROW, axes=_ROWS)
+
+    def is_single_row(self, value: Expr) -> bool:
+        """A function of the only row: a loop over one row is none, and the compiler has no functions of scalars."""
+        rows = self.nest.rows
+        single = rows is not None and rows.extent.constant == 1
+        return single and any(part.kind == "call" for part in value.walk())
+
+    def single_row(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
+        """The value of the only row, computed in every column."""
+        for load in list(value.loads):
+            if load.span is Span.ROW:
+                others = frozenset(item.name for item in value.loads if item is not load)
+                value, place = _with_leaf(value, load, self.hoist(load, place, rest | others)), None
+        return self.legal(value, place, rest)
 
     def is_worth_a_vector(self, value: Expr) -> bool:
         """A value for each column that no instruction of the loop computes from elements."""
