@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, var
 from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted
+from tl2npu.tile.integers import in_expr
 from tl2npu.tile.ir import Region
 from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, split
 from tl2npu.triton.read.masks import conjuncts, positive
@@ -54,7 +55,8 @@ def place(state: State, pointer: Pointer, mask: Tile | None, reads: bool = False
         return Placed(pointer.param, tuple(const(0) for _ in axes), axes, pointer.shape, (), ())
     units = {f"@{number}": 0 for number, extent in enumerate(pointer.shape) if extent.constant == 1}
     offset = _summed(state, pointer.offset.substitute(units))
-    conditions = [substituted(part, units) for part in conjuncts(mask.expr)] if mask is not None else []
+    parts = conjuncts(mask.expr) if mask is not None else []
+    conditions = [in_expr(substituted(part, units), lambda value: _summed(state, value)) for part in parts]
     if any(isinstance(part, Const) and not part.value for part in conditions):
         raise state.refuse("TL522", "the mask is never true")
     with_axes = {f"@{number}": extent - 1 for number, extent in enumerate(pointer.shape)}
