@@ -133,8 +133,7 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
     chosen = spec.views.get(param)
     own = [view for view in collapses(shape) if (param, view) not in spec.failed]
     stepped = [view for view in _stepped(state, pointer, shape, conditions) if (param, view) not in spec.failed]
-    whole_views = (view for view in stepped if _product(view) == _product(shape))
-    joined = [view for view in whole_views if len(view) != len(shape)]  # else a check is plainer than a view
+    joined = [view for view in stepped if len(view) != len(shape)]  # else a check is plainer than a view
     first: Refused | None = None
     for views, may_ask, whole in (
         (own, False, True),
