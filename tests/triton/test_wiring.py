@@ -73,6 +73,8 @@ def test_report_names_the_file_that_the_result_goes_to(tmp_path: Path) -> None:
     assert [(file["path"], file["beside"]) for file in found["files"]] == [("k.py", "k_tilelang.py")]
     said = tl2npu("migrate", "--no-cache", "k.py", cwd=tmp_path).stdout
     assert "k.py: the result goes to k_tilelang.py, this file stays as it is\n" in said
+    assert "the result goes" not in tl2npu("migrate", "--no-cache", "-o", "new.py", "k.py", cwd=tmp_path).stdout
+    assert (tmp_path / "new.py").read_bytes() == (tmp_path / "k_tilelang.py").read_bytes()
 
 
 def test_other_kernels_of_the_file_are_reported_at_their_lines() -> None:

@@ -99,7 +99,10 @@ def migrate(
 
     def once(asked: Request) -> int:
         sink = _sink(asked, diff, check, output)
-        finished, code = run_files(asked, task, sink, condenser(wanted, patched), would_change_counts=check)
+        condense = condenser(wanted, patched)
+        if sink.whole:  # the result goes where -o or standard output says, and to no file beside
+            condensed, condense = condense, lambda result: condensed(replace(result, beside=""))
+        finished, code = run_files(asked, task, sink, condense, would_change_counts=check)
         run = run_of(task, asked, written=not (diff or check), exit_code=code)
         print_report(finished, run, wanted, explain=asked.settings.explain, patched=patched)
         return code
