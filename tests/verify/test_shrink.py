@@ -81,8 +81,9 @@ def test_where_nothing_can_be_halved() -> None:
 
 
 @pytest.mark.parametrize("shrink", [True, False])
-def test_a_verification_says_what_was_shrunk(shrink: bool) -> None:
+def test_a_verification_says_what_was_shrunk(shrink: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The traced shapes are what counts: the tensors of the shrunk call are small, so it ends at once."""
+    monkeypatch.setattr("tl2npu.verify.shrink.ENOUGH", 1 << 22)
     arguments = {"M": 1 << 18, "N": 128, "K": 128} if shrink else {"M": 128, "N": 128, "K": 128}
     found = by_calls(TEXT, TEXT.replace("k == 0", "0 == k"), Call("matmul", arguments), shrink=shrink)
     assert found.ok
