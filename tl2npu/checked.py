@@ -51,16 +51,13 @@ def _size(value: Any, where: str) -> int:
     return value
 
 
-def _count(value: Any, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ConfigError(f"{where}: must be a whole number, 0 or more, not {value!r}")
-    return value
+def _whole(least: int) -> Callable[[Any, str], int]:
+    def check(value: Any, where: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ConfigError(f"{where}: must be a whole number, {least} or more, not {value!r}")
+        return value
 
-
-def _rows(value: Any, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"{where}: must be a whole number, 1 or more, not {value!r}")
-    return value
+    return check
 
 
 def _seconds(value: Any, where: str) -> float:
@@ -124,7 +121,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "device": _one_of(*DEVICES),
     "ascend_version": _one_of(*COMPILERS),
     "threads": _one_of(*get_args(Threads)),
-    "rows_per_block": _rows,
+    "rows_per_block": _whole(1),
     "unsafe": _switch,
     "keep_expert": _switch,
     "partial": _switch,
@@ -138,7 +135,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "vendored": _texts,
     "submodules": _switch,
     "force_exclude": _switch,
-    "jobs": _count,
+    "jobs": _whole(0),
     "timeout": _seconds_or_none,
     "cache": _switch,
     "cache_dir": _path,

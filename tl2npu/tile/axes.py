@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tl2npu.tile.expr import Expr, axis_of, loads
-from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, statements
+from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, statements, values
 
 Place = tuple[str, int]
 """A tile and the number of one of its axes."""
@@ -42,8 +42,8 @@ class Axes:
                 case Map():
                     self._map(stmt.dst, stmt.value)
                 case Let() | If():
-                    value = stmt.condition if isinstance(stmt, If) else stmt.value
-                    self.mixed |= {(item.buffer, n) for item in loads(value) for n in range(len(item.index))}
+                    found = (item for value in values(stmt) for item in loads(value))
+                    self.mixed |= {(item.buffer, n) for item in found for n in range(len(item.index))}
                 case Reduce():
                     self.mixed.add((stmt.src, stmt.axis))
                     kept = [n for n in range(len(self.shapes[stmt.src])) if n != stmt.axis]

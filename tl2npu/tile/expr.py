@@ -7,7 +7,7 @@ Element types are those of TileLang: ``float32``, ``bfloat16``, ``int32``, ``boo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tl2npu.kernel.symbolic import Sym, var
@@ -112,17 +112,33 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     return expr
 
 
-def substituted(expr: Expr, values: Mapping[str, Sym | int]) -> Expr:
-    """The expression with variables of its integers replaced."""
+def with_integers(expr: Expr, change: Callable[[Sym], Sym]) -> Expr:
+    """The expression with every integer in it changed: indices and values of indices."""
 
-    def change(item: Expr) -> Expr | None:
+    def part(item: Expr) -> Expr | None:
         if isinstance(item, Index):
-            return replace(item, value=item.value.substitute(values))
+            return replace(item, value=change(item.value))
         if isinstance(item, Load):
-            return replace(item, index=tuple(part.substitute(values) for part in item.index))
+            return replace(item, index=tuple(change(place) for place in item.index))
         return None
 
-    return rebuilt(expr, change)
+    return rebuilt(expr, part)
+
+
+def substituted(expr: Expr, values: Mapping[str, Sym | int]) -> Expr:
+    """The expression with variables of its integers replaced."""
+    return with_integers(expr, lambda value: value.substitute(values))
+
+
+def with_leading_index(expr: Expr, buffers: Collection[str], index: Sym) -> Expr:
+    """The expression where these buffers have one more axis, the first, and are read at ``index`` of it."""
+
+    def part(item: Expr) -> Expr | None:
+        if isinstance(item, Load) and item.buffer in buffers:
+            return replace(item, index=(index, *item.index))
+        return None
+
+    return rebuilt(expr, part)
 
 
 def integers(expr: Expr) -> Iterator[Sym]:

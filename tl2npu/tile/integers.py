@@ -6,23 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.tile.expr import Expr, Index, Load, rebuilt
+from tl2npu.tile.expr import with_integers
 from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Move, Region, Stmt
 
 Change = Callable[[Sym], Sym]
-
-
-def in_expr(expr: Expr, change: Change) -> Expr:
-    """The expression with every integer in it changed."""
-
-    def part(item: Expr) -> Expr | None:
-        if isinstance(item, Index):
-            return replace(item, value=change(item.value))
-        if isinstance(item, Load):
-            return replace(item, index=tuple(change(place) for place in item.index))
-        return None
-
-    return rebuilt(expr, part)
 
 
 def in_stmt(stmt: Stmt, change: Change) -> Stmt:
@@ -33,12 +20,12 @@ def in_stmt(stmt: Stmt, change: Change) -> Stmt:
         case AtomicAdd():
             return replace(stmt, dst=_region(stmt.dst, change))
         case Map() | Let():
-            return replace(stmt, value=in_expr(stmt.value, change))
+            return replace(stmt, value=with_integers(stmt.value, change))
         case For():
             return replace(stmt, count=change(stmt.count), body=in_body(stmt.body, change))
         case If():
             then, orelse = in_body(stmt.then, change), in_body(stmt.orelse, change)
-            return replace(stmt, condition=in_expr(stmt.condition, change), then=then, orelse=orelse)
+            return replace(stmt, condition=with_integers(stmt.condition, change), then=then, orelse=orelse)
     return stmt
 
 

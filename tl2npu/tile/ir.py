@@ -166,19 +166,28 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from statements(stmt.orelse)
 
 
+def values(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions of a statement itself."""
+    match stmt:
+        case Map() | Let():
+            return (stmt.value,)
+        case If():
+            return (stmt.condition,)
+        case _:
+            return ()
+
+
 def reads(stmt: Stmt) -> frozenset[str]:
     """The buffers that a statement itself reads, not those of the statements in it."""
     match stmt:
         case Move():
             return frozenset({stmt.src.buffer})
-        case Map() | Let():
-            return frozenset(item.buffer for item in loads(stmt.value))
+        case Map() | Let() | If():
+            return frozenset(item.buffer for value in values(stmt) for item in loads(value))
         case Reduce() | AtomicAdd():
             return frozenset({stmt.src})
         case Matmul():
             return frozenset({stmt.a, stmt.b} | (set() if stmt.clear else {stmt.c}))
-        case If():
-            return frozenset(item.buffer for item in loads(stmt.condition))
         case For():
             return frozenset()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.tile.expr import Opaque, integers, walk
-from tl2npu.tile.ir import AtomicAdd, For, If, Kernel, Let, Map, Move, Stmt, statements
+from tl2npu.tile.ir import AtomicAdd, For, Kernel, Move, Stmt, statements, values
 
 
 def numbers(kernel: Kernel) -> Iterator[Sym]:
@@ -29,10 +29,9 @@ def numbers_of(stmt: Stmt) -> Iterator[Sym]:
             yield from stmt.dst.start
         case For():
             yield stmt.count
-        case Map() | Let() | If():
-            yield from integers(stmt.condition if isinstance(stmt, If) else stmt.value)
         case _:
-            pass
+            for value in values(stmt):
+                yield from integers(value)
 
 
 def names(kernel: Kernel) -> Iterator[str]:
@@ -57,6 +56,5 @@ def names_in(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 def _texts(stmt: Stmt) -> Iterator[str]:
     """Scalars that are kept as text."""
-    if isinstance(stmt, (Map, Let, If)):
-        value = stmt.condition if isinstance(stmt, If) else stmt.value
+    for value in values(stmt):
         yield from (item.text for item in walk(value) if isinstance(item, Opaque))

@@ -6,11 +6,10 @@ row leaves most of it idle, and cannot be split between the two vector cores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, var
-from tl2npu.tile.expr import Expr, Index, Load, axis, integers, loads, rebuilt
+from tl2npu.tile.expr import Expr, axis, integers, loads, substituted, with_leading_index
 from tl2npu.tile.ir import (
     AtomicAdd,
     Buffer,
@@ -27,6 +26,7 @@ from tl2npu.tile.ir import (
     Stmt,
     reads,
     statements,
+    values,
     with_bodies,
     writes,
 )
@@ -94,7 +94,7 @@ class _Rows:
                     raise DependentRows(line, f"the place in `{region.buffer}` differs from row to row")
         elif isinstance(stmt, For) and stmt.count.depends_on(self.name):
             raise DependentRows(line, "the number of turns differs from row to row")
-        for value in _values(stmt):
+        for value in values(stmt):
             for item in loads(value):
                 if any(part.depends_on(self.name) for part in item.index):
                     raise DependentRows(line, f"the element of `{item.buffer}` differs from row to row")
@@ -125,7 +125,7 @@ class _Rows:
     def names_row(self, stmt: Stmt) -> bool:
         if isinstance(stmt, Move):
             return any(start.depends_on(self.name) for start in stmt.src.start)
-        return any(part.depends_on(self.name) for value in _values(stmt) for part in integers(value))
+        return any(part.depends_on(self.name) for value in values(stmt) for part in integers(value))
 
     def judge_use(self, stmt: Stmt) -> None:
         """Refuse what has no form for several rows at once."""
@@ -181,21 +181,4 @@ class _Rows:
     def value(self, value: Expr) -> Expr:
         """The value of an element in a tile with one axis more."""
         moved = {"@0": axis(1), self.name: var(self.name) * self.rows + axis(0)}
-
-        def change(item: Expr) -> Expr | None:
-            if isinstance(item, Index):
-                return replace(item, value=item.value.substitute(moved))
-            if isinstance(item, Load):
-                index = tuple(part.substitute(moved) for part in item.index)
-                return replace(item, index=(axis(0), *index) if item.buffer in self.of_row else index)
-            return None
-
-        return rebuilt(value, change)
-
-
-def _values(stmt: Stmt) -> Iterator[Expr]:
-    """The expressions of a statement itself."""
-    if isinstance(stmt, (Map, Let)):
-        yield stmt.value
-    elif isinstance(stmt, If):
-        yield stmt.condition
+        return with_leading_index(substituted(value, moved), self.of_row, axis(0))

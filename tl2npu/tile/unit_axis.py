@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Expr, Load, axis, rebuilt, substituted, walk
+from tl2npu.tile.expr import (
+    COMPARISONS,
+    LOGIC,
+    Call,
+    Expr,
+    Load,
+    axis,
+    loads,
+    rebuilt,
+    substituted,
+    walk,
+    with_leading_index,
+)
 from tl2npu.tile.ir import (
     AtomicAdd,
     If,
@@ -95,7 +107,7 @@ def _rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> set[str]:
         before = len(rows)
         for stmt in statements(kernel.body):
             if isinstance(stmt, Map):
-                names = {stmt.dst, *(item.buffer for item in _loads(stmt.value))}
+                names = {stmt.dst, *(item.buffer for item in loads(stmt.value))}
                 if names & rows:
                     vectors = {name for name in names if len(shapes.get(name, ())) == 1}
                     if any(len(shapes.get(name, ())) == 2 for name in names):
@@ -106,12 +118,6 @@ def _rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> set[str]:
     return rows
 
 
-def _loads(expr: Expr) -> list[Load]:
-    found: list[Load] = []
-    rebuilt(expr, lambda item: found.append(item) if isinstance(item, Load) else None)
-    return found
-
-
 def _lifted(stmt: Stmt, shapes: dict[str, tuple[Sym, ...]], singles: set[str], rows: set[str]) -> Stmt:
     match stmt:
         case Map():
@@ -119,11 +125,11 @@ def _lifted(stmt: Stmt, shapes: dict[str, tuple[Sym, ...]], singles: set[str], r
             if stmt.dst in rows:
                 value = substituted(value, {"@0": axis(1)})
             inner = stmt.dst in rows or stmt.dst in singles
-            return replace(stmt, value=_indexed(value, singles, rows, axis(0) if inner else const(0)))
+            return replace(stmt, value=with_leading_index(value, singles | rows, axis(0) if inner else const(0)))
         case If():
-            return replace(stmt, condition=_indexed(stmt.condition, singles, rows, const(0)))
+            return replace(stmt, condition=with_leading_index(stmt.condition, singles | rows, const(0)))
         case Let():
-            return replace(stmt, value=_indexed(stmt.value, singles, rows, const(0)))
+            return replace(stmt, value=with_leading_index(stmt.value, singles | rows, const(0)))
         case Reduce() if stmt.src in rows:
             return replace(stmt, axis=stmt.axis + 1)
         case Move():
@@ -131,15 +137,6 @@ def _lifted(stmt: Stmt, shapes: dict[str, tuple[Sym, ...]], singles: set[str], r
         case Matmul() | AtomicAdd():
             return stmt
     return stmt
-
-
-def _indexed(value: Expr, singles: set[str], rows: set[str], row: Sym) -> Expr:
-    def change(item: Expr) -> Expr | None:
-        if isinstance(item, Load) and item.buffer in singles | rows:
-            return replace(item, index=(row, *item.index))
-        return None
-
-    return rebuilt(value, change)
 
 
 def _region(region: Region, lifted: set[str]) -> Region:

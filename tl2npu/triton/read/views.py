@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, var
-from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted
-from tl2npu.tile.integers import in_expr
+from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted, with_integers
 from tl2npu.tile.ir import Region
 from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, split
 from tl2npu.triton.read.masks import conjuncts, positive
@@ -56,7 +55,7 @@ def place(state: State, pointer: Pointer, mask: Tile | None, reads: bool = False
     units = {f"@{number}": 0 for number, extent in enumerate(pointer.shape) if extent.constant == 1}
     offset = _summed(state, pointer.offset.substitute(units))
     parts = conjuncts(mask.expr) if mask is not None else []
-    conditions = [in_expr(substituted(part, units), lambda value: _summed(state, value)) for part in parts]
+    conditions = [with_integers(substituted(part, units), lambda value: _summed(state, value)) for part in parts]
     if any(isinstance(part, Const) and not part.value for part in conditions):
         raise state.refuse("TL522", "the mask is never true")
     with_axes = {f"@{number}": extent - 1 for number, extent in enumerate(pointer.shape)}
