@@ -43,42 +43,37 @@ def migrate_triton(
         done = migrate_text(translated.text, beside(path), options)
         if done.error is not None:
             return FileResult(path, text, text, done.error)
-        functions = _functions(translated.text)
-        lines = {kernel.name: kernel.line for kernel in translated.kernels}
-        refused = _refused(done, functions, lines)
-        wide = {} if options.rows_per_block == 1 else _overflowing(done, functions, lines) | refused
+        homes = _Homes(translated)
+        refused = _refused(done, homes)
+        wide = {} if options.rows_per_block == 1 else _overflowing(done, homes) | refused
         too_wide = {name: f"{item.code}: {item.message}" for name, item in wide.items() if name not in one_row}
         if too_wide:
             one_row |= too_wide
         elif refused:
             leave |= refused
         else:
-            return _result(path, text, done, translated)
+            return _result(path, text, done, translated, homes)
 
 
-def _refused(
-    done: FileResult, functions: list[tuple[int, int, str]], lines: Mapping[str, int]
-) -> dict[str, Diagnostic]:
+def _refused(done: FileResult, homes: _Homes) -> dict[str, Diagnostic]:
     """The Triton kernels whose translation the second half refuses, with that refusal at their lines."""
     refused = {}
     for kernel in done.kernels:
-        name = _home(kernel.line, functions, lines)
+        name = homes.of(kernel.line)
         if kernel.disposition == "refused" and name is not None:
             found = next((d for d in done.diagnostics if d.kernel == kernel.name and d.severity == "error"), None)
             if found is not None:
-                refused[name] = replace(found, line=lines[name], column=1, end_line=None, kernel=name)
+                refused[name] = replace(found, line=homes.lines[name], column=1, end_line=None, kernel=name)
             else:
                 code = next((code for code in kernel.codes if CODES[code].severity == "error"), "TL530")
-                refused[name] = diagnostic(code, lines[name], kernel.reason, name)
+                refused[name] = diagnostic(code, homes.lines[name], kernel.reason, name)
     return refused
 
 
-def _overflowing(
-    done: FileResult, functions: list[tuple[int, int, str]], lines: Mapping[str, int]
-) -> dict[str, Diagnostic]:
+def _overflowing(done: FileResult, homes: _Homes) -> dict[str, Diagnostic]:
     """The Triton kernels whose tiles do not fit."""
-    homes = {kernel.name: _home(kernel.line, functions, lines) for kernel in done.kernels}
-    found = {homes.get(item.kernel or ""): item for item in done.diagnostics if item.code == "TL801"}
+    names = {kernel.name: homes.of(kernel.line) for kernel in done.kernels}
+    found = {names.get(item.kernel or ""): item for item in done.diagnostics if item.code == "TL801"}
     return {name: item for name, item in found.items() if name is not None}
 
 
@@ -129,21 +124,18 @@ def beside(path: str) -> str:
     return place.with_name(f"{place.stem}_tilelang{place.suffix}").as_posix()
 
 
-def _result(path: str, old: str, done: FileResult, translated: Translated) -> FileResult:
+def _result(path: str, old: str, done: FileResult, translated: Translated, homes: _Homes) -> FileResult:
     """The result of the translated text as that of the Triton file: lines are those of the user."""
-    functions = _functions(translated.text)
-    lines = {outcome.name: outcome.line for outcome in translated.kernels}
-    homes = {kernel.line: _home(kernel.line, functions, lines) for kernel in done.kernels}
-    own = {homes[kernel.line]: kernel for kernel in done.kernels}
+    own = {homes.of(kernel.line): kernel for kernel in done.kernels}
     same = _same_lines(translated.text, old)
-    others = {kernel.name for kernel in done.kernels if homes[kernel.line] is None}
+    others = {kernel.name for kernel in done.kernels if homes.of(kernel.line) is None}
     kernels = [replace(kernel, line=same.get(kernel.line, 1)) for kernel in done.kernels if kernel.name in others]
     diagnostics = []
     for item in done.diagnostics:
         if item.kernel in others or item.line in same:
             diagnostics.append(replace(item, line=same.get(item.line, 1)))
         elif item.severity == "warning":
-            diagnostics.append(_moved(item, functions, lines))
+            diagnostics.append(homes.moved(item))
     changes = [replace(item, line=same.get(item.line, 1)) for item in done.changes if item.kernel in others]
     for outcome in translated.kernels:
         kernels.append(_verdict(outcome, own.get(outcome.name)))
@@ -173,26 +165,26 @@ def _verdict(outcome: Outcome, kernel: KernelResult | None) -> KernelResult:
     return KernelResult(outcome.name, outcome.line, "triton", target, "migrated", reason, codes)
 
 
-def _functions(text: str) -> list[tuple[int, int, str]]:
-    """First line, last line and name of the functions of a module."""
-    found = []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef):
-            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
-            found.append((first, node.end_lineno or first, node.name))
-    return found
+class _Homes:
+    """Which Triton kernel a line of the translation comes from; ``lines``: those of the kernels in the Triton file."""
 
+    def __init__(self, translated: Translated) -> None:
+        self.lines = {kernel.name: kernel.line for kernel in translated.kernels}
+        self._functions = []
+        for node in ast.parse(translated.text).body:
+            if isinstance(node, ast.FunctionDef):
+                first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+                self._functions.append((first, node.end_lineno or first, node.name))
 
-def _home(line: int, functions: list[tuple[int, int, str]], lines: Mapping[str, int]) -> str | None:
-    """The Triton kernel that a line of the translation comes from."""
-    for first, last, name in functions:
-        if first <= line <= last:
-            stem, _, number = name.rpartition("_")
-            return name if name in lines else stem if number.isdigit() and stem in lines else None
-    return None
+    def of(self, line: int) -> str | None:
+        """The Triton kernel; None for a line of something else."""
+        for first, last, name in self._functions:
+            if first <= line <= last:
+                stem, _, number = name.rpartition("_")
+                return name if name in self.lines else stem if number.isdigit() and stem in self.lines else None
+        return None
 
-
-def _moved(item: Diagnostic, functions: list[tuple[int, int, str]], lines: Mapping[str, int]) -> Diagnostic:
-    """A finding at a line of the translation, at the kernel's line in the Triton file."""
-    name = _home(item.line, functions, lines)
-    return replace(item, line=lines.get(name or "", 1), column=1, end_line=None, kernel=name)
+    def moved(self, item: Diagnostic) -> Diagnostic:
+        """A finding at a line of the translation, at the kernel's line in the Triton file."""
+        name = self.of(item.line)
+        return replace(item, line=self.lines.get(name or "", 1), column=1, end_line=None, kernel=name)
