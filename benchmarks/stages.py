@@ -22,7 +22,7 @@ import libcst as cst
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tl2npu.kernel.factory import FileKernels  # noqa: E402
+from tl2npu.kernel.factories.factory import FileKernels  # noqa: E402
 from tl2npu.migration import check_text, migrate_text  # noqa: E402
 from tl2npu.options import Options  # noqa: E402
 from tl2npu.source.index import Index  # noqa: E402

@@ -140,7 +140,7 @@ def test_codes_exist(path: Path) -> None:
 
 @every_document
 def test_paths_in_code_exist(path: Path) -> None:
-    """`passes/sync.py` is a file of the package, `fixtures/` a folder of the repository."""
+    """`passes/ascend/sync.py` is a file of the package, `fixtures/` a folder of the repository."""
     roots = (ROOT, ROOT / "tl2npu")
     tops = {item.name for root in roots for item in root.iterdir()}
     missing = []

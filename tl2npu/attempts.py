@@ -7,20 +7,22 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from tl2npu.checks.evenness import unproved_evenness
-from tl2npu.checks.fitting import shortage
+from tl2npu.checks.memory_plan.fitting import shortage
 from tl2npu.checks.npuir.edges import overruns
+from tl2npu.checks.row_split.evenness import unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Inlined
 from tl2npu.options import Options
-from tl2npu.passes import allocations_apart
-from tl2npu.passes.gpu import grid, macros, unit_axes
+from tl2npu.passes.ascend import allocations_apart
+from tl2npu.passes.gpu import unit_axes
+from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines import Traits, ascend_from_npuir, developer_form, fallback_form, gpu_form, npuir_form
+from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions

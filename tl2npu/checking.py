@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from tl2npu.across.grafts import grafted
 from tl2npu.across.restore import with_dots
-from tl2npu.checks import importing
+from tl2npu.checks.language import importing
 from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
-from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels, Located
 from tl2npu.kernel.style import dialect_of, is_gpu_kernel
 from tl2npu.options import Options, Target
-from tl2npu.passes.gpu.eager import find_eager
+from tl2npu.passes.eager.factories import find_eager
 from tl2npu.passes.job import Job, diagnostic, line_of
 from tl2npu.passes.no_launch import no_launch
 from tl2npu.passes.unseen_kernels import unseen_kernels

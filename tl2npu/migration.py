@@ -17,23 +17,27 @@ from tl2npu.across.users import Users
 from tl2npu.attempts import Attempt
 from tl2npu.checking import check_text as check_text
 from tl2npu.checking import finding, unparsable, unused_comments
-from tl2npu.checks import doubled, flags, importing
+from tl2npu.checks.cross_core import flags
+from tl2npu.checks.language import importing
+from tl2npu.checks.row_split import doubled
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
+from tl2npu.passes.eager.factories import Eager, find_eager, to_lazy
 from tl2npu.passes.focus import Surroundings
-from tl2npu.passes.gpu import host, tensor_layouts, unsupported
-from tl2npu.passes.gpu.eager import Eager, find_eager, to_lazy
-from tl2npu.passes.gpu.launches import split_launches
+from tl2npu.passes.host import code as host
 from tl2npu.passes.job import Job, diagnostic, line_of
+from tl2npu.passes.launches.separate import split_launches
 from tl2npu.passes.no_launch import refuse_unlaunched
 from tl2npu.passes.npuir import configs, mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines import Traits, left_alone, refuse_unreadable, traits
+from tl2npu.passes.plain.hints import tensor_layouts
+from tl2npu.passes.plain.unsupported import refuse as unsupported
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower, KernelResult, Promise, Severity
 from tl2npu.source.index import Index

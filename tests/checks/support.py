@@ -7,8 +7,8 @@ import textwrap
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.codes import CODES
-from tl2npu.kernel.factory import FileKernels
-from tl2npu.kernel.memory import infer_memory
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.options import Options
 from tl2npu.source.index import Index
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.checks.support import LOAD, STORE, TILES, findings, source
-from tl2npu.checks import front_end, gpu_names, signatures
+from tl2npu.checks.language import front_end, gpu_names, signatures
 from tl2npu.checks.subject import Subject
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
 from tl2npu.source.index import Index
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.support import ONE, findings, source
-from tl2npu.checks.capacity import Needs
-from tl2npu.checks.plan_program import Builder
+from tl2npu.checks.memory_plan.capacity import Needs
+from tl2npu.checks.memory_plan.program import Builder
 from tl2npu.checks.subject import Subject
-from tl2npu.kernel.factory import FileKernels
-from tl2npu.kernel.memory import infer_memory
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.options import Options
 from tl2npu.source.index import Index
 

@@ -10,7 +10,7 @@ from tests.checks.support import STORE as STORE_B
 from tl2npu.checks.run import CHECKS, _ranks
 from tl2npu.codes import CODES
 from tl2npu.dialects.compiler import COMPILERS
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.source.index import Index

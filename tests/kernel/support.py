@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from tl2npu.kernel.expressions import Env, Evaluator
-from tl2npu.kernel.factory import FileKernels
-from tl2npu.kernel.memory import infer_memory
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.kernel.model import Kernel, Stmt
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.index import Index

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tl2npu.kernel.bounds import EITHER, Bounds
+from tl2npu.kernel.ranges.bounds import EITHER, Bounds
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
 
 M, N, BM, BN, HEADS, BATCH = (var(name) for name in ("M", "N", "BM", "BN", "HEADS", "BATCH"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.compilations import Compilation
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.source.index import Index
 
 HEAD = "import tilelang\nimport tilelang.language as T\n"

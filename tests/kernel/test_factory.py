@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.source.index import Index
 
 FACTORY = """

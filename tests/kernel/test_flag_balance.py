@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from tests.kernel.support import file_of, source
-from tl2npu.kernel.flag_balance import Imbalance, imbalances
+from tl2npu.kernel.flags.balance import Imbalance, imbalances
 
 PIPELINE = """
 with T.Scope("C"):

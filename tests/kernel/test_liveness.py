@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.support import block, read
-from tl2npu.kernel.liveness import Liveness
+from tl2npu.kernel.memory.liveness import Liveness
 
 TILES = """
 x = T.alloc_ub((bm, 64), "float32")

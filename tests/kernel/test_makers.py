@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.model import Copy, Kernel, Op, Operand, Scalar, ScopeBlock, Side
 from tl2npu.source.index import Index
 

@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from tests.kernel.support import read
+from tl2npu.kernel.flags.order import UNROLL, Event, Outcome, events, run
 from tl2npu.kernel.model import Side, Stmt, Sync
-from tl2npu.kernel.order import UNROLL, Event, Outcome, events, run
 
 
 def program(text: str) -> list[Event]:

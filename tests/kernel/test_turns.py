@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.kernel.callers import callers_of
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.callers import callers_of
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.source.index import Index
 
 FACTORY = """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.passes.expressions import NAMES, sums, texts, value
 from tl2npu.kernel.expressions import code
-from tl2npu.passes.fold import integer, map_expression, parenthesised, put_numbers, rebuild
+from tl2npu.passes.writing.fold import integer, map_expression, parenthesised, put_numbers, rebuild
 
 values = st.fixed_dictionaries({name: st.integers(0, 12) for name in NAMES})
 OPERATORS = {"+": cst.Add, "-": cst.Subtract, "*": cst.Multiply, "//": cst.FloorDivide, "%": cst.Modulo}

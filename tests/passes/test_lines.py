@@ -10,7 +10,7 @@ import pytest
 
 from tests.fixture_case import ROOT as FIXTURES
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.passes.job import Job

@@ -23,8 +23,8 @@ from tests.passes.support import (
     vector_file,
 )
 from tests.simulator.kernels import load
-from tl2npu.kernel.configs import read_configs
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.configs import read_configs
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.source.index import Index

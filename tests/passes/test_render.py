@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.kernel.test_symbolic import Tree, built, trees
 from tl2npu.kernel.expressions import Env, Evaluator
 from tl2npu.kernel.symbolic import Sym, const, opaque, var
-from tl2npu.passes.render import Unrenderable, render
+from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 

@@ -16,20 +16,17 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.passes import rounds
-from tl2npu.passes.gpu import (
-    atomics,
-    element_copies,
-    homes,
-    known_branches,
-    loops,
-    loops_continue,
-    loops_nests,
-    macros,
-    scalar_functions,
-    types,
-)
+from tl2npu.passes.gpu import atomics, scalar_functions
+from tl2npu.passes.gpu.element_copies import rewrite as element_copies
+from tl2npu.passes.gpu.memory import homes
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir import bodies
+from tl2npu.passes.plain.branches import known as known_branches
+from tl2npu.passes.plain.loops import continues as loops_continue
+from tl2npu.passes.plain.loops import nests as loops_nests
+from tl2npu.passes.plain.loops import normal as loops
+from tl2npu.passes.plain.macros import inline as macros
+from tl2npu.passes.plain.types import strings as types
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 

@@ -7,38 +7,26 @@ from dataclasses import replace
 
 import libcst as cst
 
-from tl2npu.checks import (
+from tl2npu.checks import npuir
+from tl2npu.checks.cross_core import cores, hand_overs, host, kept, pipelines, races
+from tl2npu.checks.language import front_end, gpu_names, leftovers, self_check, signatures
+from tl2npu.checks.memory_plan import fitting, sharing
+from tl2npu.checks.operators import (
     alignment,
     copies,
-    cores,
-    doubled,
     element_types,
-    fitting,
     floors,
-    front_end,
     gather,
     gemm,
     generated,
-    gpu_names,
-    hand_overs,
-    host,
     in_place,
     intrinsics,
-    kept,
-    leftovers,
     missing_operators,
-    npuir,
     parallel,
-    pipelines,
-    races,
     reciprocals,
-    row_ops,
-    rows,
-    self_check,
-    sharing,
-    signatures,
     starts,
 )
+from tl2npu.checks.row_split import doubled, row_ops, rows
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.compiler import COMPILERS

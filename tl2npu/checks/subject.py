@@ -13,9 +13,10 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
-from tl2npu.kernel.callers import Caller, Values, callers_of
-from tl2npu.kernel.configs import COMBINE, Configs, read_configs
-from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.factories.callers import Caller, Values, callers_of
+from tl2npu.kernel.factories.configs import COMBINE, Configs, read_configs
+from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.positions import compilations
 from tl2npu.kernel.model import (
     Branch,
     Buffer,
@@ -31,7 +32,6 @@ from tl2npu.kernel.model import (
     children,
     walk_with_parents,
 )
-from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.results import Severity

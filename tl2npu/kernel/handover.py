@@ -1,7 +1,7 @@
 """Hand-overs: tiles that one core leaves in global memory for the other.
 
-Works on a kernel without ``vid`` terms (:mod:`tl2npu.passes.halves` has run), so that the region written and the region
-read can be compared as they stand.
+Works on a kernel without ``vid`` terms (:mod:`tl2npu.passes.ascend.halves` has run), so that the region written and the
+region read can be compared as they stand.
 """
 
 from __future__ import annotations

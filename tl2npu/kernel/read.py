@@ -59,7 +59,7 @@ _MEMORY = {
     "l0b": Memory.L0B,
     "l0c": Memory.L0C,
     "ub": Memory.UB,
-    "shared": Memory.L1,  # until tl2npu.kernel.memory has seen how it is used
+    "shared": Memory.L1,  # until tl2npu.kernel.memory.inferred has seen how it is used
     "fragment": Memory.L0C,
     "var": Memory.VAR,
 }

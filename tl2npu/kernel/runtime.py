@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, element_pairs, returns, target_names
 from tl2npu.kernel.expressions import Closure, Env
-from tl2npu.kernel.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels, Located
 from tl2npu.kernel.model import Branch, Kernel
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.names import Names

@@ -1,1 +1,1 @@
-"""One file per transformation; ``pipelines.py`` is the only place that knows their order."""
+"""The passes, in packages by what they read; ``pipelines.py`` is the only place that knows their order."""

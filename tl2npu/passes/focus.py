@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.source.bound import global_names
 from tl2npu.source.index import Index
 from tl2npu.source.tree import names_in

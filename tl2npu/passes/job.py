@@ -14,11 +14,11 @@ import libcst as cst
 
 from tl2npu.across.users import Users
 from tl2npu.codes import CODES
-from tl2npu.kernel.alignment import Judge
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.callers import callers_of
-from tl2npu.kernel.factory import FileKernels, Located
-from tl2npu.kernel.memory import infer_memory
+from tl2npu.kernel.factories.callers import callers_of
+from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.memory.alignment import Judge
+from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.runtime import Late
 from tl2npu.options import Options

@@ -9,75 +9,51 @@ from typing import Literal
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.configs import ALL, COMBINE, CV_SYNC, SINGLE_CORE, read_configs
+from tl2npu.kernel.factories.configs import ALL, COMBINE, CV_SYNC, SINGLE_CORE, read_configs
+from tl2npu.kernel.factories.positions import compilations
 from tl2npu.kernel.handover import traffic
 from tl2npu.kernel.model import Alloc, Copy, Kernel, Let, Op, Opaque, ScopeBlock, Side, Sync, children
-from tl2npu.kernel.positions import compilations
 from tl2npu.kernel.rows import Rows
-from tl2npu.passes import (
+from tl2npu.passes.ascend import (
     allocations,
     batches,
     coverage,
     guards,
     halves,
     hand_overs,
-    imports,
     init_branches,
     launch,
-    parameters,
-    pass_configs,
     row_loops,
     row_ops,
     scopes,
     scratch,
-    signature,
     sync,
-    tidy,
     turns,
-    unused,
     waves,
 )
-from tl2npu.passes.gpu import allocations as gpu_allocations
+from tl2npu.passes.ascend.mma import products as mma_products
+from tl2npu.passes.ascend.mma import slots as mma_slots
 from tl2npu.passes.gpu import (
     atomics,
-    atomics_wide,
-    branches,
-    branches_values,
-    conditions,
     converting_copies,
-    despecialise,
-    element_copies,
-    element_copies_calls,
-    element_copies_vectors,
     elementwise,
     fills,
     floors,
-    front_end,
-    grid,
-    hints,
-    homes,
-    jit,
-    known_branches,
-    late_sums,
-    local_memory,
-    loops,
-    macros,
-    masked_products,
     nan_notes,
-    negative_indices,
     padded_rows,
-    persistent,
-    pipelined,
-    reductions,
     scalar_functions,
-    scalar_tables,
-    symbolic_sizes,
-    types,
 )
-from tl2npu.passes.gpu import unsupported as gpu_unsupported
+from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
+from tl2npu.passes.gpu.element_copies import rewrite as element_copies
+from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
+from tl2npu.passes.gpu.launch import grid, persistent, pipelined
+from tl2npu.passes.gpu.local_memory import rewrite as local_memory
+from tl2npu.passes.gpu.memory import allocations as gpu_allocations
+from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, scalar_tables
+from tl2npu.passes.gpu.reductions import rewrite as reductions
+from tl2npu.passes.host import jit, parameters, pass_configs, signature
 from tl2npu.passes.job import Job
-from tl2npu.passes.mma import products as mma_products
-from tl2npu.passes.mma import slots as mma_slots
+from tl2npu.passes.names import imports, unused
 from tl2npu.passes.npuir import atomics as npuir_atomics
 from tl2npu.passes.npuir import (
     bodies,
@@ -100,6 +76,19 @@ from tl2npu.passes.npuir import jit as npuir_jit
 from tl2npu.passes.npuir import pipelined as npuir_pipelined
 from tl2npu.passes.npuir import reductions as npuir_reductions
 from tl2npu.passes.npuir.from_ascend import blocks
+from tl2npu.passes.plain import front_end, negative_indices, symbolic_sizes
+from tl2npu.passes.plain import wide_atomics as atomics_wide
+from tl2npu.passes.plain.branches import conditions
+from tl2npu.passes.plain.branches import known as known_branches
+from tl2npu.passes.plain.branches import leaks as branches
+from tl2npu.passes.plain.branches import values as branches_values
+from tl2npu.passes.plain.despecialise import program as despecialise
+from tl2npu.passes.plain.hints import drop as hints
+from tl2npu.passes.plain.loops import normal as loops
+from tl2npu.passes.plain.macros import inline as macros
+from tl2npu.passes.plain.types import strings as types
+from tl2npu.passes.plain.unsupported import refuse as gpu_unsupported
+from tl2npu.passes.writing import tidy
 from tl2npu.source.tree import names_in
 
 Style = Literal["gpu", "npuir", "expert", "mixed", "workspace", "vid", "developer", "unknown"]

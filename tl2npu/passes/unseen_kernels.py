@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tl2npu.kernel.factory import FileKernels
-from tl2npu.kernel.unseen import unseen
-from tl2npu.passes.gpu.eager import find_eager
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.unseen import unseen
+from tl2npu.passes.eager.factories import find_eager
 from tl2npu.passes.job import diagnostic
 from tl2npu.results import Diagnostic, KernelResult, Severity
 from tl2npu.source.index import Index

@@ -18,7 +18,7 @@ from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
 from tl2npu.source.text import SourceError
 
 if TYPE_CHECKING:
-    from tl2npu.passes.followers import Unable
+    from tl2npu.passes.host.followers import Unable
 
 
 def settled(outcomes: Iterable[Outcome], options: Options, hold: bool) -> Generator[Outcome, None, None]:
@@ -50,7 +50,7 @@ def _withdrawn(outcome: Outcome, options: Options) -> Outcome:
 
 def _followed(text: str, path: str, names: Sequence[str], promise: Promise) -> FileResult:
     """A file, or the cells of a notebook, after its calls have followed. Raises ``Unable``."""
-    from tl2npu.passes.followers import Unable, follow
+    from tl2npu.passes.host.followers import Unable, follow
 
     def of_code(code: str) -> FileResult:
         new, changes = follow(code, path, names, promise)
@@ -138,7 +138,7 @@ class _Second:
     def _follow(self, promise: Promise, follower: Follower, number: int) -> int | None:
         """The number of the follower, changed; None if it cannot follow, and the kernel must stay."""
         from tl2npu.migration import unkept
-        from tl2npu.passes.followers import Unable
+        from tl2npu.passes.host.followers import Unable
 
         target = self.numbers.get(Path(follower.path).resolve())
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
 from tl2npu.passes.job import Job
 from tl2npu.source.index import Index

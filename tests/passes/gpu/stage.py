@@ -11,9 +11,9 @@ import pytest
 
 from tests.passes.simulated import run
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
-from tl2npu.passes.gpu import allocations
+from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 from tl2npu.source.index import Index

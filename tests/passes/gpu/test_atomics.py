@@ -7,7 +7,9 @@ import pytest
 
 from tests.passes.gpu.stage import blocked, same
 from tests.passes.gpu.support import agree, gpu_file
-from tl2npu.passes.gpu import atomics, atomics_wide, element_copies, fills
+from tl2npu.passes.gpu import atomics, fills
+from tl2npu.passes.gpu.element_copies import rewrite as element_copies
+from tl2npu.passes.plain import wide_atomics as atomics_wide
 
 RNG = np.random.default_rng(3)
 PARAMS = 'A: T.Tensor((64, 48), "float32"), C: T.Tensor((60, 48), "float32")'

@@ -13,7 +13,7 @@ from tests.passes.gpu.support import IMPORTS, result_of
 from tests.simulator.kernels import load
 from tl2npu.migration import check_text
 from tl2npu.options import Options
-from tl2npu.passes.gpu.eager import to_lazy
+from tl2npu.passes.eager.factories import to_lazy
 from tl2npu.passes.job import line_of
 from tl2npu.results import FileResult, Verified
 from tl2npu.source.index import Index

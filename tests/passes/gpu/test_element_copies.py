@@ -7,7 +7,8 @@ import pytest
 
 from tests.passes.gpu.stage import after, blocked, same
 from tests.passes.gpu.support import agree, gpu_file
-from tl2npu.passes.gpu import element_copies, fills
+from tl2npu.passes.gpu import fills
+from tl2npu.passes.gpu.element_copies import rewrite as element_copies
 
 RNG = np.random.default_rng(7)
 PARAMS = 'A: T.Tensor((60, 48), "float32"), W: T.Tensor((48,), "float32"), B: T.Tensor((60, 48), "float32")'

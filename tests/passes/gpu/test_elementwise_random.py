@@ -9,7 +9,7 @@ import pytest
 
 from tests.passes.gpu.support import agree
 from tests.passes.gpu.test_elementwise import HALF, M, N, kernel, values
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
 from tl2npu.passes.gpu import elementwise
 from tl2npu.passes.job import Job

@@ -7,7 +7,7 @@ import pytest
 from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import gpu_file
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.gpu.hints import drop
+from tl2npu.passes.plain.hints.drop import drop
 
 PARAMS = "A: T.Tensor((64, 64), 'float16'), B: T.Tensor((64, 64), 'float16'), C: T.Tensor((64, 64), 'float32')"
 BODY = """

@@ -8,7 +8,7 @@ import libcst as cst
 import pytest
 
 from tests.passes.gpu.support import gpu_file, result_of
-from tl2npu.passes.gpu.host import retarget
+from tl2npu.passes.host.code import retarget
 from tl2npu.source.index import Index
 
 BODY = """

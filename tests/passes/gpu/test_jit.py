@@ -7,9 +7,9 @@ import pytest
 from tests.passes.gpu.one_pass import after, job_of
 from tests.passes.gpu.support import IMPORTS, gpu_file
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.configs import ALL
-from tl2npu.passes import pass_configs
-from tl2npu.passes.gpu.jit import name_positional, retarget
+from tl2npu.kernel.factories.configs import ALL
+from tl2npu.passes.host import pass_configs
+from tl2npu.passes.host.jit import name_positional, retarget
 from tl2npu.passes.job import Job
 
 PARAMS = "A: T.Tensor((64,), 'float32'), B: T.Tensor((64,), 'float32')"

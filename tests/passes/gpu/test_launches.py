@@ -10,8 +10,8 @@ import pytest
 from tests.passes.gpu.support import IMPORTS, result_of
 from tests.simulator.kernels import load
 from tl2npu.options import Options
-from tl2npu.passes.gpu.eager import to_lazy
-from tl2npu.passes.gpu.launches import split_launches
+from tl2npu.passes.eager.factories import to_lazy
+from tl2npu.passes.launches.separate import split_launches
 from tl2npu.results import FileResult, Verified
 from tl2npu.source.index import Index
 from tl2npu.verify.judge import verify

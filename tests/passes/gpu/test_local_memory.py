@@ -9,7 +9,7 @@ from tests.passes.gpu.stage import after, blocked
 from tests.passes.gpu.support import agree, gpu_file
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
-from tl2npu.passes.gpu import local_memory
+from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 
 RNG = np.random.default_rng(5)
 COMBINE = """po = T.alloc_fragment([64], "float32")

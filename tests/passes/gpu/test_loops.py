@@ -11,8 +11,8 @@ from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import agree, gpu_file
 from tests.passes.simulated import run
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.gpu.conditions import to_python
-from tl2npu.passes.gpu.loops import normalise
+from tl2npu.passes.plain.branches.conditions import to_python
+from tl2npu.passes.plain.loops.normal import normalise
 
 PARAMS = "A: T.Tensor((32, 16), 'float32'), B: T.Tensor((32, 16), 'float32')"
 START = "a = T.alloc_fragment((32, 16), 'float32')\ns = T.alloc_fragment((32,), 'float32')\nT.copy(A, a)\nT.clear(s)\n"

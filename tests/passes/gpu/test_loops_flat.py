@@ -7,7 +7,7 @@ import pytest
 
 from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import agree, gpu_file
-from tl2npu.passes.gpu.loops import normalise
+from tl2npu.passes.plain.loops.normal import normalise
 
 PARAMS = "X: T.Tensor((1000,), 'float32'), Y: T.Tensor((1000,), 'float32')"
 X = np.random.default_rng(2).standard_normal(1000).astype(np.float32)

@@ -12,7 +12,7 @@ from tests.passes.gpu.support import IMPORTS, agree, gpu_file, result_of
 from tests.passes.simulated import run
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Inlined
-from tl2npu.passes.gpu.macros import inline
+from tl2npu.passes.plain.macros.inline import inline
 
 PARAMS = "A: T.Tensor((64, 32), 'float32'), B: T.Tensor((64, 32), 'float32')"
 START = "a = T.alloc_fragment((32, 32), 'float32')\nT.copy(A[bx * 32, 0], a)\n"

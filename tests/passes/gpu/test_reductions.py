@@ -8,7 +8,8 @@ import pytest
 from tests.passes.gpu.stage import after, blocked, same
 from tests.passes.gpu.support import gpu_file
 from tests.passes.simulated import run
-from tl2npu.passes.gpu import fills, reductions
+from tl2npu.passes.gpu import fills
+from tl2npu.passes.gpu.reductions import rewrite as reductions
 
 M, N = 8, 16
 PARAMS = 'A: T.Tensor((16, 16), "float32"), R: T.Tensor((16,), "float32")'

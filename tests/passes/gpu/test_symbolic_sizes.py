@@ -7,7 +7,7 @@ import pytest
 from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import IMPORTS, gpu_file
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.gpu.symbolic_sizes import rename
+from tl2npu.passes.plain.symbolic_sizes import rename
 
 BODY = "a = T.alloc_shared((32, 64), 'float32')\nT.copy(A[bx * 32, 0], a)\nT.copy(a, A[bx * 32, 0])"
 PARAMS = "A: T.Tensor((M, N), 'float32')"

@@ -9,7 +9,7 @@ from tests.passes.gpu.support import gpu_file
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
-from tl2npu.passes.gpu.types import to_strings
+from tl2npu.passes.plain.types.strings import to_strings
 
 
 def test_defaults_locals_and_arguments() -> None:

@@ -12,10 +12,10 @@ from tests.passes.gpu.support import IMPORTS, gpu_file, refused, result_of
 from tl2npu.codes import CODES
 from tl2npu.dialects.gpu import OPERATORS
 from tl2npu.dialects.gpu.missing import HANDLED, MISSING
-from tl2npu.kernel.factory import FileKernels
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
-from tl2npu.passes.gpu.unsupported import reasons
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.unsupported.refuse import reasons
 from tl2npu.source.index import Index
 
 PARAMS = 'A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")'

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.signatures import mismatch
+from tl2npu.checks.language.signatures import mismatch
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import npuir
 from tl2npu.dialects.catalogue import Kind

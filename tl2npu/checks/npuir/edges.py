@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tl2npu.checks.samples import Sampler
-from tl2npu.checks.starts import moves
+from tl2npu.checks.operators.samples import Sampler
+from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.subject import Subject
-from tl2npu.kernel.callers import callers_of
+from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Copy, Operand
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
 

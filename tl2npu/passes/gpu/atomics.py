@@ -6,6 +6,7 @@ import itertools
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.atomics import refuse_atomic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
@@ -21,14 +22,13 @@ from tl2npu.kernel.model import (
     walk,
     walk_with_parents,
 )
-from tl2npu.passes.gpu.atomics_forms import refuse_atomic
-from tl2npu.passes.gpu.element_copies_loops import LoopWork
-from tl2npu.passes.gpu.element_copies_tiles import Tiles, dtype_text
-from tl2npu.passes.gpu.fills_values import element_type
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.passes.gpu.element_copies.loops import LoopWork
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.tiles import Tiles, dtype_text
 from tl2npu.source.edits import Edits
 
 

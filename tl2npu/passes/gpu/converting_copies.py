@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Loop, Memory, Operand
-from tl2npu.passes.gpu.elementwise import element_types
-from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

@@ -8,9 +8,9 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory, Op, Operand, Scalar
-from tl2npu.passes.gpu.fills_values import literal
-from tl2npu.passes.gpu.statements import expression, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import literal
+from tl2npu.passes.writing.statements import expression, parse
 from tl2npu.source.edits import Edits
 
 _NAMES = ("clear", "fill")

@@ -12,11 +12,11 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.floors import Division, doubtful
+from tl2npu.kernel.ranges.floors import Division, doubtful
 from tl2npu.kernel.symbolic import const
-from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk
 

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel import alignment
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Memory, Op, Operand, Stmt, walk_with_parents
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.element_copies_tiles import argument, extent_text
-from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import expression
+from tl2npu.passes.writing.tiles import argument, extent_text
 from tl2npu.source.edits import Edits
 
 

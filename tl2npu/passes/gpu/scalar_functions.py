@@ -13,14 +13,14 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Let, Loop, Stmt, Store, walk_with_parents
-from tl2npu.kernel.reach import Reach, chosen_parts, lies_inside
-from tl2npu.passes.gpu.element_copies_tiles import last_allocation
+from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
 from tl2npu.passes.gpu.elementwise.functions import MATH, OF_NUMBERS, SYNONYMS
-from tl2npu.passes.gpu.loops import is_run_time
-from tl2npu.passes.gpu.macros_substitute import exchanged
-from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.loops.normal import is_run_time
 from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.substitute import exchanged
+from tl2npu.passes.writing.tiles import last_allocation
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk as nodes
 

@@ -22,10 +22,11 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Operand
-from tl2npu.passes.gpu import allocations, fills_values
-from tl2npu.passes.gpu.element_copies_regions import substitute
-from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.kernel.regions import substitute
+from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing import numbers as fills_values
+from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
 
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.atomics import refuse_atomic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, Operand, Stmt, walk, walk_with_parents
-from tl2npu.passes.gpu.atomics_forms import refuse_atomic
-from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
-from tl2npu.passes.gpu.fills_values import element_type
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.atomics_loops import Addition
 from tl2npu.passes.npuir.statistics_copies import sliced
+from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.tiles import dtype_text, shape_text
 
 
 def to_slices(job: Job) -> None:

@@ -13,7 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Dim, Let, Loop, Op, Operand, Range
-from tl2npu.passes.gpu.element_copies_regions import Axis, Lets, axis_of, extent_text, summand
+from tl2npu.kernel.regions import Axis, Lets, axis_of, extent_text, summand
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import names_in
 

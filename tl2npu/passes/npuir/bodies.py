@@ -16,16 +16,16 @@ from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk
-from tl2npu.kernel.reach import Reach, lies_inside, parents_of
-from tl2npu.passes.gpu.element_copies_regions import substitute
-from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
-from tl2npu.passes.gpu.macros_substitute import Unclear, substituted
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, parse
+from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
+from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.conditions import parts, simple
 from tl2npu.passes.npuir.vectorised import flat, is_vector, needs_vector, outer_loops
 from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.substitute import Unclear, substituted
+from tl2npu.passes.writing.tiles import dtype_text, shape_text
 from tl2npu.source.tree import names_in
 from tl2npu.source.tree import walk as nodes
 

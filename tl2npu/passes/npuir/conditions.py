@@ -13,7 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Memory, Store
-from tl2npu.passes.gpu.element_copies_regions import substitute
+from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat
 from tl2npu.source.tree import nodes_of, walk

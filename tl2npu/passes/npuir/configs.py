@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from tl2npu.dialects.pass_configs import NPUIR_MEMBERS
-from tl2npu.passes.assignments import bound
+from tl2npu.passes.names.assignments import bound
 from tl2npu.results import KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index

@@ -13,9 +13,9 @@ from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Copy, Op, Opaque, Operand, Scalar, Stmt
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import parse
 from tl2npu.source.tree import calls_in
 
 _LANGUAGE = "tilelang.language."

@@ -14,9 +14,9 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Dim, Memory, Operand
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, factor, parse
 
 _WISHES = ("cols", "rows", "planes")
 

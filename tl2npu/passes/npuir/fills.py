@@ -11,11 +11,11 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Memory, Op, Operand, Scalar, Stmt
-from tl2npu.passes.gpu.fills_values import literal
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import flat
+from tl2npu.passes.writing.numbers import literal
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, expression, parse
 from tl2npu.source.tree import names_in, walk
 
 

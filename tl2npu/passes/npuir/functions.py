@@ -13,14 +13,14 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
-from tl2npu.passes.gpu.element_copies_regions import substitute
-from tl2npu.passes.gpu.element_copies_tiles import dtype_text, last_allocation
-from tl2npu.passes.gpu.element_copies_tiles import shape_text as shape_of
-from tl2npu.passes.gpu.fills_values import element_type
-from tl2npu.passes.gpu.plan import Line, Plan
-from tl2npu.passes.gpu.statements import Names, parse, shape_text
+from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector, without_lowering
+from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.plan import Line, Plan
+from tl2npu.passes.writing.statements import Names, parse, shape_text
+from tl2npu.passes.writing.tiles import dtype_text, last_allocation
+from tl2npu.passes.writing.tiles import shape_text as shape_of
 from tl2npu.source.tree import names_in
 
 _WITH_TMP = {"exp2": "vexp2", "log2": "vlog2"}

@@ -6,9 +6,9 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.passes.gpu.grid import unfold
-from tl2npu.passes.gpu.statements import Names, factor, parse
+from tl2npu.passes.gpu.launch.grid import unfold
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.bounds import Bounds
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Let, Loop, Memory, Stmt, Store, walk, walk_with_parents
-from tl2npu.kernel.reach import Reach, chosen_parts, lies_inside
+from tl2npu.kernel.ranges.bounds import Bounds
+from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat, is_vector
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import parse
 from tl2npu.source.tree import names_in
 
 _CHOICE = "if_then_else"

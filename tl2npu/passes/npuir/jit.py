@@ -6,11 +6,11 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.positions import compilations
-from tl2npu.passes.gpu.jit import drop_arguments
-from tl2npu.passes.gpu.jit_configs import drop_gpu_keys
+from tl2npu.kernel.factories.positions import compilations
+from tl2npu.passes.host.jit import drop_arguments
+from tl2npu.passes.host.jit_configs import drop_gpu_keys
+from tl2npu.passes.host.pass_configs import with_argument
 from tl2npu.passes.job import Job
-from tl2npu.passes.pass_configs import with_argument
 from tl2npu.passes.uncompiled import why_uncompiled
 from tl2npu.source.edits import Edits
 

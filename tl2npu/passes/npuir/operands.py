@@ -11,13 +11,13 @@ import libcst as cst
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Let, Loop, Memory, Operand, Store
-from tl2npu.passes.gpu.element_copies_regions import Lets, Region, region, substitute
-from tl2npu.passes.gpu.element_copies_regions import extent_text as extent_of
-from tl2npu.passes.gpu.element_copies_tiles import dtype_text, last_allocation
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, parse, shape_text
+from tl2npu.kernel.regions import Lets, Region, region, substitute
+from tl2npu.kernel.regions import extent_text as extent_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import is_vector, outer_loops
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, parse, shape_text
+from tl2npu.passes.writing.tiles import dtype_text, last_allocation
 
 
 def stage(job: Job) -> None:

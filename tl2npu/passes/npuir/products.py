@@ -9,13 +9,13 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.memory.chains import Chain, Chains
+from tl2npu.kernel.memory.roles import on_chip, sites, uses
 from tl2npu.kernel.model import Branch, Op
-from tl2npu.passes.gpu.chains import Chain, Chains
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.roles import on_chip, sites, uses
-from tl2npu.passes.gpu.trip_count import TripCounts
+from tl2npu.kernel.ranges.trip_count import TripCounts
+from tl2npu.passes.host.pass_configs import with_argument
 from tl2npu.passes.job import Job
-from tl2npu.passes.pass_configs import with_argument
+from tl2npu.passes.writing.plan import Plan
 
 _KEYWORDS = {"transpose_A": "a_transpose", "transpose_B": "b_transpose", "clear_accum": "initC"}
 _OPERANDS = 3

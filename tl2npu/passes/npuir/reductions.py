@@ -12,11 +12,11 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Scalar
-from tl2npu.passes.gpu.element_copies_tiles import dtype_text, shape_text
-from tl2npu.passes.gpu.fills_values import element_type
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, expression, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, expression, parse
+from tl2npu.passes.writing.tiles import dtype_text, shape_text
 
 _PLAIN = {"reduce_max": "reduce_max", "reduce_min": "reduce_min", "reduce_sum": "reduce_sum"}
 _ABSOLUTE = {"reduce_absmax": "reduce_max", "reduce_abssum": "reduce_sum"}

@@ -6,9 +6,9 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Branch, Copy, Let, Loop, Op, Scalar, Stmt, walk_with_parents
-from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called
+from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
 
 

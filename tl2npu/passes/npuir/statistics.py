@@ -31,9 +31,9 @@ from tl2npu.kernel.model import (
     Store,
     walk_with_parents,
 )
-from tl2npu.passes.gpu.element_copies_tiles import argument
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.statistics_copies import copy_edits
+from tl2npu.passes.writing.tiles import argument
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

@@ -14,9 +14,9 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Dim, Operand
-from tl2npu.passes.gpu.element_copies_tiles import extent_text
-from tl2npu.passes.gpu.statements import factor
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import factor
+from tl2npu.passes.writing.tiles import extent_text
 from tl2npu.source.edits import Edits
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.model import Store, walk_with_parents
-from tl2npu.passes.gpu.element_copies_regions import substitute
-from tl2npu.passes.gpu.statements import expression, factor
+from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat
+from tl2npu.passes.writing.statements import expression, factor
 from tl2npu.source.edits import Edits
 
 

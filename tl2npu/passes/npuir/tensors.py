@@ -5,11 +5,11 @@ from __future__ import annotations
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory, Operand
-from tl2npu.passes.gpu.element_copies_tiles import dtype_text
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, parse, shape_text
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.extents import extents
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, parse, shape_text
+from tl2npu.passes.writing.tiles import dtype_text
 
 
 def stage(job: Job) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tl2npu.passes.gpu import unsupported
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.unsupported import refuse as unsupported
 
 
 def refuse(job: Job) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.callers import Values, callers_of
+from tl2npu.kernel.factories.callers import Values, callers_of
 from tl2npu.kernel.model import Kernel, Op
 from tl2npu.passes.gpu.elementwise import scales, truths, wholes
 from tl2npu.passes.gpu.elementwise.algebra import Algebra

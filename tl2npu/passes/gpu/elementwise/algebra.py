@@ -12,8 +12,9 @@ from functools import lru_cache
 
 import libcst as cst
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.expressions import code
-from tl2npu.passes.gpu.elementwise import element_types, functions
+from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
 from tl2npu.passes.gpu.elementwise.tree import (
     Expr,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.element_types import promoted
 from tl2npu.kernel.expressions import Env, code
 from tl2npu.kernel.model import Alloc, Branch, Let, Loop, Memory, Opaque, Stmt, Store, walk
-from tl2npu.passes.gpu.elementwise.element_types import promoted
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined

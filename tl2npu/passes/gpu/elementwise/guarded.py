@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise.masks import by_elements, is_uniform, opposite
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined, number, with_args

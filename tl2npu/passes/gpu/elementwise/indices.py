@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span
 

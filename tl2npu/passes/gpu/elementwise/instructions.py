@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Store
-from tl2npu.passes.gpu.elementwise import element_types, functions
+from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.algebra import LN_2, LOG2_E
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.one_type import OneType

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.tree import Expr, binary, call, cast, number, show
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import libcst as cst
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Store
-from tl2npu.passes.gpu.elementwise import element_types, functions, masks
+from tl2npu.passes.gpu.elementwise import functions, masks
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.indices import index_vector
 from tl2npu.passes.gpu.elementwise.instructions import Instructions

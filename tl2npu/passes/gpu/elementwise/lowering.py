@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.gpu.elementwise import element_types, wholes
+from tl2npu.passes.gpu.elementwise import wholes
 from tl2npu.passes.gpu.elementwise.body import Item, Put, When
 from tl2npu.passes.gpu.elementwise.guarded import without_guarded_reads
 from tl2npu.passes.gpu.elementwise.legality import Legality

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tl2npu.passes.gpu.elementwise import element_types, indices, integers
+from tl2npu.kernel import element_types
+from tl2npu.passes.gpu.elementwise import indices, integers
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under

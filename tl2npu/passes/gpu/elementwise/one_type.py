@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.passes.gpu.elementwise import element_types
+from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
 from tl2npu.passes.gpu.elementwise.tree import Expr, cast, show, with_args
 from tl2npu.passes.gpu.elementwise.work import Work

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Let, Memory, walk
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.fold import put_numbers
-from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span
-from tl2npu.passes.gpu.statements import Names, shape_text
 from tl2npu.passes.job import Job
-from tl2npu.passes.render import Unrenderable, render
+from tl2npu.passes.writing.fold import put_numbers
+from tl2npu.passes.writing.render import Unrenderable, render
+from tl2npu.passes.writing.statements import Names, shape_text
 from tl2npu.source.tree import names_in
 
 

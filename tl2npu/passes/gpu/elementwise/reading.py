@@ -8,17 +8,18 @@ from functools import reduce
 
 import libcst as cst
 
-from tl2npu.kernel import alignment
-from tl2npu.kernel.bounds import Bounds
+from tl2npu.kernel import element_types
 from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
-from tl2npu.kernel.reach import Reach, lies_inside, parents_of
+from tl2npu.kernel.ranges.bounds import Bounds
+from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.symbolic import Sym, var
-from tl2npu.passes.gpu.elementwise import element_types, functions, truths
+from tl2npu.passes.gpu.elementwise import functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, show, with_args
-from tl2npu.passes.gpu.macros_substitute import substituted
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.signs import sign_of
 from tl2npu.source.tree import names_in, nodes_of
 

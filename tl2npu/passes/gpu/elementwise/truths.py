@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Alloc, Buffer, Kernel, Loop, Memory, walk, walk_with_parents
-from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.tree import Expr, number
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits

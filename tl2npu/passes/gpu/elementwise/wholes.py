@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Kernel, Store
-from tl2npu.passes.gpu.elementwise import element_types, functions
+from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.body import Item, Put
 from tl2npu.passes.gpu.elementwise.tree import Expr
 

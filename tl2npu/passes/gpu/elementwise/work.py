@@ -6,10 +6,10 @@ import textwrap
 
 import libcst as cst
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Stmt
-from tl2npu.passes.gpu.elementwise import element_types
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.nest import Nest

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from tl2npu.kernel.model import Kernel, Stmt, walk
-from tl2npu.passes.gpu.element_copies_tiles import last_allocation
 from tl2npu.passes.gpu.elementwise.algebra import FOLDED
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.steps import InLoop, Line, Step, Under
-from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import parse
+from tl2npu.passes.writing.tiles import last_allocation
 from tl2npu.source.edits import Edits
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tl2npu.passes import waves
+from tl2npu.passes.ascend import waves
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend import (
     convert,

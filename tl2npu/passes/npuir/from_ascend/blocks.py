@@ -11,8 +11,8 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel, Sync
-from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 
 _ACROSS = ("cross", "sync_all", "sync_block", "all_core")

@@ -7,13 +7,13 @@ import libcst as cst
 from tl2npu.dialects.npuir import OPERATORS
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Copy, Op, Stmt
-from tl2npu.passes import imports
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.names import imports
 from tl2npu.passes.npuir.from_ascend import copies, operators
 from tl2npu.passes.npuir.from_ascend.row_loops import find
 from tl2npu.passes.npuir.from_ascend.writer import Writer
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import parse
 from tl2npu.source.tree import calls_in
 
 _CODES = {"gemm_v0": "TL422", "tile.fill": "TL426", "tile.clear": "TL426", "tile.broadcast": "TL426"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.element_types import is_known, plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.elementwise.element_types import is_known, plain
 from tl2npu.passes.npuir.from_ascend.writer import Writer
 
 

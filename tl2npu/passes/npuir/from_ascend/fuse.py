@@ -15,9 +15,9 @@ from tl2npu.kernel.access import copy_side, reads
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Kernel, Loop, Side, Stmt, children, walk, walk_with_parents
-from tl2npu.passes.gpu.statements import Names
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend.order import sides
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

@@ -1,8 +1,8 @@
 """TL425: copies between the cores that AscendNPU IR makes by itself; both tiles become one.
 
 ``T.copy(l0c, ub)`` and ``T.copy(ub, l1)`` only say that the other core goes on with the tile. The tile that is copied
-stands for its copy where neither is written while the other one's value is wanted (:mod:`tl2npu.kernel.liveness`);
-elsewhere the copy stays, as a copy of one tensor into another.
+stands for its copy where neither is written while the other one's value is wanted
+(:mod:`tl2npu.kernel.memory.liveness`); elsewhere the copy stays, as a copy of one tensor into another.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses, copy_side
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.liveness import Liveness
+from tl2npu.kernel.element_types import plain
+from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Memory, Side, Stmt, walk
-from tl2npu.passes.gpu.elementwise.element_types import plain
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in

@@ -13,12 +13,12 @@ import libcst as cst
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.liveness import Liveness
+from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.model import Alloc, Buffer, Kernel, Loop, Op, Operand, Scalar, Stmt
-from tl2npu.passes.gpu.plan import Plan
-from tl2npu.passes.gpu.statements import Names, parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend.copies import moved_extents
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, parse
 
 _SIGNS = {"EQ": "==", "NE": "!=", "GT": ">", "GE": ">=", "LT": "<", "LE": "<="}
 _MODES = ("VSEL_TENSOR_TENSOR_MODE", "VSEL_TENSOR_SCALAR_MODE")

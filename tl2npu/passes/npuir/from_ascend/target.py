@@ -7,8 +7,8 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc
-from tl2npu.passes import imports
 from tl2npu.passes.job import Job
+from tl2npu.passes.names import imports
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

@@ -11,9 +11,9 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Operand, Scalar, Stmt
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.statements import Names
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend.row_loops import Part, RowLoop
+from tl2npu.passes.writing.statements import Names
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.passes.gpu.host_imports import without_unused
+from tl2npu.passes.host.imports import without_unused
 from tl2npu.results import KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index

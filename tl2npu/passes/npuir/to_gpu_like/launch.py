@@ -5,13 +5,13 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.compilations import Compilation
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.positions import compilations
+from tl2npu.kernel.factories.compilations import Compilation
+from tl2npu.kernel.factories.positions import compilations
 from tl2npu.kernel.style import NPUIR
-from tl2npu.passes.gpu.statements import Names
+from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
-from tl2npu.passes.signature import refuse_shared_arguments
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

@@ -7,8 +7,8 @@ import libcst as cst
 from tl2npu.dialects.npuir import SHORT
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Operand, Scalar
-from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
 
 _FLAGS = {"a_transpose": "transpose_A", "b_transpose": "transpose_B"}

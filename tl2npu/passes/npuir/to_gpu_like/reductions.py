@@ -8,8 +8,8 @@ from tl2npu.dialects.npuir import SHORT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Scalar
-from tl2npu.passes.gpu.statements import expression, parse
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import expression, parse
 from tl2npu.source.edits import Edits
 
 _MODES = frozenset({"sum", "max", "min", "abssum", "absmax"})

@@ -9,8 +9,8 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Operand
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.passes.gpu.element_copies_tiles import extent_text
-from tl2npu.passes.render import Unrenderable, render
+from tl2npu.passes.writing.render import Unrenderable, render
+from tl2npu.passes.writing.tiles import extent_text
 
 
 @dataclass(frozen=True)

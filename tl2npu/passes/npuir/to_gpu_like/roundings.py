@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.callers import callers_of
+from tl2npu.kernel.element_types import is_integer
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Loop, Operand, Stmt, Store, children, walk
 from tl2npu.kernel.npuir_loops import scalar_reason
-from tl2npu.passes.gpu.elementwise.element_types import is_integer
-from tl2npu.passes.gpu.fills_values import number_type
-from tl2npu.passes.gpu.statements import expression
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import number_type
+from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk as nodes
 

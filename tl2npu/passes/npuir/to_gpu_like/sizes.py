@@ -10,9 +10,9 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code, unparenthesised
 from tl2npu.kernel.model import Copy, Op, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.passes.gpu.statements import factor
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import base
+from tl2npu.passes.writing.statements import factor
 from tl2npu.source.edits import Edits
 
 Size = Sequence[tuple[Sym, str]]

@@ -13,9 +13,9 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Dim, Kernel, Memory, Op, Operand, Scalar, Store
 from tl2npu.kernel.symbolic import Sym, opaque
-from tl2npu.passes.gpu.element_copies_tiles import extent_text
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import base
+from tl2npu.passes.writing.tiles import extent_text
 from tl2npu.source.edits import Edits
 
 

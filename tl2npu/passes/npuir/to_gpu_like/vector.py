@@ -14,12 +14,12 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Op, Operand, Scalar, Stmt, children
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.fills_values import number_type
-from tl2npu.passes.gpu.statements import Names, factor, parse
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like import formulas
 from tl2npu.passes.npuir.to_gpu_like.regions import Axis, axes, element
 from tl2npu.passes.npuir.to_gpu_like.scratch import is_scratch
+from tl2npu.passes.writing.numbers import number_type
+from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 

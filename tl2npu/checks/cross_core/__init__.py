@@ -1,0 +1,1 @@
+"""Hand-overs between the cube core and the vector cores."""

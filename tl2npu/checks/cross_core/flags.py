@@ -1,0 +1,36 @@
+"""TL330: flags inside a core that do not pair, in a kernel that sets its own; for any size, and for the sizes given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.flags.balance import Imbalance, imbalances
+from tl2npu.kernel.model import Sync
+
+_CALLERS = 4
+
+
+def check(subject: Subject, line_of: Callable[[cst.CSTNode], int]) -> Iterator[Finding]:
+    """Findings about the kernel as its author wrote it: without its flags they mean nothing.
+
+    ``line_of``: the line of a node in the file that the author sees.
+    """
+    if not any(isinstance(stmt, Sync) and stmt.op.name.endswith("_flag") for stmt in subject.kernel.walk()):
+        return
+    evaluator = subject.located.evaluator
+    found = imbalances(subject.kernel, evaluator)
+    seen = {id(item.node) for item in found if item.certain}
+    exact: list[tuple[cst.CSTNode, Imbalance]] = []
+    for caller in subject.callers[:_CALLERS] if subject.located.factory is not None else ():
+        for item in imbalances(subject.kernel, evaluator, caller.values):
+            if item.certain and id(item.node) not in seen:
+                seen.add(id(item.node))
+                exact.append((caller.node, item))
+    for item in found:
+        if item.certain or id(item.node) not in seen:
+            yield Finding("TL330", item.node, item.message, None if item.certain else "info")
+    for place, item in exact:
+        yield Finding("TL330", item.node, f"{item.message}, for the sizes of line {line_of(place)}")

@@ -1,0 +1,1 @@
+"""What Python, the parser and the names of the dialect allow."""

@@ -1,0 +1,53 @@
+"""TL732, TL739, TL889: Python in a kernel that its parser stops at, or reads as something else.
+
+Evidence: tilelang/language/parser/parser.py, TVM's ``ExprEvaluator``, and a kernel for each construct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_the_parser, truths
+from tl2npu.kernel.style import called
+from tl2npu.source.tree import nodes_of, walk
+
+_CODES = {"stop": "TL732", "number": "TL732", "annotation": "TL732", "undefined": "TL889", "stale": "TL739"}
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings in the body of the kernel and of the macros that it calls."""
+    kernel = subject.kernel.node
+    for function in (kernel, *(node for node in called(kernel, subject.file.names) if _is_macro(subject, node))):
+        nested = [node for node in nodes_of(function.body, cst.FunctionDef) if node.decorators]
+        skipped = {id(part) for node in nested for part in walk(node)}
+        maybe = optional((*subject.file.index.ancestors(function), function))
+        for node, message in _lazy(function, maybe):
+            if id(node) not in skipped:
+                yield Finding("TL732", node, message)
+    for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
+        yield Finding(_CODES[found.what], found.node, found.message)
+
+
+def _is_macro(subject: Subject, node: cst.FunctionDef) -> bool:
+    names = subject.file.names
+    return any(
+        names.resolve(item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator)
+        == "tilelang.language.macro"
+        for item in node.decorators
+    )
+
+
+def _lazy(function: cst.FunctionDef, maybe: frozenset[str]) -> Iterator[tuple[cst.CSTNode, str]]:
+    for test in truths(function.body, maybe):
+        yield test, f"`{test.value}` may be None, which is not a condition: write `bool({test.value})`"
+    for found in guarded(function.body, maybe):
+        text = f"`{found.name}` may be None, but the parser evaluates all of `{code(found.whole)}`"
+        yield found.whole, text
+    for chain in chains(function.body):
+        first = code(chain.with_changes(comparisons=chain.comparisons[:1], lpar=(), rpar=()))
+        rest = "".join(f"{code(part.operator)}{code(part.comparator)}" for part in chain.comparisons[1:])
+        yield chain, f"the kernel parser reads `{code(chain)}` as `({first}){rest}`: write two comparisons with `and`"

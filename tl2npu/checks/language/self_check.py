@@ -1,0 +1,143 @@
+"""TL810 to TL816: the self-check list of a migrated kernel: launch, leftovers, pass_configs.
+
+Evidence: facts 5 and 6 and E46, measured with the compiler at 95acbd7f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.cross_core.channels import OnChip, kept, on_chip
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
+from tl2npu.kernel.factories.positions import compilations, indices
+from tl2npu.kernel.memory.inferred import certain_uses, inferred
+from tl2npu.kernel.model import Launch, ScopeBlock, Sync
+from tl2npu.results import Severity
+from tl2npu.source.tree import names_in
+
+_EXPLICIT = {"alloc_L1": "alloc_shared", "alloc_ub": "alloc_shared", "alloc_L0C": "alloc_fragment"}
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about the form of a kernel, whatever it computes."""
+    launch = subject.kernel.launch
+    assert launch is not None
+    yield from check_leftover_sync(subject)
+    yield from _check_launch(subject, launch)
+    found = on_chip(subject)
+    if launch.threads is not None:
+        yield from _check_vid(subject, launch)
+        yield from _check_allocations(subject)
+    elif found:
+        text = "cross-core transfers without `threads=`: both vector cores do all of the vector work"
+        yield Finding("TL813", launch.call, text, "warning")
+    if found:
+        yield from _check_workspaces(subject)
+    yield from _check_configs(subject, found)
+
+
+def check_leftover_sync(subject: Subject) -> Iterator[Finding]:
+    """TL814: the automatic passes and manual ones do not mix. Names the first statement of each kind."""
+    seen: set[str] = set()
+    for placed in subject.statements:
+        stmt = placed.stmt
+        name = "Scope" if isinstance(stmt, ScopeBlock) else stmt.op.name if isinstance(stmt, Sync) else ""
+        if name and name not in seen and name != "sync_all":
+            seen.add(name)
+            node = stmt.node.items[0] if isinstance(stmt.node, cst.With) else stmt.node
+            yield Finding("TL814", node, f"T.{name} and the automatic passes are both in use")
+
+
+def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
+    call = launch.call
+    if launch.threads is not None:
+        value = launch.threads_value
+        if value is not None and value not in (1, 2):
+            yield Finding("TL815", call, f"an NPU kernel takes 1 or 2 threads, not {value}")
+        if not launch.is_npu:
+            yield Finding("TL815", call, "without `is_npu=True`, `threads=` does not split the vector work")
+        target = launch.item.asname.name if launch.item.asname is not None else None
+        if isinstance(target, cst.Tuple):
+            yield Finding("TL815", call, "with `threads=` the launch binds one name: `as (cid)`")
+    elif launch.is_npu and isinstance(launch.item.asname and launch.item.asname.name, cst.Name):
+        yield Finding("TL815", call, "without `threads=` the launch binds two names: `as (cid, _)`")
+    if len(launch.grid) > 1:
+        yield Finding("TL815", call, f"an NPU kernel has one grid axis, not {len(launch.grid)}")
+
+
+def _check_vid(subject: Subject, launch: Launch) -> Iterator[Finding]:
+    """TL810: the axis of the vector cores by its usual name, which nothing binds any more."""
+    if len(launch.names) > 1 and launch.names[1] != "_":
+        return  # the launch itself is rejected
+    bound = {*launch.names, *assigned_names(subject.kernel.node.body), *subject.kernel.scalars}
+    if "vid" in bound:
+        return  # a block or a variable of the kernel; what the module calls so may be there by chance
+    for name in names_in(launch.node.body):
+        if name.value == "vid":
+            yield Finding("TL810", name, "`vid` is used, but the launch does not bind it")
+            return
+
+
+def _check_allocations(subject: Subject) -> Iterator[Finding]:
+    """TL812: explicit memories where the inference gives the same."""
+    found = certain_uses(subject.kernel, subject.late)
+    for buffer, use in found.items():
+        general = _EXPLICIT.get(buffer.alloc)
+        if general is None or not isinstance(buffer.node, cst.Call):
+            continue
+        if general == "alloc_shared" and inferred(use) is not buffer.memory:
+            continue
+        yield Finding("TL812", buffer.node, f"`{buffer.name}` is allocated with T.{buffer.alloc}, not T.{general}")
+
+
+def _check_workspaces(subject: Subject) -> Iterator[Finding]:
+    """TL811: workspaces beside on-chip copies, which bring their own."""
+    touched = {a.operand.buffer for placed in subject.statements for a in accesses(placed.stmt)}
+    for param in subject.kernel.params:
+        if "workspace" in param.name.lower():
+            unused = param not in touched
+            severity: Severity | None = None if unused else "warning"
+            how = "is unused" if unused else "carries a cross-core transfer in a kernel with on-chip copies"
+            yield Finding("TL811", param.node, f"the parameter `{param.name}` {how}", severity)
+    names = {param.index: param for param in subject.kernel.params}
+    for compilation in compilations(subject.located):
+        node = compilation.kwargs.get("workspace_idx")
+        if node is None:
+            continue
+        try:
+            found = indices(subject.file, subject.located, compilation, "workspace_idx")
+        except Blocked:
+            yield Finding("TL811", node, "`workspace_idx` lists parameters that the kernel does not have")
+            continue
+        for position in found.positions if found else ():
+            param_at = names.get(position)
+            if param_at is None or "workspace" not in param_at.name.lower():
+                shown = param_at.name if param_at else f"number {position}"
+                yield Finding("TL811", node, f"`workspace_idx` lists the parameter {shown}, which is not a workspace")
+
+
+def _check_configs(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
+    """TL816: the passes without which this form of the kernel is wrong."""
+    compiled = compilations(subject.located)
+    if not compiled:
+        return
+    node = compiled[0].kwargs.get("pass_configs") or compiled[0].node
+    crossing = bool(found) or bool(kept(subject.kernel))
+    needed = [SYNC]
+    if subject.is_mixed:
+        needed.append(COMBINE)
+    if crossing:
+        needed.append(CV_SYNC)
+    if any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements):
+        return  # reported as a leftover scope
+    missing = [key for key in needed if subject.is_on(key) is False]
+    if missing:
+        yield Finding("TL816", node, f"the kernel needs {' and '.join(missing)}")
+    elif subject.is_on(CV_SYNC) and subject.is_on(COMBINE) is False:
+        yield Finding("TL816", node, f"{CV_SYNC} does nothing without {COMBINE}")

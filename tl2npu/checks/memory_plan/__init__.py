@@ -1,0 +1,1 @@
+"""What a kernel needs of the on-chip memories, planned as the compiler plans it."""

@@ -1,0 +1,228 @@
+"""TL801: do the tiles fit, for every known way to call the factory; and which tiles would.
+
+The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a migrated kernel with a
+call whose tiles do not fit gets a warning that names the largest tiles that do for certain, and an error only where no
+argument would help. In a kernel that is judged as it stands, a call that the compiler will reject is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from tl2npu.checks.memory_plan.capacity import Needs, Overflow
+from tl2npu.checks.memory_plan.repair import repair
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.placement import Fit
+from tl2npu.kernel.factories.callers import Caller, Values
+from tl2npu.kernel.model import Memory
+
+_SMALLEST = 16
+_PARAMETERS = 5
+_USUAL = (16, 32, 64, 128)
+_LONG, _OTHERS = (512, 2048), 64
+_TYPES = ("float16", "float32")
+
+
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """A caller whose tiles do not fit, and the largest sizes that would (None: no size does)."""
+
+    caller: Caller
+    overflow: Overflow
+    fit: Values | None
+
+    @property
+    def is_certain(self) -> bool:
+        """True if the compiler rejects it for certain."""
+        return self.overflow.fit is Fit.NEVER
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """One finding for each caller, or each memory, that asks for too much; warnings for a target that is not named.
+
+    Where the kernel names no target the compiler takes the first of ``subject.targets``; users can ask for the other.
+    """
+    for target in subject.targets:
+        findings = list(_for_target(subject, Needs(subject, target)))
+        if target == subject.target:
+            yield from findings
+        else:
+            yield from (
+                replace(
+                    f, message=f"for target {target}: {f.message}", severity="warning", repair=(), as_it_stands=None
+                )
+                for f in findings
+            )
+        if findings:
+            return
+
+
+def _for_target(subject: Subject, needs: Needs) -> Iterator[Finding]:
+    found: list[tuple[Caller, list[Overflow]]] = []
+    for caller in subject.callers:
+        overflows = needs.of(caller)
+        if overflows:
+            found.append((caller, overflows))
+    if not found:
+        yield from _unproved(subject, needs)
+        return
+    excesses = [Excess(caller, _worst(list_), None) for caller, list_ in found]
+    first = {id(e.caller.node): e for e in reversed(excesses)}
+    excesses = [
+        Excess(e.caller, e.overflow, largest(subject, needs, e.caller)) if first[id(e.caller.node)] is e else e
+        for e in excesses
+    ]
+    only = len(found) == len(subject.callers) and not any(e.caller.takes_options for e in excesses)
+    if only and all(e.fit is None and e.is_certain for e in excesses):
+        for overflow in {(o.memory, id(o.node)): o for _, list_ in reversed(found) for o in reversed(list_)}.values():
+            yield Finding("TL801", overflow.node, str(overflow))
+        return
+    for place in dict.fromkeys(id(e.caller.node) for e in excesses):
+        yield _warning(subject, needs, [e for e in excesses if id(e.caller.node) == place])
+
+
+def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
+    """TL720: sizes and element types that nobody in the file gives, and that are usual, might not fit."""
+    for caller in subject.callers:
+        trial = _first_unfit(subject, needs, caller)
+        if trial is None:
+            continue
+        assert subject.kernel.launch is not None
+        held = "overflow" if trial.overflow.fit is Fit.NEVER else "may overflow"
+        text = f"no call in this file sets {trial.open}; with {trial.sizes} the tiles {held} {trial.overflow.memory}"
+        text += f", {trial.fits} each fits" if trial.fits else ""
+        yield Finding("TL720", subject.kernel.launch.call, text)
+        return
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Usual ``sizes`` for what is ``open``, that overflow a memory; ``fits``: the last that did not, 0 if none."""
+
+    open: str
+    sizes: str
+    overflow: Overflow
+    fits: int
+
+
+def _first_unfit(subject: Subject, needs: Needs, caller: Caller) -> _Trial | None:
+    """The first of the usual sizes, and of the usual types, with which not everything fits for certain."""
+    names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
+    own = [name for name in (*names, *types) if name.isidentifier() and not subject.file.names.resolve(cst.Name(name))]
+    shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the tile sizes"
+    fits = 0
+    for given, overflows, each in _trials(subject, needs, caller):
+        if overflows:
+            return _Trial(shown, given, _worst(overflows), fits)
+        fits = max(fits, each)
+    return None
+
+
+def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[str, list[Overflow], int]]:
+    """Usual sizes and types for what a caller leaves open, in words; what overflows; the size, if it is one for all."""
+    names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
+    if not names and not types:
+        return
+    tensors = {str(extent) for buffer in subject.kernel.params for extent in buffer.shape}
+    for word in _TYPES if types else ("",):
+        words = {**caller.words, **dict.fromkeys(types, word)}
+        trials = [(f"{size} each", dict.fromkeys(names, size), size) for size in _USUAL if names]
+        for name, size in itertools.product([name for name in names if name in tensors], _LONG):
+            rest = f" and {_OTHERS} for the rest" if len(names) > 1 else ""
+            trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))
+        for sizes, values, each in trials or [("", {}, 0)]:
+            overflows = list(needs.overflows({**caller.values, **values}, words))
+            yield " and ".join(filter(None, (sizes, f"`{word}`" if word else ""))), overflows, each
+
+
+def shortage(subject: Subject) -> tuple[int, int]:
+    """How many calls ask for tiles that do not fit for certain, and the bytes that they want more than there are.
+
+    Where sizes are open, the usual ones are calls of their own.
+    """
+    needs = Needs(subject)
+    found = [_worst(overflows) for overflows in map(needs.of, subject.callers) if overflows]
+    for caller in subject.callers:
+        found += [_worst(overflows) for _, overflows, _ in _trials(subject, needs, caller) if overflows]
+    return len(found), sum(max(1, overflow.need - overflow.limit) for overflow in found)
+
+
+def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Finding:
+    """What is said about one call, or one set of configurations."""
+    caller, fit = excesses[0].caller, excesses[0].fit
+    tiles = tile_parameters(subject, caller)
+    same = [other for other in subject.callers if other.node is caller.node]
+    text = str(excesses[0].overflow)
+    if tiles:
+        text += f" with {_listed(caller.values, tiles)}"
+    if fit is not None:
+        text += f"; {_listed(fit, tiles)} is the largest that fits"
+    if len(same) > 1:
+        some = "" if all(e.is_certain for e in excesses) else " or may not fit"
+        text = f"{len(excesses)} of {len(same)} configurations do not fit{some}: {text}"
+    rejected = isinstance(caller.node, cst.Call) and len(excesses) == len(same) and all(e.is_certain for e in excesses)
+    edits = repair(subject, needs, same, fit, tiles) if fit is not None else ()
+    return Finding("TL801", caller.node, text, "warning", edits, "error" if rejected else None)
+
+
+def _worst(overflows: Sequence[Overflow]) -> Overflow:
+    return next((overflow for overflow in overflows if overflow.fit is Fit.NEVER), overflows[0])
+
+
+def _listed(values: Values, names: Sequence[str]) -> str:
+    return ", ".join(f"{name}={values[name]}" for name in names)
+
+
+def tile_parameters(subject: Subject, caller: Caller) -> tuple[str, ...]:
+    """Parameters of the factory that size tiles, and no tensor: those that may be chosen."""
+    factory = subject.located.factory
+    if factory is None:
+        return ()
+    params = (*factory.node.params.posonly_params, *factory.node.params.params, *factory.node.params.kwonly_params)
+    found: list[str] = []
+    for name in (param.name.value for param in params):
+        value = caller.values.get(name)
+        if value is None or isinstance(caller.bound.get(name), bool) or value < 2 * _SMALLEST:
+            continue
+        changed = caller.changed(factory.node, {name: value // 2})
+        if _extents(subject, caller.values, True) != _extents(subject, changed, True):
+            tensors = {variable for b in subject.kernel.params for e in b.shape for variable in e.variables()}
+            if name not in tensors and _extents(subject, caller.values, False) == _extents(subject, changed, False):
+                found.append(name)
+    return tuple(found[:_PARAMETERS])
+
+
+def _extents(subject: Subject, known: Values, on_chip: bool) -> list[int | None]:
+    buffers = (b for b in subject.kernel.buffers.values() if (b.memory not in (Memory.GM, Memory.VAR)) == on_chip)
+    return [extent.evaluate(known) for buffer in buffers for extent in buffer.shape]
+
+
+def largest(subject: Subject, needs: Needs, caller: Caller) -> Values | None:
+    """The largest tiles, each at most what it is and halved some times, that fit; with all integers that follow."""
+    factory = subject.located.factory
+    tiles = tile_parameters(subject, caller)
+    if factory is None or not tiles:
+        return None
+    sizes = [_halvings(caller.values[name]) for name in tiles]
+    for chosen in sorted(itertools.product(*sizes), key=_preference):
+        values = caller.changed(factory.node, dict(zip(tiles, chosen, strict=True)))
+        if next(needs.overflows(values, caller.words), None) is None:
+            return values
+    return None
+
+
+def _preference(sizes: Sequence[int]) -> tuple[int, int]:
+    """Large tiles first, and square ones before long ones."""
+    return -math.prod(sizes), max(sizes) - min(sizes)
+
+
+def _halvings(value: int) -> list[int]:
+    found = [value]
+    while found[-1] % 2 == 0 and found[-1] // 2 >= _SMALLEST and found[-1] // 2 % _SMALLEST == 0:
+        found.append(found[-1] // 2)
+    return found

@@ -1,0 +1,1 @@
+"""What single operators and ``T.Parallel`` loops become."""

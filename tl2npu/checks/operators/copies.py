@@ -1,0 +1,70 @@
+"""TL741: whole buffers of different shapes; TL892: column slices between global memory and UB; TL886: copies inside UB.
+
+The rows of a slice are packed one behind the other, without the stride of the UB buffer. Evidence: facts 1
+(g1_g_cols, gy_t2_colpartial, gy_ubub_col). Inside of UB see :mod:`tl2npu.kernel.memory.ub_copies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory.ub_copies import sides
+from tl2npu.kernel.model import Copy, Memory, Operand
+from tl2npu.kernel.symbolic import const
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about every copy between global memory and UB."""
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if not isinstance(stmt, Copy):
+            continue
+        yield from _whole(subject, stmt)
+        if stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
+            yield from _inside_of_ub(subject, stmt)
+        loads = stmt.src.buffer.memory is Memory.GM and stmt.dst.buffer.memory is Memory.UB
+        stores = stmt.dst.buffer.memory is Memory.GM and stmt.src.buffer.memory is Memory.UB
+        inner = stmt.dst if loads else stmt.src
+        if (loads or (stores and subject.target != "pto")) and _is_column_slice(subject, inner):
+            text = f"`{code(inner.node)}` is a part of the columns: the copy ignores the stride between its rows"
+            yield Finding("TL892", stmt.node, text)
+
+
+def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """TL741: two buffers without an index must have one shape (tilelang/language/copy.py)."""
+    left, right = copy.src.buffer.shape, copy.dst.buffer.shape
+    if copy.src.dims is not None or copy.dst.dims is not None or "transpose" in copy.options:
+        return
+    if len(left) != len(right) or any(
+        subject.known_different(one, other) for one, other in zip(left, right, strict=True)
+    ):
+        shapes = [", ".join(map(str, shape)) for shape in (left, right)]
+        text = f"`{copy.src.buffer.name}` ({shapes[0]}) and `{copy.dst.buffer.name}` ({shapes[1]}) differ in shape"
+        yield Finding("TL741", copy.node, f"{text}: say which part is copied")
+
+
+def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    found = sides(copy)
+    if found is None:
+        return
+    src, dst = found
+    whole = [side for side in found if not subject.known_different(side.columns, side.stride)]
+    if len(whole) == len(found):
+        return
+    for left, right, what in ((src.rows, dst.rows, "rows"), (src.columns, dst.columns, "columns")):
+        if subject.known_different(left, right):
+            text = f"`{code(copy.src.node)}` has {left} {what} and `{code(copy.dst.node)}` has {right}"
+            yield Finding("TL886", copy.node, f"{text}: the copy uses the size of the source")
+            return
+
+
+def _is_column_slice(subject: Subject, operand: Operand) -> bool:
+    dims, shape = operand.dims, operand.buffer.shape
+    if dims is None or len(dims) != len(shape) or len(dims) < 2:
+        return False
+    rows, last = dims[-2], dims[-1]
+    if last.is_point or last.extent is None or rows.is_point or rows.extent == const(1):
+        return False
+    return not last.lo.is_zero or subject.known_different(last.extent, shape[-1])

@@ -1,0 +1,112 @@
+"""TL710, TL711: operators and conversions on element types that the vector core of A2 and A3 has no instruction for.
+
+The tables and their sources are in :mod:`tl2npu.dialects.element_types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects import element_types
+from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar
+
+_CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
+_CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about operators, copies and the vector forms of ``T.Parallel``."""
+    if subject.options.device not in element_types.DEVICES:
+        return
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if isinstance(stmt, Copy):
+            yield from _copy(stmt)
+        elif isinstance(stmt, Op) and stmt.op.name == "tile.cast":
+            yield from _cast(subject, stmt)
+        elif isinstance(stmt, Op):
+            yield from _operator(subject, stmt)
+    for store in parallel_stores(subject):
+        yield from _store(store)
+
+
+def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    name = stmt.op.name
+    found = element_types.OPERATORS.get(name)
+    operand = stmt.args.get(found[0]) if found is not None else None
+    if not isinstance(operand, Operand) or operand.buffer.memory is not Memory.UB:
+        return
+    dtype = element_types.known(operand.buffer.dtype)
+    if dtype and not element_types.takes(name, dtype, _text(subject, stmt, "mode")):
+        text = f"`{operand.buffer.name}` is {dtype}, but `T.{name}` supports only {_known(name)}"
+        yield Finding("TL710", stmt.node, text)
+
+
+def _store(found: ParallelStore) -> Iterator[Finding]:
+    target = found.store.target.buffer
+    dtype = element_types.known(target.dtype)
+    if found.form == "scalar" or target.memory is not Memory.UB or not dtype:
+        return
+    for part in found.value.walk():
+        sign = part.name if part.kind == "binary" else _CALLS.get(part.name, "") if part.kind == "call" else ""
+        name = element_types.SIGNS.get(sign, "")
+        if name and not element_types.takes(name, dtype):
+            text = f"`{target.name}` is {dtype}, but `{sign}` supports only {_known(name)}"
+            yield Finding("TL710", found.store.node, text)
+            return
+
+
+def _known(name: str) -> str:
+    return ", ".join(sorted(element_types.OPERATORS[name][1]))
+
+
+def _copy(stmt: Copy) -> Iterator[Finding]:
+    sides = (stmt.src.buffer, stmt.dst.buffer)
+    source, target = map(_type, sides)
+    memories = {buffer.memory for buffer in sides}
+    if Memory.GM in memories and memories <= {Memory.GM, Memory.UB, Memory.L1} and {source, target} != {"bool", "int8"}:
+        if source and target and source != target and {source, target} != {"bool", "uint8"}:
+            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
+            yield Finding("TL711", stmt.node, text)
+        return
+    if memories != {Memory.UB}:
+        return
+    if source and target and not element_types.copies(source, target):
+        modes = element_types.CASTS.get((source, target))
+        asked = element_types.copy_mode(source, target)
+        why = f"it needs {asked}, the instruction supports {_either(modes)}" if modes else "no instruction does that"
+        yield Finding("TL711", stmt.node, f"`T.copy` would convert {source} to {target}: {why}")
+
+
+def _cast(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    src, dst = stmt.args.get("src"), stmt.args.get("dst")
+    if not isinstance(src, Operand) or not isinstance(dst, Operand):
+        return
+    source, target = _type(src.buffer), _type(dst.buffer)
+    mode = _text(subject, stmt, "mode")
+    modes = element_types.CASTS.get((source, target))
+    if not source or not target:
+        return
+    if modes is None:
+        yield Finding("TL711", stmt.node, f"no instruction converts {source} to {target}")
+    elif mode and mode not in modes:
+        text = f"{source} to {target} with {mode}: the instruction supports {_either(modes)}"
+        yield Finding("TL711", stmt.node, text)
+
+
+def _either(modes: frozenset[str]) -> str:
+    return " or ".join(sorted(modes))
+
+
+def _type(buffer: Buffer) -> str:
+    return element_types.known(buffer.dtype)
+
+
+def _text(subject: Subject, stmt: Op, name: str) -> str:
+    arg = stmt.args.get(name)
+    if not isinstance(arg, Scalar) or stmt.env is None:
+        return ""
+    value = subject.located.evaluator.static(arg.node, stmt.env)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,69 @@
+"""TL736, TL737, TL738: what the compiler accepts, or refuses late, and what becomes of it in the generated source.
+
+Evidence: facts 10 (bool, condval, compare on pto) and a kernel for each spelling, whose generated text was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.operators.vector_form import nest_of
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Let, Memory, Op, Operand, Stmt, Store
+from tl2npu.kernel.symbolic import const
+from tl2npu.source.tree import calls_in, names_in
+
+_CHOICE = "tilelang.language.if_then_else"
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Tensors of bool, choices inside of statements, packed masks for ``pto``."""
+    for param in subject.kernel.params:
+        if param.dtype == "bool":
+            text = f"`{param.name}` is a tensor of bool, which the Ascend compiler does not support"
+            yield Finding("TL736", param.node, text)
+    chosen: set[str] = set()
+    for placed in subject.statements:
+        stmt = placed.stmt
+        value = _assigned(stmt)
+        if value is not None and not nest_of(placed) and _chooses(subject, value, chosen):
+            if isinstance(stmt, Let) and stmt.name not in subject.kernel.buffers:
+                chosen.add(stmt.name)  # a plain name: its value is put where it is used
+                continue
+            yield Finding(
+                "TL737",
+                stmt.node,
+                f"the compiler generates invalid C++ for `{code(value)}`: a declaration inside an assignment",
+            )
+        elif isinstance(stmt, Op) and stmt.op.name == "tile.compare" and subject.target == "pto":
+            yield from _packed(stmt)
+
+
+def _assigned(stmt: Stmt) -> cst.BaseExpression | None:
+    """What a statement assigns: to an element, to a name, or to an ``alloc_var`` when it is made."""
+    if isinstance(stmt, (Let, Store)):
+        return stmt.value.node
+    if isinstance(stmt, Alloc) and isinstance(stmt.buffer.node, cst.Call):
+        given = {arg.keyword.value: arg.value for arg in stmt.buffer.node.args if arg.keyword is not None}
+        return given.get("init")
+    return stmt.node.value if isinstance(stmt.node, cst.AugAssign) else None
+
+
+def _chooses(subject: Subject, value: cst.BaseExpression, chosen: set[str]) -> bool:
+    if any(name.value in chosen for name in names_in(value)):
+        return True
+    return any(subject.file.names.resolve(call.func) == _CHOICE for call in calls_in(value))
+
+
+def _packed(stmt: Op) -> Iterator[Finding]:
+    """The mask of a tile of several rows in one row: its tile gets the length of the mask as the stride of each row."""
+    mask, source = stmt.args.get("dst"), stmt.args.get("src0")
+    if not isinstance(mask, Operand) or not isinstance(source, Operand) or mask.dims or source.dims:
+        return
+    rows = source.buffer.shape[:-1]
+    if mask.buffer.memory is Memory.UB and len(mask.buffer.shape) == 1 and any(size != const(1) for size in rows):
+        text = f"target pto uses the length of `{mask.buffer.name}` as its row stride and overwrites other buffers"
+        yield Finding("TL738", stmt.node, text)

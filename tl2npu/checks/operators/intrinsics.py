@@ -1,0 +1,88 @@
+"""TL733: exp and the like in a ``T.Parallel`` that the compiler runs element by element: it has no scalar exp.
+
+One statement decides for the whole nest. Evidence: facts 10 (``Unresolved call Op(tir.exp)``), and a kernel for each
+of the causes that are named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import libcst as cst
+
+from tl2npu.checks.operators.vector_form import ParallelStore, one_name, parallel_stores, types_of
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Let, Loop
+from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.source.tree import names_in, nodes_of
+
+_FUNCTIONS = frozenset({"exp", "log", "sqrt", "rsqrt", "abs", "fabs"})
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """One finding for each nest with such a function, on the function."""
+    types = _scalars(subject)
+    for _, group in groupby(parallel_stores(subject), key=lambda store: id(store.nest[0])):
+        stores = list(group)
+        calls = [(store, name) for store in stores if (name := _function(store))]
+        if not calls:
+            continue
+        store, name = calls[0]
+        why = _one_turn(subject, store) or next(filter(None, (_scalar(subject, each, types) for each in stores)), "")
+        if why:
+            text = f"{why}, so the loop runs element by element and T.{name} does not compile"
+            yield Finding("TL733", store.store.node, text)
+
+
+def _function(store: ParallelStore) -> str:
+    found = (part.name for part in store.value.walk() if part.kind == "call" and part.name in _FUNCTIONS)
+    return next(found, "")
+
+
+def _one_turn(subject: Subject, store: ParallelStore) -> str:
+    if 1 not in subject.numbers(store.inner.extent):
+        return ""
+    extent = code(store.inner.stop_node) if store.inner.stop_node is not None else "1"
+    return "it has one iteration" if extent == "1" else f"`{extent}` is 1 here"
+
+
+def _scalar(subject: Subject, store: ParallelStore, types: dict[str, str]) -> str:
+    """Why a statement has no vector form; empty if it has one."""
+    buffer = store.store.target.buffer
+    own = types_of(store.value, store.store.target)
+    if store.form == "scalar" and len(own) == 1:
+        return f"`{code(store.store.node)}` has no vector form"
+    names = {name.value for part in store.value.walk() if part.kind == "number" for name in names_in(part.node)}
+    named = {name: types[name] for name in names if name in types}
+    for words in (caller.words for caller in subject.callers):
+        target = one_name(words.get(buffer.dtype, buffer.dtype))
+        if target not in ITEM_SIZE or store.value.kind == "load":
+            continue
+        for name, dtype in named.items():
+            given = one_name(words.get(dtype, dtype))
+            if given in ITEM_SIZE.keys() - {target}:
+                return f"`{name}` is {given} and `{buffer.name}` is {target}"
+        if {one_name(words.get(dtype, dtype)) for dtype in own} & ITEM_SIZE.keys() - {target}:
+            return f"`{code(store.store.node)}` has several element types"
+    return ""
+
+
+def _scalars(subject: Subject) -> dict[str, str]:
+    """The types of names of the kernel that stand for one value: block numbers, loop variables, elements of tensors."""
+    launch = subject.kernel.launch
+    found = dict.fromkeys(launch.names if launch is not None else (), "int32")
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if isinstance(stmt, Loop) and stmt.kind != "parallel":
+            found.update((item.name, "int32") for item in stmt.ranges)
+        elif isinstance(stmt, Let) and not nodes_of(stmt.value.node, cst.Call):
+            kinds = {load.buffer.dtype for load in stmt.value.loads}
+            kinds |= {found[name.value] for name in names_in(stmt.value.node) if name.value in found}
+            floats = {kind for kind in kinds if not kind.startswith(("int", "uint"))}
+            if len(floats or kinds) == 1:
+                found[stmt.name] = next(iter(floats or kinds))
+        elif isinstance(stmt, Let):
+            found.pop(stmt.name, None)
+    return {name: dtype for name, dtype in found.items() if name not in subject.kernel.buffers}

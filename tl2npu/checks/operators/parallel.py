@@ -1,0 +1,239 @@
+"""TL871, TL887, TL888, TL890, TL891, TL893, TL896: what ``T.Parallel`` turns into wrong or impossible instructions.
+
+Evidence: facts 3, measured with the compiler at 95acbd7f; ``src/transform/ascend_lower_parallel_to_vector.cc``, read:
+the left operand of an operation is a vector from its element on (1030-1070, ``HandleSimpleCase``) unless every operand
+can be broadcast (530-620); a copy takes the whole destination (1788-1831, ``GenerateAscendCopy``), in every turn of a
+loop over rows (730-880); a vector in a serial loop gets the elements of all turns (345-372, 450-461).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.checks.operators.expr import Expr
+from tl2npu.checks.operators.vector_form import ParallelStore, nest_of, parallel_stores
+from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Loop, Memory, Operand, Range
+from tl2npu.kernel.symbolic import const
+
+_CONDITIONALS = ("if_then_else", "Select")
+_INTRINSICS = ("exp", "log", "sqrt", "rsqrt", "abs")
+_MISSING = ("exp2", "exp10", "log2", "log10", "log1p", "tanh", "sigmoid", "sin", "cos", "erf", "pow")
+_CRASHING = ("max", "min")
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about every store in ``T.Parallel``."""
+    for placed in subject.statements:
+        if isinstance(placed.stmt, Loop) and placed.stmt.kind == "parallel":
+            yield from _check_nest(placed, placed.stmt)
+    stores = list(parallel_stores(subject))
+    rows = {id(store.nest[0]) for store in stores if store.form == "rows"}
+    for store in stores:
+        yield from _check_value(subject, store)
+        columns = list(_check_columns(subject, store))
+        yield from columns or _check_copy(subject, store, id(store.nest[0]) in rows)
+        yield from _check_turns(store)
+
+
+def _check_nest(placed: Placed, loop: Loop) -> Iterator[Finding]:
+    outer = nest_of(placed)
+    ranges = [item for one in (*outer, loop) for item in one.ranges]
+    before = sum(len(one.ranges) for one in outer)
+    if len(ranges) > 2 >= before:
+        yield Finding("TL871", loop.node, f"T.Parallel over {len(ranges)} axes; at most 2 can be vectorised")
+
+
+def _check_value(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
+    value = store.value
+    node = store.store.node
+    for part in value.walk():
+        if part.kind == "call" and part.name in _CONDITIONALS:
+            yield Finding("TL871", node, f"the compiler generates invalid C++ for T.{part.name} in T.Parallel")
+            return
+    yield from _check_intrinsics(store)
+    for part in value.walk():
+        left = _row_on_the_left(part, store.outer, store.inner) if store.outer is not None else None
+        if left is not None:
+            text = (
+                f"`{code(left.node)}` holds one value per row: on the left, the compiler reads it as a row of columns"
+            )
+            yield Finding("TL890", node, text)
+            return
+        left = _taken_for_columns(part, store)
+        if left is not None:
+            text = f"`{code(left.node)}` is one value in `{code(part.node)}`, but is read as columns that start there"
+            yield Finding("TL890", node, text)
+            return
+    text = _badly_spread(store)
+    if text:
+        yield Finding("TL890", node, text)
+        return
+    yield from _check_global(subject, store)
+
+
+def _check_intrinsics(store: ParallelStore) -> Iterator[Finding]:
+    node = store.store.node
+    for part in store.value.walk():
+        if part.kind == "call" and part.name in _MISSING:
+            yield Finding("TL896", node, f"T.{part.name} has no vector instruction in T.Parallel")
+        elif part.kind == "call" and part.name in _INTRINSICS and part.args and part.args[0].kind != "load":
+            shown = code(part.args[0].node)
+            yield Finding("TL896", node, f"T.{part.name} takes a buffer element in T.Parallel, not `{shown}`")
+        elif part.kind == "call" and part.name in _CRASHING and _crashes(part, store):
+            yield Finding("TL896", node, f"`{code(part.node)}` crashes the compiler: use T.tile.{part.name}")
+        elif part.kind == "binary" and part.name in ("&", "|") and any(not arg.loads for arg in part.args):
+            yield Finding("TL896", node, f"`{code(part.node)}` crashes the compiler")
+        else:
+            continue
+        return
+
+
+def _crashes(part: Expr, store: ParallelStore) -> bool:
+    """``max(a, 0.0)`` is relu; another number, or a vector of one value per row, has no instruction."""
+    scalars = [arg for arg in part.args if not arg.loads]
+    if scalars:
+        return part.name == "min" or not all(_is_zero(arg) for arg in scalars)
+    if store.outer is None:
+        return False
+    spans = [(arg.depends_on(store.outer), arg.depends_on(store.inner)) for arg in part.args]
+    return any(span != (True, True) for span in spans) and (True, True) in spans
+
+
+def _is_zero(arg: Expr) -> bool:
+    return code(arg.node).strip("()").rstrip("0") in ("", "0.", ".")
+
+
+def _row_on_the_left(part: Expr, outer: Range, inner: Range) -> Expr | None:
+    if part.kind != "binary" or part.name not in ("+", "-", "*", "/") or len(part.args) != 2:
+        return None
+    left, right = part.args
+    per_row = bool(left.loads) and left.depends_on(outer) and not left.depends_on(inner)
+    return left if per_row and right.depends_on(inner) else None
+
+
+def _taken_for_columns(part: Expr, store: ParallelStore) -> Expr | None:
+    """The element, one for all columns, that an operation takes as its vector: ``m[i] * c``, ``exp(m[i])``."""
+    if store.form == "scalar" or _all_broadcast(store) or not part.args:
+        return None
+    first = part.args[0]
+    takes = (part.kind == "binary" and part.name in ("+", "-", "*", "/")) or (
+        part.kind == "call" and part.name in _INTRINSICS
+    )
+    if not takes or first.kind != "load" or not first.loads or first.depends_on(store.inner):
+        return None
+    return first if first.loads[0].buffer.memory is Memory.UB else None
+
+
+def _badly_spread(store: ParallelStore) -> str:
+    """Why vectors without a tile beside them are not spread as they should be; empty where they are (facts 11).
+
+    Each vector of an expression becomes a tile before, of which an operation then takes all elements on its left, but
+    the first element on its right (760, ``IsScalarAccess``). A loop over one row is none, so nothing is spread there.
+    """
+    loads = store.value.loads
+    if store.form == "scalar" or store.outer is None or not loads or not _all_broadcast(store):
+        return ""
+    if any(load.buffer.memory is not Memory.UB for load in loads):
+        return ""
+    if store.outer.extent.constant == 1:
+        if store.value.depends_on(store.inner):
+            return ""
+        return f"`{code(store.value.node)}` is the value of a single row, but is read as columns that start there"
+    if len(loads) > 1:
+        return f"`{code(store.value.node)}` is made of vectors only: of the second one a single element is taken"
+    return ""
+
+
+def _all_broadcast(store: ParallelStore) -> bool:
+    """Every operand is a vector of the rows or of the columns: each becomes a tile before."""
+    if store.outer is None:
+        return False
+    variables = (store.outer.var, store.inner.var)
+    return all(
+        len(load.buffer.shape) == 1 and load.dims is not None and load.dims[0].lo in variables
+        for load in store.value.loads
+    )
+
+
+def _check_copy(subject: Subject, store: ParallelStore, in_rows: bool) -> Iterator[Finding]:
+    """TL887: ``b[i, j] = a[i, j]`` copies all of the destination, from its first element on."""
+    target, value = store.store.target, store.value
+    if store.form == "scalar" or value.kind != "load" or store.store.augmented or not value.loads:
+        return
+    source = value.loads[0]
+    if target.buffer.memory is not Memory.UB or target.dims is None or _all_broadcast(store):
+        return
+    if len(target.buffer.shape) != len(target.dims) or not source.dims or source.buffer.memory is Memory.VAR:
+        return
+    if len(target.dims) > 1 and subject.known_different(source.buffer.shape[-1], target.buffer.shape[-1]):
+        return  # a loop over the elements
+    shown = f"`{code(store.store.node)}`"
+    if in_rows and len(target.dims) > 1:
+        yield Finding(
+            "TL887", store.store.node, f"{shown} would run once for each row, as another statement of the loop has rows"
+        )
+        return
+    items = [store.outer, store.inner] if store.outer is not None else [store.inner]
+    if len(items) != len(target.dims):
+        return
+    for dim, size, item in zip(target.dims, target.buffer.shape, items, strict=True):
+        shift = dim.lo - item.var
+        if (shift.constant or 0) != 0 or (len(items) > 1 and subject.known_different(item.extent, size)):
+            yield Finding("TL887", store.store.node, f"{shown} would copy into all of `{target.buffer.name}`")
+            return
+
+
+def _check_turns(store: ParallelStore) -> Iterator[Finding]:
+    """TL888: a serial loop around nothing but one loop over a vector."""
+    loops = store.placed.loops
+    if store.form == "scalar" or len(store.nest) != 1 or len(store.nest[0].ranges) != 1 or len(loops) < 2:
+        return
+    around, inner = loops[-2], loops[-1]
+    alone = around.kind == "serial" and len(around.ranges) == 1 and around.body == [inner]
+    if alone and inner is store.nest[0] and len(store.store.target.buffer.shape) == 1:
+        if around.ranges[0].extent.constant in (0, 1):
+            return
+        text = f"each iteration of the loop over `{around.ranges[0].name}` computes the elements of all iterations"
+        yield Finding("TL888", store.store.node, f"{text}, past the end of `{store.store.target.buffer.name}`")
+
+
+def _check_global(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
+    if store.value.kind == "load":
+        return
+    for load in store.value.loads:
+        if load.buffer.memory is not Memory.GM:
+            continue
+        tile = _moves(load, store)
+        if tile or subject.target == "pto":
+            how = "copy the tile into UB first" if tile else "bind the value to a name before the loop"
+            text = f"`{code(load.node)}` is in global memory: {how}"
+            yield Finding("TL893", store.store.node, text)
+            return
+
+
+def _moves(load: Operand, store: ParallelStore) -> bool:
+    items = [store.inner, *([store.outer] if store.outer is not None else [])]
+    return any(dim.lo.depends_on(str(item.var)) for item in items for dim in load.dims or ())
+
+
+def _check_columns(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
+    """TL891: the vector instruction takes whole rows, whatever part of the columns the loop means."""
+    if store.form == "scalar" or store.outer is None:
+        return
+    inner = store.inner
+    for operand in (store.store.target, *store.value.loads):
+        if operand.buffer.memory is not Memory.UB or len(operand.dims or ()) < 2 or operand.dims is None:
+            continue
+        last, columns = operand.dims[-1], operand.buffer.shape[-1]
+        if not last.lo.depends_on(str(inner.var)):
+            continue
+        shift = last.lo - inner.var
+        if (shift.constant or 0) != 0 or (not shift.is_zero and not shift.depends_on(str(inner.var))):
+            yield Finding("TL891", store.store.node, f"`{code(operand.node)}` starts in the middle of the columns")
+            return
+        if columns != const(1) and subject.known_different(inner.extent, columns):
+            text = f"the loop over `{inner.name}` does not cover all columns of `{operand.buffer.name}`"
+            yield Finding("TL891", store.store.node, text)
+            return

@@ -1,0 +1,243 @@
+"""TL885: tiles that may begin outside of the tensor in global memory.
+
+``src/op/ascend.cc:318-328`` (``compute_valid_extent``) gives a copy the rows and columns of a region that lie in the
+tensor: none for a region that begins behind the end, all for one that begins before the start, and it looks at the last
+two axes longer than 1 only (330-364). UB takes none for none, but ``copy_gm_to_l1``, ``copy_l0c_to_gm`` and
+``atomic_add_l0c_to_gm`` take none for all (``src/tl_templates/ascend/common.h:61-62, 157-158``; for target pto
+``src/tl_templates/pto/common.h:240-241, 269-270``): they go on behind the end of the tensor.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+
+from tl2npu.checks.operators.samples import Sampler
+from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import CUBE_MEMORY, Copy, Memory, Op, Operand
+from tl2npu.kernel.ranges.bounds import Bounds, is_size
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const
+
+_EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000), 8
+_TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
+"""Sizes that are tried where nothing is known: of tensors, of anything else, of tiles."""
+
+_CALLS = 6
+"""So many of the known ways to call the factory are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A transfer between global memory and the chip: the side in global memory, and the memory on the chip."""
+
+    placed: Placed
+    outer: Operand
+    inner: Operand
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """An index that is not known to lie inside of its tensor: ``goal`` is negative where it does not."""
+
+    axis: int
+    goal: Sym
+    behind: bool
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about every copy from and to global memory; one for each buffer and axis."""
+    starts = Starts(subject)
+    seen: set[tuple[int, int, bool]] = set()
+    for move in moves(subject):
+        for doubt in starts.doubts(move):
+            key = (id(move.outer.buffer), doubt.axis, doubt.behind)
+            found = starts.judge(move, doubt) if key not in seen else None
+            if found is not None:
+                seen.add(key)
+                yield found
+
+
+def moves(subject: Subject) -> Iterator[Move]:
+    """Every transfer between global memory and the chip."""
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if isinstance(stmt, Copy):
+            sides = [stmt.src, stmt.dst]
+        elif isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
+            sides = [operand for name, operand in stmt.operands if name in ("src", "dst")]
+        else:
+            continue
+        outer = [s for s in sides if s.buffer.memory is Memory.GM]
+        inner = [s for s in sides if s.buffer.memory is not Memory.GM]
+        if len(outer) == len(inner) == 1:
+            yield Move(placed, outer[0], inner[0])
+
+
+class Starts:
+    """Where tiles begin, for one kernel."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.sampler = Sampler(subject)
+        self._inside: dict[object, bool] = {}
+
+    def doubts(self, move: Move) -> Iterator[Doubt]:
+        """Every index of a move that is not proved to lie inside.
+
+        An index that only chooses a head, a sequence, a batch is right for a right kernel: doubtful is what is loaded
+        from a tensor and added to, the row of a loop over the rows of a tile, which may be the last one, and a row at a
+        fixed distance from the first of a tile.
+        """
+        place = self.sampler.place(move.placed)
+        clamped = _clamped(move)
+        turns = {item.var for item in move.placed.ranges}
+        for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
+            low = place.bounds.expanded(dim.lo)
+            goals = [(low, False)]
+            if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
+                goals.append((size - 1 - low, True))
+            for goal, behind in goals if not low.is_zero else ():
+                if axis not in clamped and not _is_doubtful(low, turns, place.bounds):
+                    continue
+                key = (goal, low, tuple(place.bounds.ranges.items()), place.bounds.facts)
+                if key not in self._inside:
+                    self._inside[key] = place.bounds.is_not_negative(goal) or _is_sensible(place.bounds, low, behind)
+                if not self._inside[key]:
+                    yield Doubt(axis, goal, behind)
+
+    def judge(self, move: Move, doubt: Doubt) -> Finding | None:
+        """What is said about an index that may lie outside."""
+        place = self.sampler.place(move.placed)
+        calls = [known for known in self.subject.values if self.sampler.is_reachable(move.placed, known)][:_CALLS]
+        if not calls:
+            return None
+        buffer, node = move.outer.buffer, move.placed.stmt.node
+        where = "past the end of" if doubt.behind else "before the start of"
+        shown = f"`{code(move.outer.node)}`"
+        if any(_is_load(atom) for atom in place.everything(doubt.goal)):
+            if not doubt.behind:
+                return None  # offsets ascend
+            text = f"{shown} can start {where} `{buffer.name}`, depending on data: {self._why(move, doubt)}"
+            return Finding("TL885", node, text, "warning")
+        found = [self.sampler.find(move.placed, doubt.goal, known) for known in calls]
+        wrong = [one for one in found if one is not None]
+        text = f"{shown} starts {where} `{buffer.name}`"
+        if wrong:
+            every = len(wrong) == len(found)
+            return Finding("TL885", node, f"{text}{wrong[0]}: {self._why(move, doubt)}", None if every else "warning")
+        if not doubt.behind:
+            return None
+        invented = self._invented(move, doubt, calls[0])
+        if invented is not None:
+            return Finding("TL885", node, f"{text}{invented}: {self._why(move, doubt)}", "warning")
+        return None
+
+    def _invented(self, move: Move, doubt: Doubt, known: Mapping[str, int]) -> str | None:
+        """Where the index lies outside for a tensor that is no multiple of the tiles, but not for one that is."""
+        atoms = list(self.sampler.place(move.placed).everything(doubt.goal))
+        names = {atom.name for atom in atoms if isinstance(atom, Var) and is_size(atom.name)}
+        tiles = {a for atom in atoms if isinstance(atom, (Div, Mod)) for a in _single(atom.den)}
+        own = move.outer.buffer.shape[doubt.axis].variables()
+        sizes = own - tiles or own
+        tiles -= sizes
+        ordered = sorted(tiles)
+        usual = [known.get(name, _TILES[0][0]) for name in ordered]  # of which other values may be made
+        made = [list(itertools.islice(itertools.cycle(choice), len(ordered))) for choice in _TILES]
+        for chosen in (usual, *(other for number, other in enumerate(made) if other not in [usual, *made[:number]])):
+            values = {name: known.get(name, _FEW) for name in names} | dict(zip(ordered, chosen, strict=True))
+
+            def at(size: int, values: Mapping[str, int] = values) -> str | None:
+                sized = {**known, **values, **dict.fromkeys(sizes, size)}
+                return self.sampler.find(move.placed, doubt.goal, sized, {*known, *tiles, *sizes})
+
+            if at(_EVEN) is None:
+                wrong = next((one for size in _RAGGED if (one := at(size)) is not None), None)
+                if wrong is not None:
+                    return wrong
+        return None
+
+    def _why(self, move: Move, doubt: Doubt) -> str:
+        if not doubt.behind:
+            return "a copy is clamped only at the end of a tensor"
+        if move.inner.buffer.memory in CUBE_MEMORY:
+            done = (
+                "store a full tile there"
+                if move.inner.buffer.memory is Memory.L0C
+                else "load a full tile of other data"
+            )
+            return f"the NPU would {done}"
+        return "a copy is clamped in its last two axes only"
+
+
+def _is_sensible(bounds: Bounds, low: Sym, behind: bool) -> bool:
+    """True if the index is right for every content of index tensors that makes sense: what they hold is the number of
+    a row or of a page, or the end of a sequence."""
+    if all(any(_is_load(atom) for atom in monomial) and step > 0 for monomial, step in low.terms):
+        return True
+    for monomial, step in low.terms:
+        load = next((atom for atom in monomial if _is_load(atom)), None)
+        if load is not None and step > 0:
+            left = list(monomial)
+            left.remove(load)
+            page = Sym.of({tuple(left): step})
+            rest = low - page * Sym.of({(load,): 1})
+            if bounds.is_not_negative(rest) and bounds.is_not_negative(page - 1 - rest):
+                return True
+    if not behind:
+        return False
+    base = Sym.of({m: c for m, c in low.terms if any(_is_load(a) for a in m) and c > 0})
+    for end in sorted(_ends(bounds), key=str):
+        last = Sym.of({(end,): 1}) - 1 - low
+        if bounds.is_not_negative(last) or (not base.is_zero and bounds.is_not_negative(base + last)):
+            return True
+    return False
+
+
+def _ends(bounds: Bounds) -> set[Atom]:
+    """What is loaded for the bound of a loop, or for a condition."""
+    sides = [side for pair in bounds.ranges.values() for side in pair]
+    return {atom for side in (*sides, *bounds.facts) for atom in side.atoms() if _is_load(atom)}
+
+
+def _single(sym: Sym) -> frozenset[str]:
+    """The name that an expression is, if it is one."""
+    return sym.variables() if len(sym.terms) == 1 and len(sym.terms[0][0]) == 1 else frozenset()
+
+
+def _adds(sym: Sym, summands: Container[Sym]) -> bool:
+    """True if one of these is a term of a sum."""
+    return any(Sym.of({monomial: 1}) in summands for monomial, _ in sym.terms)
+
+
+def _is_doubtful(low: Sym, turns: Container[Sym], bounds: Bounds) -> bool:
+    return any(_is_load(atom) for atom in low.atoms()) or _adds(low, turns) or _is_set_off(low, bounds)
+
+
+def _is_set_off(sym: Sym, bounds: Bounds) -> bool:
+    """True for what a block or a loop counts, plus something: the last row of a tile, ``i * rows + rows - 1``."""
+    moves = [not Sym.of({monomial: 1}).variables().isdisjoint(bounds.ranges) for monomial, _ in sym.terms]
+    return any(moves) and any(step > 0 for (_, step), moving in zip(sym.terms, moves, strict=True) if not moving)
+
+
+def _is_load(atom: Atom) -> bool:
+    return isinstance(atom, Opaque) and atom.head.startswith("load ")
+
+
+def _clamped(move: Move) -> frozenset[int]:
+    """The axes in which a region is cut at the end of its tensor: the last two that are longer than 1."""
+    outer, inner = move.outer, move.inner
+    rank = len(outer.buffer.shape)
+    if any(dim.extent is not None for dim in outer.dims or ()):
+        extents = [dim.extent if dim.extent is not None else const(1) for dim in outer.dims or ()]
+    else:
+        sizes = list(inner.buffer.shape) if inner.dims is None else [d.extent or const(1) for d in inner.dims]
+        extents = ([const(1)] * rank + sizes)[-rank:]
+    active = [n for n, extent in enumerate(extents) if extent != const(1)]
+    if not active or active[-1] != rank - 1:
+        active.append(rank - 1)
+    if len(active) == 1 and rank > 1:
+        active.insert(0, rank - 2)
+    return frozenset(active[-2:])

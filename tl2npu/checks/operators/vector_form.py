@@ -1,0 +1,110 @@
+"""What a store in ``T.Parallel`` becomes: one vector instruction, one per row, or a scalar loop.
+
+Decides which accesses the later passes see as calls. Evidence: facts 3 and
+``src/transform/ascend_lower_parallel_to_vector.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from tl2npu.checks.operators.expr import Expr, value_of
+from tl2npu.checks.subject import Placed, Subject
+from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
+
+Form = Literal["vector", "rows", "scalar"]
+
+_UNARY = ("exp", "log", "sqrt", "rsqrt", "abs")
+_TWO = ("max", "min", "bitwise_and", "bitwise_or", "shift_left", "shift_right")
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelStore:
+    """A store in a ``T.Parallel`` nest: ``outer`` is the row range of a 2-D nest, ``inner`` the other one."""
+
+    placed: Placed
+    store: Store
+    nest: tuple[Loop, ...]
+    outer: Range | None
+    inner: Range
+    value: Expr
+    form: Form
+
+
+def parallel_stores(subject: Subject) -> Iterator[ParallelStore]:
+    """Every store in a ``T.Parallel`` nest, in text order."""
+    for placed in subject.statements:
+        found = parallel_store(subject, placed)
+        if found is not None:
+            yield found
+
+
+def nest_of(placed: Placed) -> tuple[Loop, ...]:
+    """The ``T.Parallel`` loops around a statement, outermost first."""
+    return tuple(loop for loop in placed.loops if loop.kind == "parallel")
+
+
+@lru_cache(maxsize=4096)
+def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
+    """The store that a statement is, with its form; None for anything else than a store in ``T.Parallel``."""
+    nest = nest_of(placed)
+    stmt = placed.stmt
+    ranges = tuple(item for loop in nest for item in loop.ranges)
+    if not nest or not ranges or not isinstance(stmt, Store):
+        return None
+    value = value_of(stmt, subject.located.evaluator)
+    outer = ranges[-2] if len(ranges) > 1 else None
+    form = _form(stmt, value, nest, outer, ranges[-1])
+    return ParallelStore(placed, stmt, nest, outer, ranges[-1], value, form)
+
+
+def _form(store: Store, value: Expr, nest: tuple[Loop, ...], outer: Range | None, inner: Range) -> Form:
+    if not all(_only_stores(loop.body, nest) for loop in nest):
+        return "scalar"
+    if not value.loads or not _vectorises(value, store.target, (outer, inner)):
+        return "scalar"
+    if not any(dim.lo.depends_on(str(inner.var)) for dim in store.target.dims or ()):
+        return "scalar"
+    if outer is None:
+        return "vector"
+    one_axis = [o for o in value.loads if len(_axes(o, outer, inner)) == 1]
+    return "rows" if one_axis else "vector"
+
+
+def _only_stores(body: list[Stmt], nest: tuple[Loop, ...]) -> bool:
+    return all(isinstance(stmt, Store) or stmt in nest for stmt in body)
+
+
+def _axes(operand: Operand, outer: Range, inner: Range) -> set[str]:
+    lows = [dim.lo for dim in operand.dims or ()]
+    return {str(item.var) for item in (outer, inner) if any(lo.depends_on(str(item.var)) for lo in lows)}
+
+
+def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range]) -> bool:
+    """False if the value is computed element by element."""
+    if value.kind == "load":
+        return True
+    if value.kind == "call" and value.name in ("cast", "Cast", "astype") and value.args:
+        return value.args[0].kind == "load"
+    for part in value.walk():
+        if part.kind == "number" and any(i is not None and part.depends_on(i) for i in items):
+            return False  # a loop variable as a value
+        if part.kind == "other" or (part.kind == "call" and part.name not in _UNARY + _TWO):
+            return False
+        if part.kind == "binary" and (part.name in ("//", "%", "^", "**", "?") or not part.args[0].loads):
+            return False  # integer division; a number on the left
+    return len(types_of(value, target)) == 1
+
+
+def types_of(value: Expr, target: Operand) -> set[str]:
+    """The element types of a store, as the source names them."""
+    kinds = {operand.buffer.dtype for operand in value.loads if operand.buffer.memory is not Memory.VAR}
+    return {one_name(kind) for kind in (*kinds, target.buffer.dtype)}
+
+
+def one_name(name: str) -> str:
+    """One name for each element type."""
+    return "float32" if name == "float" else name

@@ -1,0 +1,50 @@
+"""TL820 in a migration: ``threads=2`` halves buffers that the old kernel did not halve, and an odd extent loses a row.
+
+What the old kernel split itself must have been even, or its halves did not cover the tile. Everything else that the
+compiler halves now needs a proof: a literal, or every call of the factory in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from tl2npu.checks.row_split.split import split_of
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.symbolic import Sym, Var, var
+
+
+def unproved_evenness(
+    subject: Subject,
+    split: Collection[str],
+    known: Collection[str],
+    needed: Collection[str],
+    overlapping: Collection[str],
+) -> Iterator[Finding]:
+    """Findings of a kernel whose halves have become whole tiles.
+
+    ``split`` names buffers that the old kernel split, ``known`` extents that are even because it halved them,
+    ``needed`` extents that it rounded up, so that an odd one was right; of these ``overlapping`` are rounded up in
+    one place and down in another, so that one whole tile would be a row longer than the two halves together.
+    """
+    node = subject.located.node
+    for name in sorted({*overlapping, *(needed if subject.threads == 2 else ())}):
+        if not _is_even(subject, var(name), known):
+            text = f"cannot prove that `{name}` is even: the old kernel also took an odd one, Developer mode does not"
+            yield Finding("TL820", node, text)
+    if subject.threads != 2:
+        return
+    found = split_of(subject)
+    for buffer in dict.fromkeys(use.buffer for use in found.uses):
+        if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known):
+            continue
+        rows = code(buffer.shape_nodes[0])
+        text = f"cannot prove that `{rows}`, the rows of `{buffer.name}`, is even; assert it to get `threads=2`"
+        yield Finding("TL820", buffer.node, text)
+
+
+def _is_even(subject: Subject, sym: Sym, known: Collection[str]) -> bool:
+    doubled = sym.map_variables(lambda name: Sym.of({(Var(name),): 2}) if name in known else None)
+    if all(coefficient % 2 == 0 for _, coefficient in doubled.terms):
+        return True
+    return all(number is not None and number % 2 == 0 for number in subject.numbers(sym))

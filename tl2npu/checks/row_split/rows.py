@@ -1,0 +1,238 @@
+"""TL820 to TL831: is every tile split by rows the way ``threads=2`` splits it?
+
+The compiler halves dim 0 of every UB buffer, adds the offset of the vector core to one index of a global tensor, and
+halves loops over rows; it proves nothing. Evidence: facts 1 and
+``src/transform/ascend_vid_reduction.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.row_split.split import Split, Use, is_element, is_row_view, split_of, starts_whole
+from tl2npu.checks.row_split.value_uses import ValueUses
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import side_of
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Side, walk
+from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.kernel.symbolic import const
+
+_ITEM_BYTES = 32
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings of a kernel launched with ``threads=2``; none for any other kernel."""
+    if not subject.is_split:
+        return
+    split = split_of(subject)
+    used = {use.buffer for use in split.uses}
+    for buffer in subject.allocated(Memory.UB):
+        if buffer in split.halved and buffer in used:
+            yield from _check_buffer(subject, split, buffer)
+    for use in split.uses:
+        yield from _check_use(subject, split, use)
+    for item in split.rows:
+        yield from _check_loop(subject, split, item)
+
+
+def _check_buffer(subject: Subject, split: Split, buffer: Buffer) -> Iterator[Finding]:
+    if not buffer.shape:
+        return
+    node = buffer.node
+    rows = buffer.shape[0]
+    if subject.is_runtime(rows):
+        yield Finding("TL831", node, f"the number of rows of `{buffer.name}` is known at run time only")
+        return
+    if rows == const(1):
+        if _unit_row_matters(subject, split, buffer):
+            yield Finding("TL821", node, f"`{buffer.name}` has one row, which cannot be split between two vector cores")
+        return
+    odd = next((n for n in subject.numbers(rows) if n is not None and n % 2 and n > 1), None)
+    if odd is not None:
+        yield Finding("TL820", node, f"`{buffer.name}` has {odd} rows: the last one would be lost")
+    if len(buffer.shape) == 1:
+        yield from _check_short(subject, buffer)
+
+
+def _unit_row_matters(subject: Subject, split: Split, buffer: Buffer) -> bool:
+    """A buffer of one element that only computes is harmless; one of several columns, or one that is loaded, is not."""
+    if any(size != const(1) for size in buffer.shape):
+        return True
+    return any(
+        isinstance(use.placed.stmt, Copy)
+        and Memory.GM in (use.placed.stmt.src.buffer.memory, use.placed.stmt.dst.buffer.memory)
+        for use in split.uses
+        if use.buffer is buffer and not use.access.element
+    )
+
+
+def _check_short(subject: Subject, buffer: Buffer) -> Iterator[Finding]:
+    size = ITEM_SIZE.get(buffer.dtype)
+    for rows in subject.numbers(buffer.shape[0]):
+        if size is None or rows is None:
+            continue
+        if rows % 2 == 0 and rows * size >= _ITEM_BYTES and rows * size // 2 < _ITEM_BYTES:
+            text = f"half of `{buffer.name}` is {rows * size // 2} bytes, less than a block of {_ITEM_BYTES}"
+            yield Finding("TL830", buffer.node, text)
+            return
+
+
+def _check_use(subject: Subject, split: Split, use: Use) -> Iterator[Finding]:
+    stmt, operand = use.placed.stmt, use.operand
+    if isinstance(stmt, Copy) and operand in (stmt.src, stmt.dst):
+        other = stmt.dst if operand is stmt.src else stmt.src
+        yield from _check_copy(subject, split, use, other)
+    if operand.dims and operand.dims[0].is_point and split.has_rows(use.buffer):
+        yield from _check_row_index(subject, use)
+    if isinstance(stmt, Op):
+        yield from _check_op(subject, split, use, stmt)
+    if not use.access.element or use.row is None:
+        return
+    if use.row in split.columns:
+        text = (
+            f"with `threads=2` each vector core has half of `{use.buffer.name}`, but `{use.row.name}` indexes all of it"
+        )
+        yield Finding("TL822", operand.node, text)
+
+
+def _check_row_index(subject: Subject, use: Use) -> Iterator[Finding]:
+    operand = use.operand
+    assert operand.dims is not None
+    shown = code(operand.node)
+    if use.row is None:
+        text = f"`{shown}`: the first index is no loop variable, so with `threads=2` each vector core reads its own row"
+        yield Finding("TL826", operand.node, text)
+        return
+    if use.row.step is not None and use.row.step != const(1):
+        yield Finding("TL826", operand.node, f"`{shown}`: the loop over `{use.row.name}` skips rows")
+    elif use.row.start.is_zero and subject.known_different(use.row.extent, use.buffer.shape[0]):
+        text = f"`{shown}`: the loop over `{use.row.name}` does not cover all rows of `{use.buffer.name}`"
+        yield Finding("TL826", operand.node, text)
+
+
+def _check_copy(subject: Subject, split: Split, use: Use, other: Operand) -> Iterator[Finding]:
+    operand, buffer = use.operand, use.buffer
+    node = use.placed.stmt.node
+    shown = code(operand.node)
+    view = is_row_view(operand, whole=False)
+    if not view and not starts_whole(operand) and not is_element(operand) and split.has_rows(buffer):
+        yield Finding(
+            "TL825",
+            node,
+            f"`{shown}` is a part of the rows: with `threads=2` each vector core would copy half of that part",
+        )
+        return
+    if other.buffer.memory is Memory.GM:
+        yield from _check_global(subject, split, use, other)
+    elif view and split.has_rows(other.buffer) and len(other.buffer.shape) == 1 and not is_element(other):
+        text = f"`{other.buffer.name}` holds a row of `{buffer.name}`, but `threads=2` splits it in half"
+        yield Finding("TL822", node, text)
+
+
+def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> Iterator[Finding]:
+    operand, buffer = use.operand, use.buffer
+    node, rank = use.placed.stmt.node, len(use.buffer.shape)
+    tensor = outer.buffer
+    if rank > len(tensor.shape):
+        yield Finding("TL823", node, f"`{buffer.name}` has {rank} axes, `{tensor.name}` only {len(tensor.shape)}")
+        return
+    dims = outer.dims
+    if dims is None and split.has_rows(buffer) and rank < len(tensor.shape):
+        axis = len(tensor.shape) - rank
+        if any(size != const(1) for size in tensor.shape[:axis]) or tensor.shape[axis] == const(1):
+            wrong = f"`threads=2` adds the vector core's offset to axis {axis} of `{tensor.name}`"
+            yield Finding("TL824", node, f"{wrong}, which is not the row axis")
+    if dims is None or not split.has_rows(buffer) or len(dims) != len(tensor.shape):
+        return
+    axis = len(dims) - rank
+    wrong = f"`{code(outer.node)}`: `threads=2` adds the vector core's offset to axis {axis} of `{tensor.name}`"
+    row = use.row if is_row_view(operand, whole=False) or is_element(operand) else None
+    if operand.dims is not None and operand.dims[0].is_point:
+        if row is None:
+            return
+        moving = [i for i, dim in enumerate(dims) if dim.lo.depends_on(str(row.var))]
+        if moving != [axis]:
+            yield Finding("TL824", node, f"{wrong}, which is not the row axis")
+        elif dims[axis].lo.substitute({str(row.var): row.var + 1}) - dims[axis].lo != const(1):
+            yield Finding("TL826", node, f"`{code(outer.node)}`: the rows of `{buffer.name}` are not adjacent here")
+        return
+    if all(dim.is_point for dim in dims):
+        return  # a start index: the extents are those of the buffer, aligned to the last axes
+    before = [dim for dim in dims[:axis] if not dim.is_point and dim.extent != const(1)]
+    extent = dims[axis].extent if not dims[axis].is_point else const(1)
+    if before or extent == const(1):
+        yield Finding("TL824", node, f"{wrong}, which is not the row axis")
+    elif extent is not None and subject.is_runtime(extent):
+        yield Finding("TL831", node, f"`{code(outer.node)}`: the number of rows is known at run time only")
+    elif extent is not None and subject.known_different(extent, buffer.shape[0]):
+        text = f"`{code(outer.node)}` and `{buffer.name}` differ in rows: the second vector core starts at a wrong row"
+        yield Finding("TL825", node, text)
+
+
+def _check_op(subject: Subject, split: Split, use: Use, stmt: Op) -> Iterator[Finding]:
+    """An operator on rows whose other operand is a whole 1-D buffer: that one is cut along the columns."""
+    if stmt.op.kind in (Kind.DEBUG, Kind.ANNOTATION) or side_of(stmt) is not Side.VECTOR:
+        return
+    if len(use.buffer.shape) != 1 or is_element(use.operand) or not split.has_rows(use.buffer):
+        return
+    views = [o for _, o in stmt.operands if o.buffer in split.halved and is_row_view(o)]
+    if views and stmt.op.kind is not Kind.REDUCE:
+        text = f"`{use.buffer.name}` runs along the columns of `{views[0].buffer.name}`, but `threads=2` halves it"
+        yield Finding("TL822", use.operand.node, text)
+
+
+def _check_loop(subject: Subject, split: Split, item: Range) -> Iterator[Finding]:
+    uses = split.rows[item]
+    if not any(split.has_rows(use.buffer) for use in uses):
+        return
+    values = ValueUses(subject.located.evaluator, split)
+    loop = next(p for p in uses[0].placed.parents if isinstance(p, Loop) and item in p.ranges)
+    if not item.start.is_zero:
+        text = f"loop `{item.name}` does not start at 0, but `threads=2` halves only its length"
+        yield Finding("TL827", loop.node, text)
+    inside = {id(stmt) for stmt in walk(loop.body)}
+    for placed in subject.statements:
+        if id(placed.stmt) not in inside:
+            continue
+        stmt = placed.stmt
+        if _is_cube(stmt):
+            text = f"`threads=2` halves the loop over `{item.name}`, which contains this cube-core statement"
+            yield Finding("TL829", stmt.node, text)
+        if item in split.columns or (isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG):
+            continue  # reported as a vector along the columns; a print does not change the result
+        found = values.of(placed, item)
+        if found is None and isinstance(stmt, Copy):
+            found = _global_use(values, split, stmt, item)
+        if found is not None:
+            text = (
+                f"with `threads=2`, `{item.name}` as a value counts the rows of one vector core, not those of the tile"
+            )
+            yield Finding("TL828", stmt.node if isinstance(stmt, (Copy, Let)) else found, text)
+
+
+def _is_cube(stmt: object) -> bool:
+    if isinstance(stmt, Copy):
+        pair = (stmt.src.buffer.memory, stmt.dst.buffer.memory)
+        if pair == (Memory.UB, Memory.L1):
+            return not (stmt.dst.dims and stmt.dst.dims[0].is_point)
+        return pair == (Memory.L0C, Memory.UB) or side_of(stmt) is Side.CUBE
+    return isinstance(stmt, Op) and side_of(stmt) is Side.CUBE
+
+
+def _global_use(values: ValueUses, split: Split, stmt: Copy, item: Range) -> cst.CSTNode | None:
+    """A copy of something else than a row of a split buffer whose global index contains the variable."""
+    for operand, inner in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
+        if operand.buffer.memory is not Memory.GM:
+            continue
+        if inner.buffer in split.halved and inner.dims is not None and inner.dims[0].lo == item.var:
+            continue
+        for dim in operand.dims or ():
+            if inner.buffer in split.gathered and dim.lo == item.var:
+                continue  # a plain variable beside a gathered row gets the offset
+            if stmt.env is not None and values.in_dim(dim, stmt.env, item):
+                return stmt.node
+    return None

@@ -1,0 +1,202 @@
+"""Concrete sizes: the factory run on what its callers in the file, its autotune configs, or its defaults give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.factories.command_line import CommandLine
+from tl2npu.kernel.factories.concrete import UNKNOWN, Known, Unknown, evaluate, run
+from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.tunings import Config, configs_of
+from tl2npu.kernel.factories.turns import turns
+from tl2npu.source.names import Names
+from tl2npu.source.tree import calls_in
+
+Values = dict[str, int]
+
+LIMIT = 256
+"""More ways to call a factory are not looked at; TL740 says so."""
+_OPTIONS = "--"
+"""Among what a call binds: some values may come from the command line's defaults."""
+
+
+@dataclass(frozen=True, eq=False)
+class Caller:
+    """One way in which the factory is called: ``bound`` are its parameters, ``node`` the call, the configuration, or
+    the factory where its defaults are taken. ``known`` is what comes of it, ``values`` its integers, ``words`` its
+    strings.
+    """
+
+    node: cst.CSTNode
+    bound: Known
+    known: Known
+    values: Values
+    words: Mapping[str, str]
+    module: Known = field(repr=False)
+    names: Names = field(repr=False)
+
+    @property
+    def takes_options(self) -> bool:
+        """Whether the sizes may be those of the script's command line: other ones only take other options."""
+        return _OPTIONS in self.bound
+
+    def changed(self, factory: cst.FunctionDef, changes: Mapping[str, int]) -> Values:
+        """The integers with other values for some parameters."""
+        return _integers(_in_factory(factory, {**self.bound, **changes}, self.module, self.names))
+
+
+def callers_of(file: FileKernels, located: Located, *, in_turns: bool = False) -> tuple[Caller, ...]:
+    """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none.
+
+    ``in_turns``: a call in a loop over values that are written out counts once for each of them.
+    """
+    module: Known = {}
+    run(file.index.module.body, module, file.names)
+    if located.factory is None:
+        return (Caller(located.node, {}, module, _integers(module), _words(module), module, file.names),)
+    node = located.factory.node
+    found: dict[tuple[object, ...], Caller] = {}
+    for place, bound in _bindings(file, node, module, in_turns=in_turns):
+        known = _in_factory(node, bound, module, file.names)
+        made = Caller(place, bound, known, _integers(known), _words(known), module, file.names)
+        found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
+        if len(found) == LIMIT:
+            break
+    return tuple(found.values())
+
+
+def _bindings(
+    file: FileKernels,
+    node: cst.FunctionDef,
+    module: Known,
+    inner: frozenset[str] = frozenset(),
+    *,
+    in_turns: bool = False,
+) -> Iterator[tuple[cst.CSTNode, Known]]:
+    """Places with what they give the parameters; a configuration fills what a call leaves open."""
+    defaults = _bind_defaults(node, module, file.names)
+    configs = configs_of(file, node, module)
+    tuned = {name for config in configs for name in config.values}
+    given: list[tuple[cst.CSTNode, Known]] = []
+    for call in calls_in(file.index.module):
+        args = _arguments(call, node.name.value, file.names)
+        if args is not None:
+            for around in _around(file, call, module, inner | {node.name.value}):
+                for known in turns(file, call, around) if in_turns else (around,):
+                    bound = _bind(node, args, tuned, known, file.names)
+                    if any(isinstance(value, CommandLine) for value in known.values()):
+                        bound[_OPTIONS] = CommandLine()
+                    given.append((call, bound))
+    for place, bound in given or [(node, {})]:
+        yield from _configured(place, defaults, bound, configs)
+
+
+def _around(file: FileKernels, call: cst.Call, module: Known, inner: frozenset[str]) -> Iterator[Known]:
+    """What is known where a call stands: in a function, what its own callers and its defaults make of its names.
+
+    Outside of all functions, what running the file as a script makes of them.
+    """
+    outer = file.index.enclosing(call, cst.FunctionDef)
+    if not isinstance(outer, cst.FunctionDef):
+        known: Known = {"__name__": "__main__"}
+        run(file.index.module.body, known, file.names)
+        yield known
+        return
+    params = {param.name.value for param in _params(outer)}
+    outside = {name: value for name, value in module.items() if name not in params}
+    defaults = _given(_bind_defaults(outer, module, file.names))
+    nested = file.index.enclosing(outer, cst.FunctionDef) is not None or outer.name.value in inner
+    for _, bound in [(outer, {})] if nested else _bindings(file, outer, module, inner):
+        known = _given({**outside, **defaults, **bound})
+        run(outer.body.body, known, file.names)
+        yield known
+
+
+def _given(bound: Known) -> Known:
+    return {name: value for name, value in bound.items() if value is not UNKNOWN}
+
+
+def _configured(
+    place: cst.CSTNode, defaults: Known, bound: Known, configs: list[Config]
+) -> Iterator[tuple[cst.CSTNode, Known]]:
+    for config in configs:
+        if not set(bound) & set(config.values):
+            yield config.node, {**defaults, **config.values, **bound}
+    if not configs or any(set(bound) & set(config.values) for config in configs):
+        yield place, {**defaults, **bound}
+
+
+def _params(node: cst.FunctionDef) -> list[cst.Param]:
+    return [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
+
+
+def _bind_defaults(node: cst.FunctionDef, module: Known, names: Names) -> Known:
+    bound: Known = {}
+    for param in _params(node):
+        if param.default is not None:
+            _try(param.name.value, param.default, bound, module, names)
+    return bound
+
+
+def _try(name: str, node: cst.BaseExpression, into: Known, known: Known, names: Names) -> None:
+    try:
+        into[name] = evaluate(node, known, names)
+    except Unknown:
+        into[name] = UNKNOWN
+
+
+_LATER = cst.Arg(cst.Name("later"), star="**")
+"""Stands for the arguments that a partial call gets when it is called."""
+
+
+def _arguments(call: cst.Call, name: str, names: Names) -> Sequence[cst.Arg] | None:
+    """The arguments of a call of a factory, ``functools.partial(factory, ...)`` among them; None if it is no such."""
+    if type(call.func) is cst.Name and call.func.value == name:
+        return call.args
+    first = call.args[0].value if call.args else None
+    if type(first) is cst.Name and first.value == name and names.resolve(call.func) == "functools.partial":
+        return [*call.args[1:], _LATER]
+    return None
+
+
+def _bind(node: cst.FunctionDef, args: Sequence[cst.Arg], tuned: Set[str], module: Known, names: Names) -> Known:
+    """The parameters that a call gives values.
+
+    Stars in it give those without a default, unless the autotuner sets them, and are taken to leave defaults alone.
+    """
+    bound: Known = {}
+    if any(arg.star for arg in args):
+        needed = [param.name.value for param in _params(node) if param.default is None]
+        bound = {name: UNKNOWN for name in needed if name not in tuned}
+    order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
+    position = 0
+    for arg in args:
+        if arg.star == "*":
+            position = len(order)
+        elif arg.star:
+            continue
+        elif arg.keyword is not None:
+            _try(arg.keyword.value, arg.value, bound, module, names)
+        elif position < len(order):
+            _try(order[position], arg.value, bound, module, names)
+            position += 1
+    return bound
+
+
+def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names) -> Known:
+    params = {param.name.value for param in _params(node)}
+    known = {name: value for name, value in module.items() if name not in params}
+    known |= _given(bound)
+    run(node.body.body, known, names)
+    return known
+
+
+def _integers(known: Known) -> Values:
+    return {name: int(value) for name, value in known.items() if isinstance(value, int)}
+
+
+def _words(known: Known) -> dict[str, str]:
+    return {name: value for name, value in known.items() if isinstance(value, str)}

@@ -1,0 +1,222 @@
+"""Where kernels live in a file: prim_funcs, the functions that build them, and how they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names, bind_static
+from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.factories.compilations import (
+    Compilation,
+    compilation,
+    decorating,
+    kernel_argument,
+    tuned_kernel,
+    tuner_arguments,
+)
+from tl2npu.kernel.factories.makers import Makers
+from tl2npu.kernel.model import Kernel
+from tl2npu.kernel.read import read_kernel
+from tl2npu.kernel.style import dialect_of
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import HOLDS_LINES, calls_in, children, remembered, walk
+
+PRIM_FUNC = "tilelang.language.prim_func"
+
+
+@dataclass(eq=False)
+class Factory:
+    """The function that returns a prim_func, with its environment."""
+
+    node: cst.FunctionDef
+    env: Env
+    compilations: list[Compilation] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Located:
+    """A prim_func with its surroundings; ``key`` finds it again after edits.
+
+    ``own``: how it is compiled, where no factory is around it.
+    """
+
+    key: tuple[str, int]
+    node: cst.FunctionDef
+    factory: Factory | None
+    env: Env
+    evaluator: Evaluator
+    own: list[Compilation] = field(default_factory=list)
+
+    @property
+    def compilations(self) -> list[Compilation]:
+        """How the kernel is compiled in this file."""
+        return self.own if self.factory is None else self.factory.compilations
+
+    def read(self) -> Kernel:
+        """Read the kernel model."""
+        return read_kernel(self.node, self.env, self.evaluator, self.targets)
+
+    @property
+    def targets(self) -> tuple[object, ...]:
+        """What the kernel is compiled for, where the file says it with a constant."""
+        given = [found.kwargs["target"] for found in self.compilations if "target" in found.kwargs]
+        return tuple(self.evaluator.static(node, self.env) for node in given)
+
+
+def is_prim_func(node: cst.FunctionDef, names: Names) -> bool:
+    """True for a function decorated ``@T.prim_func``, however it is spelled."""
+    for decorator in node.decorators:
+        target = decorator.decorator
+        if isinstance(target, cst.Call):
+            target = target.func
+        if names.resolve(target) == PRIM_FUNC:
+            return True
+    return False
+
+
+def functions(node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
+    """Every function definition below a node, not those inside other functions."""
+    for child in children(node):
+        if type(child) is cst.FunctionDef:
+            yield child
+        elif HOLDS_LINES[type(child)]:
+            yield from functions(child)
+
+
+def inner_names(node: cst.CSTNode) -> frozenset[str]:
+    """Names that functions inside a node bind; tensors of prim_funcs are never in doubt."""
+    found: set[str] = set()
+    for child in functions(node):
+        params = (*child.params.posonly_params, *child.params.params, *child.params.kwonly_params)
+        found |= {param.name.value for param in params if not _is_tensor(param)}
+        found |= {name for statement in child.body.body for name in assigned_names(statement)}
+        found |= _names_inside(child)
+    return frozenset(found)
+
+
+@remembered
+def _names_inside(node: cst.FunctionDef) -> frozenset[str]:
+    """Remembered by node, as most functions of a file stay as they are."""
+    return inner_names(node)
+
+
+def _is_tensor(param: cst.Param) -> bool:
+    return param.annotation is not None and isinstance(param.annotation.annotation, cst.Call)
+
+
+class FileKernels:
+    """Every prim_func of a file, in text order."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.names = Names(index)
+        self.evaluator = Evaluator(self.names)
+        self.module_env = Env(shadowed=inner_names(index.module))
+        bind_static(index.module.body, self.module_env, self.evaluator)
+        self.located: list[Located] = []
+        seen: dict[str, int] = {}
+        envs: dict[int, Env] = {}
+        factories: dict[int, Factory] = {}
+        for node in functions(index.module):
+            self._collect(node, self.module_env, None, seen, envs, factories)
+        self._standalone_compilations()
+
+    def _collect(
+        self,
+        node: cst.FunctionDef,
+        env: Env,
+        factory: Factory | None,
+        seen: dict[str, int],
+        envs: dict[int, Env],
+        factories: dict[int, Factory],
+    ) -> None:
+        if is_prim_func(node, self.names):
+            owner = factory.node.name.value + "." if factory else ""
+            name = owner + node.name.value
+            ordinal = seen[name] = seen.get(name, -1) + 1
+            self.located.append(Located((name, ordinal), node, factory, env, self.evaluator))
+            return
+        inner = Env(env, shadowed=inner_names(node))
+        for param in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
+            inner.values[param.name.value] = inner.parameter(param.name.value)
+        bind_static(node.body.body, inner, self.evaluator)
+        own = Factory(node, inner)
+        own.compilations += decorating(node, self.names, self.index.module)
+        if factory is not None and factory.compilations and not own.compilations:
+            own.compilations = factory.compilations
+        for child in functions(node):
+            self._collect(child, inner, own, seen, envs, factories)
+
+    def _host_calls(self) -> Iterator[cst.Call]:
+        """Every call outside of the prim_funcs."""
+        prim_funcs = {id(item.node) for item in self.located}
+        owners = {id(above) for item in self.located for above in self.index.ancestors(item.node)}
+        for statement in self.index.module.body:
+            if id(statement) in owners:
+                yield from (node for node in walk(statement, prim_funcs) if type(node) is cst.Call)
+            elif id(statement) not in prim_funcs:
+                yield from calls_in(statement)
+
+    def _standalone_compilations(self) -> None:
+        """``tilelang.compile(factory(...), ...)`` and the like: what compiles a kernel from outside of its factory."""
+        waiting = list(self._compiling_calls())
+        decorated = list(self._decorated_elsewhere())
+        if not waiting and not decorated:
+            return
+        makers = Makers(self.index, self.located)
+        for found, target in waiting:
+            owner = makers.factory(target)
+            if isinstance(owner, Located) and found.compiler == "jit":
+                continue  # it takes functions only
+            _add(owner, found)
+            if owner is not None and found.unnamed:
+                found.name_rest(self._language_of(owner))
+        for function, found in decorated:
+            _add(makers.given(function), found)
+        order = {id(statement): place for place, statement in enumerate(self.index.module.body)}
+        for several in {id(item.compilations): item.compilations for item in self.located}.values():
+            if len(several) > 1:  # in text order: what the first needs stands above all others
+                several.sort(key=lambda found: order.get(id(self._top_statement(found.node)), 0))
+
+    def _language_of(self, owner: Factory | Located) -> str:
+        """The language of the kernels of a factory, or of a prim_func without one."""
+        made = next(item for item in self.located if item is owner or (item.factory is owner and item.factory))
+        return dialect_of(made.node, self.names, made.targets)
+
+    def _top_statement(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement of the module that a node stands in."""
+        above = [node, *self.index.ancestors(node)]
+        return above[-2] if len(above) > 1 else node
+
+    def _compiling_calls(self) -> Iterator[tuple[Compilation, cst.BaseExpression]]:
+        """Calls that compile, with the kernel that they are given."""
+        for call in self._host_calls():
+            target: cst.BaseExpression | None = None
+            found = compilation(call, self.names, self.index.module)
+            tuned = tuned_kernel(call, self.names)
+            if tuned is not None:
+                found, target = tuner_arguments(call), tuned
+            elif found is not None:
+                target = kernel_argument(call)
+            elif isinstance(call.func, cst.Call):
+                found = compilation(call.func, self.names, self.index.module)
+                target = kernel_argument(call)
+            if found is not None and target is not None:
+                yield found, target
+
+    def _decorated_elsewhere(self) -> Iterator[tuple[cst.FunctionDef, Compilation]]:
+        """``@tilelang.jit`` above functions that hold no kernel themselves: they may return another's."""
+        holders = {id(above) for item in self.located for above in self.index.ancestors(item.node)}
+        for statement in self.index.statements:
+            if isinstance(statement, cst.FunctionDef) and id(statement) not in holders:
+                for found in decorating(statement, self.names, self.index.module):
+                    yield statement, found
+
+
+def _add(owner: Factory | Located | None, found: Compilation) -> None:
+    if owner is not None and all(found.node is not known.node for known in owner.compilations):
+        owner.compilations.append(found)

@@ -1,0 +1,1 @@
+"""Flags in a core and between the cores."""

@@ -1,0 +1,1 @@
+"""A prim_func as the parser of the compiler reads it."""

@@ -1,0 +1,170 @@
+"""The names of a prim_func as its parser keeps them: a frame for each block, forgotten behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Operator
+from tl2npu.kernel.bindings import target_names
+from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, Type, assigned
+from tl2npu.source.names import Names
+
+What = Literal["stop", "number", "annotation", "undefined", "stale"]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the parser does not do as Python does; ``number``: a number that is used as a condition."""
+
+    what: What
+    node: cst.CSTNode
+    message: str
+
+
+@dataclass
+class Frame:
+    values: dict[str, Parsed] = field(default_factory=dict)
+    bound_at: dict[str, cst.CSTNode] = field(default_factory=dict)
+    stale: dict[str, cst.CSTNode] = field(default_factory=dict)
+    """Names that an inner frame bound again, and where."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is around a kernel: names of the factory and the module, operators, element types by their text.
+
+    ``outer`` gives None for a name that nothing binds.
+    """
+
+    names: Names
+    outer: Callable[[str], Parsed | None]
+    is_global: Callable[[str], bool]
+    operator: Callable[[str], Operator | None]
+    type_of: Callable[[str], Type]
+
+
+class Scopes:
+    """Names, frames and what is found: what :class:`tl2npu.kernel.parser.statements.FrontEnd` has without syntax."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
+        self.found: list[Found] = []
+        self.frames: list[Frame] = []
+        self.own: frozenset[str] = frozenset()
+        self.told: set[tuple[int, str]] = set()
+        self.outer_stale: dict[str, cst.CSTNode] = {}
+        self.forgotten: dict[str, cst.CSTNode] = {}
+        self.undefined: set[str] = set()
+
+    def tell(self, what: What, node: cst.CSTNode, message: str) -> None:
+        """Say something of a node, once."""
+        if (id(node), what) not in self.told:
+            self.told.add((id(node), what))
+            self.found.append(Found(what, node, message))
+
+    @contextmanager
+    def frame(self) -> Iterator[Frame]:
+        """A frame of names; behind it, what it bound again is stale."""
+        made = Frame()
+        self.frames.append(made)
+        yield made
+        self.frames.pop()
+        self.forget(made)
+
+    def forget(self, frame: Frame) -> None:
+        for name, node in frame.bound_at.items():
+            self.mark(name, node)
+
+    def mark(self, name: str, node: cst.CSTNode) -> None:
+        """Behind an inner block, or in the next turn of a loop, Python would have the value of ``node``."""
+        for frame in reversed(self.frames):
+            if name in frame.values:
+                if frame.values[name].kind != "cell":
+                    frame.stale[name] = node
+                return
+        if self._outer(name) is not None:
+            self.outer_stale[name] = node
+        else:
+            self.forgotten[name] = node
+
+    def _outer(self, name: str) -> Parsed | None:
+        """A name of the factory is none of the kernel's if the kernel binds it anywhere; one of the module is."""
+        return None if name in self.own and not self.around.is_global(name) else self.around.outer(name)
+
+    def name(self, node: cst.Name) -> Parsed:
+        """What a name stands for."""
+        name = node.value
+        if name in ("True", "False"):
+            return Parsed("number", "bool")
+        if name == "None":
+            return NONE
+        for frame in reversed(self.frames):
+            if name in frame.values:
+                self._stale(node, frame.stale.get(name))
+                return frame.values[name]
+        outer = self._outer(name)
+        if outer is not None:
+            self._stale(node, self.outer_stale.get(name))
+            return outer
+        text = f"`{name}` is not defined"
+        if name in self.forgotten:
+            text = f"`{name}` is assigned in an inner block only, and is undefined after it"
+        elif name in self.own:
+            text = f"`{name}` is used before it is assigned"
+        if name not in self.undefined:
+            self.undefined.add(name)
+            self.tell("undefined", node, text)
+        return UNKNOWN
+
+    def _stale(self, node: cst.Name, bound: cst.CSTNode | None) -> None:
+        if bound is not None:
+            what = f"`{short(bound)}`" if isinstance(bound, cst.BaseSmallStatement) else "its value in the loop"
+            text = f"`{node.value}` has its old value here: {what} has no effect after its block"
+            self.tell("stale", node, text)
+
+    def bind(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
+        """``target = value``."""
+        if isinstance(target, cst.Name):
+            frame = self.frames[-1]
+            frame.values[target.value] = value
+            frame.bound_at[target.value] = node
+            frame.stale.pop(target.value, None)
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            parts = value.items if value.items is not None and len(value.items) == len(target.elements) else None
+            starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+            for index, element in enumerate(target.elements):
+                given = UNKNOWN if parts is None or starred else parts[index]
+                self.bind(element.value, variable(given) if value.kind == "items" else given, node)
+        else:
+            self.tell("stop", node, f"a kernel cannot assign to `{short(target)}`, only to names and single elements")
+
+    def bind_all(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
+        """Bind every name of a target to the same value."""
+        if isinstance(target, (cst.Name, cst.Tuple, cst.List)):
+            for name in target_names(target):
+                self.bind(cst.Name(name), value, node)
+        else:
+            self.tell("stop", node, f"a kernel cannot assign to `{short(target)}` here, only to names")
+
+    def is_cell(self, name: str) -> bool:
+        for frame in reversed(self.frames):
+            if name in frame.values:
+                return frame.values[name].kind == "cell"
+        return False
+
+
+def variable(value: Parsed) -> Parsed:
+    try:
+        return assigned(value) if value.kind != "done" else UNKNOWN
+    except Stop:
+        return UNKNOWN
+
+
+def short(node: cst.CSTNode) -> str:
+    text = " ".join(cst.Module(body=()).code_for_node(node).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,202 @@
+"""Whole divisions whose dividend may be negative.
+
+Both code generators of Ascend print ``//`` and ``%`` as ``/`` and ``%`` of C, which round towards zero
+(``VisitExpr_(const FloorDivNode*)`` and ``FloorModNode`` of src/target/codegen_ascend.cc and codegen_ascend_pto.cc);
+a GPU rounds down. ``>>`` and ``&`` are printed as they are and do round down. Where the dividend is a multiple of the
+divisor and a rest that is not negative, the simplifier of TVM divides, which is right; no use is made of that here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Operand, Range, Stmt, walk_with_parents
+from tl2npu.kernel.ranges.bounds import Bounds, is_size
+from tl2npu.kernel.ranges.known import Known
+from tl2npu.kernel.runtime import Late
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
+from tl2npu.source.tree import walk
+
+_CALLS = {"floordiv": "//", "FloorDiv": "//", "floormod": "%", "FloorMod": "%", "ceildiv": "ceildiv", "cdiv": "ceildiv"}
+_SIGNS: dict[type[cst.CSTNode], str] = {
+    cst.FloorDivide: "//",
+    cst.Modulo: "%",
+    cst.FloorDivideAssign: "//",
+    cst.ModuloAssign: "%",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """``sign``: ``//``, ``%`` or ``ceildiv``; ``goal``: what has to be at least 0 for the sign to mean the same."""
+
+    node: cst.CSTNode
+    sign: str
+    left: cst.BaseExpression
+    right: cst.BaseExpression
+    goal: Sym
+    divisor: Sym
+    bounds: Bounds
+    stmt: Stmt
+    parents: tuple[Stmt, ...]
+    elements: tuple[Operand, ...]
+    """Elements of integer tensors and tiles in the dividend, those in their indices too."""
+
+    @property
+    def positive(self) -> bool:
+        """The divisor is at least 1: made of sizes, or known to be."""
+        value = self.divisor.constant
+        if value is None and all(is_size(name) for name in self.divisor.names):
+            return True
+        return self.bounds.is_not_negative(self.divisor - 1)
+
+    @property
+    def in_parallel(self) -> bool:
+        """Inside of a ``T.Parallel``."""
+        around = (*self.parents, self.stmt)
+        return any(isinstance(stmt, Loop) and stmt.kind == "parallel" for stmt in around)
+
+
+def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Division]:
+    """Every division of the body that may round up on the NPU; an outer one before those in it.
+
+    What is known before the launch is divided by Python. A number of iterations is not asked for, nor a quotient that
+    is at least 0 by ``max``: where it is rounded to another value, both are at most 0.
+    """
+    known = Known(kernel, evaluator)
+    for stmt, parents in walk_with_parents(kernel.body):
+        env = stmt.env or Env()
+        bounds: Bounds | None = None
+        clamped: set[int] = set()
+        for node, is_count in _places(stmt):
+            clamped |= _clamped(node, evaluator, env)
+            found = _parts(node, evaluator)
+            if found is None or ((is_count or id(node) in clamped) and found[0] != "%"):
+                continue
+            sign, left, right = found
+            num, den = evaluator.sym(left, env), evaluator.sym(right, env)
+            elements = evaluator.loads(left, env)
+            if not elements and not late.is_late(num) and not late.is_late(den) and not evaluator.loads(right, env):
+                continue
+            if any(_is_float(load.buffer) for load in _outer(left, evaluator, env)):
+                continue
+            bounds = bounds or _bounds(known, kernel, stmt, parents)
+            divisor = _sceptical(den, kernel)
+            goal = _sceptical(num, kernel) + (divisor - 1 if sign == "ceildiv" else 0)
+            one = Division(node, sign, left, right, goal, divisor, bounds, stmt, parents, elements)
+            if not (bounds.is_not_negative(goal) and one.positive):
+                yield one
+
+
+def _places(stmt: Stmt) -> Iterator[tuple[cst.CSTNode, bool]]:
+    """The nodes of a statement's own expressions; True for what is a number of iterations."""
+    counts: set[int] = set()
+    root: cst.CSTNode | None = stmt.node
+    if isinstance(stmt, Loop):
+        counts = {id(item.stop_node) for item in stmt.ranges if item.start_node is None}
+        root = stmt.node.iter if isinstance(stmt.node, cst.For) else getattr(stmt.node, "test", None)
+    elif isinstance(stmt, Branch):
+        root = stmt.cond.node
+    elif isinstance(stmt.node, (cst.With, cst.For, cst.While, cst.If, cst.FunctionDef)):
+        root = None
+    for node in walk(root) if root is not None else ():
+        yield node, id(node) in counts
+
+
+def _clamped(node: cst.CSTNode, evaluator: Evaluator, env: Env) -> set[int]:
+    """The arguments of a ``max`` beside one that is not negative: a quotient of 0 or less makes no difference."""
+    if not isinstance(node, cst.Call) or len(node.args) != 2:
+        return set()
+    name = code(node.func) if isinstance(node.func, cst.Name) else ""
+    if (evaluator.names.resolve(node.func) or name).rpartition(".")[2] not in ("max", "Max"):
+        return set()
+    values = [evaluator.sym(arg.value, env).constant for arg in node.args]
+    if not any(value is not None and value >= 0 for value in values):
+        return set()
+    return {id(arg.value) for arg in node.args}
+
+
+def _parts(node: cst.CSTNode, evaluator: Evaluator) -> tuple[str, cst.BaseExpression, cst.BaseExpression] | None:
+    if isinstance(node, cst.BinaryOperation) and type(node.operator) in _SIGNS:
+        return _SIGNS[type(node.operator)], node.left, node.right
+    if isinstance(node, cst.AugAssign) and type(node.operator) in _SIGNS:
+        return _SIGNS[type(node.operator)], node.target, node.value
+    if isinstance(node, cst.Call) and len(node.args) == 2:
+        name = evaluator.names.resolve(node.func) or ""
+        sign = _CALLS.get(name.rpartition(".")[2]) if name.startswith("tilelang.") else None
+        return (sign, node.args[0].value, node.args[1].value) if sign else None
+    return None
+
+
+def _outer(node: cst.BaseExpression, evaluator: Evaluator, env: Env) -> Iterator[Operand]:
+    """The elements that are divided, without those in indices."""
+    operand = evaluator.operand(node, env)
+    if operand is not None:
+        yield operand
+        return
+    for child in node.children:
+        if isinstance(child, cst.BaseExpression):
+            yield from _outer(child, evaluator, env)
+        elif isinstance(child, cst.Arg):
+            yield from _outer(child.value, evaluator, env)
+
+
+def _is_float(buffer: Buffer) -> bool:
+    return not buffer.dtype.startswith(("int", "uint", "bool"))
+
+
+def _bounds(known: Known, kernel: Kernel, stmt: Stmt, parents: tuple[Stmt, ...]) -> Bounds:
+    """What is known at a statement, without the belief that data is not negative."""
+    loops: list[Range] = []
+    conditions: list[tuple[Branch, bool]] = []
+    for around, inner in pairwise((*parents, stmt)):
+        if isinstance(around, Loop):
+            loops += around.ranges
+        elif isinstance(around, Branch):
+            conditions.append((around, any(one is inner for one in around.then)))
+    found = known.bounds(stmt, loops, conditions)
+    ranges: Mapping[str, tuple[Sym, Sym]] = {
+        name: (_sceptical(low, kernel), _sceptical(high, kernel)) for name, (low, high) in found.ranges.items()
+    }
+    facts = tuple(_sceptical(fact, kernel) for fact in found.facts)
+    return Bounds(ranges, facts, {name: _sceptical(value, kernel) for name, value in found.values.items()})
+
+
+def _sceptical(sym: Sym, kernel: Kernel) -> Sym:
+    """With elements of signed tensors, and scalars that are no size, as variables of which nothing is known."""
+    given = kernel.scalars.keys() - _sizes(kernel)
+    if given.isdisjoint(sym.names) and not any(
+        isinstance(atom, Opaque) and atom.head.startswith("load ") for atom in sym.atoms()
+    ):
+        return sym
+    total = const(0)
+    for monomial, coef in sym.terms:
+        product = const(coef)
+        for atom in monomial:
+            product = product * _atom(atom, kernel)
+        total = total + product
+    return total
+
+
+def _sizes(kernel: Kernel) -> frozenset[str]:
+    return frozenset(name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.names)
+
+
+def _atom(atom: Atom, kernel: Kernel) -> Sym:
+    if isinstance(atom, Var):
+        is_data = atom.name in kernel.scalars and atom.name not in _sizes(kernel)
+        return var(f"{atom.name}@data") if is_data else Sym.of({(atom,): 1})
+    if isinstance(atom, Div):
+        return _sceptical(atom.num, kernel) // _sceptical(atom.den, kernel)
+    if isinstance(atom, Mod):
+        return _sceptical(atom.num, kernel) % _sceptical(atom.den, kernel)
+    if atom.head.startswith("load "):
+        buffer = kernel.buffers.get(atom.head.removeprefix("load "))
+        if buffer is None or not buffer.dtype.startswith(("uint", "bool")):
+            return var(f"{str(atom).replace('.', ' ')}@data")
+    return opaque(atom.head, *(_sceptical(arg, kernel) for arg in atom.args))

@@ -1,0 +1,65 @@
+"""What is known of the variables at a statement: the ranges of loops and blocks, conditions, names bound once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.model import Branch, Kernel, Let, Range, Stmt
+from tl2npu.kernel.ranges.bounds import EITHER, Bounds
+from tl2npu.kernel.ranges.reach import facts
+from tl2npu.kernel.symbolic import Sym, const, opaque
+
+
+class Known:
+    """For one kernel."""
+
+    def __init__(self, kernel: Kernel, evaluator: Evaluator) -> None:
+        self.kernel = kernel
+        self.evaluator = evaluator
+        self._lets: dict[str, list[Let]] = {}
+        for stmt in kernel.walk():
+            if isinstance(stmt, Let):
+                self._lets.setdefault(stmt.name, []).append(stmt)
+
+    def bounds(self, stmt: Stmt, loops: Iterable[Range], conditions: Iterable[tuple[Branch, bool]]) -> Bounds:
+        """What is known at a statement inside of these loops, outermost first, and branches (True: their ``then``)."""
+        kernel = self.kernel
+        ranges: dict[str, tuple[Sym, Sym]] = {}
+        if kernel.launch is not None and kernel.cid is not None and len(kernel.launch.grid) == 1:
+            ranges[kernel.cid] = const(0), kernel.launch.grid[0] - 1
+        if kernel.vid is not None:
+            ranges[kernel.vid] = const(0), const(1)
+        for item in loops:
+            ranges[str(item.var)] = item.start, item.start + item.extent - 1
+        known = [
+            fact
+            for branch, taken in conditions
+            for fact in facts(self.evaluator, branch.cond.node, branch.env or Env(), taken)
+        ]
+        return Bounds(ranges, tuple(known), self._values(stmt))
+
+    def _values(self, stmt: Stmt) -> dict[str, Sym]:
+        """What names stand for that were bound once, to something that is no plain arithmetic."""
+        found: dict[str, Sym] = {}
+        env = stmt.env or Env()
+        for name, lets in self._lets.items():
+            bound = env.lookup(name)
+            if len(lets) == 1 and isinstance(bound, Sym) and len(bound.terms) == 1 and "@" in str(bound):
+                value = self._value(lets[0].value.node, lets[0].env or Env())
+                if not value.depends_on(str(bound)):
+                    found[str(bound)] = value
+        return found
+
+    def _value(self, node: cst.BaseExpression, env: Env) -> Sym:
+        """An expression, with both arms of a choice."""
+        arms: tuple[cst.BaseExpression, ...] = ()
+        if isinstance(node, cst.IfExp):
+            arms = (node.body, node.orelse, node.test)
+        elif isinstance(node, cst.Call) and (self.evaluator.names.resolve(node.func) or "").endswith(".if_then_else"):
+            arms = tuple(node.args[n].value for n in (1, 2, 0)) if len(node.args) == 3 else ()
+        if not arms:
+            return self.evaluator.sym(node, env)
+        return opaque(EITHER, *(self._value(arm, env) for arm in arms))

@@ -1,0 +1,1 @@
+"""TL102 to TL105: eager kernels become factories."""

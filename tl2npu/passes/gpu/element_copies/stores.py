@@ -1,0 +1,154 @@
+"""Stores and additions of an element-wise loop to global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.access import writes
+from tl2npu.kernel.atomics import refuse_atomic
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import (
+    Let,
+    Memory,
+    Op,
+    Operand,
+    Scalar,
+    Store,
+)
+from tl2npu.kernel.regions import Region, extent_text
+from tl2npu.kernel.symbolic import const
+from tl2npu.passes.gpu.element_copies.guards import Guard, written
+from tl2npu.passes.gpu.element_copies.operands import LoopOperands
+from tl2npu.passes.gpu.element_copies.strided import column_of, lanes_of, store_column
+from tl2npu.passes.gpu.element_copies.values import load_of
+from tl2npu.passes.gpu.element_copies.writing import Item, env_of
+from tl2npu.passes.writing.tiles import dtype_text
+
+
+class LoopStores(LoopOperands):
+    """What a loop writes to global memory goes there from tiles, behind the loop."""
+
+    def _add(self, item: Item, stmt: Op, later: Sequence[Item]) -> None:
+        """``T.atomic_add(C[start + i, ...], value)``."""
+        target, value = stmt.args["dst"], stmt.args["value"]
+        refuse_atomic(stmt)
+        assert isinstance(target, Operand)
+        scalar = value if isinstance(value, Scalar) else Scalar(value.node, const(0), (value,))
+        store = Store(stmt.node, target, scalar, False)
+        store.env = stmt.env
+        self._store_to_global(Item(store, item.branches), store, later, add=True)
+        if id(store) in self.gone:
+            self.gone.add(id(stmt))
+        else:
+            index = self.new.pop(id(target.node))
+            assert isinstance(index, cst.BaseAssignTargetExpression)
+            new_value = self._new(scalar.node)
+            assert isinstance(new_value, cst.BaseExpression)
+            self.new[id(stmt.node)] = cst.Assign([cst.AssignTarget(index)], new_value)
+        self.say("TL172", stmt.node, f"wrote one atomic addition of the whole tile to `{target.buffer.name}`")
+
+    def _store_to_global(self, item: Item, stmt: Store, later: Sequence[Item], *, add: bool = False) -> None:
+        env = env_of(stmt)
+        rule = "TL173" if add else "TL170"
+        found = self._region(stmt.target, env)
+        if found is None or not found.ranges:
+            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` stores scattered elements")
+        if not found.in_rows and (add or len(found.ranges) != 1 or stmt.augmented):
+            text = f"`{code(stmt.target.node)}` stores columns of `{found.buffer.name}`"
+            raise Blocked(rule, stmt.node, text)
+        if {item.name for item in found.ranges} != {item.name for item in self.ranges}:
+            raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` is written by several iterations")
+        guards = self._guards(item)
+        if guards is None:
+            raise Blocked(rule, stmt.node, f"`{found.buffer.name}` is stored under an `else`")
+        if self._tests(found, False):
+            text = f"`{found.buffer.name}` may be accessed before its start, where a copy is not clamped"
+            raise Blocked("TL170", stmt.node, text)
+        tails = all(condition.is_tail(found) for condition in guards)
+        if add and not tails:
+            raise Blocked(rule, stmt.node, f"the atomic addition to `{found.buffer.name}` has a condition of its own")
+        source = self._stored_tile(stmt, found, later, add)
+        if source is None:
+            source = self._computed(item, stmt, found)
+        else:
+            self.gone.add(id(stmt))
+            if not add:
+                self.say("TL166", stmt.node, f"wrote a copy from `{source}` to `{found.buffer.name}`")
+        if tails and not found.in_rows:
+            self._store_column(stmt, found, source, ())
+            return
+        if tails:
+            text = self._text(found)
+            self._after(f"T.tile.atomic_add({text}, {source})" if add else f"T.copy({source}, {text})")
+            if guards:
+                self.say(
+                    "TL168", stmt.node, f"removed the guard: the copy is clamped at the end of `{found.buffer.name}`"
+                )
+            return
+        self._guarded_rows(stmt, found, source, guards)
+
+    def _store_column(
+        self, stmt: Store, found: Region, source: str, tests: Sequence[str], *, ended: bool = False
+    ) -> None:
+        lanes = lanes_of(self.job, found.buffer)
+        rows = self.names.fresh(f"{found.buffer.name.lower()}_rows")
+        shape = f"[{extent_text(found.ranges[0]).strip('()')}, {lanes}]"
+        self.allocations.append(f"{rows} = T.alloc_shared({shape}, {dtype_text(found.buffer)})")
+        column, name = column_of(found), found.ranges[0].name
+        if not (ended or column.ends_alone):
+            tests = [column.is_inside(name), *tests]
+        lines = store_column(column, source, rows, name, self.names, lanes, tests)
+        self._after("\n".join(lines))
+        self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one (slow)")
+
+    def _computed(self, item: Item, stmt: Store, found: Region) -> str:
+        """Let the loop write a new tile; its name."""
+        if found.ranges != self.ranges:
+            raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored transposed")
+        if stmt.augmented:
+            self._loads(stmt.target.node, item, written=True)
+            source = code(self._new(stmt.target.node)).split("[")[0]
+        else:
+            source = self.tile(found)
+            index = ", ".join(item.name for item in found.ranges)
+            self.new[id(stmt.target.node)] = cst.parse_expression(f"{source}[{index}]")
+        self._loads(stmt.value.node, item)
+        self.say("TL167", stmt.node, f"computed `{source}` first, then copied it to `{found.buffer.name}`")
+        return source
+
+    def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
+        """Rows under a condition of their own."""
+        row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
+        conditions = [written(self.lets.expand(item.node)) for item in guards]
+        number = next(number for number, axis in enumerate(found.axes) if axis.range is row)
+        read = {stmt.name for stmt in self.job.kernel.walk() if isinstance(stmt, Let)}
+        ended = any(item.says_end(found, number, read) for item in guards)
+        if len(found.ranges) == 1:
+            self._store_column(stmt, found, source, conditions, ended=ended)
+            return
+        if len(found.ranges) != 2 or found.ranges[1].name in names:
+            text = f"`{found.buffer.name}` is stored under a condition that a copy cannot express"
+            raise Blocked("TL170", stmt.node, text)
+        one = found.at(number)
+        if number < len(found.axes) - 2 and not ended:
+            conditions.insert(0, f"{one.axes[number].start} < {code(found.buffer.shape_nodes[number])}")
+        lines = [
+            f"for {row.name} in T.serial({extent_text(row)}):",
+            f"    if {' and '.join(conditions)}:",
+            f"        T.copy({source}[{row.name}, :], {one.text(slices=True)})",
+        ]
+        self._after("\n".join(lines))
+        self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
+
+    def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
+        """The tile that is stored as it is, None if the value has to be computed."""
+        load = load_of(stmt.value.node, stmt, self.evaluator)
+        if stmt.augmented or load is None or load.buffer.memory in (Memory.GM, Memory.VAR):
+            return None
+        if not self._whole(load, found.ranges) or not self._copy_types(load.buffer, found.buffer, any_gemm=not add):
+            return None
+        changed = any(operand.buffer is load.buffer for other in later for operand in writes(other.stmt))
+        return None if changed else load.buffer.name

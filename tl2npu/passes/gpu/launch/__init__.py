@@ -1,0 +1,1 @@
+"""TL128, TL138, TL139: the grid, its tasks, and the loops that are pipelined."""

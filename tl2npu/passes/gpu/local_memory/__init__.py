@@ -1,0 +1,1 @@
+"""TL174 to TL176: thread-private storage and reducers."""

@@ -1,0 +1,232 @@
+"""TL174 to TL176: thread-private storage and reducers become variables and tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Memory, Op, Stmt, Store, walk_with_parents
+from tl2npu.kernel.regions import substitute
+from tl2npu.passes.gpu.local_memory.reducers import reducers
+from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import BITS, element_type, number_type
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.tiles import dtype_text
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import calls_in, children, nodes_of
+
+_BLOCK_BITS = 256
+"""The smallest tile that a vector instruction takes."""
+_NARROWEST = 16
+
+
+def to_buffers(job: Job) -> None:
+    """Thread-private storage becomes variables or tiles."""
+    reducers(job)
+    _Scalars(job).rewrite()
+
+
+class _Scalars:
+    """The scalars of a kernel: those of floats become small tiles, since only the vector unit computes with floats."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.kernel = job.kernel
+        self.placed = list(walk_with_parents(job.kernel.body))
+        found = [stmt.buffer for stmt, _ in self.placed if isinstance(stmt, Alloc) and _is_scalar(stmt.buffer)]
+        repeated = {buffer.name for buffer in found if sum(other.name == buffer.name for other in found) > 1}
+        self.scalars = {buffer.name: buffer for buffer in found if buffer.name not in repeated}
+        self.edits = Edits(job.file.index)
+
+    def rewrite(self) -> None:
+        """Rewrite them; integers of ``T.alloc_local`` become ``T.alloc_var``."""
+        tiles = {name: buffer for name, buffer in self.scalars.items() if self._is_tile(buffer)}
+        variables = {
+            name: buffer
+            for name, buffer in self.scalars.items()
+            if name not in tiles and buffer.alloc == "alloc_local" and self._is_plain(name)
+        }
+        if not tiles and not variables:
+            return
+        lane = Names(self.job).fresh("lane")
+        done: set[int] = set()
+        for stmt, parents in self.placed:
+            if id(stmt.node) in done:  # `x, y = s[0], s[0]` is two statements of one text
+                continue
+            done.add(id(stmt.node))
+            parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
+            self._statement(stmt, parallel, tiles, variables, lane)
+        self.job.apply(self.edits)
+
+    def _is_tile(self, buffer: Buffer) -> bool:
+        """A float that is given values outside of element-wise loops, by plain assignments and fills only."""
+        kind = number_type(self.job, buffer)
+        if kind == "int" or (kind == "unknown" and self._counts(buffer.name)):
+            return False
+        written = False
+        for stmt, parents in self.placed:
+            if isinstance(stmt, Alloc):
+                if stmt.buffer is buffer and any(isinstance(above, Loop) for above in parents):
+                    return False
+                continue
+            parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
+            if _target(stmt) == buffer.name:
+                if parallel:
+                    return False
+                written = True
+            elif isinstance(stmt, Op) and buffer.name in _names(stmt.node):
+                if parallel or stmt.op.name not in ("clear", "fill"):
+                    return False
+                written = True
+        return written or _initial(buffer) is not None
+
+    def _counts(self, name: str) -> bool:
+        """True for a scalar that picks elements, bounds loops or decides: one of integers, whatever its type is."""
+        for stmt, _ in self.placed:
+            if isinstance(stmt, Branch) and name in _names(stmt.cond.node):
+                return True
+            if isinstance(stmt, Loop):
+                if stmt.call is not None and name in _names(stmt.call):
+                    return True
+                continue
+            if isinstance(stmt, (Branch, Alloc)):
+                continue
+            indices = nodes_of(stmt.node, cst.SubscriptElement)
+            if any(name in _names(part) for part in indices):
+                return True
+        return False
+
+    def _is_plain(self, name: str) -> bool:
+        """An array of one element that is only used as ``name[0]``."""
+        return not any(
+            isinstance(stmt, Op) and any(o.buffer.name == name and o.dims is None for _, o in stmt.operands)
+            for stmt, _ in self.placed
+        )
+
+    def _statement(
+        self,
+        stmt: Stmt,
+        parallel: bool,
+        tiles: Mapping[str, Buffer],
+        variables: Mapping[str, Buffer],
+        lane: str,
+    ) -> None:
+        if isinstance(stmt, Alloc):
+            self._allocation(stmt, tiles, variables)
+            return
+        target = _target(stmt)
+        if target is not None and target in tiles and not parallel:
+            self._assignment(stmt, tiles[target], tiles, variables, lane)
+            return
+        node: cst.CSTNode = stmt.node
+        if isinstance(stmt, Branch):
+            node = stmt.cond.node
+        elif isinstance(stmt, Loop):
+            if stmt.call is None:
+                return
+            node = stmt.call
+        elif isinstance(stmt, Op) and stmt.op.name in ("clear", "fill"):
+            return
+        for old, new in _uses(node, tiles, variables, "0").items():
+            self.edits.replace(old, new)
+
+    def _allocation(self, stmt: Alloc, tiles: Mapping[str, Buffer], variables: Mapping[str, Buffer]) -> None:
+        buffer = stmt.buffer
+        dtype = dtype_text(buffer)
+        if buffer.name in variables:
+            lines = f"{buffer.name} = T.alloc_var({dtype})\n"
+            self.job.change("TL174", stmt.node, f"wrote T.alloc_var for the scalar `{buffer.name}`")
+        elif buffer.name in tiles:
+            lanes = self._lanes(buffer)
+            lines = f"{buffer.name} = T.alloc_shared([{lanes}], {dtype})\n"
+            initial = _initial(buffer)
+            if initial is not None:
+                lines += f"T.fill({buffer.name}, {code(initial)})\n"
+            text = f"wrote a tile of equal values for `{buffer.name}`, for the vector unit"
+            self.job.change("TL174", stmt.node, text)
+        else:
+            return
+        self.edits.replace_many(stmt.node, parse(self.job, lines, stmt.node))
+
+    def _lanes(self, buffer: Buffer) -> int:
+        """Elements of a block; as many as half floats take where the type is not known."""
+        return _BLOCK_BITS // BITS.get(element_type(self.job, buffer), _NARROWEST)
+
+    def _assignment(
+        self, stmt: Stmt, buffer: Buffer, tiles: Mapping[str, Buffer], variables: Mapping[str, Buffer], lane: str
+    ) -> None:
+        """``x = value`` for every lane."""
+        node = stmt.node
+        assert isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign))
+        assert node.value is not None
+        operator = code(node.operator).strip() if isinstance(node, cst.AugAssign) else "="
+        value = substitute(node.value, {id(k): v for k, v in _uses(node.value, tiles, variables, lane).items()})
+        plain = operator == "=" and not nodes_of(value, cst.Subscript)
+        if plain and not _calls(self.job, value):
+            text = f"T.fill({buffer.name}, {code(value)})\n"
+        else:
+            lanes = self._lanes(buffer)
+            text = f"for {lane} in T.Parallel({lanes}):\n    {buffer.name}[{lane}] {operator} {code(value)}\n"
+        self.edits.replace_many(node, parse(self.job, text, node))
+
+
+def _is_scalar(buffer: Buffer) -> bool:
+    if buffer.memory is Memory.VAR:
+        return True
+    return buffer.alloc == "alloc_local" and len(buffer.shape) == 1 and buffer.shape[0].constant == 1
+
+
+def _initial(buffer: Buffer) -> cst.BaseExpression | None:
+    """``init`` of a ``T.alloc_var``."""
+    if buffer.alloc != "alloc_var" or not isinstance(buffer.node, cst.Call):
+        return None
+    for arg in buffer.node.args:
+        if arg.keyword is not None and arg.keyword.value == "init":
+            return arg.value
+    rest = [arg.value for arg in buffer.node.args if arg.keyword is None][1:]
+    return next((item for item in rest if not isinstance(item, cst.SimpleString)), None)
+
+
+def _target(stmt: Stmt) -> str | None:
+    """The name that a statement gives a value to, ``x`` or ``x[0]``."""
+    if isinstance(stmt, Let):
+        return stmt.name
+    return stmt.target.buffer.name if isinstance(stmt, Store) else None
+
+
+def _uses(
+    node: cst.CSTNode, tiles: Mapping[str, Buffer], variables: Mapping[str, Buffer], index: str
+) -> dict[cst.CSTNode, cst.BaseExpression]:
+    """Every use of a scalar below a node, and what takes its place."""
+    found: dict[cst.CSTNode, cst.BaseExpression] = {}
+    stack: list[cst.CSTNode] = [node]
+    while stack:
+        current = stack.pop()
+        whole: cst.CSTNode = current
+        if isinstance(current, cst.Subscript):
+            whole = current.value
+        if isinstance(whole, cst.Name) and whole.value in tiles:
+            found[current] = cst.parse_expression(f"{whole.value}[{index}]")
+        elif isinstance(whole, cst.Name) and whole.value in variables and current is not whole:
+            found[current] = cst.Name(whole.value)
+        else:
+            stack += [part for part in children(current) if not _is_keyword(current, part)]
+    return found
+
+
+def _is_keyword(parent: cst.CSTNode, part: cst.CSTNode) -> bool:
+    if isinstance(parent, cst.Arg):
+        return part is parent.keyword
+    return isinstance(parent, cst.Attribute) and part is parent.attr
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {part.value for part in nodes_of(node, cst.Name)}
+
+
+def _calls(job: Job, node: cst.CSTNode) -> bool:
+    """True for a value that takes arithmetic, not only a constant."""
+    constants = ("tilelang.language.infinity", "tilelang.language.min_value", "tilelang.language.max_value")
+    return any(job.file.names.resolve(call.func) not in constants for call in calls_in(node))

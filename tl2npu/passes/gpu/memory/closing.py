@@ -1,0 +1,93 @@
+"""Loops that hand tiles over in one direction only: the compiler does not order them (measured: g9_one_cv, g9_one_vc).
+
+Producer-to-consumer flags are all that is inserted; in a loop with both directions the cycle orders the two cores, in a
+loop with one the producer may overwrite a tile that was not taken yet. The repairs are those that were measured as
+right: an operand takes the way through UB (gx_tok), or the sum is taken in every iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tl2npu.kernel.memory.chains import Chain
+from tl2npu.kernel.memory.roles import Site, Uses
+from tl2npu.kernel.model import Buffer, Loop, Stmt, walk
+
+
+@dataclass(frozen=True, eq=False)
+class Transfer:
+    """A tile passes between the cores at a statement; ``to_vector``: from L0C to UB, else from UB to L1.
+
+    ``around``: the loop over tasks that the launch will become, if its grid is known at run time only.
+    """
+
+    buffer: Buffer
+    at: Stmt
+    places: dict[int, Site]
+    to_vector: bool
+    around: tuple[Loop, ...] = ()
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops around it that may run more than once."""
+        return [
+            parent
+            for parent in (*self.around, *self.places[id(self.at)].parents)
+            if isinstance(parent, Loop) and any(item.extent.constant != 1 for item in parent.ranges)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenLoop:
+    """A loop all of whose hand-overs go one way."""
+
+    loop: Loop
+    to_vector: bool
+
+
+def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
+    """The innermost loop that hands over in one direction only."""
+    found: list[tuple[int, OpenLoop]] = []
+    for transfer in transfers:
+        for depth, loop in enumerate(transfer.loops):
+            ways = {other.to_vector for other in transfers if any(item is loop for item in other.loops)}
+            if len(ways) == 1:
+                found.append((-depth, OpenLoop(loop, transfer.to_vector)))
+    return min(found, key=lambda item: item[0])[1] if found else None
+
+
+@dataclass(eq=False)
+class Closing:
+    """What was decided so far: tiles ``routed`` through UB, sums taken ``inside`` their loops, copies that ``stay``."""
+
+    routed: set[str] = field(default_factory=set)
+    inside: set[str] = field(default_factory=set)
+    stay: dict[str, Stmt] = field(default_factory=dict)
+
+    def close(self, opened: OpenLoop, chains: Sequence[Chain], uses: dict[Buffer, Uses]) -> bool:
+        """Decide on a repair of a loop; False if there is none left."""
+        inner = {id(stmt) for stmt in walk(opened.loop.body)}
+        if opened.to_vector:
+            return self._route(opened.loop, inner, uses)
+        for chain in chains:
+            outside = id(chain.anchor) not in inner
+            if outside and any(id(gemm) in inner for gemm in chain.gemms) and chain.buffer.name not in self.inside:
+                self.inside.add(chain.buffer.name)
+                self.routed.add(chain.buffer.name)
+                return True
+        return False
+
+    def _route(self, loop: Loop, inner: set[int], uses: dict[Buffer, Uses]) -> bool:
+        """An operand of a gemm of the loop, best one that is loaded in the loop, goes through UB."""
+        candidates = [
+            (not any(id(copy) in inner for copy in use.loads), number, buffer)
+            for number, (buffer, use) in enumerate(uses.items())
+            if any(id(gemm) in inner for gemm in use.operand) and not use.product and buffer.name not in self.stay
+        ]
+        if not candidates:
+            return False
+        buffer = min(candidates, key=lambda item: item[:2])[2]
+        self.routed.add(buffer.name)
+        self.stay[buffer.name] = loop
+        return True

@@ -1,0 +1,76 @@
+"""Whether a product may be copied from L0C straight into the tile that the vector cores use.
+
+The compiler puts the read-back in front of the first reader of the destination in the text; that must be an operation
+on the whole tile, or it is repeated for every row (compiler-facts, rule 7; g2_rowvec, g2_rowloop_inpl).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.access import reads
+from tl2npu.kernel.memory.chains import Chain, touches
+from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Stmt, Store
+from tl2npu.kernel.runtime import Late
+from tl2npu.passes.gpu.memory.layout import Layout, changes
+from tl2npu.passes.gpu.memory.masked_products import keeps_whole
+from tl2npu.source.tree import walk as nodes
+
+
+def read_whole(layout: Layout, chain: Chain) -> bool:
+    """The first reader of the sum takes the whole tile, and nothing reads the buffer above it in the text."""
+    buffer = chain.buffer
+    site = layout.places[id(chain.anchor)]
+    for stmt in layout.kernel.walk():
+        if stmt is chain.anchor:
+            break
+        if any(operand.buffer is buffer for operand in reads(stmt)) and stmt not in chain.gemms:
+            return False
+    return _takes_whole(layout.late, [s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
+
+
+def needs_own_tile(layout: Layout, copy: Copy) -> bool:
+    """An author's copy of a product whose first reader would load it row by row, or in one arm only."""
+    site = layout.places[id(copy)]
+    tile = copy.dst.buffer
+    later = [s for s in site.body[site.position + 1 :] if touches(s, tile)]
+    after = later[0] if later else None
+    if isinstance(after, Branch):
+        return not _takes_whole(layout.late, later, tile)
+    if not isinstance(after, Loop) or keeps_whole(layout.late, after, tile):
+        return False
+    return changes(after, tile) and not (after.kind == "parallel" and _tiles_only(after))
+
+
+def _takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
+    """The first of these statements reads the whole tile; at a branch that Python decides, whichever it takes."""
+    after = later[0] if later else None
+    if isinstance(after, Branch):
+        if not late.python_decides(after):
+            return False
+        arms = [[s for s in arm if touches(s, buffer)] for arm in (after.then, after.orelse)]
+        masks = all(len(arm) == 1 and keeps_whole(late, arm[0], buffer) for arm in arms if arm)
+        return masks and (all(arms) or _takes_whole(late, later[1:], buffer))
+    if after is not None and keeps_whole(late, after, buffer):
+        return True
+    if isinstance(after, Copy):
+        return after.src.buffer is buffer and after.src.is_whole and after.dst.buffer.memory is not Memory.GM
+    if isinstance(after, Op):
+        return after.op.name.startswith("reduce_") and all(operand.is_whole for _, operand in after.operands)
+    return isinstance(after, Loop) and after.kind == "parallel" and _tiles_only(after)
+
+
+def _tiles_only(loop: Loop) -> bool:
+    """Whole tiles and scalars, element by element: no row vectors and no conditions, which become loops over rows."""
+    variables = [item.var for item in loop.ranges]
+    for stmt in loop.body:
+        if not isinstance(stmt, Store):
+            return False
+        for operand in (stmt.target, *stmt.value.loads):
+            if operand.dims is None or [dim.lo for dim in operand.dims] != variables:
+                return False
+        if any(isinstance(node, (cst.IfExp, cst.Call)) for node in nodes(stmt.value.node)):
+            return False
+    return True

@@ -1,0 +1,256 @@
+"""TL133: a mask of zeros and minus infinities that a product is added to is applied to the product instead.
+
+A GPU kernel fills the accumulator with the mask and lets the gemm add to it. On an NPU the product comes from L0C, so
+that the sum would take a second tile, a fill and an addition; ``where(mask, product, -inf)`` takes none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory.roles import is_zero_fill
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, children, walk
+from tl2npu.kernel.regions import substitute
+from tl2npu.kernel.runtime import Late
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    mask: Stmt
+    gemm: Op
+    buffer: Buffer
+
+
+def apply(job: Job) -> None:
+    """Move the masks behind their products."""
+    edits = Edits(job.file.index)
+    for found in _pairs(job, job.kernel):
+        gemm = _cleared(found.gemm)
+        masked = _on_product(job.late, found.mask, found.buffer)
+        if gemm is None or masked is None:
+            continue
+        edits.remove(found.mask.node)
+        edits.replace_many(found.gemm.node, [substitute(found.gemm.node, {id(found.gemm.call): gemm}), masked])
+        job.change("TL133", found.mask.node, f"applied the mask to the product in `{found.buffer.name}`")
+    job.apply(edits)
+
+
+def keeps_whole(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
+    """``buffer[i, j] = if_then_else(condition, buffer[i, j], -inf)`` that becomes compare and select for sure."""
+    selects = _selects(late, stmt, buffer)
+    return bool(selects) and all(code(item.other) == code(item.store.target.node) for item in selects)
+
+
+def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
+    found: list[_Found] = []
+    for body in _bodies(kernel.body):
+        for position, gemm in enumerate(body):
+            buffer = _accumulator(gemm)
+            if buffer is None:
+                continue
+            place = next((n for n in reversed(range(position)) if _touches(body[n], buffer)), None)
+            if place is None or not _is_mask(job, body[place], buffer):
+                continue
+            if any(isinstance(inner, Let) for stmt in body[place + 1 : position] for inner in walk([stmt])):
+                continue
+            assert isinstance(gemm, Op)
+            found.append(_Found(body[place], gemm, buffer))
+    return found
+
+
+def _bodies(body: list[Stmt]) -> list[list[Stmt]]:
+    return [body, *(inner for stmt in walk(body) for inner in children(stmt))]
+
+
+def _touches(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(access.operand.buffer is buffer for inner in walk([stmt]) for access in accesses(inner))
+
+
+def _accumulator(stmt: Stmt) -> Buffer | None:
+    """The buffer that a gemm adds to."""
+    if not isinstance(stmt, Op) or stmt.op.name != "gemm":
+        return None
+    product, given = stmt.args.get("C"), stmt.args.get("clear_accum")
+    if not isinstance(product, Operand) or not product.is_whole:
+        return None
+    if isinstance(given, Scalar) and not given.sym.is_zero:
+        return None
+    return product.buffer
+
+
+def _cleared(gemm: Op) -> cst.Call | None:
+    """The call with ``clear_accum=True``."""
+    if len([arg for arg in gemm.call.args if arg.keyword is None]) > 5 or any(arg.star for arg in gemm.call.args):
+        return None
+    new = cst.Arg(
+        cst.Name("True"),
+        cst.Name("clear_accum"),
+        equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+    )
+    kept = [arg for arg in gemm.call.args if arg.keyword is None or arg.keyword.value != "clear_accum"]
+    return gemm.call.with_changes(args=[*(_with_comma(arg) for arg in kept), new])
+
+
+def _with_comma(arg: cst.Arg) -> cst.Arg:
+    if isinstance(arg.comma, cst.Comma):
+        return arg
+    return arg.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+
+
+def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
+    """A mask, or a choice of masks that Python makes; every arm sets the whole tile."""
+    late = job.late
+    if not isinstance(stmt, Branch):
+        selects = _selects(late, stmt, buffer)
+        return bool(selects) and all(_is_zero(item.other) for item in selects)
+    if not stmt.orelse or not late.python_decides(stmt):
+        return False
+    if isinstance(stmt.orelse[0], Branch):
+        return False
+    arms = (stmt.then, stmt.orelse)
+    return all(len(arm) == 1 and (is_zero_fill(arm[0]) or _is_mask(job, arm[0], buffer)) for arm in arms) and any(
+        not is_zero_fill(arm[0]) for arm in arms
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Select:
+    """``store`` puts minus infinity where the mask says so, and ``other`` elsewhere."""
+
+    store: Store
+    other: cst.BaseExpression
+
+
+def _selects(late: Late, stmt: Stmt, buffer: Buffer) -> list[_Select]:
+    """What a loop stores to every element of a buffer, for each outcome of Python's conditions; else nothing."""
+    if not isinstance(stmt, Loop) or stmt.kind != "parallel" or len(stmt.ranges) != 2:
+        return []
+    if [item.extent for item in stmt.ranges] != list(buffer.shape) or not all(r.start.is_zero for r in stmt.ranges):
+        return []
+    names = {let.name: let.value.node for let in stmt.body if isinstance(let, Let)}
+    stores = _stores(late, [inner for inner in stmt.body if not isinstance(inner, Let)])
+    if len(names) != sum(isinstance(inner, Let) for inner in stmt.body):
+        return []
+    found = [_select(store, stmt, buffer, names) for store in stores]
+    return [item for item in found if item is not None] if all(found) else []
+
+
+def _stores(late: Late, body: list[Stmt]) -> list[Store | None]:
+    """The one store of each path; None for a path that has none, or several."""
+    if len(body) != 1:
+        return [None]
+    (stmt,) = body
+    if isinstance(stmt, Store):
+        return [stmt]
+    if isinstance(stmt, Branch) and late.python_decides(stmt):
+        return [*_stores(late, stmt.then), *_stores(late, stmt.orelse)]
+    return [None]
+
+
+def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str, cst.BaseExpression]) -> _Select | None:
+    if store is None or store.augmented or store.target.buffer is not buffer:
+        return None
+    dims = store.target.dims
+    if dims is None or [dim.lo for dim in dims] != [item.var for item in loop.ranges]:
+        return None
+    arms = _arms(store.value.node)
+    if arms is None or any(load.buffer is not buffer for load in store.value.loads):
+        return None
+    condition, yes, no = arms
+    variables = {item.name for item in loop.ranges}
+    if not _is_compared(condition, variables, names):
+        return None
+    if _is_minus_infinity(no):
+        return _Select(store, yes)
+    return _Select(store, no) if _is_minus_infinity(yes) else None
+
+
+def _arms(value: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
+    if isinstance(value, cst.IfExp):
+        return value.test, value.body, value.orelse
+    if not isinstance(value, cst.Call) or _called(value) != "if_then_else" or len(value.args) != 3:
+        return None
+    if any(arg.keyword is not None or arg.star for arg in value.args):
+        return None
+    condition, yes, no = (arg.value for arg in value.args)
+    return condition, yes, no
+
+
+def _called(node: cst.BaseExpression) -> str:
+    if not isinstance(node, cst.Call):
+        return ""
+    func = node.func
+    return func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+
+
+def _is_zero(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Integer, cst.Float)) and float(node.value) == 0.0
+
+
+def _is_minus_infinity(node: cst.BaseExpression) -> bool:
+    return (
+        isinstance(node, cst.UnaryOperation)
+        and isinstance(node.operator, cst.Minus)
+        and _called(node.expression) == "infinity"
+    )
+
+
+def _is_compared(
+    condition: cst.BaseExpression, variables: AbstractSet[str], names: Mapping[str, cst.BaseExpression]
+) -> bool:
+    """Comparisons of sums in which each loop variable stands at most once, as a term of its own."""
+    if isinstance(condition, cst.BooleanOperation):
+        return all(_is_compared(side, variables, names) for side in (condition.left, condition.right))
+    if isinstance(condition, cst.UnaryOperation) and isinstance(condition.operator, cst.Not):
+        return _is_compared(condition.expression, variables, names)
+    if not isinstance(condition, cst.Comparison) or len(condition.comparisons) != 1:
+        return False
+    terms = [*_terms(condition.left, names), *_terms(condition.comparisons[0].comparator, names)]
+    plain = [term.value for term in terms if isinstance(term, cst.Name) and term.value in variables]
+    others = [term for term in terms if not (isinstance(term, cst.Name) and term.value in variables)]
+    hidden = variables | set(names)
+    if any(name.value in hidden for term in others for name in names_in(term)):
+        return False
+    return bool(plain) and len(set(plain)) == len(plain)
+
+
+def _terms(node: cst.BaseExpression, names: Mapping[str, cst.BaseExpression]) -> list[cst.BaseExpression]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        return [*_terms(node.left, names), *_terms(node.right, names)]
+    if isinstance(node, cst.Name) and node.value in names:
+        return _terms(names[node.value], {name: value for name, value in names.items() if name != node.value})
+    return [node]
+
+
+def _on_product(late: Late, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
+    """The mask, with the product in the place of the zeros; an arm of zeros goes."""
+    if isinstance(stmt, Loop):
+        products = {id(item.other): item.store.target.node.deep_clone() for item in _selects(late, stmt, buffer)}
+        return substitute(stmt.node, products)
+    assert isinstance(stmt, Branch)
+    assert isinstance(stmt.node, cst.If)
+    choice = stmt.node
+    if is_zero_fill(stmt.then[0]):
+        return None
+    then = _on_product(late, stmt.then[0], buffer)
+    if not isinstance(then, cst.BaseStatement):
+        return None
+    body = choice.body.with_changes(body=[then])
+    if is_zero_fill(stmt.orelse[0]):
+        return choice.with_changes(body=body, orelse=None)
+    other = _on_product(late, stmt.orelse[0], buffer)
+    assert isinstance(choice.orelse, cst.Else)
+    if not isinstance(other, cst.BaseStatement):
+        return None
+    return choice.with_changes(
+        body=body, orelse=choice.orelse.with_changes(body=choice.orelse.body.with_changes(body=[other]))
+    )

@@ -1,0 +1,1 @@
+"""TL162 to TL165: reductions and scans."""

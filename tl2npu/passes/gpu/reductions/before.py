@@ -1,0 +1,95 @@
+"""What a tile holds before a reduction is added to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import reads, writes
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar, Stmt, children
+from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import literal
+
+
+@dataclass(frozen=True)
+class Before:
+    """What is known of the old content.
+
+    ``fresh``: it does not count (the neutral element of the reduction). ``known``: text of a number or of a tile that
+    it is equal to. ``dead``: statements that are not needed any more.
+    """
+
+    fresh: bool = False
+    known: str | None = None
+    dead: tuple[cst.CSTNode, ...] = ()
+
+
+def before(job: Job, stmt: Stmt, out: Operand, kind: str) -> Before:
+    """Look back from a reduction into ``out`` for the last statement of the same block that wrote it."""
+    body = _around(job.kernel.body, stmt)
+    if body is None or not out.is_whole:
+        return Before()
+    read = False
+    between: list[Stmt] = []
+    for earlier in reversed(body[: body.index(stmt)]):
+        if any(operand.buffer is out.buffer for operand in writes(earlier, deep=True)):
+            return _filled(job, earlier, out.buffer, kind, read)
+        if isinstance(earlier, Copy) and _kept(earlier, out.buffer, between):
+            return Before(known=code(earlier.dst.node))
+        read = read or any(operand.buffer is out.buffer for operand in reads(earlier, deep=True))
+        between.append(earlier)
+    return Before()
+
+
+def _around(body: list[Stmt], stmt: Stmt) -> list[Stmt] | None:
+    if any(item is stmt for item in body):
+        return body
+    for item in body:
+        for inner in children(item):
+            found = _around(inner, stmt)
+            if found is not None:
+                return found
+    return None
+
+
+def _filled(job: Job, stmt: Stmt, buffer: Buffer, kind: str, read: bool) -> Before:
+    target = stmt.args.get("buffer") if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL else None
+    if not isinstance(stmt, Op) or not isinstance(target, Operand) or not target.is_whole:
+        return Before()
+    value = stmt.args.get("value")
+    node = value.node if isinstance(value, Scalar) else cst.Integer("0")
+    if value is not None and not isinstance(value, Scalar):
+        return Before()
+    text = literal(job, buffer, node)
+    dead = () if read else (stmt.node,)
+    if _neutral(job, text, node, kind):
+        return Before(fresh=True, dead=dead)
+    if isinstance(node, (cst.Integer, cst.Float, cst.UnaryOperation)) and not (value and value.loads):
+        return Before(known=text, dead=dead)
+    return Before()
+
+
+def _neutral(job: Job, text: str, node: cst.BaseExpression, kind: str) -> bool:
+    if kind == "sum":
+        return text in ("0", "0.0", "-0.0")
+    negative = False
+    while isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        negative, node = not negative, node.expression
+    name = job.file.names.resolve(node.func) if isinstance(node, cst.Call) else None
+    limit = {"max": "min_value", "min": "max_value"}[kind]
+    if name == "tilelang.language.infinity" or "T.infinity(" in text:
+        return (negative or text.startswith("-")) == (kind == "max")
+    return name == f"tilelang.language.{limit}" and not negative
+
+
+def _kept(copy: Copy, buffer: Buffer, since: list[Stmt]) -> bool:
+    """True if the copy put the whole buffer into another tile that nothing has written since."""
+    src, dst = copy.src, copy.dst
+    if src.buffer is not buffer or not src.is_whole or not dst.is_whole or dst.buffer.memory is not Memory.UB:
+        return False
+    if dst.buffer.shape != buffer.shape or dst.buffer.dtype != buffer.dtype:
+        return False
+    return not any(operand.buffer is dst.buffer for stmt in since for operand in writes(stmt, deep=True))

@@ -1,0 +1,213 @@
+"""TL162 to TL165: reductions and scans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Memory, Op, Operand, Scalar
+from tl2npu.passes.gpu.fills import contiguous
+from tl2npu.passes.gpu.reductions.before import Before, before
+from tl2npu.passes.gpu.reductions.scans import scan
+from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import BITS, element_type
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.tiles import Tiles, dtype_text, extent_text
+from tl2npu.source.edits import Edits
+
+_KINDS = {"max": "max", "min": "min", "sum": "add"}
+"""The reductions that there are, with the tile operator that joins two results."""
+_ABSOLUTE = {"absmax": "max", "abssum": "sum"}
+_KNOWN = ("buffer", "out", "dim", "clear", "real_shape")
+_MOST_POSITIONAL = 4
+_MOST_AXES = 2
+_BLOCK = 32
+"""Bytes of a row must be a multiple of it."""
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """One reduction of the GPU kernel; ``axis`` counts from 0; ``clear`` is None if it is not known."""
+
+    stmt: Op
+    kind: str
+    src: Operand
+    out: Operand
+    axis: int
+    clear: bool | None
+
+
+def rewrite(job: Job) -> None:
+    """``clear=False``, absmax, abssum, cumsum and the like."""
+    for name in [stmt.op.name for stmt in job.kernel.walk() if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE]:
+        if not name.startswith(("reduce", "cum")) or name in ("reducer_init", "reducer_update"):
+            node = next(s.node for s in job.kernel.walk() if isinstance(s, Op) and s.op.name == name)
+            raise Blocked("TL164", node, f"the NPU has no counterpart for `T.{name}`")
+    edits = Edits(job.file.index)
+    tiles = Tiles(job, Names(job))
+    for stmt in list(job.kernel.walk()):
+        if not isinstance(stmt, Op) or stmt.op.kind is not Kind.REDUCE:
+            continue
+        if stmt.op.name in ("cumsum", "cummax"):
+            scan(job, stmt, edits, tiles.names)
+        else:
+            _reduce(job, _read(job, stmt), edits, tiles)
+    tiles.commit(edits)
+    job.apply(edits)
+
+
+def _read(job: Job, stmt: Op) -> _Reduction:
+    src, out = stmt.args["buffer"], stmt.args["out"]
+    if not isinstance(src, Operand) or not isinstance(out, Operand):
+        raise Blocked("TL164", stmt.node, f"cannot tell which buffer `T.{stmt.op.name}` reduces")
+    kind = stmt.op.name.removeprefix("reduce_")
+    if kind == "reduce":
+        kind = str(_static(job, stmt, "reduce_type") or "").removeprefix("reduce_")
+    if kind not in _KINDS and kind not in _ABSOLUTE:
+        raise Blocked(
+            "TL164", stmt.node, f"the NPU reduces only by max, min and sum, not by {kind or 'an unknown name'}"
+        )
+    for operand in (src, out):
+        if operand.buffer.memory is not Memory.UB:
+            where = "a global tensor" if operand.buffer.memory is Memory.GM else "not a vector tile"
+            raise Blocked("TL164", stmt.node, f"`{operand.buffer.name}` is {where}; reductions work on vector tiles")
+        if not contiguous(operand):
+            text = f"`{code(operand.node)}` is not contiguous in `{operand.buffer.name}`"
+            raise Blocked("TL164", stmt.node, f"{text}, but a reduction needs that")
+    clear = stmt.args.get("clear")
+    known = 1 if clear is None else clear.sym.constant if isinstance(clear, Scalar) else None
+    not_a_number = stmt.args.get("nan_propagate")
+    if isinstance(not_a_number, Scalar) and not_a_number.sym.constant != 0:
+        raise Blocked("TL164", stmt.node, "how the NPU reduces NaN is not documented")
+    return _Reduction(stmt, kind, src, out, _axis(stmt, src), None if known is None else bool(known))
+
+
+def _static(job: Job, stmt: Op, name: str) -> object | None:
+    arg = stmt.args.get(name)
+    return job.file.evaluator.static(arg.node, stmt.env) if isinstance(arg, Scalar) and stmt.env is not None else None
+
+
+def _axis(stmt: Op, src: Operand) -> int:
+    dim = stmt.args.get("dim")
+    rank = len(src.buffer.shape)
+    value = -1 if dim is None else dim.sym.constant if isinstance(dim, Scalar) else None
+    if value is None or not -rank <= value < rank:
+        raise Blocked("TL164", stmt.node, "the axis of a reduction must be a constant within the rank of the tile")
+    return value % rank
+
+
+def _reduce(job: Job, found: _Reduction, edits: Edits, tiles: Tiles) -> None:
+    """Write a reduction as plain ones, each into a tile of its own or into the result."""
+    _check_rows(job, found)
+    kind = _ABSOLUTE.get(found.kind, found.kind)
+    earlier = before(job, found.stmt, found.out, kind) if found.clear is False else Before(fresh=True)
+    wide = _wide(job, found, kind)
+    if _stays(found, wide):
+        return
+    out = code(found.out.node)
+    lines: list[str] = []
+    source = _source(job, found, wide, lines, tiles)
+    converted = wide is not None and not _has_type(job, found.out, wide)
+    direct = not converted and (earlier.fresh or earlier.known is not None)
+    part = out if direct else _tile(found, found.out, tiles, f"{found.out.buffer.name}_part", dtype=wide)
+    lines += _plain(found, kind, source, part, tiles.names)
+    if converted:
+        narrow = out if earlier.fresh or earlier.known else _tile(found, found.out, tiles, f"{part}_narrow")
+        lines.append(f"T.copy({part}, {narrow})")
+        part = narrow
+    if not earlier.fresh:
+        lines.append(f"T.tile.{_KINDS[kind]}({out}, {out}, {earlier.known if part == out else part})")
+    edits.replace_many(found.stmt.node, parse(job, "\n".join(lines) + "\n", found.stmt.node))
+    for dead in earlier.dead:
+        edits.remove(dead)
+    if found.clear is False:
+        how = "it was filled before" if earlier.fresh else f"combined with `T.tile.{_KINDS[kind]}`"
+        job.change("TL162", found.stmt.node, f"`clear=False` of `{found.out.buffer.name}`: {how}")
+    if found.kind in _ABSOLUTE or wide is not None or found.clear is not False:
+        job.change("TL163", found.stmt.node, f"`T.{found.stmt.op.name}` of `{found.src.buffer.name}` in the NPU's form")
+
+
+def _stays(found: _Reduction, wide: str | None) -> bool:
+    """True if the text means the same on the NPU."""
+    call = found.stmt.call
+    named = found.stmt.op.name == f"reduce_{found.kind}" and found.kind in _KINDS
+    words = all(arg.keyword is None or arg.keyword.value in _KNOWN for arg in call.args)
+    few = sum(arg.keyword is None for arg in call.args) <= _MOST_POSITIONAL
+    clear = found.clear is not False or not found.out.is_whole
+    return named and words and few and clear and wide is None and len(found.src.buffer.shape) <= _MOST_AXES
+
+
+def _wide(job: Job, found: _Reduction, kind: str) -> str | None:
+    """The type to reduce in where that of the source will not do: results of another type, sums of half floats."""
+    types = [element_type(job, operand.buffer) for operand in (found.src, found.out)]
+    for name in types:
+        if name in BITS and not name.startswith(("float", "bfloat", "half")):
+            raise Blocked("TL164", found.stmt.node, f"the NPU reduces floats, not {name}")
+    if types[0] != types[1]:
+        # types that only the caller knows: what is reduced has the type of the result
+        return '"float32"' if all(name in BITS for name in types) else dtype_text(found.out.buffer)
+    half = types[0] in ("bfloat16", "float16", "half")
+    return '"float32"' if half and (kind == "sum" or types[0] == "bfloat16") else None
+
+
+def _has_type(job: Job, operand: Operand, dtype: str) -> bool:
+    """True if a tile has the type of a text."""
+    if dtype_text(operand.buffer) == dtype:
+        return True
+    return dtype == '"float32"' and element_type(job, operand.buffer) in ("float32", "float")
+
+
+def _tile(found: _Reduction, operand: Operand, tiles: Tiles, *wishes: str, dtype: str | None = None) -> str:
+    if not operand.is_whole:
+        text = f"a reduction of a part of `{operand.buffer.name}` needs a separate tile"
+        raise Blocked("TL164", found.stmt.node, f"`T.{found.stmt.op.name}`: {text}")
+    return tiles.like(operand.buffer, *wishes, dtype=dtype)
+
+
+def _source(job: Job, found: _Reduction, wide: str | None, lines: list[str], tiles: Tiles) -> str:
+    """What is reduced: the tile itself, or a copy of it in another type, or of its absolute values."""
+    name = found.src.buffer.name
+    source = code(found.src.node)
+    if wide is not None and not _has_type(job, found.src, wide):
+        suffix = "f32" if wide == '"float32"' else "cast"
+        copy = _tile(found, found.src, tiles, f"{name}_{suffix}", dtype=wide)
+        lines.append(f"T.copy({source}, {copy})")
+        source = copy
+        if found.kind in _ABSOLUTE:
+            lines.append(f"T.tile.abs({copy}, {copy})")
+    elif found.kind in _ABSOLUTE:
+        absolute = _tile(found, found.src, tiles, f"{name}_abs")
+        lines.append(f"T.tile.abs({absolute}, {source})")
+        source = absolute
+    return source
+
+
+def _plain(found: _Reduction, kind: str, source: str, target: str, names: Names) -> list[str]:
+    """The reduction itself; one with three axes goes through the first of them."""
+    rank = len(found.src.buffer.shape)
+    dim = "" if found.axis == rank - 1 else f", dim={found.axis}"
+    written = found.stmt.args.get("dim")
+    if rank <= _MOST_AXES:
+        if isinstance(written, Scalar):
+            dim = f", dim={code(written.node)}"
+        return [f"T.reduce_{kind}({source}, {target}{dim})"]
+    kept = len(found.out.buffer.shape) == rank
+    if rank != _MOST_AXES + 1 or found.axis == 0 or kept or not (found.src.is_whole and found.out.is_whole):
+        text = f"a reduction of {rank} axes over axis {found.axis}"
+        raise Blocked("TL164", found.stmt.node, f"{text} is not supported: the NPU reduces 2-D tiles")
+    index = names.fresh("i", "plane")
+    size = extent_text(found.src.buffer, 0)
+    inner = "" if found.axis == rank - 1 else ", dim=0"
+    reduced = f"T.reduce_{kind}({source}[{index}, :, :], {target}[{index}, :]{inner})"
+    return [f"for {index} in T.serial({size}):", f"    {reduced}"]
+
+
+def _check_rows(job: Job, found: _Reduction) -> None:
+    """Rows of other sizes do not compile, or are read with their padding."""
+    bits = BITS.get(element_type(job, found.src.buffer))
+    last = found.src.buffer.shape[-1].constant
+    if bits is not None and last is not None and last * bits // 8 % _BLOCK:
+        text = f"a row of `{found.src.buffer.name}` has {last * bits // 8} bytes, not a multiple of {_BLOCK}"
+        raise Blocked("TL164", found.stmt.node, text)

@@ -1,0 +1,232 @@
+"""TL124, TL125: host code of a file whose kernels all run on the NPU now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import libcst as cst
+
+from tl2npu.dialects.pass_configs import canonical_key
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.factory import is_prim_func
+from tl2npu.passes.host import methods as host_methods
+from tl2npu.passes.host.imports import add_import, without_unused
+from tl2npu.passes.host.torch import SAME_IN_NPU, device_text, is_device, joined_device
+from tl2npu.passes.plain.types.names import TypeNames
+from tl2npu.passes.plain.types.rewrite import rewrite
+from tl2npu.results import KernelResult
+from tl2npu.source.edits import Edits
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import children
+
+_CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
+_BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
+_ABOUT_GPUS = (
+    *("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA"),
+    *("tilelang.jit.JITImpl", "tilelang.par_compile"),
+)
+_TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_compile_size", "benchmark_devices"})
+_TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
+_HOST_KINDS = frozenset({cst.Attribute, cst.SimpleString, cst.FormattedString, cst.Call, cst.Decorator})
+_TIMED = frozenset({"set_profile_args", "autotune"})
+_GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
+
+
+@dataclass(eq=False)
+class Host:
+    """The module with its host code for the NPU; ``changes`` and ``left`` hold nodes with what is said of them."""
+
+    module: cst.Module
+    type_variables: frozenset[str] = frozenset()
+    changes: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+    left: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+
+
+Said = list[tuple[cst.CSTNode, str]]
+"""Nodes with what is said of them."""
+
+
+def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Module, Said, Said]:
+    """The module, its host code for the NPU if no kernel is left that needs a GPU; what changed, what stays."""
+    if not any(kernel.source == "gpu" and kernel.rewritten for kernel in kernels):
+        return module, [], []
+    left = [kernel.name for kernel in kernels if kernel.disposition == "refused"]
+    if left:
+        first = uses_gpu(module)
+        text = f"host code was not changed, because `{left[0]}` still needs a GPU"
+        return module, [], [] if first is None else [(first, text)]
+    host = retarget(original, module)
+    return host.module, host.changes, host.left
+
+
+@dataclass(eq=False)
+class Tree:
+    """A tree of the file between two steps."""
+
+    index: Index
+
+    @cached_property
+    def names(self) -> Names:
+        """What its names mean."""
+        return Names(self.index)
+
+    @cached_property
+    def nodes(self) -> Sequence[cst.CSTNode]:
+        """Every node outside of prim_funcs, in order."""
+        found: list[cst.CSTNode] = []
+        stack: list[cst.CSTNode] = [self.index.module]
+        while stack:
+            node = stack.pop()
+            if type(node) is cst.FunctionDef and is_prim_func(node, self.names):
+                continue
+            found.append(node)
+            stack += reversed(children(node))
+        return found
+
+
+def retarget(original: Index, module: cst.Module) -> Host:
+    """Devices, profilers and the like; ``original`` tells which imports had a use before the migration."""
+    host = Host(module, _type_variables(Tree(original)))
+    tree = Tree(Index.of(module))
+    for step in (_types, _devices, _cores, _methods):
+        edits = Edits(tree.index)
+        step(host, tree, edits)
+        if edits:
+            tree = Tree(tree.index.after(edits.apply(host.module)))
+        host.module = tree.index.module
+    host.module, gone = without_unused(original.module, tree.index)
+    host.changes += [(node, f"removed the unused import of `{name}`") for node, name in gone]
+    if host.module is not tree.index.module:
+        tree = Tree(tree.index.after(host.module))
+    _note_rest(host, tree)
+    return host
+
+
+def uses_gpu(module: cst.Module) -> cst.CSTNode | None:
+    """The first thing in the host code that needs a GPU."""
+    host = Host(module)
+    tree = Tree(Index.of(module))
+    _devices(host, tree, Edits(tree.index))
+    return next((node for node, _ in host.changes), None)
+
+
+def _type_variables(original: Tree) -> frozenset[str]:
+    """What held a dtype object before the kernels were migrated."""
+    return frozenset(TypeNames(original.names, original.index, original.nodes).variables)
+
+
+def _types(host: Host, tree: Tree, edits: Edits) -> None:
+    dtypes = TypeNames(tree.names, tree.index, tree.nodes)
+    dtypes.learn(host.type_variables)
+    for node, new in rewrite(edits, dtypes, tree.nodes, refuse=False):
+        host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
+
+
+def _devices(host: Host, tree: Tree, edits: Edits) -> None:
+    index, names = tree.index, tree.names
+    done: set[int] = set()
+
+    def replace(node: cst.CSTNode, new: cst.CSTNode) -> None:
+        edits.replace(node, new)
+        done.add(id(node))
+        host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
+
+    for node in tree.nodes:
+        if type(node) not in _HOST_KINDS:
+            continue
+        if done and any(id(above) in done for above in index.ancestors(node)):
+            continue
+        if type(node) is cst.Attribute:
+            _attribute(index, names, node, replace)
+        elif type(node) is cst.SimpleString and is_device(index, node):
+            replace(node, device_text(node))
+        elif type(node) is cst.FormattedString and is_device(index, node):
+            replace(node, joined_device(node))
+        elif type(node) is cst.Call:
+            for arg in _bench_arguments(node):
+                edits.remove(arg)
+                tuner = arg.keyword is not None and arg.keyword.value in _TUNER_ARGUMENTS
+                why = "is not an option of the tuner on Ascend" if tuner else "selects a GPU timer"
+                host.changes.append((arg, f"`{_short(arg).strip(' ,') if tuner else _short(arg.value)}` {why}"))
+        elif type(node) is cst.Decorator and _is_gpu_mark(names, node):
+            edits.remove(node)
+            host.changes.append((node, f"`{_short(node.decorator)}` asks for a GPU"))
+
+
+def _attribute(
+    index: Index, names: Names, node: cst.Attribute, replace: Callable[[cst.CSTNode, cst.CSTNode], None]
+) -> None:
+    parent = index.parent(node)
+    if node.attr.value == "cuda" and isinstance(parent, cst.Call) and parent.func is node:
+        if names.resolve(node) is None or not (names.resolve(node) or "").startswith("torch."):
+            replace(node.attr, cst.Name("npu"))
+        return
+    if names.resolve(node.value) == "torch.cuda" and node.attr.value in SAME_IN_NPU:
+        assert isinstance(node.value, cst.Attribute)
+        replace(node.value.attr, cst.Name("npu"))
+    if node.attr.value == "CUDAGraph" and names.resolve(node.value) == "torch.cuda":
+        assert isinstance(node.value, cst.Attribute)
+        replace(node.value.attr, cst.Name("npu"))
+        replace(node.attr, cst.Name("NPUGraph"))
+
+
+def _bench_arguments(call: cst.Call) -> Iterator[cst.Arg]:
+    func = call.func
+    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    gone = _BENCH_ARGUMENTS if name == "do_bench" else frozenset({"backend"}) if name in _TIMED else frozenset()
+    gone |= _TUNER_ARGUMENTS if name in {"autotune", "run"} else frozenset()
+    yield from (arg for arg in call.args if arg.keyword is not None and arg.keyword.value in gone)
+
+
+def _is_gpu_mark(names: Names, node: cst.Decorator) -> bool:
+    func = node.decorator.func if isinstance(node.decorator, cst.Call) else node.decorator
+    resolved = names.resolve(func) or ""
+    return resolved.startswith("tilelang.testing.") and resolved.rsplit(".", 1)[-1].startswith(_GPU_MARKS)
+
+
+def _cores(host: Host, tree: Tree, edits: Edits) -> None:
+    """As many blocks as there are cores: streaming multiprocessors become cube cores."""
+    names = tree.names
+    for node in tree.nodes:
+        if type(node) is cst.Call:
+            resolved = names.resolve(node.func) or ""
+            if resolved.startswith("tilelang.") and resolved.endswith(".get_num_sms"):
+                torch = names.spell("torch", at=node)
+                if torch is None:
+                    add_import(tree.index, edits, "import torch")
+                edits.replace(node, cst.parse_expression(_CORES.replace("torch", torch or "torch")))
+                host.changes.append((node, f"`{_short(node)}` -> number of cube cores"))
+        elif type(node) is cst.Attribute and node.attr.value == "multi_processor_count":
+            edits.replace(node.attr, cst.Name("cube_core_num"))
+            host.changes.append((node, "`multi_processor_count` -> number of cube cores"))
+
+
+def _methods(host: Host, tree: Tree, edits: Edits) -> None:
+    host.changes += host_methods.follow(tree.index, tree.names, edits)
+
+
+def _note_rest(host: Host, tree: Tree) -> None:
+    """What still names a GPU, one note for each place."""
+    index, names = tree.index, tree.names
+    host.left += host_methods.left(index, names)
+    seen: set[int] = set()
+    for node in tree.nodes:
+        if (type(node) is not cst.Attribute and type(node) is not cst.Name) or id(node) in seen:
+            continue
+        resolved = names.resolve(node) or ""
+        key = resolved.removeprefix("tilelang.PassConfigKey.")
+        missing = key != resolved and canonical_key(key) is None
+        if not (missing or resolved.startswith(_ABOUT_GPUS)) or index.enclosing(node, cst.ImportFrom, cst.Import):
+            continue
+        inner: cst.BaseExpression = node
+        while isinstance(inner, cst.Attribute):
+            seen.add(id(inner))
+            inner = inner.value
+        host.left.append((node, f"`{_short(node)}` is for a GPU and has no known NPU counterpart"))
+
+
+def _short(node: cst.CSTNode) -> str:
+    return " ".join(code(node).split())

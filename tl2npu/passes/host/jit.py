@@ -1,0 +1,136 @@
+"""TL122, TL123: the arguments of ``tilelang.jit`` and ``tilelang.compile``.
+
+What only the GPU compiler knows goes; :mod:`tl2npu.passes.host.pass_configs` then adds what the NPU needs. A negative
+``out_idx`` becomes positive where on-chip hand-overs append tensors behind the parameters (TL213).
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.access import side_of
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.compilations import Compilation
+from tl2npu.kernel.factories.positions import compilations, indices, parameter_count
+from tl2npu.kernel.model import Copy, Kernel, Side
+from tl2npu.passes.host.jit_configs import drop_gpu_keys
+from tl2npu.passes.host.signature import refuse_shared_arguments
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+_KEPT = frozenset({"out_idx", "workspace_idx", "target_host", "platform", "verbose", "debug_root_path", "pass_configs"})
+_GPU_ONLY = frozenset({"compile_flags", "execution_backend", "target", "mode"})
+
+
+def retarget(job: Job) -> None:
+    """Targets, flags and pass_configs of the GPU go."""
+    for place in range(len(compilations(job.located))):
+        drop_arguments(job, place)
+        drop_gpu_keys(job, place)
+    if _hands_over(job.kernel):
+        _count_from_the_front(job)
+
+
+def name_positional(job: Job) -> None:
+    """``tilelang.compile(main, [2])``: the second argument gets its name, by which everything else finds it.
+
+    This comes first: what a position stands for depends on the language, which is about to change.
+    """
+    edits = Edits(job.file.index)
+    for found in compilations(job.located):
+        if found.call is None or found.compiler == "jit":
+            continue
+        if isinstance(found.unread, cst.Arg) and not found.unread.star:
+            edits.replace_many(found.call.args[0], [cst.Arg(_made_here(job, found))])
+            for arg in _handed_on(found):
+                edits.remove(arg)
+            job.change("TL122", found.unread, "called the factory here: `cached` does not pass arguments on")
+        names = {id(value): name for name, value in found.kwargs.items()}
+        for arg in found.call.args:
+            if arg.keyword is None and id(arg.value) in names:
+                equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+                edits.replace(arg, arg.with_changes(keyword=cst.Name(names[id(arg.value)]), equal=equal))
+                job.change("TL122", arg, "passed the argument by name")
+    job.apply(edits)
+
+
+def _made_here(job: Job, found: Compilation) -> cst.Call:
+    """``factory(M, N)`` for ``cached(factory, [2], M, N)``, as old versions of TileLang called it themselves."""
+    assert found.call is not None
+    made, factory = found.call.args[0].value, job.located.factory
+    if found.compiler != "cached" or factory is None or code(made) != factory.node.name.value:
+        raise Blocked("TL123", found.unread or found.call, found.why_unread)
+    comma = cst.MaybeSentinel.DEFAULT
+    args = _handed_on(found)
+    return cst.Call(
+        made, [*args[:-1], args[-1].with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))]
+    )
+
+
+def _handed_on(found: Compilation) -> list[cst.Arg]:
+    """The arguments by position behind those that have a name."""
+    named = {id(value) for value in found.kwargs.values()}
+    args = found.call.args[1:] if found.call is not None else ()
+    return [arg for arg in args if arg.keyword is None and id(arg.value) not in named]
+
+
+def drop_arguments(job: Job, place: int) -> None:
+    found = compilations(job.located)[place]
+    if found.unread is not None:
+        raise Blocked("TL123", found.unread, found.why_unread)
+    edits = Edits(job.file.index)
+    for name, value in found.kwargs.items():
+        if name in _GPU_ONLY and not _is_npu_target(name, value):
+            refuse_shared_arguments(job, found)
+            edits.remove(_holder(job, value))
+            job.change("TL122", value, f"`{name}` is an argument of the GPU compiler")
+        elif name not in _KEPT and name not in _GPU_ONLY:
+            raise Blocked("TL123", value, f"tilelang.jit does not support `{name}` on the NPU")
+    job.apply(edits)
+
+
+def _is_npu_target(name: str, value: cst.BaseExpression) -> bool:
+    return name == "target" and isinstance(value, cst.SimpleString) and value.evaluated_value in ("ascendc", "pto")
+
+
+def _holder(job: Job, value: cst.BaseExpression) -> cst.CSTNode:
+    holder = job.file.index.parent(value)
+    assert isinstance(holder, (cst.Arg, cst.DictElement))
+    return holder
+
+
+def _hands_over(kernel: Kernel) -> bool:
+    """Some copy goes from one core to the other."""
+    return any(isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH for stmt in kernel.walk())
+
+
+def _count_from_the_front(job: Job) -> None:
+    count = parameter_count(job.located)
+    factory = job.located.factory
+    counts = {parameter_count(item) for item in job.file.located if factory and item.factory is factory} or {count}
+    edits = Edits(job.file.index)
+    for found in compilations(job.located):
+        outputs = indices(job.file, job.located, found, "out_idx")
+        if outputs is None or min(outputs.given, default=0) >= 0:
+            continue
+        refuse_shared_arguments(job, found)
+        if isinstance(outputs.arg, cst.Name):
+            text = f"`out_idx` is set from `{outputs.arg.value}`, which other code may use too"
+            raise Blocked("TL123", outputs.arg, text)
+        chosen = outputs.arg is not found.kwargs["out_idx"]
+        if counts != {count} and not chosen:
+            text = "two kernels of one factory share a negative `out_idx` but differ in parameters"
+            raise Blocked("TL123", outputs.arg, text)
+        edits.replace(outputs.arg, _positions(outputs.positions, outputs.arg))
+        job.change("TL213", outputs.arg, f"`out_idx`: {list(outputs.given)} -> {list(outputs.positions)}")
+    job.apply(edits)
+
+
+def _positions(values: tuple[int, ...], like: cst.BaseExpression) -> cst.BaseExpression:
+    inner = ", ".join(map(str, values))
+    if isinstance(like, cst.List):
+        return cst.parse_expression(f"[{inner}]")
+    if isinstance(like, cst.Tuple):
+        return cst.parse_expression(f"({inner},)" if len(values) == 1 else f"({inner})")
+    return cst.parse_expression(inner)

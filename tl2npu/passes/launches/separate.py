@@ -1,0 +1,225 @@
+"""TL106, TL107: a prim_func with several launches becomes several prim_funcs, each in its own factory.
+
+The factory's name stays for a function that builds all of them and gives a function that runs them in order. Tensors
+that were allocated in between (``T.alloc_global``) are outputs of the launch that uses them first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.factories.factory import is_prim_func
+from tl2npu.passes.eager.factories import Eager, Lazy, is_launch
+from tl2npu.passes.job import line_of
+from tl2npu.passes.launches.choices import all_named, separate_choices
+from tl2npu.passes.launches.jit import inseparable, only_jit
+from tl2npu.passes.launches.macros import with_launches_in_place
+from tl2npu.passes.launches.text import Part, rebuilt
+from tl2npu.passes.launches.uses import methods_taken
+from tl2npu.passes.names.assignments import needed
+from tl2npu.source.edits import Edits
+from tl2npu.source.index import Index
+from tl2npu.source.names import Names
+from tl2npu.source.tree import calls_in, names_in, nodes_of
+
+_PREFIX = "tilelang.language."
+
+
+@dataclass(eq=False)
+class Program:
+    """A prim_func with several launches, and the factory around it."""
+
+    factory: cst.FunctionDef
+    node: cst.FunctionDef
+    launches: list[cst.With]
+
+
+def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> None:
+    """Split every prim_func with several launches; ``lazy`` is the file so far, and gets what comes of it.
+
+    Those that cannot be split stand in ``lazy.whole`` with the reason. ``leave``: lines of prim_funcs that stay.
+    """
+    done: set[int] = set()
+    lazy.module = with_launches_in_place(original, lazy.module, leave)
+    whole = separate_choices(original, lazy, leave, lambda node, names: len(_launches(node, names)) > 1)
+    while True:
+        index = Index.of(lazy.module) if lazy.module is not original.module else original
+        program = next((p for p in _programs(index, Names(index)) if id(p.node) not in done), None)
+        if program is None:
+            return
+        done.add(id(program.node))
+        eager = lazy.origin(program.factory)
+        line = line_of(original, program.node) or 1
+        name = f"{program.factory.name.value}.{program.node.name.value}"
+        source = eager or Eager(program.node, name, line, is_prim_func=True)
+        if source.line in leave:
+            continue
+        try:
+            if id(program.node) in whole:
+                raise whole[id(program.node)]
+            lazy.module = _split(index, program, source, lazy)
+        except Blocked as blocked:
+            lazy.whole.append((source, blocked))
+
+
+def _programs(index: Index, names: Names) -> Iterator[Program]:
+    for node in nodes_of(index.module, cst.FunctionDef):
+        if not is_prim_func(node, names):
+            continue
+        found = _launches(node, names)
+        factory = index.enclosing(node, cst.FunctionDef)
+        if len(found) > 1 and factory is not None:
+            yield Program(factory, node, found)
+
+
+def _launches(node: cst.FunctionDef, names: Names) -> list[cst.With]:
+    """The launches that stand in a prim_func one after the other."""
+    return [
+        line
+        for line in node.body.body
+        if isinstance(line, cst.With) and any(is_launch(item.item, names) for item in line.items)
+    ]
+
+
+def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Module:
+    """The file with one prim_func split. Raises :class:`Blocked` where it cannot be."""
+    names = Names(index)
+    factory, node = program.factory, program.node
+    outputs = _check(index, names, program)
+    temporaries, shared = _between(names, program)
+    tensors = {param.name.value: param for param in node.params.params}
+    parts: list[Part] = []
+    made: set[str] = set()
+    for launch, suffix in zip(program.launches, _suffixes(program), strict=True):
+        lines = needed(shared, [launch])
+        used = {name.value for line in (*lines, launch) for name in names_in(line)}
+        own = [name for name in (*tensors, *temporaries) if name in used]
+        fresh = [name for name in own if name not in made and (name in temporaries or name in outputs)]
+        made |= set(own)
+        order = [*(name for name in own if name not in fresh), *fresh]
+        parts.append(Part(launch, suffix, lines, order, fresh))
+    missing = [name for name in outputs if all(name not in part.tensors for part in parts)]
+    if missing:
+        raise inseparable(node, f"no launch uses the output `{missing[0]}`")
+    _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
+    new = rebuilt(index, names, factory, node, parts, temporaries, outputs, _profiler(index, names, factory))
+    for made_factory in new[:-1]:
+        lazy.made(made_factory.name, source)
+    lazy.changes.append((source, "TL106", node, f"wrote one prim_func for each of its {len(parts)} launches"))
+    edits = Edits(index)
+    edits.replace_many(factory, new)
+    return edits.apply(index.module)
+
+
+def _check(index: Index, names: Names, program: Program) -> list[str]:
+    """The outputs of the prim_func, by name. Raises :class:`Blocked` for surroundings that cannot follow."""
+    factory, node = program.factory, program.node
+    if index.enclosing(factory, cst.FunctionDef, cst.ClassDef) is not None:
+        raise inseparable(node, f"the factory `{factory.name.value}` is not at module level")
+    jit = only_jit(index, names, factory, node)
+    if jit.unread is not None or jit.spread is not None:
+        raise inseparable(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")
+    if not all_named(factory.params):
+        raise inseparable(node, f"`{factory.name.value}` takes `*args` or `**kwargs`")
+    place = factory.body.body.index(node)
+    *between, last = factory.body.body[place + 1 :] or [node]
+    if not all(_is_print(line) for line in between) or not (
+        isinstance(last, cst.SimpleStatementLine)
+        and isinstance(last.body[0], cst.Return)
+        and isinstance(last.body[0].value, cst.Name)
+        and last.body[0].value.value == node.name.value
+    ):
+        raise inseparable(node, f"`{factory.name.value}` does more than return it")
+    params = [param.name.value for param in node.params.params]
+    if "out_idx" not in jit.kwargs:
+        return []
+    try:
+        given = ast.literal_eval(index.module.code_for_node(jit.kwargs["out_idx"]))
+        return [params[position] for position in ([given] if isinstance(given, int) else given)]
+    except (ValueError, SyntaxError, IndexError, TypeError):
+        raise inseparable(jit.kwargs["out_idx"], "its `out_idx` is not a literal") from None
+
+
+def _is_print(line: cst.CSTNode) -> bool:
+    """``print(...)``: each part prints what it is."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    call = small.value if isinstance(small, cst.Expr) else None
+    return isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == "print"
+
+
+def _profiler(index: Index, names: Names, factory: cst.FunctionDef) -> str | None:
+    """How to spell tilelang, where a profiler of what the factory gives is wanted.
+
+    What it gives may be called, profiled and handed on; a function has no other methods of a kernel.
+    """
+    root = None
+    for attribute, of_result in methods_taken(index, factory.name.value):
+        if not of_result:
+            raise inseparable(attribute, f"`{factory.name.value}.{attribute.attr.value}` is used")
+        if attribute.attr.value != "get_profiler":
+            raise inseparable(attribute, f"the compiled kernel's `{attribute.attr.value}` is used")
+        root = names.spell("tilelang", factory)
+        if root is None:
+            raise inseparable(attribute, "a profiler of the compiled kernel is used")
+    return root
+
+
+def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpression], list[cst.SimpleStatementLine]]:
+    """Tensors allocated around the launches, by name, and other code there, which touches no tensor."""
+    temporaries: dict[str, cst.BaseExpression] = {}
+    shared: list[cst.SimpleStatementLine] = []
+    tensors = {param.name.value for param in program.node.params.params}
+    for line in program.node.body.body:
+        if line in program.launches:
+            continue
+        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
+            target = small.targets[0].target
+            if names.resolve(small.value.func) == _PREFIX + "alloc_global" and isinstance(target, cst.Name):
+                spelled = names.spell(_PREFIX + "Tensor", program.node)
+                if spelled is None or len(small.targets) != 1:
+                    raise inseparable(line, "they share a tensor that has no name")
+                temporaries[target.value] = small.value.with_changes(func=cst.parse_expression(spelled))
+                continue
+        used = {name.value for name in names_in(line)}
+        if small is None or used & (tensors | temporaries.keys()) or not isinstance(small, (cst.Assign, cst.Expr)):
+            raise inseparable(line, "the code around them accesses tensors or is not a plain assignment")
+        assert isinstance(line, cst.SimpleStatementLine)
+        if isinstance(small, cst.Assign):
+            shared.append(line)
+        elif not isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString)):
+            raise inseparable(line, "the code around them accesses tensors or is not a plain assignment")
+    return temporaries, shared
+
+
+def _suffixes(program: Program) -> list[str]:
+    """What the parts are called: by the comment above each launch if it is a word or two, else by number."""
+    found: list[str] = []
+    for launch in program.launches:
+        comments = [line.comment.value for line in launch.leading_lines if line.comment is not None]
+        words = re.findall(r"\w+", comments[-1].lower()) if comments else []
+        plain = comments and re.fullmatch(r"#\s*[A-Za-z]\w*( \w+)?\s*", comments[-1])
+        found.append("_".join(words) if plain else "")
+    if all(found) and len(set(found)) == len(found):
+        return found
+    return [f"part{number}" for number in range(1, len(found) + 1)]
+
+
+def _check_symbols(
+    names: Names, program: Program, parts: list[Part], annotations: dict[str, cst.BaseExpression]
+) -> None:
+    """The shape of a tensor that a launch makes must be known from what it is given."""
+    symbols: set[str] = set()
+    for line in program.factory.body.body:
+        for call in calls_in(line):
+            if names.resolve(call.func) in (_PREFIX + "dynamic", _PREFIX + "symbolic"):
+                symbols |= assigned_names(line)
+    if symbols and any(part.fresh and len(part.tensors) == len(part.fresh) for part in parts):
+        raise inseparable(program.node, "a launch has outputs of symbolic shape and no input")

@@ -1,0 +1,1 @@
+"""What a GPU kernel says in the plainest words, for every target."""

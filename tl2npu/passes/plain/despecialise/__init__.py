@@ -1,0 +1,1 @@
+"""TL198: pipelines that were made by hand, in program order."""

@@ -1,0 +1,250 @@
+"""Does the text of a pipeline, run from top to bottom, ever wait for a barrier that is not complete yet?
+
+The barriers are counted while the loops are gone through, for several trip counts. A phase is complete when as many
+threads have arrived as the barrier counts; waiting for parity p succeeds unless the phase under way has parity p.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.job import Job
+from tl2npu.passes.plain.unsupported.names import operator_name
+from tl2npu.source.tree import calls_in, nodes_of
+
+_GROUP = 128
+_TRIPS = (1, 2, 3, 4, 5, 8)
+_STAGES = (1, 2, 3, 4)
+_WAITS = frozenset({"barrier_wait", "mbarrier_wait_parity"})
+_ARRIVES = frozenset({"barrier_arrive", "mbarrier_arrive", "tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
+_SINGLE = frozenset({"tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
+"""Arrivals of one thread for all."""
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitXor: operator.xor,
+    ast.BitAnd: operator.and_,
+}
+
+
+class Stuck(Exception):
+    """A wait that does not end, or something that cannot be followed."""
+
+
+def in_order(job: Job) -> bool:
+    """True if no wait comes before what it waits for, whatever the trip counts are."""
+    if not _has_barriers(job, job.located.node.body):
+        return True
+    launch = job.kernel.launch
+    if launch is None:
+        return False
+    names = _open_names(job)
+    for trip, *sizes in itertools.product(_TRIPS, *[_STAGES for _ in names]):
+        run = Run(job, trip, dict(zip(names, sizes, strict=True)), launch.threads_value or _GROUP)
+        try:
+            run.block(launch.node.body.body)
+        except Stuck:
+            return False
+    return True
+
+
+def _barrier_calls(job: Job, node: cst.CSTNode) -> Iterator[cst.Call]:
+    return (call for call in calls_in(node) if operator_name(job, call.func) in _WAITS | _ARRIVES)
+
+
+def _has_barriers(job: Job, node: cst.CSTNode) -> bool:
+    return any(True for _ in _barrier_calls(job, node))
+
+
+def _open_names(job: Job) -> list[str]:
+    """Parameters of the factory in the indices and parities of barriers: tried with several values, at most two."""
+    factory = job.located.factory
+    params = {p.name.value for p in factory.node.params.params} if factory is not None else set()
+    found: dict[str, None] = {}
+    for call in _barrier_calls(job, job.located.node.body):
+        found |= {name.value: None for arg in call.args for name in nodes_of(arg, cst.Name)}
+    return [name for name in found if name in params][:2]
+
+
+@dataclass(eq=False)
+class Barriers:
+    """One allocation: how many threads each barrier counts, how many have come, how many phases are complete."""
+
+    counts: list[int]
+    arrived: dict[int, int] = field(default_factory=dict)
+    phases: dict[int, int] = field(default_factory=dict)
+
+    def arrive(self, index: int, threads: int) -> None:
+        """Some threads arrive."""
+        if not 0 <= index < len(self.counts):
+            raise Stuck
+        self.arrived[index] = self.arrived.get(index, 0) + threads
+        if self.arrived[index] >= self.counts[index]:
+            self.arrived[index] = 0
+            self.phases[index] = self.phases.get(index, 0) + 1
+
+    def wait(self, index: int, parity: int) -> None:
+        """Raises :class:`Stuck` if the phase is not complete."""
+        if not 0 <= index < len(self.counts) or self.phases.get(index, 0) % 2 == parity % 2:
+            raise Stuck
+
+
+@dataclass(eq=False)
+class Run:
+    """One way through the kernel, with one trip count for every loop whose bounds are not known."""
+
+    job: Job
+    trip: int
+    values: dict[str, int]
+    threads: int
+    barriers: dict[str, Barriers] = field(default_factory=dict)
+
+    def block(self, statements: Sequence[cst.CSTNode]) -> None:
+        """Go through some statements."""
+        for statement in statements:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    self.small(small)
+            elif isinstance(statement, cst.For):
+                self.loop(statement)
+            elif isinstance(statement, cst.With):
+                self.group(statement)
+            elif _has_barriers(self.job, statement):
+                raise Stuck
+
+    def group(self, block: cst.With) -> None:
+        """``with T.ws(...)``: the threads of some warp groups."""
+        before = self.threads
+        call = block.items[0].item
+        if isinstance(call, cst.Call) and operator_name(self.job, call.func) == "ws":
+            self.threads = _GROUP * len(call.args)
+        self.block(block.body.body)
+        self.threads = before
+
+    def loop(self, loop: cst.For) -> None:
+        """Every turn of a loop, ``trip`` turns where the text does not say how many."""
+        if not _has_barriers(self.job, loop.body):
+            return
+        call = loop.iter
+        bounds = [arg for arg in call.args if arg.keyword is None] if isinstance(call, cst.Call) else []
+        if not isinstance(loop.target, cst.Name) or not 1 <= len(bounds) <= 2:
+            raise Stuck
+        start = self.value(bounds[0].value) if len(bounds) == 2 else 0
+        stop = self.known(bounds[-1].value)
+        if stop is None:
+            stop = start + self.trip
+            if isinstance(bounds[-1].value, cst.Name):
+                self.values[bounds[-1].value.value] = stop
+        for turn in range(start, stop):
+            self.values[loop.target.value] = turn
+            self.block(loop.body.body)
+
+    def small(self, small: cst.CSTNode) -> None:
+        """A simple statement: barriers, arrivals, waits, and integers that they may use."""
+        if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
+            name = small.targets[0].target.value
+            call = small.value
+            if isinstance(call, cst.Call) and operator_name(self.job, call.func) == "alloc_barrier":
+                self.barriers[name] = Barriers(self.counts(call))
+                return
+            found = self.known(call)
+            if found is None:
+                self.values.pop(name, None)
+            else:
+                self.values[name] = found
+        elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+            self.call(small.value)
+
+    def call(self, call: cst.Call) -> None:
+        """An arrival, a wait, or a product that arrives at its end."""
+        name = operator_name(self.job, call.func)
+        given = [arg.value for arg in call.args if arg.keyword is None]
+        keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        given += [keywords[key] for key in ("mbarrier", "parity") if key in keywords]
+        if name in _WAITS:
+            if len(given) != 2:
+                raise Stuck
+            barriers, index = self.place(given[0])
+            barriers.wait(index, self.value(given[1]))
+        elif name in _ARRIVES:
+            barriers, index = self.place((given or [keywords.get("mbar", call.func)])[0])
+            barriers.arrive(index, 1 if name in _SINGLE else self.threads)
+        elif name == "tcgen05_gemm" and "mbar" in keywords:
+            barriers, index = self.place(keywords["mbar"])
+            barriers.arrive(index, 1)
+
+    def place(self, node: cst.BaseExpression) -> tuple[Barriers, int]:
+        """``barrier`` or ``barriers[i]``."""
+        index = 0
+        if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+            index, node = self.value(node.slice[0].slice.value), node.value
+        if not isinstance(node, cst.Name) or node.value not in self.barriers:
+            raise Stuck
+        return self.barriers[node.value], index
+
+    def counts(self, call: cst.Call) -> list[int]:
+        """How many threads each barrier of an allocation counts."""
+        return list(self._counts(call.args[0].value)) if call.args else []
+
+    def _counts(self, node: cst.BaseExpression) -> Iterator[int]:
+        if isinstance(node, (cst.List, cst.Tuple)):
+            for element in node.elements:
+                yield from self._counts(element.value)
+        elif isinstance(node, cst.BinaryOperation) and isinstance(node.left, cst.List):
+            if not isinstance(node.operator, cst.Multiply):
+                raise Stuck
+            yield from list(self._counts(node.left)) * self.value(node.right)
+        elif isinstance(node, cst.Name) and (written := self._factory_value(node.value)) is not None:
+            yield from self._counts(written)
+        else:
+            yield self.value(node)
+
+    def value(self, node: cst.BaseExpression) -> int:
+        """An integer; raises :class:`Stuck` if it is not known."""
+        found = self.known(node)
+        if found is None:
+            raise Stuck
+        return found
+
+    def known(self, node: cst.BaseExpression) -> int | None:
+        """An integer, None if it is not known."""
+        try:
+            return self._evaluate(ast.parse(code(node).strip(), mode="eval").body)
+        except (Stuck, SyntaxError, ZeroDivisionError):
+            return None
+
+    def _evaluate(self, node: ast.expr) -> int:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        if isinstance(node, ast.Name):
+            if node.id in self.values:
+                return self.values[node.id]
+            written = self._factory_value(node.id)
+            if written is not None:
+                return self._evaluate(ast.parse(code(written).strip(), mode="eval").body)
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](self._evaluate(node.left), self._evaluate(node.right))
+        raise Stuck
+
+    def _factory_value(self, name: str) -> cst.BaseExpression | None:
+        """What the factory assigns to a name, once."""
+        factory = self.job.located.factory
+        found = [
+            small.value
+            for line in (factory.node.body.body if factory is not None else ())
+            if isinstance(line, cst.SimpleStatementLine)
+            for small in line.body
+            if isinstance(small, cst.Assign)
+            and any(isinstance(t.target, cst.Name) and t.target.value == name for t in small.targets)
+        ]
+        return found[0] if len(found) == 1 else None

@@ -1,0 +1,129 @@
+"""TL198: a pipeline made by hand becomes plain copies and products in program order.
+
+Asynchronous copies and products that complete at once, in the order of the text, are one of the orders in which the
+original may run, if no barrier is waited for before it is complete. :mod:`despecialise_order` finds that out. The
+results of a program without races do not depend on the order, so the waiting can go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.job import Job
+from tl2npu.passes.plain.despecialise.order import in_order
+from tl2npu.passes.plain.unsupported.names import operator_name, uses
+from tl2npu.passes.writing.statements import expression
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in, walk
+
+CODES = frozenset({"TL180", "TL181", "TL182", "TL183"})
+"""What is refused unless the pipeline can be put in order."""
+
+_PLAIN = {
+    "tma_copy": "copy",
+    "async_copy": "copy",
+    "wgmma_gemm": "gemm",
+    "tcgen05_gemm": "gemm",
+    "alloc_tmem": "alloc_fragment",
+}
+_PRIVATE = frozenset({"alloc_fragment", "alloc_local", "alloc_var", "alloc_reducer"})
+_DROPPED_KEYWORDS = frozenset(
+    {"barrier", "mbar", "cluster_mask", "leader_scope_threads", "eviction_policy", "use_2cta"}
+)
+_WAITING = frozenset(
+    """
+    alloc_barrier barrier_arrive barrier_wait cp_async_barrier_noinc deallocate_tmem mbarrier_arrive
+    mbarrier_arrive_expect_tx mbarrier_expect_tx mbarrier_wait_parity ptx_commit_group ptx_wait_group
+    tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_mma_arrive tma_store_arrive tma_store_wait
+    wait_wgmma warpgroup_arrive warpgroup_commit_batch warpgroup_fence_operand warpgroup_wait
+    """.split()
+)
+
+
+@dataclass
+class Plan:
+    """What has to change: calls with the operator that they become, statements that go, blocks that are unwrapped."""
+
+    calls: list[tuple[cst.Call, str]] = field(default_factory=list)
+    dropped: list[cst.BaseSmallStatement] = field(default_factory=list)
+    blocks: list[cst.With] = field(default_factory=list)
+
+
+def plan(job: Job) -> Plan | None:
+    """How the kernel loses its pipeline; None if there is none, or if it cannot be put in order."""
+    found = [use for use in uses(job) if use.code in CODES]
+    if not found:
+        return None
+    inside = {id(node) for node in walk(job.located.node.body)}
+    result = Plan()
+    for use in found:
+        if id(use.node) not in inside or not _add(job, use.node, use.shown.removeprefix("T."), result):
+            return None
+    return result if _private_to_one_group(job, result.blocks) and in_order(job) else None
+
+
+def _private_to_one_group(job: Job, blocks: list[cst.With]) -> bool:
+    """False if a fragment or variable is used by two warp groups: each has its own, with its own values."""
+    private = {name for name, buffer in job.kernel.buffers.items() if buffer.alloc in _PRIVATE}
+    groups: dict[str, str] = {}
+    for block in blocks:
+        group = code(block.items[0].item)
+        for name in names_in(block.body):
+            if name.value in private and groups.setdefault(name.value, group) != group:
+                return False
+    return True
+
+
+def _add(job: Job, name: cst.CSTNode, operator: str, result: Plan) -> bool:
+    """Plan one use; False if it has no plain form."""
+    call = job.file.index.parent(name)
+    if not isinstance(call, cst.Call) or call.func is not name:
+        return False
+    if operator in _PLAIN:
+        result.calls.append((call, _PLAIN[operator]))
+        keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        paired = keywords.get("use_2cta")
+        return paired is None or (isinstance(paired, cst.Name) and paired.value == "False")
+    if operator == "ws":
+        item = job.file.index.parent(call)
+        block = job.file.index.parent(item) if item is not None else None
+        if not isinstance(block, cst.With) or len(block.items) != 1:
+            return False
+        result.blocks.append(block)
+        return True
+    statement = job.file.index.parent(call)
+    if operator in _WAITING and isinstance(statement, (cst.Expr, cst.Assign)):
+        result.dropped.append(statement)
+        return True
+    return False
+
+
+def put_in_order(job: Job) -> None:
+    """Write the plain form, where there is one."""
+    found = plan(job)
+    if found is None:
+        return
+    edits = Edits(job.file.index)
+    for call, operator in found.calls:
+        kept = [arg for arg in call.args if arg.keyword is None or arg.keyword.value not in _DROPPED_KEYWORDS]
+        if kept and len(kept) < len(call.args):
+            kept[-1] = kept[-1].with_changes(comma=call.args[-1].comma)
+        func = _renamed(job, call, operator)
+        edits.replace(call, call.with_changes(func=func, args=kept))
+        job.change("TL198", call, f"T.{operator_name(job, call.func)} -> T.{operator}")
+    for statement in found.dropped:
+        edits.remove(statement)
+        job.change("TL198", statement, "removed: the compiler inserts the synchronisation")
+    for block in found.blocks:
+        edits.unwrap(block)
+        job.change("TL198", block, "merged the code of all warps")
+    job.apply(edits)
+
+
+def _renamed(job: Job, call: cst.Call, operator: str) -> cst.BaseExpression:
+    if isinstance(call.func, cst.Attribute):
+        return call.func.with_changes(attr=cst.Name(operator))
+    return expression(job, f"T.{operator}", call)

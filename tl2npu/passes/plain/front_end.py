@@ -1,0 +1,131 @@
+"""TL731: expressions of Python in a form that the parser of a prim_func evaluates to the same.
+
+It evaluates both arms of a conditional expression and all operands of ``and`` and ``or``, so a size that may be None
+gets a number there; and ``0 <= i < n`` from left to right, so it becomes two comparisons.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.callers import callers_of
+from tl2npu.kernel.model import Let
+from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_the_parser, truths
+from tl2npu.passes.job import Job
+from tl2npu.passes.names.constants import define
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import calls_in, nodes_of
+
+_LOOSE = (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.IfExp)
+
+
+def make_strict(job: Job) -> None:
+    """Rewrite what is evaluated in another order than in Python; what is left, TL732 refuses."""
+    _split_chains(job)
+    _fill_none(job)
+    _name_assertions(job)
+    _branch(job)
+    _compare_numbers(job)
+
+
+def _compare_numbers(job: Job) -> None:
+    """``if i % 2:`` as ``if i % 2 != 0:``, ``z: int = 5`` as ``z = 5``, ``x ** 2`` as ``x * x``."""
+    edits = Edits(job.file.index)
+    for found in read_as_the_parser(job.file, job.kernel, callers_of(job.file, job.located)):
+        node = found.node
+        if found.what == "number" and isinstance(node, cst.BaseExpression):
+            text = f"({code(node)})" if isinstance(node, _LOOSE) and not node.lpar else code(node)
+            edits.replace(node, cst.parse_expression(f"{text} != 0"))
+            job.change("TL731", node, f"`{code(node)}` is a number, but the kernel parser needs a condition")
+        elif found.what == "annotation" and isinstance(node, cst.AnnAssign) and node.value is not None:
+            edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], node.value))
+            job.change(
+                "TL731", node, f"the kernel parser has no variables of type `{code(node.annotation.annotation)}`"
+            )
+        elif found.what == "stop" and isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Power):
+            base, times = node.left, code(node.right)
+            if isinstance(base, (cst.Name, cst.Subscript)) and not calls_in(base) and times in ("2", "3"):
+                product = " * ".join([code(base)] * int(times))
+                alone = isinstance(job.file.index.parent(node), (cst.Assign, cst.Arg, cst.Index))
+                edits.replace(node, cst.parse_expression(product if alone else f"({product})"))
+                job.change("TL731", node, f"wrote `{product}`: the kernel parser has no `**`")
+    job.apply(edits)
+
+
+def _split_chains(job: Job) -> None:
+    edits = Edits(job.file.index)
+    inner = {id(part) for node in chains(job.located.node.body) for part in chains(node) if part is not node}
+    for node in chains(job.located.node.body):
+        if id(node) in inner:
+            continue
+        values = [node.left, *(target.comparator for target in node.comparisons)]
+        texts = [
+            f"{code(left)}{code(target.operator)}{code(target.comparator)}"
+            for left, target in zip(values, node.comparisons, strict=False)
+        ]
+        alone = isinstance(job.file.index.parent(node), (cst.If, cst.While, cst.Assign, cst.Arg)) or node.lpar
+        text = " and ".join(texts)
+        new = cst.parse_expression(text if alone and not node.lpar else f"({text})")
+        edits.replace(node, new)
+        job.change("TL731", node, f"`{code(node)}`: the kernel parser compares the result of the first comparison")
+    job.apply(edits)
+
+
+def _fill_none(job: Job) -> None:
+    """``f(w) if w is not None else 0`` reads a name that is w, or 1 where w is None."""
+    own = assigned_names(job.located.node.body) | {param.name.value for param in nodes_of(job.located.node, cst.Param)}
+    names, fresh, done = Names(job), dict[str, str](), set[int]()
+    edits = Edits(job.file.index)
+    maybe = optional(job.file.index.ancestors(job.located.node))
+    for test in truths(job.located.node.body, maybe - own):
+        edits.replace(test, cst.parse_expression(f"bool({test.value})"))
+        job.change("TL731", test, f"`{test.value}` may be None, which is not a valid kernel condition")
+    for found in guarded(job.located.node.body, maybe):
+        if found.name in own:
+            continue
+        if found.name not in fresh:
+            fresh[found.name] = names.fresh(f"{found.name}_or_1")
+            job.change("TL731", found.whole, f"`{found.name}` may be None, and the kernel parser evaluates every part")
+        for use in found.uses:
+            if id(use) not in done:
+                done.add(id(use))
+                edits.replace(use, use.with_changes(value=fresh[found.name]))
+    job.apply(edits)
+    define(job, [f"{new} = 1 if {name} is None else {name}" for name, new in fresh.items()])
+
+
+def _name_assertions(job: Job) -> None:
+    """The parser wants a message with every ``assert``."""
+    edits = Edits(job.file.index)
+    for node in nodes_of(job.located.node.body, cst.Assert):
+        if node.msg is None:
+            said = cst.SimpleString('"' + code(node.test).replace('"', "'") + '"')
+            edits.replace(
+                node, node.with_changes(msg=said, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+            )
+            job.change("TL731", node, "the kernel parser needs a message")
+    job.apply(edits)
+
+
+def _branch(job: Job) -> None:
+    """``n = T.if_then_else(c, a, b)`` of an ``alloc_var`` as a branch: the generated assignment does not compile."""
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        node = stmt.node
+        if not isinstance(stmt, Let) or stmt.via or stmt.name not in job.kernel.buffers:
+            continue
+        value = node.value if isinstance(node, cst.Assign) else None
+        if not isinstance(value, cst.Call) or job.file.names.resolve(value.func) != "tilelang.language.if_then_else":
+            continue
+        if len(value.args) != 3 or any(arg.keyword is not None or arg.star for arg in value.args):
+            continue
+        test, yes, no = (code(arg.value) for arg in value.args)
+        target = stmt.name
+        other = "" if no == target else f"else:\n    {target} = {no}\n"
+        text = f"if {test}:\n    {target} = {yes}\n{other}"
+        edits.replace_many(node, parse(job, text, node))
+        job.change("TL737", node, f"`{target}` is assigned in the branches of an `if`")
+    job.apply(edits)

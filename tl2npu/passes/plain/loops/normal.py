@@ -1,0 +1,222 @@
+"""TL119, TL120: loops and scalar statements that the NPU's front end does not know.
+
+Nests of parallel loops are the business of :mod:`tl2npu.passes.plain.loops.nests` and, where they are one loop, of
+:mod:`tl2npu.passes.plain.loops.flat`; ``continue`` that of :mod:`tl2npu.passes.plain.loops.continues`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import Env, code, unparenthesised
+from tl2npu.kernel.model import Branch, Loop, Stmt
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.passes.job import Job
+from tl2npu.passes.plain.loops.continues import drop_continues
+from tl2npu.passes.plain.loops.flat import flatten
+from tl2npu.passes.plain.loops.nests import untangle
+from tl2npu.passes.plain.types.names import STRINGS
+from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.statements import Names, expression
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import nodes_of
+
+_LANGUAGE = "tilelang.language."
+_CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
+_DROPPED = {"unroll": frozenset({"explicit", "unroll_factor"})}
+_JUMPS: tuple[type[cst.CSTNode], ...] = (cst.While, cst.Break)
+
+
+def normalise(job: Job, *, nests: bool = True) -> None:
+    """``T.Serial``, steps, ``unroll_factor``, ``T.vectorized`` and so on become plain ``T.serial`` and ``T.unroll``.
+
+    ``nests``: parallel loops in each other, and serial ones in parallel ones, are taken apart too.
+    """
+    _refuse_jumps(job)
+    drop_continues(job)
+    _plain_calls(job)
+    _plain_assignments(job)
+    _conditional_values(job)
+    _steps(job)
+    if nests:
+        flatten(job)
+        untangle(job)
+
+
+def _refuse_jumps(job: Job) -> None:
+    for node in nodes_of(job.located.node.body, *_JUMPS):
+        if isinstance(node, cst.While):
+            raise Blocked("TL120", node, "the trip count of this `while` is not known at compile time")
+        raise Blocked("TL120", node, "this statement leaves a loop early")
+
+
+def _plain_calls(job: Job) -> None:
+    """The spelling in lower case, without arguments that only unroll for a GPU, and without a step of 1."""
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Loop) or stmt.call is None or stmt.via:
+            continue
+        func = stmt.call.func
+        name = (job.file.names.resolve(func) or "").removeprefix(_LANGUAGE)
+        plain = _CAPITALS.get(name, name)
+        gone = [
+            arg
+            for arg in stmt.call.args
+            if arg.keyword is not None and arg.keyword.value in _DROPPED.get(plain, frozenset())
+        ]
+        step = _step_argument(stmt.call)
+        if step is not None and all(item.step == const(1) for item in stmt.ranges):
+            gone.append(step)
+        for arg in gone:
+            edits.remove(arg)
+        if plain != name:
+            edits.replace(func, expression(job, f"T.{plain}", func))
+        if gone or plain != name:
+            job.change("TL119", stmt.node, f"`{code(stmt.call)}` -> `T.{plain}` without GPU-only arguments")
+    job.apply(edits)
+
+
+def _step_argument(call: cst.Call) -> cst.Arg | None:
+    positional = [arg for arg in call.args if arg.keyword is None]
+    named = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "step"]
+    return next(iter([*named, *positional[2:3]]), None)
+
+
+def _plain_assignments(job: Job) -> None:
+    """``x: T.bfloat16 = e``: types that are no functions on the NPU, and those of Python, cannot annotate there.
+
+    ``a = b = e`` becomes two, of which the model knows the values.
+    """
+    edits = Edits(job.file.index)
+    for node in nodes_of(job.located.node.body, cst.AnnAssign):
+        if node.value is None:
+            continue
+        written = node.annotation.annotation
+        name = (job.file.names.resolve(written) or "").removeprefix(_LANGUAGE)
+        if STRINGS.get(name) == name and name != "bfloat16":
+            continue
+        value: cst.BaseExpression = node.value
+        if name in STRINGS:
+            value = expression(job, f'T.cast({code(value)}, "{STRINGS[name]}")', node)
+        elif code(written) not in ("int", "float", "bool"):
+            raise Blocked("TL120", node, f"the annotation `{code(written)}` is not supported")
+        edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], value))
+        job.change("TL119", node, f"removed the annotation `{code(written)}`")
+    for several in nodes_of(job.located.node.body, cst.Assign):
+        names = [target.target for target in several.targets]
+        if len(names) == 1 or not all(isinstance(name, cst.Name) for name in names):
+            continue
+        pairs = zip(names, [several.value, *names], strict=False)
+        edits.replace_many(several, [cst.Assign([cst.AssignTarget(name)], value) for name, value in pairs])
+        job.change("TL119", several, "one assignment for each name")
+    job.apply(edits)
+
+
+def _conditional_values(job: Job) -> None:
+    """``a if c else b`` with a condition that only the device knows."""
+
+    def step() -> bool:
+        found = next(_run_time_choices(job), None)
+        if found is None:
+            return False
+        edits = Edits(job.file.index)
+        parts = ", ".join(code(part) for part in (found.test, found.body, found.orelse))
+        edits.replace(found, expression(job, f"T.if_then_else({parts})", found))
+        job.change("TL119", found, "`T.if_then_else` for a choice at run time")
+        job.apply(edits)
+        return True
+
+    until_settled(job, step)
+
+
+def _run_time_choices(job: Job) -> Iterator[cst.IfExp]:
+    for stmt in job.kernel.walk():
+        if stmt.via or stmt.env is None:
+            continue
+        for part in own_parts(stmt):
+            for node in nodes_of(part, cst.IfExp):
+                if is_run_time(job, node.test, stmt.env):
+                    yield node
+
+
+def own_parts(stmt: Stmt) -> Iterator[cst.CSTNode]:
+    """The code of a statement without the blocks in it."""
+    if isinstance(stmt.node, cst.For):
+        yield stmt.node.iter
+    elif isinstance(stmt, Branch):
+        yield stmt.cond.node
+    elif not isinstance(stmt.node, cst.BaseCompoundStatement):
+        yield stmt.node
+
+
+def is_run_time(job: Job, test: cst.BaseExpression, env: Env) -> bool:
+    """The condition depends on a block, a loop variable, a scalar parameter, an element or a dynamic size."""
+    scalar = job.file.evaluator.scalar(test, env)
+    return bool(scalar.loads) or job.late.is_late(scalar.sym)
+
+
+def _steps(job: Job) -> None:
+    """``for k in range(a, b, c)`` counts from 0, and ``k`` is worked out from the count."""
+
+    def step() -> bool:
+        loop = next((s for s in job.kernel.walk() if isinstance(s, Loop) and not s.via and _has_step(s)), None)
+        if loop is not None:
+            _count_from_zero(job, loop)
+        return loop is not None
+
+    until_settled(job, step)
+
+
+def _has_step(loop: Loop) -> bool:
+    return len(loop.ranges) == 1 and loop.ranges[0].step is not None
+
+
+def _count_from_zero(job: Job, loop: Loop) -> None:
+    node, item = loop.node, loop.ranges[0]
+    assert isinstance(node, cst.For)
+    assert loop.call is not None
+    assert item.step is not None
+    step = _step_argument(loop.call)
+    if step is None or item.stop_node is None or not isinstance(node.body, cst.IndentedBlock):
+        raise Blocked("TL120", node, "cannot read the bounds of this loop")
+    size = item.step.constant
+    if size == 0:
+        raise Blocked("TL120", node, "the step of this loop is 0")
+    backwards = size is not None and size < 0
+    amount = str(-size) if backwards and size is not None else _closed(step.value)
+    first = item.start_node if item.start_node is not None and not item.start.is_zero else None
+    start = "0" if first is None else code(first)
+    low, high = (code(item.stop_node), start) if backwards else (start, code(item.stop_node))
+    count = _count(item.extent, size, low, high, amount if backwards else unparenthesised(step.value))
+    counter = Names(job).fresh(f"{item.name}_step")
+    product = counter if amount == "1" else f"{counter} * {amount}"
+    value = product if start == "0" and not backwards else f"{start} {'-' if backwards else '+'} {product}"
+    line = cst.parse_statement(f"{item.name} = {value}")
+    others = [
+        arg for arg in loop.call.args if arg.keyword is not None and arg.keyword.value not in ("start", "stop", "step")
+    ]
+    call = loop.call.with_changes(args=[cst.Arg(expression(job, count, node)), *others])
+    body = node.body.with_changes(body=[line, *node.body.body])
+    edits = Edits(job.file.index)
+    edits.replace(node, node.with_changes(target=cst.Name(counter), iter=call, body=body))
+    job.change("TL119", node, f"wrote a loop with step 1 for the step of `{item.name}`")
+    job.apply(edits)
+
+
+def _count(extent: Sym, step: int | None, low: str, high: str, amount: str) -> str:
+    """How many steps there are, as text."""
+    if extent.constant is not None and step is not None:
+        return str(max(0, -(-extent.constant // step)))
+    distance = high if low == "0" else f"{high} - {_operand(low)}"
+    return distance if amount == "1" else f"T.ceildiv({distance}, {amount})"
+
+
+def _operand(text: str) -> str:
+    return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"
+
+
+def _closed(node: cst.BaseExpression) -> str:
+    return code(node) if node.lpar else _operand(code(node))

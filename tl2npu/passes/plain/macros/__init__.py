@@ -1,0 +1,1 @@
+"""TL117, TL118: macros, read in place."""

@@ -1,0 +1,1 @@
+"""TL110, TL111: dtype objects become strings."""

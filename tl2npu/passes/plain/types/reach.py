@@ -1,0 +1,105 @@
+"""The text that belongs to one kernel: its factory, and what of the module the factory uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.factories.factory import inner_names
+from tl2npu.passes.job import Job
+from tl2npu.source.tree import calls_in, names_in, walk
+
+
+def parts(job: Job) -> list[cst.CSTNode]:
+    """The statements of the module that make the kernel: its factory, the constants and helpers that it uses."""
+    top = top_statement(job)
+    found: list[cst.CSTNode] = [top]
+    seen = {id(top)}
+    wanted = _free_names(top)
+    grown = True
+    while grown:
+        grown = False
+        for statement in job.module.body:
+            if id(statement) in seen or _is_import(statement) or not assigned_names(statement) & wanted:
+                continue
+            if isinstance(statement, (cst.For, cst.While, cst.If, cst.With, cst.Try)):
+                continue  # host code that binds a name by chance
+            seen.add(id(statement))
+            found.append(statement)
+            wanted |= _free_names(statement)
+            grown = True
+    return found
+
+
+def top_statement(job: Job) -> cst.CSTNode:
+    """The statement of the module that the kernel stands in."""
+    *_, top, _module = (job.located.node, *job.file.index.ancestors(job.located.node))
+    return top
+
+
+def nodes(job: Job) -> Iterator[cst.CSTNode]:
+    """Every node of :func:`parts` without what makes other prim_funcs, then of the arguments of its callers."""
+    others = list(_of_others(job))
+    aside = {id(other) for other in others}
+    own = parts(job)
+    for part in own:
+        if id(part) not in aside:  # the factory may call another
+            yield from walk(part, aside)
+    if job.located.factory is not None:
+        for other in others:
+            yield from _arguments(other, job.located.factory.node.name.value)
+    top = top_statement(job)
+    if isinstance(top, cst.FunctionDef):
+        for statement in job.module.body:
+            if all(statement is not part for part in own):
+                yield from _arguments(statement, top.name.value)
+
+
+def _of_others(job: Job) -> Iterator[cst.CSTNode]:
+    """Other prim_funcs, with the outermost function that makes such a one alone, from names of its own."""
+    index = job.file.index
+    around = {id(above) for above in index.ancestors(job.located.node)}
+    for item in job.file.located:
+        if item.key == job.key:
+            continue
+        functions = [above for above in index.ancestors(item.node) if isinstance(above, cst.FunctionDef)]
+        makers = [item.node, *(above for above in functions if id(above) not in around)]
+        shared = {name for above in functions if id(above) in around for name in _bound(above)}
+        shared -= {maker.name.value for maker in makers}
+        yield makers[0] if _free_names(makers[-1]) & shared else makers[-1]
+
+
+def _bound(node: cst.FunctionDef) -> set[str]:
+    """The names that a function binds: parameters, locals, other functions."""
+    params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
+    bound = {param.name.value for param in params} | inner_names(node)
+    for statement in node.body.body:
+        bound |= assigned_names(statement)
+    return bound
+
+
+def _arguments(node: cst.CSTNode, callee: str) -> Iterator[cst.CSTNode]:
+    """What stands in the calls ``callee(...)``, ``callee.compile(...)``, ``tilelang.compile(callee(...))``."""
+    for call in calls_in(node):
+        func = call.func
+        while isinstance(func, (cst.Attribute, cst.Call)):
+            func = func.value if isinstance(func, cst.Attribute) else func.func
+        if type(func) is cst.Name and func.value == callee:
+            for arg in call.args:
+                yield from walk(arg)
+
+
+def _free_names(node: cst.CSTNode) -> set[str]:
+    """Names that a statement uses and does not bind itself."""
+    used = {name.value for name in names_in(node)}
+    if not isinstance(node, cst.FunctionDef):
+        return used
+    return used - _bound(node)
+
+
+def _is_import(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(small, (cst.Import, cst.ImportFrom)) for small in statement.body
+    )

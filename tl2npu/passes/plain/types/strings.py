@@ -1,0 +1,99 @@
+"""TL110, TL111 (and TL191, TL193): dtype objects become strings.
+
+On the NPU ``T.float32`` is a function that converts a value, several of its like do not exist, and a dtype is a string.
+A call ``T.float32(x)`` is a conversion in both languages and stays where the function exists.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import libcst as cst
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Kernel
+from tl2npu.passes.job import Job
+from tl2npu.passes.plain.types.names import LANGUAGE, TypeNames
+from tl2npu.passes.plain.types.reach import nodes
+from tl2npu.passes.plain.types.rewrite import rewrite
+from tl2npu.passes.plain.unsupported.types import hidden_types
+from tl2npu.passes.rounds import until_settled
+from tl2npu.source.edits import Edits
+
+_FOREIGN = re.compile(r"\.(float8_\w+|float4_\w+|float6_\w+|tfloat32|int4)\b|tilelang\.language\.fp8\b")
+
+
+def to_strings(job: Job) -> None:
+    """``T.float16`` and its like, wherever the factory uses them as a value."""
+    _refuse_pointers(job)
+    _refuse_open_types(job)
+    for node, message in hidden_types(job):
+        job.note("TL191", node, message, "warning")
+    until_settled(job, partial(_rewrite_once, job))
+
+
+def _rewrite_once(job: Job) -> bool:
+    found = list(nodes(job))
+    dtypes = TypeNames(job.file.names, job.file.index, found)
+    written = _written_types(job.kernel)
+    dtypes.learn(node.value for node in written.values() if isinstance(node, cst.Name))
+    edits = Edits(job.file.index)
+    for node, new in rewrite(edits, dtypes, found, written):
+        tensor = isinstance(node, cst.Subscript)
+        job.change("TL111" if tensor else "TL110", node, f"`{_short(node)}` -> `{_short(new)}`")
+    job.apply(edits)
+    return bool(edits)
+
+
+def _short(node: cst.CSTNode) -> str:
+    return " ".join(code(node).split())
+
+
+def _refuse_pointers(job: Job) -> None:
+    """Raw pointers and strided tensors have no counterpart: a copy takes its tensor to be contiguous."""
+    for node in nodes(job):
+        if type(node) is cst.Attribute or type(node) is cst.Name:
+            name = (job.file.names.resolve(node) or "").removeprefix(LANGUAGE)
+            if name in ("StridedTensor", "ptr", "make_tensor", "Tensor.from_ptr", "StridedTensor.from_ptr"):
+                raise Blocked("TL193", node, f"`{code(node)}`: NPU copies need contiguous tensors")
+
+
+def _refuse_open_types(job: Job) -> None:
+    """A type that only callers choose, in a file that speaks of types which the cores do not have."""
+    factory = job.located.factory
+    if factory is None:
+        return
+    params = (*factory.node.params.params, *factory.node.params.kwonly_params)
+    open_ends = {param.name.value: param for param in params if param.default is None}
+    written = _written_types(job.kernel).values()
+    chosen = next((node.value for node in written if isinstance(node, cst.Name) and node.value in open_ends), None)
+    foreign = _FOREIGN.search(job.original.module.code) if chosen is not None else None
+    if chosen is not None and foreign is not None:
+        text = f"callers may pass `{foreign.group().lstrip('.')}` as `{chosen}`, which the NPU does not have"
+        raise Blocked("TL191", open_ends[chosen], text)
+
+
+def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:
+    """Buffer -> the expression of its dtype; a name that several buffers have is left out."""
+    found: dict[str, cst.BaseExpression] = {}
+    for name, buffer in kernel.buffers.items():
+        node = _written_type(buffer.node)
+        if "#" in name:
+            found.pop(name.partition("#")[0], None)
+        elif node is not None:
+            found[name] = node
+    return found
+
+
+def _written_type(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The dtype in ``T.alloc_*(shape, dtype)`` or ``A: T.Tensor(shape, dtype)``."""
+    if isinstance(node, cst.Param) and node.annotation is not None:
+        node = node.annotation.annotation
+    if isinstance(node, cst.Call):
+        named = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "dtype"]
+        return next(iter(named or [arg.value for arg in node.args if arg.keyword is None][1:2]), None)
+    if isinstance(node, cst.Subscript):
+        return next(iter([i.slice.value for i in node.slice if isinstance(i.slice, cst.Index)][1:2]), None)
+    return None

@@ -1,0 +1,1 @@
+"""TL180 to TL199: what an NPU has no counterpart for."""

@@ -1,0 +1,92 @@
+"""New statements from text, spelled as the file spells TileLang."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.model import Kernel
+from tl2npu.passes.job import Job
+from tl2npu.passes.names.imports import spelling
+from tl2npu.source.tree import names_in, nodes_of, remembered
+
+_OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
+
+
+def spelled(job: Job, text: str, at: cst.CSTNode) -> str:
+    """The text with every ``T.name`` written as the file can name it at a node (``tl.name``, ``name``)."""
+    return _OPERATOR.sub(lambda found: spelling(job, found.group(1), at), text)
+
+
+def parse(job: Job, text: str, at: cst.CSTNode) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
+    """The statements of a text that uses ``T.``, for the place of the node ``at`` of the tree as it stands now."""
+    module = cst.parse_module(spelled(job, text, at), _config(job.module))
+    first, *rest = module.body or (None,)
+    if first is None:
+        return []
+    # The comments that a text begins with belong to the module for the parser, not to the statement below them.
+    above = [line for line in module.header if line.comment is not None]
+    return [first.with_changes(leading_lines=[*above, *first.leading_lines]) if above else first, *rest]
+
+
+def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
+    """The expression of a text that uses ``T.``."""
+    return cst.parse_expression(spelled(job, text, at), _config(job.module))
+
+
+@remembered
+def _config(module: cst.Module) -> cst.PartialParserConfig:
+    return module.config_for_parsing
+
+
+def shape_text(kernel: Kernel, extents: Sequence[str]) -> str:
+    """A shape, in brackets of the kind that the kernel's own allocations have."""
+    shapes = [b.node.args[0].value for b in kernel.buffers.values() if isinstance(b.node, cst.Call) and b.node.args]
+    tuples = sum(isinstance(shape, cst.Tuple) for shape in shapes)
+    text = ", ".join(extents)
+    if tuples > sum(isinstance(shape, cst.List) for shape in shapes):
+        return f"({text},)" if len(extents) == 1 else f"({text})"
+    return f"[{text}]"
+
+
+def factor(text: str) -> str:
+    """An expression as a factor of a product, in parentheses where it needs them."""
+    if text.isidentifier() or text.isdecimal():
+        return text
+    node = cst.parse_expression(text)
+    return f"({text})" if isinstance(node, (cst.BinaryOperation, cst.IfExp)) and not node.lpar else text
+
+
+class Names:
+    """Names that are free in a kernel; each one that is handed out is taken from then on.
+
+    Taken are the names of the factory, and of the module around it; what other functions call their own things is not.
+    """
+
+    def __init__(self, job: Job) -> None:
+        around = job.located.factory.node if job.located.factory else job.located.node
+        self._taken = {name.value for name in names_in(around)}
+        for statement in job.module.body:
+            self._taken |= assigned_names(statement)
+            if isinstance(statement, cst.SimpleStatementLine):
+                self._taken |= {name.value for name in nodes_of(statement, cst.Name)}
+
+    def fresh(self, *wishes: str) -> str:
+        """The first wish that is free, else the last one with a number."""
+        found = next(self._candidates(wishes))
+        self._taken.add(found)
+        return found
+
+    def _candidates(self, wishes: Iterable[str]) -> Iterator[str]:
+        last = ""
+        for last in wishes:
+            if last not in self._taken:
+                yield last
+        number = 2
+        while True:
+            if f"{last}_{number}" not in self._taken:
+                yield f"{last}_{number}"
+            number += 1
