@@ -21,7 +21,7 @@ _LAUNCH_KEYWORDS = {
     "prelude": ("TL185", "extern calls and code in another language"),
     "cluster_dims": ("TL186", "thread-block clusters"),
 }
-_HINTS = frozenset(name for name in HANDLED["hints"] if name.startswith("annotate_"))
+_HINTS = frozenset(name for name in HANDLED["plain/hints"] if name.startswith("annotate_"))
 
 
 @dataclass(frozen=True)
