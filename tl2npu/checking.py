@@ -10,7 +10,8 @@ from tl2npu.checks.language import importing
 from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import dialect_of, is_gpu_kernel
 from tl2npu.options import Options, Target
 from tl2npu.passes.eager.factories import find_eager

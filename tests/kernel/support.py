@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TypeVar
 
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.kernel.model import Kernel, Stmt

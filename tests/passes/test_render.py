@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.kernel.test_symbolic import Tree, built, trees
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.symbolic import Sym, const, opaque, var
 from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.source.index import Index

@@ -15,7 +15,8 @@ from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.factories.callers import Caller, Values, callers_of
 from tl2npu.kernel.factories.configs import COMBINE, Configs, read_configs
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.factories.positions import compilations
 from tl2npu.kernel.model import (
     Branch,

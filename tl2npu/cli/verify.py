@@ -84,7 +84,8 @@ def verify(
     """
     from tl2npu.report import verify as reports
     from tl2npu.verify.command import exit_code, verify_files
-    from tl2npu.verify.settings import UsageError, settings_of
+    from tl2npu.verify.given import settings_of
+    from tl2npu.verify.settings import UsageError
 
     backend = backend_of(given)
     chosen = {"threads": threads, "rows_per_block": rows_per_block, "target": target, "device": given["device"]}

@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Closure, Env, Evaluator, Helper, Static, Value
+from tl2npu.kernel.environment import Closure, Env, Helper, Static, Value
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Buffer
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.tree import SubclassesOf, children, nodes_of, remembered

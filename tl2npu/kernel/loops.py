@@ -7,7 +7,8 @@ from collections.abc import Callable
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator
-from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.symbolic import Sym
 
 _LOOPS = {

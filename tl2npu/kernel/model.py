@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator
+from tl2npu.kernel.environment import Env, Storage
 from tl2npu.kernel.symbolic import Sym
 
 if TYPE_CHECKING:
-    from tl2npu.kernel.expressions import Env
     from tl2npu.kernel.style import Dialect
 
 
@@ -46,7 +46,7 @@ class Side(enum.Enum):
 
 
 @dataclass(eq=False)
-class Buffer:
+class Buffer(Storage):
     """A tensor parameter (``memory`` GM) or an on-chip allocation; ``shape`` in elements."""
 
     name: str

@@ -25,7 +25,8 @@ from tl2npu.kernel.bindings import (
     value_of,
 )
 from tl2npu.kernel.conditions import as_if
-from tl2npu.kernel.expressions import Env, Evaluator, Helper, code, entered
+from tl2npu.kernel.environment import Env, Helper, entered
+from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.loops import either_loop, loop_bounds
 from tl2npu.kernel.model import (
     Alloc,

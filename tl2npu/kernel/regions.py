@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Buffer, Operand, Range
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.tree import child_fields, nodes_of

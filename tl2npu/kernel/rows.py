@@ -17,7 +17,8 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Closure, Env, code
+from tl2npu.kernel.environment import Closure, Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
     Alloc,
     Branch,

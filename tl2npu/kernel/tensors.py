@@ -7,7 +7,8 @@ from collections.abc import Callable
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind, Operator
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Buffer, Memory
 
 

@@ -16,7 +16,8 @@ from tl2npu.across.users import Users
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.memory.alignment import Judge
 from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.kernel.model import Kernel

@@ -17,7 +17,8 @@ from tl2npu.dialects.absent import ABSENT, ABSENT_NPUIR
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.dialects.pass_configs import NPUIR_MEMBERS, STRING_OF
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import is_gpu_kernel, launches_in
 from tl2npu.options import Target
 from tl2npu.results import KernelResult

@@ -23,7 +23,8 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.lifetimes import Tile, lifetimes
 from tl2npu.dialects.placement import Fit, Interval, Placement, place, shared
 from tl2npu.dialects.sharing import Conflict, Harm, conflicts
-from tl2npu.kernel.expressions import Closure, code
+from tl2npu.kernel.environment import Closure
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Caller, Values
 from tl2npu.kernel.factories.concrete import Unknown, evaluate
 from tl2npu.kernel.factories.configs import PLANNING

@@ -8,7 +8,8 @@ from typing import Literal
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Closure, Env, Evaluator
+from tl2npu.kernel.environment import Closure, Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Operand, Range, Store
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.signs import sign_of

@@ -9,7 +9,8 @@ import libcst as cst
 
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.comparisons import OPERATORS
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Range
 from tl2npu.kernel.ranges.bounds import EITHER, Bounds
 from tl2npu.kernel.ranges.known import Known

@@ -9,7 +9,8 @@ import libcst as cst
 from tl2npu.checks.row_split.split import Split
 from tl2npu.checks.subject import Placed
 from tl2npu.kernel.bindings import is_arithmetic
-from tl2npu.kernel.expressions import Closure, Env, Evaluator
+from tl2npu.kernel.environment import Closure, Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
     Branch,

@@ -7,7 +7,8 @@ import math
 import libcst as cst
 
 from tl2npu.kernel.bindings import body_of
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.source.tree import nodes_of
 
 

@@ -9,7 +9,8 @@ import libcst as cst
 
 from tl2npu.kernel.factories.command_line import CommandLine
 from tl2npu.kernel.factories.concrete import UNKNOWN, Known, Unknown, evaluate, run
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.factories.tunings import Config, configs_of
 from tl2npu.kernel.factories.turns import turns
 from tl2npu.source.names import Names

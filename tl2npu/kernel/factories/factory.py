@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, bind_static
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.factories.compilations import (
     Compilation,
     compilation,
@@ -17,54 +17,14 @@ from tl2npu.kernel.factories.compilations import (
     tuned_kernel,
     tuner_arguments,
 )
+from tl2npu.kernel.factories.located import Factory, Located
 from tl2npu.kernel.factories.makers import Makers
-from tl2npu.kernel.model import Kernel
-from tl2npu.kernel.read import read_kernel
 from tl2npu.kernel.style import dialect_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import HOLDS_LINES, calls_in, children, remembered, walk
 
 PRIM_FUNC = "tilelang.language.prim_func"
-
-
-@dataclass(eq=False)
-class Factory:
-    """The function that returns a prim_func, with its environment."""
-
-    node: cst.FunctionDef
-    env: Env
-    compilations: list[Compilation] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Located:
-    """A prim_func with its surroundings; ``key`` finds it again after edits.
-
-    ``own``: how it is compiled, where no factory is around it.
-    """
-
-    key: tuple[str, int]
-    node: cst.FunctionDef
-    factory: Factory | None
-    env: Env
-    evaluator: Evaluator
-    own: list[Compilation] = field(default_factory=list)
-
-    @property
-    def compilations(self) -> list[Compilation]:
-        """How the kernel is compiled in this file."""
-        return self.own if self.factory is None else self.factory.compilations
-
-    def read(self) -> Kernel:
-        """Read the kernel model."""
-        return read_kernel(self.node, self.env, self.evaluator, self.targets)
-
-    @property
-    def targets(self) -> tuple[object, ...]:
-        """What the kernel is compiled for, where the file says it with a constant."""
-        given = [found.kwargs["target"] for found in self.compilations if "target" in found.kwargs]
-        return tuple(self.evaluator.static(node, self.env) for node in given)
 
 
 def is_prim_func(node: cst.FunctionDef, names: Names) -> bool:

@@ -6,17 +6,14 @@ Names are looked up as Python does, from the inside out: every factory of a file
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from tl2npu.kernel.factories.located import Factory, Located
 from tl2npu.source.index import Index
 
-if TYPE_CHECKING:
-    from tl2npu.kernel.factories.factory import Factory, Located
-
-    Owner: TypeAlias = Factory | Located
-    """What is compiled: a factory, or a prim_func without one."""
+Owner = Factory | Located
+"""What is compiled: a factory, or a prim_func without one."""
 
 
 def called(node: cst.BaseExpression | None) -> cst.Name | None:

@@ -9,8 +9,9 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.compilations import Compilation
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.facts import facts
+from tl2npu.kernel.factories.located import Located
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, Helper, code
+from tl2npu.kernel.environment import Env, Helper
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.flags.terms import Condition, Terms
 from tl2npu.kernel.model import Branch, Inlined, Loop, Op, Opaque, ScopeBlock, Side, Stmt, Sync, children
 from tl2npu.kernel.symbolic import Opaque as Apart

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.comparisons import OPERATORS
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.ranges.bounds import is_size
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Monomial, Opaque, Sym, Var, const, opaque, var
 

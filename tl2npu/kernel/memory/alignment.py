@@ -19,7 +19,8 @@ import libcst as cst
 
 from tl2npu.kernel.factories.assertions import multiples
 from tl2npu.kernel.factories.callers import Caller
-from tl2npu.kernel.factories.factory import FileKernels, Located
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.ub_copies import aligned, sides
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Operand, Range, Stmt, walk_with_parents

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.parser.scopes import Scopes
 from tl2npu.kernel.parser.values import DONE, FRAME, SOME_ITEMS, TILES, UNKNOWN, Parsed, Type, joined, wider
 from tl2npu.source.tree import names_in, nodes_of
-
-if TYPE_CHECKING:
-    from tl2npu.kernel.parser.statements import FrontEnd
 
 _NUMBERS = frozenset("abs bool divmod float int max min pow round".split())
 """Functions of Python that ask a number for its value."""
@@ -29,7 +26,7 @@ _CHOICES = frozenset({"if_then_else", "Select"})
 class Calls:
     """The part of :class:`tl2npu.kernel.parser.statements.FrontEnd` that reads calls and subscripts."""
 
-    def __init__(self, front_end: FrontEnd) -> None:
+    def __init__(self, front_end: Scopes) -> None:
         self.front_end = front_end
 
     def name_of(self, node: cst.Call) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -48,7 +49,7 @@ class Surroundings:
     type_of: Callable[[str], Type]
 
 
-class Scopes:
+class Scopes(ABC):
     """Names, frames and what is found: what :class:`tl2npu.kernel.parser.statements.FrontEnd` has without syntax."""
 
     def __init__(self, around: Surroundings) -> None:
@@ -60,6 +61,18 @@ class Scopes:
         self.outer_stale: dict[str, cst.CSTNode] = {}
         self.forgotten: dict[str, cst.CSTNode] = {}
         self.undefined: set[str] = set()
+
+    @abstractmethod
+    def value(self, node: cst.BaseExpression) -> Parsed:
+        """What the parser makes of an expression."""
+
+    @abstractmethod
+    def condition(self, node: cst.BaseExpression, where: str) -> Parsed:
+        """An expression that is used as a condition; ``where`` is empty if a number is good there."""
+
+    @abstractmethod
+    def macro(self, node: cst.FunctionDef, params: Mapping[str, Parsed]) -> None:
+        """Read a macro where it is called."""
 
     def tell(self, what: What, node: cst.CSTNode, message: str) -> None:
         """Say something of a node, once."""

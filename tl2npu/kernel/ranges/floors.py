@@ -14,7 +14,8 @@ from itertools import pairwise
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Operand, Range, Stmt, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.known import Known

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Kernel, Let, Range, Stmt
 from tl2npu.kernel.ranges.bounds import EITHER, Bounds
 from tl2npu.kernel.ranges.reach import facts

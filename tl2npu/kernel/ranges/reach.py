@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Kernel, Loop, Operand, Stmt, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.symbolic import Sym, const

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Kernel, Let, Loop
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var
 

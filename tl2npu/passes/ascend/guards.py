@@ -17,7 +17,8 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.comparisons import OPERATORS
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.model import Branch, Kernel, Stmt, walk
 from tl2npu.kernel.symbolic import Opaque, Sym, const

@@ -17,7 +17,8 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Role
 from tl2npu.kernel.bindings import assigned_names, is_arithmetic
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Changed, Env, Evaluator, code, without_parentheses
+from tl2npu.kernel.environment import Changed, Env
+from tl2npu.kernel.expressions import Evaluator, code, without_parentheses
 from tl2npu.kernel.factories.assertions import multiples
 from tl2npu.kernel.model import (
     Alloc,

@@ -170,7 +170,8 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
     current = callers.finish(Index.of(module))
     if callers.wrapped:
         attributes = [cst.parse_statement(text, module.config_for_parsing) for text in callers.attributes]
-        current = _with_wrapper(current, factory_name, [wrapper_of(plan, callers), *_set_off(attributes, index, node)])
+        wrapper = wrapper_of(plan, callers.factory_name, callers.axes)
+        current = _with_wrapper(current, factory_name, [wrapper, *_set_off(attributes, index, node)])
     result.made(factory_name, eager)
     result.changes.append((eager, "TL102", node, f"wrote a factory with a prim_func for `{eager.name}`"))
     result.changes += [(eager, "TL105", call, message) for call, message in callers.changes]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -12,18 +11,15 @@ from tl2npu.across.receivers import Asked
 from tl2npu.passes.eager.extents import Axis, choice
 from tl2npu.passes.eager.kernel import Plan
 
-if TYPE_CHECKING:
-    from tl2npu.passes.eager.calls import Callers
 
-
-def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
+def wrapper_of(plan: Plan, factory: str, axes: Mapping[str, Sequence[Axis]]) -> cst.FunctionDef:
     """``def f(A, B, *args, **kwargs): return f_kernel(A.shape[0], ..., *args, **kwargs)(A, B)``.
 
     Extents that no tensor tells are the caller's to give by name, as before.
     """
     tensors = [item.name for item in plan.inputs]
     names = [param.name.value for param in plan.node.params.params]
-    told = [(name, text) for name in plan.consts if (text := _text(callers.axes.get(name) or [])) is not None]
+    told = [(name, text) for name in plan.consts if (text := _text(axes.get(name) or [])) is not None]
     in_order = len(told) == len(plan.consts)
     extents = [text if in_order else f"{name}={text}" for name, text in told]
     conditional = any(" if " in text for _, text in told)
@@ -37,7 +33,7 @@ def wrapper_of(plan: Plan, callers: Callers) -> cst.FunctionDef:
     elif config:
         passed = [*extents, *(f"{p.name.value}={p.name.value}" for p in config)] + ([] if in_order else ["**extents"])
     indent = plan.index.module.default_indent
-    text = f"def {plan.name}({', '.join(params)}):\n{indent}return {callers.factory_name}({', '.join(passed)})"
+    text = f"def {plan.name}({', '.join(params)}):\n{indent}return {factory}({', '.join(passed)})"
     text += f"({', '.join(tensors)})\n"
     made = cst.parse_statement(text, plan.index.module.config_for_parsing)
     assert isinstance(made, cst.FunctionDef)

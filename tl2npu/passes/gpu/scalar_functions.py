@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Stmt, Store, walk_with_parents
 from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
 from tl2npu.passes.gpu.elementwise.functions import MATH, OF_NUMBERS, SYNONYMS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
-from tl2npu.kernel.expressions import Env
+from tl2npu.kernel.environment import Env
 from tl2npu.kernel.model import Let
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import bound

@@ -14,7 +14,8 @@ import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.regions import substitute

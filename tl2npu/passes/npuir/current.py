@@ -11,7 +11,8 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Op, Opaque, Operand, Scalar, Stmt
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan

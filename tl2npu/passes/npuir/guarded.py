@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Memory, Stmt, Store, walk, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.frontend.reducers import contribution_of
+from tl2npu.simulator.ir import buffer as buffers
 from tl2npu.simulator.ir.buffer import Buffer, Region, index
 from tl2npu.simulator.ir.expr import Expr, Load, Var, cast, plain, walk
-from tl2npu.simulator.ir.stmt import Kernel, Launch, Let, Site, Stmt, Store
+from tl2npu.simulator.ir.stmt import Kernel, Launch, Let, Op, Site, Stmt, Store
 
 
 class OnlyNpuir(TraceError):
@@ -131,8 +133,6 @@ class Builder:
 
     def store(self, buffer: Buffer, key: Any, value: Any) -> None:
         """``buffer[key] = value``; a slice on the left is a fill or a copy of a region."""
-        from tl2npu.simulator.frontend.gpu_names import contribution_of  # needs this module
-
         target = index(buffer, key)
         if isinstance(target, Region):
             if isinstance(value, (Region, Buffer)):
@@ -194,6 +194,11 @@ def kind_of(value: Any) -> str:
 
 
 def _statement(name: str, args: dict[str, Any]) -> Stmt:
-    from tl2npu.simulator.ir.stmt import Op
-
     return Op(name, args)
+
+
+def _counts_from_the_end() -> bool:
+    return not (Builder.active() and Builder.current().npu)
+
+
+buffers.counts_from_the_end = _counts_from_the_end

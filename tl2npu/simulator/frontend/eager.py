@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend.builder import STATED, Builder, StopTracing
-from tl2npu.simulator.frontend.prim_func import NPUIR, PrimFunc, parameter_of, run_traced
+from tl2npu.simulator.frontend.parameters import Undeclared, declare
+from tl2npu.simulator.frontend.prim_func import NPUIR, PrimFunc, run_traced
 from tl2npu.simulator.frontend.types import TensorSpec
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var, plain
-from tl2npu.simulator.ir.stmt import Kernel, Site
-
-
-@dataclass(eq=False)
-class Undeclared:
-    """A parameter before its declaration."""
-
-    name: str
+from tl2npu.simulator.ir.stmt import Kernel
 
 
 class _Declared(StopTracing):
@@ -117,14 +110,3 @@ def _solve(
 
 def _stop() -> None:
     raise _Declared
-
-
-def declare(name: str, previous: Any, annotation: Any) -> Any:
-    """``A: T.Tensor(...)`` in the body of an eager function."""
-    if not isinstance(previous, Undeclared):
-        return previous
-    builder = Builder.current()
-    file = next(iter(builder.files))
-    param = parameter_of(name, annotation, Site(file, builder.here().line))
-    builder.kernel.params.append(param)
-    return param

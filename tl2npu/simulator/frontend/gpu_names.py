@@ -9,10 +9,12 @@ from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import types
 from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.frontend.gpu_layout import Fragment, Layout, annotate_layout
+from tl2npu.simulator.frontend.operators import OperatorName
+from tl2npu.simulator.frontend.reducers import UPDATES, Reducer
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Call, Expr, Load, plain
-from tl2npu.simulator.ir.stmt import Alloc, Break, Op, Store
+from tl2npu.simulator.ir.stmt import Alloc, Break, Store
 
 ATOMICS = {"atomic_add": "add", "atomic_max": "max", "atomic_min": "min", "atomic_or": "or"}
 """Operators that can give the previous value."""
@@ -57,15 +59,6 @@ def alloc_reducer(shape: Any, dtype: Any, op: Any = "sum", replication: Any = No
     return buffer
 
 
-class Reducer(Buffer):
-    """A tile made by ``T.alloc_reducer``; ``op``: sum, max, min, bitand, bitor, bitxor."""
-
-    op: str = "sum"
-
-
-_UPDATES = {"sum": "atomic_add", "max": "atomic_max", "min": "atomic_min", "bitor": "atomic_or"}
-
-
 def reducer_update(target: Any, value: Any) -> OpCall:
     """``T.reducer_update(acc[i], value)``: one contribution."""
     builder = Builder.current()
@@ -75,7 +68,7 @@ def reducer_update(target: Any, value: Any) -> OpCall:
 
 
 def _contribution(builder: Builder, target: Load, value: Any) -> OpCall:
-    name = _UPDATES.get(target.buffer.op)  # type: ignore[attr-defined]
+    name = UPDATES.get(target.buffer.op)  # type: ignore[attr-defined]
     if name is None:
         raise UnsupportedOperator(f"a reducer with the operation {target.buffer.op!r}", builder.here())  # type: ignore[attr-defined]
     call = OpCall(name, {"dst": target, "value": value}, builder.here())
@@ -85,37 +78,11 @@ def _contribution(builder: Builder, target: Load, value: Any) -> OpCall:
 
 def reducer_init(reducer: Any, init: Any = None) -> Any:
     """``T.reducer_init(acc, init)``."""
-    from tl2npu.simulator.frontend.operators import OperatorName
-
     return OperatorName("reducer_init")(reducer, init, op=getattr(reducer, "op", "sum"))
-
-
-def contribution_of(buffer: Buffer, indices: tuple[Any, ...], value: Any) -> Op | None:
-    """``acc[i] = acc[i] + value`` of a reducer as an atomic update; None for any other store."""
-    if not isinstance(buffer, Reducer):
-        return None
-    names = {"sum": "+", "max": "max", "min": "min"}
-    operands: tuple[Any, ...] = ()
-    if isinstance(value, expr.Binary) and value.op == names.get(buffer.op):
-        operands = (value.left, value.right)
-    elif isinstance(value, Call) and value.name == names.get(buffer.op):
-        operands = value.args
-    for old, new in (operands, operands[::-1]):
-        if isinstance(old, Load) and old.buffer is buffer and _same(old.indices, indices):
-            return Op(_UPDATES[buffer.op], {"dst": old, "value": new})
-    return None
-
-
-def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    return all(
-        a is b or (isinstance(a, int) and isinstance(b, int) and a == b) for a, b in zip(left, right, strict=True)
-    )
 
 
 def _atomic(name: str) -> Callable[..., Any]:
     def function(dst: Any, value: Any, *args: Any, return_prev: bool = False, **kwargs: Any) -> Any:
-        from tl2npu.simulator.frontend.operators import OperatorName
-
         builder = Builder.current()
         if isinstance(dst, Expr) and isinstance(builder.lets.get(dst), Load):  # type: ignore[call-overload]
             dst = builder.lets[dst]  # type: ignore[index]

@@ -11,6 +11,7 @@ from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend import scopes
 from tl2npu.simulator.frontend.builder import Builder, OpCall, kind_of
 from tl2npu.simulator.frontend.loops import LoopSpec, serial
+from tl2npu.simulator.frontend.parameters import declare
 from tl2npu.simulator.frontend.scopes import Frame, Variable
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
@@ -245,8 +246,6 @@ def unpack(value: Any, count: int) -> Any:
 
 def annotate(name: str, annotation: Any, value: Any, given: bool, old: Callable[[], Any]) -> Any:
     """``name: annotation = value``: the type of a parameter (eager style), or a variable with its element type."""
-    from tl2npu.simulator.frontend.eager import declare  # only eager functions declare parameters
-
     if not given:
         before = scopes.previous(old)
         return declare(name, None if before is scopes.NOTHING else before, annotation)

@@ -22,7 +22,7 @@ from tl2npu.simulator.frontend.prim_func import Reference, macro, prim_func
 from tl2npu.simulator.frontend.scope_frame import ScopeFrame, Transparent
 from tl2npu.simulator.frontend.scopes import Variable, variable
 from tl2npu.simulator.ir import dtypes, expr
-from tl2npu.simulator.ir.buffer import Buffer, Region, product
+from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Const, Expr, Load, Var, plain
 from tl2npu.simulator.ir.stmt import Alloc, Break, Store
 
@@ -71,18 +71,6 @@ def const(names: str, dtype: Any = "int32") -> Any:
     builder.unsolved |= set(asked) - builder.constants.keys()
     found = tuple(builder.constants.get(n, Var(n)) for n in asked)
     return found[0] if len(found) == 1 else found
-
-
-def view(buffer: Any, shape: Any = None, dtype: Any = None) -> Buffer:
-    """``T.view`` and ``T.reshape``: the same memory with another shape or element type."""
-    dims = buffer.shape if shape is None else tuple(plain(d) for d in shape)
-    name = buffer.dtype if dtype is None else types.dtype_name(dtype)
-    source = buffer.buffer if isinstance(buffer, Region) else buffer
-    total, new = plain(product(source.shape)), plain(product(dims))
-    known = isinstance(total, int) and isinstance(new, int)
-    if known and total * dtypes.bits(source.dtype) != new * dtypes.bits(name):
-        raise TraceError(f"a view of {source} as {list(dims)} {name} has another size", Builder.current().here())
-    return Buffer("?", dims, name, source.memory, alias=source)
 
 
 # expressions
@@ -376,8 +364,8 @@ NAMES: dict[str, Any] = {
     "dynamic": symbolic,
     "var": lambda dtype="int32": Var("v", types.dtype_name(dtype)),
     "const": const,
-    "view": view,
-    "reshape": view,
+    "view": types.view,
+    "reshape": types.view,
     "annotate_address": annotate_address,
     "use_swizzle": use_swizzle,
     "loop_break": loop_break,

@@ -13,8 +13,9 @@ from typing import Any
 from tl2npu.simulator.errors import SimulatorError, TraceError
 from tl2npu.simulator.frontend import hooks
 from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir, StopTracing
+from tl2npu.simulator.frontend.parameters import parameter_of
 from tl2npu.simulator.frontend.rewrite import is_npu, source_of, traced
-from tl2npu.simulator.frontend.types import DType, TensorSpec, dtype_name
+from tl2npu.simulator.frontend.types import DType
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Const, Expr, Var
 from tl2npu.simulator.ir.stmt import Kernel, Site
@@ -154,22 +155,6 @@ def parameters(function: Callable[..., Any]) -> list[Buffer | Var]:
         annotation = _evaluated(parameter.annotation, function, site)
         result.append(parameter_of(name, annotation, site))
     return result
-
-
-def parameter_of(name: str, annotation: Any, site: Site) -> Buffer | Var:
-    """One parameter from its annotation."""
-    if callable(annotation) and not isinstance(annotation, (DType, TensorSpec, type)) and hasattr(annotation, "spec"):
-        annotation = annotation.spec
-    if isinstance(annotation, TensorSpec):
-        return Buffer(name, annotation.shape, annotation.dtype, "global", annotation.strides, line=site.line)
-    if isinstance(annotation, Buffer):
-        return Buffer(name, annotation.shape, annotation.dtype, "global", annotation.strides, line=site.line)
-    try:
-        return Var(name, dtype_name(annotation))
-    except TypeError:
-        raise TraceError(
-            f"parameter {name} is annotated with {annotation!r}, not with a tensor or a type", site
-        ) from None
 
 
 def _evaluated(annotation: Any, function: Any, site: Site) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tl2npu.simulator.errors import TraceError
+from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.ir import dtypes, expr
-from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir.buffer import Buffer, Region, product
 
 
 def _canonical(name: str) -> str:
@@ -94,6 +96,18 @@ class TensorSpec:
     strides: tuple[Any, ...] | None = None
 
 
+def view(buffer: Any, shape: Any = None, dtype: Any = None) -> Buffer:
+    """``T.view`` and ``T.reshape``: the same memory with another shape or element type."""
+    dims = buffer.shape if shape is None else tuple(expr.plain(d) for d in shape)
+    name = buffer.dtype if dtype is None else dtype_name(dtype)
+    source = buffer.buffer if isinstance(buffer, Region) else buffer
+    total, new = expr.plain(product(source.shape)), expr.plain(product(dims))
+    known = isinstance(total, int) and isinstance(new, int)
+    if known and total * dtypes.bits(source.dtype) != new * dtypes.bits(name):
+        raise TraceError(f"a view of {source} as {list(dims)} {name} has another size", Builder.current().here())
+    return Buffer("?", dims, name, source.memory, alias=source)
+
+
 class _Spec:
     """``T.Tensor(shape, dtype)`` and ``T.Tensor[shape, dtype]``."""
 
@@ -108,8 +122,6 @@ class _Spec:
         if dtype is None:
             dtype = rest.pop(0) if rest else "float32"
         if rest and isinstance(rest[0], Buffer):  # another shape of that tensor's memory
-            from tl2npu.simulator.frontend.language import view  # a name of the language itself
-
             return view(rest[0], shape, dtype)
         dims = tuple(expr.plain(d) for d in shape) if isinstance(shape, (tuple, list)) else (expr.plain(shape),)
         return TensorSpec(dims, dtype_name(dtype), self.memory, strides and tuple(strides))

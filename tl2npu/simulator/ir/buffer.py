@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,17 @@ _numbers = itertools.count()
 GLOBAL = "global"
 """Memory scopes: ``global``, ``l1``, ``ub``, ``l0a``, ``l0b``, ``l0c``, ``shared`` (L1 or UB, by use), ``fragment``
 (L0, by use), ``local``, ``var`` (one scalar), ``tmem``, ``barrier``."""
+
+
+def _last() -> bool:
+    return True
+
+
+counts_from_the_end: Callable[[], bool] = _last
+"""Whether -1 is the last index, asked where one is written; who traces kernels sets it.
+
+A GPU's compiler takes it for that (``legalize_negative_index.cc``), an NPU's for an address before the first one:
+``T.copy(X[-1, 0], x)`` becomes ``copy_gm_to_ub(x[0], X[-64], ...)``."""
 
 
 @dataclass(eq=False)
@@ -127,7 +138,7 @@ def _slice(buffer: Buffer, item: slice, size: Value, axis: int) -> tuple[Value, 
     start = 0 if item.start is None else _index(buffer, item.start, axis)
     stop = size if item.stop is None else plain(item.stop)
     if isinstance(stop, int) and stop < 0:
-        if not _counts_from_the_end():
+        if not counts_from_the_end():
             raise TypeError(f"{buffer.name}: a slice that ends at {stop} (axis {axis})")
         stop = binary("+", size, stop)
     return start, difference(stop, start)
@@ -139,17 +150,9 @@ def _index(buffer: Buffer, item: Any, axis: int) -> Value:
         raise TypeError(f"{buffer.name}: index {item!r} of axis {axis} is no integer")
     if isinstance(item, Expr) and not dtypes.is_integer(item.dtype):
         raise TypeError(f"{buffer.name}: the index of axis {axis} is {item.dtype}, not an integer")
-    stays = isinstance(item, Expr) or item >= 0 or not _counts_from_the_end()
+    stays = isinstance(item, Expr) or item >= 0 or not counts_from_the_end()
     value: Value = item if stays else binary("+", buffer.shape[axis], item)
     return value
-
-
-def _counts_from_the_end() -> bool:
-    """A GPU's compiler takes -1 for the last index (``legalize_negative_index.cc``); an NPU's for an address before the
-    first one: ``T.copy(X[-1, 0], x)`` becomes ``copy_gm_to_ub(x[0], X[-64], ...)``."""
-    from tl2npu.simulator.frontend.builder import Builder
-
-    return not (Builder.active() and Builder.current().npu)
 
 
 def difference(stop: Value, start: Value) -> Value:

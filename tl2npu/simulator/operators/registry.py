@@ -106,8 +106,6 @@ def npuir_names() -> set[str]:
 
 def gpu_signature(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site) -> dict[str, Any] | None:
     """Arguments bound to the parameters of a GPU operator; None for a name that is none."""
-    from tl2npu.simulator import operators  # noqa: F401  (registers)
-
     found = _GPU.get(name)
     if found is None:
         return None

@@ -13,7 +13,8 @@ import libcst as cst
 
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.flow import Flow, reads_of, writes_of
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Dim, Let, Loop, Memory, Op, Stmt, walk
 from tl2npu.kernel.symbolic import Div, Sym, ceildiv

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, Evaluator
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Range
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.writing.fold import map_expression

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -14,17 +13,15 @@ from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Ran
 from tl2npu.kernel.regions import Axis, Region, axis_of, extent_text
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies.guards import guard, written
+from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.values import Choice, choice, load_of
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.source.tree import nodes_of
 
-if TYPE_CHECKING:
-    from tl2npu.passes.gpu.element_copies.loops import LoopWork
-
 _MATRIX = 2
 
 
-def row_loop(work: LoopWork, branches: Sequence[tuple[Branch, bool]], stmt: Store) -> list[str] | None:
+def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: Store) -> list[str] | None:
     """The statements for ``tile[i, j] = A[..., index(i), ..., start + j]``, perhaps under a condition on ``i``.
 
     None if the store is of another form, or if one copy could do it.
@@ -58,7 +55,7 @@ class _Picked:
         self.texts, self.index, self.axis, self.node = texts, index, axis, node
 
 
-def _picked(work: LoopWork, load: Operand, row: Range, column: Range | None, stmt: Store) -> _Picked | None:
+def _picked(work: LoopOperands, load: Operand, row: Range, column: Range | None, stmt: Store) -> _Picked | None:
     assert load.dims is not None
     assert stmt.env is not None
     texts: list[str] = []
@@ -99,7 +96,12 @@ def _slice(axis: Axis, buffer: Buffer) -> str:
 
 
 def _lines(
-    work: LoopWork, stmt: Store, load: Operand, picked: _Picked, conditions: list[cst.BaseExpression], chosen: Choice
+    work: LoopOperands,
+    stmt: Store,
+    load: Operand,
+    picked: _Picked,
+    conditions: list[cst.BaseExpression],
+    chosen: Choice,
 ) -> list[str] | None:
     assert stmt.env is not None
     target = stmt.target.buffer
@@ -142,7 +144,7 @@ def _lines(
 
 
 def _is_told(
-    work: LoopWork,
+    work: LoopOperands,
     stmt: Store,
     picked: _Picked,
     conditions: list[cst.BaseExpression],
@@ -162,7 +164,7 @@ def _is_told(
     return False
 
 
-def _names(work: LoopWork, node: cst.BaseExpression) -> set[str]:
+def _names(work: LoopOperands, node: cst.BaseExpression) -> set[str]:
     return {name.value for name in nodes_of(work.lets.expand(node), cst.Name)}
 
 
@@ -174,5 +176,5 @@ def is_operand(kernel: Kernel, buffer: Buffer) -> bool:
     )
 
 
-def _same_type(work: LoopWork, left: Buffer, right: Buffer) -> bool:
+def _same_type(work: LoopOperands, left: Buffer, right: Buffer) -> bool:
     return element_type(work.job, left) == element_type(work.job, right)

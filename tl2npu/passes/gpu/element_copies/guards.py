@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, Evaluator, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Range
 from tl2npu.kernel.regions import Lets, Region
 from tl2npu.kernel.symbolic import Sym

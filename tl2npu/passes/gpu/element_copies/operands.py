@@ -10,7 +10,8 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, writes
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
     Buffer,
     Copy,

@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env
+from tl2npu.kernel.environment import Env
 from tl2npu.kernel.model import Alloc, Branch, Kernel, Let, Loop, Memory, Op, Stmt, Store, walk
 from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job

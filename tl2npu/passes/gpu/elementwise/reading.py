@@ -9,7 +9,8 @@ from functools import reduce
 import libcst as cst
 
 from tl2npu.kernel import element_types
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.ranges.bounds import Bounds

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import libcst as cst
 
 from tl2npu.kernel.bindings import body_of
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.facts import facts
 from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.passes.job import Job

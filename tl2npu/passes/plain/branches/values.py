@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, body_of
-from tl2npu.kernel.expressions import Env, code, unparenthesised
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code, unparenthesised
 from tl2npu.kernel.model import Branch, Let, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.branches.leaks import leaks

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Env, code
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, walk
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.passes.job import Job

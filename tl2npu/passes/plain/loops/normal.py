@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, code, unparenthesised
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code, unparenthesised
 from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job

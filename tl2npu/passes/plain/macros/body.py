@@ -9,7 +9,8 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import body_of, returns
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Env, Helper, code
+from tl2npu.kernel.environment import Env, Helper
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names

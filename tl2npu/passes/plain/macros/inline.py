@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import Helper, code
+from tl2npu.kernel.environment import Helper
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.kernel.model import Branch, Inlined, Loop, Opaque, Stmt
 from tl2npu.kernel.style import launches_in

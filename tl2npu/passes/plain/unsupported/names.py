@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.gpu import OPERATORS
 from tl2npu.dialects.gpu.missing import HANDLED, MISSING
-from tl2npu.kernel.expressions import Helper
+from tl2npu.kernel.environment import Helper
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import children, names_in
 

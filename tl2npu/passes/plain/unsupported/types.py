@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel import element_types
-from tl2npu.kernel.factories.factory import Factory
+from tl2npu.kernel.factories.located import Factory
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.gpu.elementwise.tree import parsed
 from tl2npu.passes.job import Job
