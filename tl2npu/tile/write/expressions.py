@@ -28,7 +28,7 @@ _BINARY = {
     "floordiv": ("//", 10),
     "mod": ("%", 10),
 }
-_ATOM, _UNARY = 20, 11
+_ATOM, _UNARY, _NOT = 20, 11, 3
 
 
 def expression(expr: Expr, names: dict[str, str]) -> str:
@@ -38,8 +38,13 @@ def expression(expr: Expr, names: dict[str, str]) -> str:
 
 def truth(expr: Expr, names: dict[str, str]) -> str:
     """The text of a condition: numbers are compared with 0, as TileLang takes bools only."""
-    text, level = _text(expr, names)
-    return text if _is_bool(expr) else f"{_inside((text, level), 5)} != 0"
+    return _condition(expr, names, 0)
+
+
+def _condition(expr: Expr, names: dict[str, str], level: int) -> str:
+    """The text of a condition as an operand of an operator of this ``level``."""
+    part = _text(expr, names)
+    return _inside(part if _is_bool(expr) else (f"{_inside(part, 5)} != 0", 4), level)
 
 
 def _is_bool(expr: Expr) -> bool:
@@ -67,8 +72,8 @@ def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:
     if expr.op in _BINARY:
         sign, level = _BINARY[expr.op]
         if expr.op in ("and", "or"):
-            both = ", ".join(truth(arg, names) for arg in expr.args)
-            return f"T.{'And' if expr.op == 'and' else 'Or'}({both})", _ATOM
+            # not T.And: that takes no bool of Python, which is what a comparison of sizes is
+            return f" {sign} ".join(_condition(arg, names, level) for arg in expr.args), level
         left, right = (_text(arg, names) for arg in expr.args)
         chained = level == 4  # comparisons do not associate
         first = _inside(left, level + chained)
@@ -77,7 +82,7 @@ def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:
     if expr.op == "neg":
         return f"-{_inside(_text(expr.args[0], names), _UNARY)}", _UNARY
     if expr.op == "not":
-        return f"T.Not({truth(expr.args[0], names)})", _ATOM
+        return f"not {_condition(expr.args[0], names, _NOT)}", _NOT
     args = [_text(arg, names)[0] for arg in expr.args]
     if expr.op == "select":
         return f"T.if_then_else({', '.join([truth(expr.args[0], names), *args[1:]])})", _ATOM
