@@ -42,6 +42,7 @@ def text_of(body: str, args: str = "w=None") -> str:
         ("if bx % 2:" + DOUBLE + "else:\n    T.copy(X[0, 0], x)", "if bx % 2 != 0:"),
         ("if bx > 5 or not bx:" + DOUBLE, "bx > 5 or not bx != 0"),
         ("if bx > 0 and bx % 2:" + DOUBLE, "bx > 0 and bx % 2 != 0"),
+        ("if T.And(bx > 0, T.Not(2 > 1)):" + DOUBLE, "if bx > 0 and not 2 > 1:"),
         ("n: int = 2\nfor _ in T.serial(n + bx):" + DOUBLE, "n = 2"),
         ("for _ in T.serial(bx ** 2 + 1):" + DOUBLE, "(bx * bx) + 1"),
         ("assert 2 > 1\nif bx > 0:" + DOUBLE, 'assert 2 > 1, "2 > 1"'),

@@ -15,7 +15,8 @@ from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_th
 from tl2npu.kernel.style import called
 from tl2npu.source.tree import nodes_of, walk
 
-_CODES = {"stop": "TL732", "number": "TL732", "annotation": "TL732", "undefined": "TL889", "stale": "TL739"}
+_CODES = {what: "TL732" for what in ("stop", "number", "connective", "annotation")}
+_CODES |= {"undefined": "TL889", "stale": "TL739"}
 
 
 def check(subject: Subject) -> Iterator[Finding]:

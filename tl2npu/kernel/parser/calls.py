@@ -19,6 +19,7 @@ _ANY = frozenset({"any", "all", "max", "min"})
 _STATEMENTS = frozenset({Kind.COPY, Kind.GEMM, Kind.MMA, Kind.TILE, Kind.REDUCE, Kind.FILL, Kind.SYNC})
 _FLOATS = frozenset("exp log sqrt rsqrt exp2 exp10 log2 log10 log1p tanh sigmoid erf tan cos sin".split())
 _CONDITIONS = frozenset("And Or Not EQ NE LT LE GT GE isnan isinf isfinite isnullptr likely any_of all_of bool".split())
+_CONNECTIVES = frozenset({"And", "Or", "Not"})
 _OF_ARGUMENTS = frozenset("min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow Add Sub Mul".split())
 _CHOICES = frozenset({"if_then_else", "Select"})
 
@@ -207,6 +208,12 @@ class Calls:
         whole = next((arg for arg, value in zip(args, values, strict=True) if value.kind == "buffer"), None)
         if whole is not None and name in ("min", "max"):
             self._stop(node, f"`{code(node)}` uses a whole tile: index an element")
+        if name in _CONNECTIVES:
+            for arg, value in zip(args, values, strict=True):
+                if value.kind == "number":
+                    self.front_end.tell("connective", node, f"T.{name} does not take the Python value `{code(arg)}`")
+            if all(value.kind == "number" for value in values):
+                return Parsed("number", "bool")
         if name in _CONDITIONS:
             return Parsed("device", "bool")
         if name in _OF_ARGUMENTS:

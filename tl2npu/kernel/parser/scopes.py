@@ -15,12 +15,13 @@ from tl2npu.kernel.bindings import target_names
 from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, Type, assigned
 from tl2npu.source.names import Names
 
-What = Literal["stop", "number", "annotation", "undefined", "stale"]
+What = Literal["stop", "number", "connective", "annotation", "undefined", "stale"]
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the parser does not do as Python does; ``number``: a number that is used as a condition."""
+    """What the parser does not do as Python does; ``number``: a number that is used as a condition; ``connective``:
+    ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python knows."""
 
     what: What
     node: cst.CSTNode

@@ -17,8 +17,9 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names.constants import define
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, nodes_of
+from tl2npu.source.tree import calls_in, nodes_of, walk
 
+_CONNECTIVES = tuple(f"tilelang.language.{name}" for name in ("And", "Or", "Not"))
 _LOOSE = (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.IfExp)
 
 
@@ -32,14 +33,24 @@ def make_strict(job: Job) -> None:
 
 
 def _compare_numbers(job: Job) -> None:
-    """``if i % 2:`` as ``if i % 2 != 0:``, ``z: int = 5`` as ``z = 5``, ``x ** 2`` as ``x * x``."""
+    """``if i % 2:`` as ``if i % 2 != 0:``, ``T.And(i > 0, True)`` as ``i > 0 and True``, ``z: int = 5`` as ``z = 5``,
+    ``x ** 2`` as ``x * x``."""
     edits = Edits(job.file.index)
-    for found in read_as_the_parser(job.file, job.kernel, callers_of(job.file, job.located)):
+    told = read_as_the_parser(job.file, job.kernel, callers_of(job.file, job.located))
+    whole = {id(part) for found in told if found.what == "connective" for part in walk(found.node)}
+    for found in told:
         node = found.node
+        if any(id(outer) in whole for outer in job.file.index.ancestors(node)):
+            continue
         if found.what == "number" and isinstance(node, cst.BaseExpression):
             text = f"({code(node)})" if isinstance(node, _LOOSE) and not node.lpar else code(node)
             edits.replace(node, cst.parse_expression(f"{text} != 0"))
             job.change("TL731", node, f"`{code(node)}` is a number, but the kernel parser needs a condition")
+        elif found.what == "connective" and isinstance(node, cst.Call):
+            new = _of_python(job, node)
+            alone = isinstance(job.file.index.parent(node), (cst.If, cst.While, cst.Assign, cst.Arg))
+            edits.replace(node, new if alone else cst.parse_expression(f"({code(new)})"))
+            job.change("TL731", node, f"{found.message}: `and`, `or` and `not` do")
         elif found.what == "annotation" and isinstance(node, cst.AnnAssign) and node.value is not None:
             edits.replace(node, cst.Assign([cst.AssignTarget(node.target)], node.value))
             job.change(
@@ -53,6 +64,19 @@ def _compare_numbers(job: Job) -> None:
                 edits.replace(node, cst.parse_expression(product if alone else f"({product})"))
                 job.change("TL731", node, f"wrote `{product}`: the kernel parser has no `**`")
     job.apply(edits)
+
+
+def _of_python(job: Job, call: cst.Call) -> cst.BaseExpression:
+    """A call of ``T.And``, ``T.Or`` or ``T.Not`` with the operators of Python, calls in its operands too."""
+    operator = (job.file.names.resolve(call.func) or "").rpartition(".")[2].lower()
+    operands = []
+    for arg in call.args:
+        value = arg.value
+        if isinstance(value, cst.Call) and job.file.names.resolve(value.func) in _CONNECTIVES:
+            value = _of_python(job, value)
+        weak = isinstance(value, (cst.BooleanOperation, cst.IfExp)) and not value.lpar
+        operands.append(f"({code(value)})" if weak else code(value))
+    return cst.parse_expression(f"not {operands[0]}" if operator == "not" else f" {operator} ".join(operands))
 
 
 def _split_chains(job: Job) -> None:
