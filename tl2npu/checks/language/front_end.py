@@ -15,7 +15,7 @@ from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_th
 from tl2npu.kernel.style import called
 from tl2npu.source.tree import nodes_of, walk
 
-_CODES = {what: "TL732" for what in ("stop", "number", "connective", "annotation")}
+_CODES = dict.fromkeys(("stop", "number", "connective", "annotation"), "TL732")
 _CODES |= {"undefined": "TL889", "stale": "TL739"}
 
 
