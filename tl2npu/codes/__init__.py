@@ -70,6 +70,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL124", "gpu-host-code", "info", "safe", "use the device `npu` and `torch_npu`"),
     ("TL125", "remaining-gpu-host-code", "warning", "display-only",
      "port this line by hand, once no kernel of the file needs a GPU"),
+    ("TL127", "empty-first-loop", "info", "safe",
+     "put an `if` around the loop that leaves it out where the grid has one block"),
     ("TL128", "run-time-grid", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),
     ("TL129", "permuted-tensor", "warning", "safe",

@@ -37,6 +37,7 @@ from tl2npu.passes.gpu import (
     atomics,
     converting_copies,
     elementwise,
+    empty_loops,
     fills,
     floors,
     nan_notes,
@@ -322,6 +323,7 @@ def _from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     if job.tight:
         late_sums.put_off(job)
     pipelined.limit(job)
+    empty_loops.leave_out(job)
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)
     floors.round_down(job)

@@ -102,7 +102,7 @@ def _axis_names(job: Job, extents: list[cst.BaseExpression], names: list[str]) -
     for number, extent in enumerate(extents):
         text = code(extent)
         twice = number < last
-        if twice and not isinstance(extent, (cst.Name, cst.Integer)) and _outside(job, extent):
+        if twice and not isinstance(extent, (cst.Name, cst.Integer)) and is_outside(job, extent):
             name = free.fresh(f"grid_{_AXES[number]}" if number < 3 else f"grid_{number}")
             assigned.append(f"{name} = {text}")
             text = name
@@ -111,7 +111,7 @@ def _axis_names(job: Job, extents: list[cst.BaseExpression], names: list[str]) -
     return texts
 
 
-def _outside(job: Job, extent: cst.BaseExpression) -> bool:
+def is_outside(job: Job, extent: cst.BaseExpression) -> bool:
     """The extent can be worked out in the factory: it uses nothing that the kernel itself binds."""
     if job.located.factory is None:
         return False
