@@ -19,6 +19,8 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in
 
+_CEILDIV = ("tilelang.language.ceildiv", "tilelang.cdiv")
+
 
 def leave_out(job: Job) -> None:
     """Put ``if grid > 1:`` around the outermost such loops; before the grid is folded."""
@@ -77,11 +79,11 @@ def _is_empty(extent: Sym) -> bool:
 
 def _is_several(job: Job, extent: cst.BaseExpression) -> str:
     """The condition that a grid axis has more than one block; Python decides it, so it is a bool of Python."""
-    args = [arg.value for arg in extent.args if arg.keyword is None] if isinstance(extent, cst.Call) else []
-    if len(args) == 2 and isinstance(extent, cst.Call):
-        if (job.file.names.resolve(extent.func) or "").rpartition(".")[2] in ("ceildiv", "cdiv"):
-            test = f"{_operand(args[0])} > {_operand(args[1])}"
-            return f"bool({test})" if any(calls_in(arg) for arg in args) else test
+    divides = isinstance(extent, cst.Call) and job.file.names.resolve(extent.func) in _CEILDIV
+    if isinstance(extent, cst.Call) and divides and len(extent.args) == 2:
+        num, den = (arg.value for arg in extent.args)
+        test = f"{_operand(num)} > {_operand(den)}"
+        return f"bool({test})" if calls_in(num) or calls_in(den) else test
     return f"bool({_operand(extent)} > 1)" if calls_in(extent) else f"{_operand(extent)} > 1"
 
 
