@@ -37,7 +37,6 @@ from tl2npu.passes.gpu import (
     atomics,
     converting_copies,
     elementwise,
-    empty_loops,
     fills,
     floors,
     nan_notes,
@@ -47,7 +46,7 @@ from tl2npu.passes.gpu import (
 from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
 from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
-from tl2npu.passes.gpu.launch import grid, persistent, pipelined
+from tl2npu.passes.gpu.launch import empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
 from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, scalar_tables

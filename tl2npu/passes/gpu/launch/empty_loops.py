@@ -14,7 +14,7 @@ from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Loop, Side, walk
 from tl2npu.kernel.symbolic import Div, Sym, const
-from tl2npu.passes.gpu.grid import is_outside
+from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in
