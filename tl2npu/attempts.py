@@ -12,6 +12,7 @@ from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.row_split.evenness import unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
+from tl2npu.codes import ROW_SPLIT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Inlined
@@ -33,9 +34,6 @@ _AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL890 TL891 TL892 TL893 
 
 _OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
 """Something stands in a macro: with the macro written out another reason is the true one."""
-
-_ROW_SPLIT = ("TL82", "TL83")
-"""Limits of the row split of threads=2; threads=1 has none of them."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,7 @@ def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: 
     """Where only the row split fails, threads=1 is right and slower: say so."""
     if reached.target == "npuir":
         return
-    split_failed = any(note.code.startswith(_ROW_SPLIT) for note in job.notes if note.severity == "warning")
+    split_failed = any(note.code in ROW_SPLIT for note in job.notes if note.severity == "warning")
     if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and split_failed):
         return
     if _attempt(start, kind, "developer-threads1", suppressions).reached:

@@ -22,23 +22,21 @@ from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import forget
+from tl2npu.source.tree import one_file
 from tl2npu.suppress import Suppressions
 
 
+@one_file()
 def check_text(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a file against the rules of Developer mode; nothing is changed."""
     try:
         native = Index.parse(text)
     except SourceError as error:
         return unparsable(text, path, error)
-    try:
-        across = grafted(native, path, text)
-        result = _checked(text, path, options, across.index)
-        result = replace(result, depends=across.files, places=across.places)
-        return result if across.index is native else with_dots(result, across.texts)
-    finally:
-        forget()
+    across = grafted(native, path, text)
+    result = _checked(text, path, options, across.index)
+    result = replace(result, depends=across.files, places=across.places)
+    return result if across.index is native else with_dots(result, across.texts)
 
 
 def _checked(text: str, path: str, options: Options, original: Index) -> FileResult:

@@ -43,7 +43,7 @@ from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import forget
+from tl2npu.source.tree import one_file
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
 
@@ -85,6 +85,7 @@ def not_followed(line: int, message: str) -> Diagnostic:
     return replace(finding("TL915", line, message), severity="warning")
 
 
+@one_file()
 def _whole(
     text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]], alone: Mapping[int, str]
 ) -> FileResult:
@@ -92,14 +93,11 @@ def _whole(
         native = Index.parse(text)
     except SourceError as error:
         return unparsable(text, path, error)
+    file = _File(text, path, options, native, grafted(native, path, text), alone)
     try:
-        file = _File(text, path, options, native, grafted(native, path, text), alone)
-        try:
-            return _migrate(file, leave)
-        except Kept:  # the kernels are read as if nothing were known of other files
-            return _migrate(replace(file, across=Grafted(native, [], {}, file.across.symbols)), leave)
-    finally:
-        forget()
+        return _migrate(file, leave)
+    except Kept:  # the kernels are read as if nothing were known of other files
+        return _migrate(replace(file, across=Grafted(native, [], {}, file.across.symbols)), leave)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ _MAX_FILES = 20_000
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 _IMPORT = re.compile(rb"import[ \t\\]*(?:\([^)]*\)|[^\n]*)")  # begins with a fixed text, which is searched fast
 _WORD = re.compile(rb"\w+")
+_TELLING = frozenset({ast.Import, ast.ImportFrom, ast.Attribute})
 _DYNAMIC = (b"import_module", b"spec_from_file_location", b"__import__", b"runpy", b"%run ")
 
 
@@ -54,12 +55,13 @@ class Users:
     alone: Mapping[int, str] = field(default_factory=dict)
     looked: bool = False
     _found: dict[str, tuple[User, ...]] = field(default_factory=dict)
+    _symbols: Symbols = field(default_factory=Symbols)
 
     def of(self, name: str) -> tuple[User, ...]:
         """Every other file of the repository that uses a function of the file's top level."""
         if name not in self._found:
             self.looked = True
-            self._found[name] = tuple(_users(Path(self.path).absolute(), name))
+            self._found[name] = tuple(_users(self._symbols, Path(self.path).absolute(), name))
         return self._found[name]
 
     @property
@@ -80,10 +82,10 @@ class Users:
         )
 
 
-def _users(file: Path, name: str) -> Iterator[User]:
+def _users(symbols: Symbols, file: Path, name: str) -> Iterator[User]:
     if not file.is_file():
         return
-    symbols = Symbols()
+    used = re.compile(rb"\.[\s\\]*%b\b|\bimport[ \t(\\]*\*" % name.encode())
     words = {name.encode(), file.stem.encode(), file.parent.name.encode()}
     for path, imported in _files(root_of(file)):
         if path == file or not (imported & words):
@@ -93,6 +95,8 @@ def _users(file: Path, name: str) -> Iterator[User]:
         except SourceError:
             continue
         if name.encode() not in data:
+            continue
+        if name.encode() not in imported and not used.search(data) and not _is_dynamic(data):
             continue
         yield from _uses(symbols, file, name, path, data)
 
@@ -105,32 +109,47 @@ def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> I
         tree = ast.parse(text if book is None else book.code)
     except (SourceError, NotebookSkipped, SyntaxError, ValueError, RecursionError, MemoryError):
         return  # it cannot be executed either
+    nodes = [node for node in ast.walk(tree) if type(node) in _TELLING]
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == name]
+    owners = {_first_name(node) for node in attributes}
     found: dict[str, int] = {}
-    modules: set[str] = set()
-    for node in ast.walk(tree):
+    modules = False
+    for node in nodes:
         if isinstance(node, ast.Import):
-            modules |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+            modules = modules or any((alias.asname or alias.name.split(".")[0]) in owners for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             dotted = "." * node.level + (node.module or "")
             for alias in node.names:
                 bound = name if alias.name == "*" else alias.asname or alias.name
+                if alias.name not in (name, "*") and bound not in owners:
+                    continue  # looking names up in other modules costs most
                 meant = symbols.imported(path, dotted, name if alias.name == "*" else alias.name)
                 if isinstance(meant, Function) and _is(meant, file, name):
                     found.setdefault(bound, node.lineno)
                 elif isinstance(meant, Submodule):
-                    modules.add(bound)
-    if modules:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr == name:
-                meant = symbols.attributed(path, tree, node)
-                if isinstance(meant, Function) and _is(meant, file, name):
-                    found.setdefault(ast.unparse(node), node.lineno)
+                    modules = True
+    for node in attributes if modules else ():
+        meant = symbols.attributed(path, tree, node)
+        if isinstance(meant, Function) and _is(meant, file, name):
+            found.setdefault(ast.unparse(node), node.lineno)
     if found:
         cell, line = (None, min(found.values())) if book is None else book.place(min(found.values()))
         yield User(path, line, tuple(found), cell)
-    elif any(mark in data for mark in _DYNAMIC) and file.stem.encode() in data:
+    elif _is_dynamic(data) and file.stem.encode() in data:
         line = data.count(b"\n", 0, data.index(name.encode())) + 1
         yield User(path, line, ())
+
+
+def _first_name(node: ast.expr) -> str:
+    """The name that an attribute of attributes begins with, empty for any other expression."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_dynamic(data: bytes) -> bool:
+    """True if a file may import modules by strings."""
+    return any(mark in data for mark in _DYNAMIC)
 
 
 def _mentions(path: Path, name: str) -> bool:
@@ -174,7 +193,7 @@ def _files(root: Path) -> tuple[tuple[Path, frozenset[bytes]], ...]:
 
 def _imported(data: bytes, whole: bool) -> frozenset[bytes]:
     """The words of all imports of a file; every word with ``whole``, or where it imports by strings."""
-    if whole or any(mark in data for mark in _DYNAMIC):
+    if whole or _is_dynamic(data):
         return frozenset(_WORD.findall(data))
     parts: list[bytes] = []
     for found in _IMPORT.finditer(data):

@@ -483,3 +483,14 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
 _GROUPS = (a5.ROWS, device.ROWS, instructions.ROWS, mma.ROWS, npuir.ROWS, tle.ROWS, triton.ROWS)
 ROWS = tuple(sorted((*_ROWS, *(row for rows in _GROUPS for row in rows))))
 CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in ROWS})
+
+VID = frozenset("TL220 TL221 TL222 TL223 TL224".split())
+"""Why the two vector cores of a kernel with ``vid`` do not share one tile by rows."""
+
+ROW_SPLIT = frozenset(
+    """
+    TL820 TL821 TL822 TL823 TL824 TL825 TL826 TL827 TL828 TL829
+    TL830 TL831 TL832 TL833 TL834 TL835 TL836 TL837 TL838
+    """.split()
+)
+"""Limits of the row split of ``threads=2``; ``threads=1`` has none of them."""

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from tl2npu.codes import ROW_SPLIT, VID
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
@@ -383,7 +384,7 @@ def _without_vid(job: Job, kind: Traits) -> None:
     try:
         _whole_tiles(job, kind)
     except Blocked as blocked:
-        if kind.cube or not kind.uses_vid or not blocked.code.startswith(("TL22", "TL82", "TL83")):
+        if kind.cube or not kind.uses_vid or blocked.code not in VID | ROW_SPLIT:
             raise
         job.restore(file, edited)
         blocks.refuse_meetings(job.kernel)
