@@ -75,6 +75,15 @@ def test_tensor_that_calls_leave_out() -> None:
     assert "        k_2(n=n, BLOCK=128)(x, b, y)" in text
 
 
+@pytest.mark.parametrize("asked", ["if b is not None:", "if not b is None and n > 2:", "while b is not None and n < 0:"])
+def test_what_a_branch_knows_is_forgotten_behind_it(asked: str) -> None:
+    """A host that checks an optional tensor still passes it, or not."""
+    checked = BOTH.replace("    y = t", f"    {asked}\n        assert b.shape == x.shape\n    y = t")
+    assert "def k_2(" in to_tilelang(checked).text
+    left = BOTH.replace("    y = t", "    if b is None:\n        return None\n    y = t")
+    assert "def k_2(" not in to_tilelang(left).text
+
+
 def test_conditions_that_change_are_none() -> None:
     """The condition at the launch must be the one that the function began with."""
     assert refusals(BOTH.replace("    n = x", "    b = b if b is None else b + 1\n    n = x")) != []

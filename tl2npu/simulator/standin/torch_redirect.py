@@ -259,12 +259,15 @@ class _Graph:
 
 
 class _Properties:
-    """What ``get_device_properties`` gives: an A2 part."""
+    """What ``get_device_properties`` gives: an A2 part.
+
+    Its cores count as processors of a GPU, too: a script that sums in as many parts gives what its migration gives.
+    """
 
     name = "Ascend910B"
     cube_core_num = A2.cube_cores
     vector_core_num = (A2.cube_cores or 0) * A2.vector_cores_per_cube
-    multi_processor_count = 132
+    multi_processor_count = A2.cube_cores
     L2_cache_size = A2.l2
     total_memory = 64 << 30
     major, minor = 9, 0

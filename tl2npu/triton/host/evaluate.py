@@ -92,10 +92,10 @@ class Host(HostExpressions):
                     before = dict(self.env)
                     self.narrow(stmt.test, True)
                     self.run(stmt.body)
-                    one, self.env = self.env, before
+                    one, self.env = self.env, dict(before)
                     self.narrow(stmt.test, False)
                     self.run(stmt.orelse)
-                    self.merge(one, stmt)
+                    self.merge(before, one, stmt)
                 case ast.For() | ast.While():
                     self.forget(assigned(stmt))
                     self.run(stmt.body)
@@ -141,14 +141,18 @@ class Host(HostExpressions):
             return replace(value, shape=tuple(extent.substitute(self.numbers) for extent in value.shape))
         return value
 
-    def merge(self, one: dict[str, HostValue], stmt: ast.If) -> None:
-        """Names that the branches set differently: tensors keep what both have, others are unknown."""
+    def merge(self, before: dict[str, HostValue], one: dict[str, HostValue], stmt: ast.If) -> None:
+        """Names that the branches set differently: tensors keep what both have, others are unknown.
+
+        What a branch was told of other names, as that one is None, holds in that branch only.
+        """
         stops = [bool(part) and isinstance(part[-1], (ast.Return, ast.Raise)) for part in (stmt.body, stmt.orelse)]
         if stops[0]:
             return
         if stops[1]:
             self.env = one
             return
+        self.env |= {name: value for name, value in before.items() if name not in assigned(stmt)}
         for name in assigned(stmt):
             here, there = self.env.get(name), one.get(name)
             if here == there:

@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 _Leaf = TypeVar("_Leaf")
 
-LIMIT = 3
+LIMIT = 4
 """Conditions that one launch may depend on."""
 
 
