@@ -344,6 +344,13 @@ class HostExpressions(HostTensors):
                 found += value
         return found
 
+    def is_gradient(self, name: str) -> bool:
+        """True for a parameter that is a gradient, of whatever shape, and that the function leaves as it is."""
+        function = self.function
+        if function is None or (function.lineno, name) not in self.evidence.gradients:
+            return False
+        return name not in assigned(function)
+
     def evident(self, node: ast.Call, args: list[HostValue], words: Mapping[str | None, HostValue]) -> None:
         """A call of a function of the file shows what its parameters are."""
         function = self.called(node.func)
@@ -356,6 +363,10 @@ class HostExpressions(HostTensors):
             given = {**dict(zip(params, args, strict=False)), **{word: words[word] for word in words if word}}
             place = node.lineno, node.col_offset
             self.evidence.calls.setdefault(function.lineno, {})[place] = self.shown(function, given)
+        named = {word.arg: word.value for word in node.keywords if word.arg is not None}
+        for param, passed in {**dict(zip(params, () if stars else node.args, strict=False)), **named}.items():
+            if isinstance(passed, ast.Name) and self.is_gradient(passed.id):
+                self.evidence.gradients.add((function.lineno, param))
         for param, value in (*zip(params, args, strict=False), *words.items()):
             if value is not None and param is not None:
                 self.evidence.passed.add((function.lineno, param))
