@@ -270,17 +270,19 @@ def _guess(state: State, pointer: Pointer, conditions: list[Expr]) -> Shape:
         index = split(offset, shape)
         extent = next(iter(ranges.bounds(index[0]))) + 1
         if _fixed(extent) and not extent.names & moving and _inner(state, index, shape, bounds):
-            _ask_product(state, extent)
+            for other in shapes if len(extent.terms) > 1 else ():
+                _ask_ends(state, split(offset, other), other, bounds)
             return (extent, *shape[1:])
     raise state.refuse("TL521", f"the shape of `{pointer.param}` is not known to the host code")
 
 
-def _ask_product(state: State, extent: Sym) -> None:
-    """No tensor has as many rows as a sum of sizes: where two sizes are one if it is a product, the host checks that."""
-    named = sorted(name for name in extent.names if len(extent.terms) > 1)
-    for one, other in ((one, other) for one in named for other in named if one != other):
-        if len(extent.substitute({one: var(other)}).terms) == 1 and equate(state, var(one), var(other)):
-            raise Again
+def _ask_ends(state: State, index: tuple[Sym, ...], shape: Shape, bounds: list[Sym]) -> None:
+    """No tensor has as many rows as a sum of sizes: have the host check that inner indices end with their axes."""
+    for part, extent in zip(index[1:], shape[1:], strict=True):
+        if not _inner(state, (part, part), (extent, extent), bounds):
+            end = next(iter(state.ranges.bounds(part))) + 1
+            if end.atom is not None and equate(state, end, extent):
+                raise Again
 
 
 def _inner(state: State, index: tuple[Sym, ...], shape: Shape, bounds: list[Sym]) -> bool:
