@@ -224,3 +224,29 @@ def test_a_condition_that_calls_decide_differently_has_a_kernel_for_each_way(cal
     assert "double == 0" not in text
     assert "* 2" in text
     assert "* 3" in text
+
+
+def test_rows_of_an_unknown_tensor_are_no_sum_of_sizes() -> None:
+    """The steps show its shape, if two sizes of other tensors are one: the host checks that."""
+    text = f"""{HEAD}@triton.jit
+def k(v, b, o, step, T, V: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * step + tl.arange(0, BLOCK)
+    mask = tl.arange(0, BLOCK) < V
+    for _ in range(T):
+        tl.store(o + at, tl.load(v + at, mask=mask) + tl.load(b + at, mask=mask), mask=mask)
+        at += V
+
+
+def f(x: torch.Tensor, v: torch.Tensor, b: torch.Tensor):
+    B, T, V = *x.shape[:2], v.shape[2]
+    o = torch.empty_like(v)
+    k[(B,)](v, b, o, v.stride(0), T, V=V, BLOCK=128)
+    return o
+
+
+x = torch.ones(2, 5, 100)
+f(x, torch.ones(2, 5, 100), sorted([x])[0])
+"""
+    new = to_tilelang(text).text
+    assert "assert v.shape[1] == T" in new
+    assert "b.view(B, T, V)" in new
