@@ -363,10 +363,10 @@ class HostExpressions(HostTensors):
             given = {**dict(zip(params, args, strict=False)), **{word: words[word] for word in words if word}}
             place = node.lineno, node.col_offset
             self.evidence.calls.setdefault(function.lineno, {})[place] = self.shown(function, given)
-        named = {word.arg: word.value for word in node.keywords if word.arg is not None}
-        for param, passed in {**dict(zip(params, () if stars else node.args, strict=False)), **named}.items():
-            if isinstance(passed, ast.Name) and self.is_gradient(passed.id):
-                self.evidence.gradients.add((function.lineno, param))
+        nodes = dict(zip(params, () if stars else node.args, strict=False))
+        nodes |= {word.arg: word.value for word in node.keywords if word.arg is not None}
+        own = {name for name, passed in nodes.items() if isinstance(passed, ast.Name) and self.is_gradient(passed.id)}
+        self.evidence.gradients |= {(function.lineno, name) for name in own}
         for param, value in (*zip(params, args, strict=False), *words.items()):
             if value is not None and param is not None:
                 self.evidence.passed.add((function.lineno, param))
