@@ -250,3 +250,28 @@ f(x, torch.ones(2, 5, 100), sorted([x])[0])
     new = to_tilelang(text).text
     assert "assert v.shape[1] == T" in new
     assert "b.view(B, T, V)" in new
+
+
+def test_steps_of_a_tensor_are_checked_from_the_smallest_on() -> None:
+    """Chunks of K rows one behind the other: the host checks the width of the tensor first, then its rows."""
+    text = f"""{HEAD}@triton.jit
+def k(h, o, s_h, s_r, s_o, K, V, BK: tl.constexpr, BV: tl.constexpr):
+    first = h + tl.program_id(1) * s_h + tl.program_id(0) * K * V
+    at = tl.make_block_ptr(first, (K, V), (s_r, 1), (0, 0), (BK, BV), (1, 0))
+    last = o + tl.program_id(1) * s_o + tl.program_id(0) * K * V
+    to = tl.make_block_ptr(last, (K, V), (V, 1), (0, 0), (BK, BV), (1, 0))
+    tl.store(to, tl.load(at, boundary_check=(0, 1)), boundary_check=(0, 1))
+
+
+def f(h: torch.Tensor, x: torch.Tensor, y: torch.Tensor):
+    C, K, V = *x.shape, y.shape[1]
+    o = torch.empty(h.shape[0], C, K, V)
+    k[(C, h.shape[0])](h, o, h.stride(0), h.stride(1), o.stride(0), K, V, BK=64, BV=64)
+    return o
+
+
+f(torch.ones(2, 96, 40), torch.ones(3, 32), torch.ones(1, 40))
+"""
+    new = to_tilelang(text).text
+    assert "assert h.stride(1) == V" in new
+    assert "assert h.shape[1] == C * K" in new

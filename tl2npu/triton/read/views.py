@@ -202,7 +202,8 @@ def _ask_steps(state: State, pointer: Pointer, shape: Shape, conditions: list[Ex
     """Where one step of an address can only be as far as all of the next smaller ones go, have the host check that."""
     ranges, offset = state.ranges, pointer.offset
     moving = {name: 0 for name in offset.names if axis_of(name) is not None or name in _moving(state)}
-    own = frozenset().union(*(extent.names for extent in shape)) - state.spec.values.keys()
+    own = frozenset().union(*(extent.names for extent in shape))
+    params = state.spec.values.keys()
     left: dict[str, tuple[Sym, Sym]] = {}
     for name in moving.keys() - along(offset, _moving(state), pointer.shape):
         count = ranges.last[name] + 1
@@ -214,11 +215,17 @@ def _ask_steps(state: State, pointer: Pointer, shape: Shape, conditions: list[Ex
     while inner := sorted((axis_of(name) is None, name) for name, (step, _) in left.items() if step == reached):
         end = reached * left.pop(inner[0][1])[1]
         if all(step != end for step, _ in left.values()):
-            for step, _ in left.values():
-                if step != reached and step.names & own and equate(state, *_cancelled(end, step)):
+            for step in sorted((step for step, _ in left.values()), key=_factors):
+                known = own if end.names <= state.spec.sure else own - params  # a block is as large as it likes
+                if step != reached and step.names & known and equate(state, *_cancelled(end, step)):
                     raise Again
             return
         reached = end
+
+
+def _factors(step: Sym) -> int:
+    """How many sizes a step is the product of: smaller steps have fewer."""
+    return max((len(mono) for mono, _ in step.terms), default=0)
 
 
 def _cancelled(one: Sym, other: Sym) -> tuple[Sym, Sym]:
