@@ -275,3 +275,33 @@ f(torch.ones(2, 96, 40), torch.ones(3, 32), torch.ones(1, 40))
     new = to_tilelang(text).text
     assert "assert h.stride(1) == V" in new
     assert "assert h.shape[1] == C * K" in new
+
+
+def test_a_name_that_is_unpacked_twice_stands_for_two_sizes() -> None:
+    """And sizes of the configuration that autotuning begins with are numbers where the host checks them."""
+    text = f"""{HEAD}@triton.autotune([triton.Config({{"BLOCK": 64}})], key=["n"])
+@triton.heuristics({{"WHOLE": lambda args: args["n"] % args["BLOCK"] == 0}})
+@triton.jit
+def k(x, y, n, step, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if WHOLE:
+        value = tl.load(x + tl.program_id(1) * step + at)
+        tl.store(y + tl.program_id(1) * n + at, value)
+    else:
+        value = tl.load(x + tl.program_id(1) * step + at, mask=at < n)
+        tl.store(y + tl.program_id(1) * n + at, value, mask=at < n)
+
+
+def f(x: torch.Tensor):
+    m, m, n = x.shape
+    y = torch.empty(m, n)
+    k[lambda meta: (triton.cdiv(n, meta["BLOCK"]), m)](x, y, n, x.stride(1))
+    return y
+
+
+f(torch.ones(1, 3, 100))
+"""
+    new = to_tilelang(text).text
+    assert "x: T.Tensor((x_shape_0, x_shape_1, n)" in new
+    assert "x_shape_0=x.shape[0], x_shape_1=m)" in new
+    assert "assert n % 64 == 0" in new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -249,8 +250,9 @@ class _Binder:
             if symbol is not None and symbol.atom is not None and str(symbol) in host.texts:
                 self.rename.setdefault(str(symbol), name)
         taken = set(self.params)
+        given = Counter(host.preferred.values())  # a name that is unpacked twice stands for two sizes
         for old, new in host.preferred.items():
-            if old not in self.rename and new not in taken:
+            if old not in self.rename and new not in taken and given[new] == 1:
                 self.rename[old] = new
         used = set(self.rename.values())
         for old in host.texts:

@@ -24,6 +24,8 @@ class Spelling:
         argument = binding.arguments.get(name)
         if argument is not None and not any(f"{part}.stride(" in argument for part in binding.loose):
             return argument
+        if argument is None and name in binding.spec.numbers:  # of the configuration that autotuning begins with
+            return repr(binding.spec.numbers[name])
         host = binding.site.scope
         old = self.host_names.get(name, name)
         for key, value in binding.site.env.items():
