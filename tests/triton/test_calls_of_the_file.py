@@ -305,3 +305,19 @@ f(torch.ones(1, 3, 100))
     assert "x: T.Tensor((x_shape_0, x_shape_1, n)" in new
     assert "x_shape_0=x.shape[0], x_shape_1=m)" in new
     assert "assert n % 64 == 0" in new
+
+
+def test_handlers_of_exceptions_launch_too() -> None:
+    """Behind ``try`` nothing is known of what its body sets, if a handler goes on."""
+    tried = """    try:
+        k[(triton.cdiv(n, 128),)](x, y, n, BLOCK=128)
+    except RuntimeError:
+        k[(triton.cdiv(n, 64),)](x, y, n, BLOCK=64)
+"""
+    text = vector(COPY)
+    launch = next(line for line in text.splitlines(True) if "k[(" in line)
+    new = to_tilelang(text.replace(launch, tried)).text
+    assert "BLOCK=128)(x, y)" in new and "BLOCK=64)(x, y)" in new
+    before = "    try:\n        n = 200\n    except RuntimeError:\n        pass\n"
+    assert "def k(n, BLOCK" in to_tilelang(text.replace(launch, before + launch)).text
+    assert "def k(n=200, BLOCK" in to_tilelang(text.replace(launch, before.replace("pass", "raise") + launch)).text

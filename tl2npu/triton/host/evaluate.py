@@ -100,8 +100,10 @@ class Host(HostExpressions):
                     self.forget(assigned(stmt))
                     self.run(stmt.body)
                     self.forget(assigned(stmt))
-                case ast.With() | ast.Try():
+                case ast.With():
                     self.run(stmt.body)
+                case ast.Try():
+                    self.attempt(stmt)
                 case ast.FunctionDef():
                     returns = [item for item in stmt.body if isinstance(item, ast.Return)]
                     params = tuple(arg.arg for arg in stmt.args.args)
@@ -115,6 +117,22 @@ class Host(HostExpressions):
                     for node in ast.iter_child_nodes(stmt):
                         if isinstance(node, ast.expr):
                             self.eval(node)
+
+    def attempt(self, stmt: ast.Try) -> None:
+        """``try``: a handler begins anywhere in the body, and what is behind the statement may follow a handler."""
+        before = dict(self.env)
+        self.run(stmt.body)
+        after = self.env
+        changed = {name for part in stmt.body for name in assigned(part)}
+        for handler in stmt.handlers:
+            self.env = dict(before)
+            self.forget(changed)
+            self.run(handler.body)
+        self.env = after
+        for handler in stmt.handlers:
+            if not isinstance(handler.body[-1], (ast.Return, ast.Raise)):
+                self.forget(changed | assigned(handler))
+        self.run([*stmt.orelse, *stmt.finalbody])
 
     def narrow(self, test: ast.expr, taken: bool) -> None:
         """In a branch on ``x is None`` it is known whether ``x`` is None."""

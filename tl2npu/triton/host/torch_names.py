@@ -58,7 +58,7 @@ def literal_shape(node: ast.expr) -> Shape | None:
     return tuple(shape) if shape else None
 
 
-def assigned(stmt: ast.stmt) -> set[str]:
+def assigned(stmt: ast.stmt | ast.ExceptHandler) -> set[str]:
     """Names that a statement sets."""
     return {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
