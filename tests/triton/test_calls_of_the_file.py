@@ -317,7 +317,8 @@ def test_handlers_of_exceptions_launch_too() -> None:
     text = vector(COPY)
     launch = next(line for line in text.splitlines(True) if "k[(" in line)
     new = to_tilelang(text.replace(launch, tried)).text
-    assert "BLOCK=128)(x, y)" in new and "BLOCK=64)(x, y)" in new
+    assert "BLOCK=128)(x, y)" in new
+    assert "BLOCK=64)(x, y)" in new
     before = "    try:\n        n = 200\n    except RuntimeError:\n        pass\n"
     assert "def k(n, BLOCK" in to_tilelang(text.replace(launch, before + launch)).text
     assert "def k(n=200, BLOCK" in to_tilelang(text.replace(launch, before.replace("pass", "raise") + launch)).text
