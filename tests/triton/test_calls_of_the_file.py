@@ -322,3 +322,27 @@ def test_handlers_of_exceptions_launch_too() -> None:
     before = "    try:\n        n = 200\n    except RuntimeError:\n        pass\n"
     assert "def k(n, BLOCK" in to_tilelang(text.replace(launch, before + launch)).text
     assert "def k(n=200, BLOCK" in to_tilelang(text.replace(launch, before.replace("pass", "raise") + launch)).text
+
+
+def test_a_tile_without_a_mask_is_as_wide_as_it_likes() -> None:
+    """It is one block of several of a row, not the row."""
+    text = f"""{HEAD}@triton.jit
+def k(x, y, n, m, BLOCK: tl.constexpr):
+    rows = tl.arange(0, 16)[:, None]
+    at = tl.program_id(0) * n * m + rows * m + tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    tl.store(y + at, tl.load(x + at, mask=rows < n), mask=rows < n)
+
+
+def f(x: torch.Tensor):
+    b, n, m = x.shape
+    y = torch.empty_like(x)
+    BLOCK = min(triton.next_power_of_2(m), 32)
+    k[(b, triton.cdiv(m, BLOCK))](x, y, n, m, BLOCK=BLOCK)
+    return y
+
+
+f(torch.ones(2, 16, 128))
+"""
+    new = to_tilelang(text).text
+    assert "y: T.Tensor((b, n, m)" in new
+    assert "32) == m" not in new

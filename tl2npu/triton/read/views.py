@@ -204,19 +204,23 @@ def _ask_steps(state: State, pointer: Pointer, shape: Shape, conditions: list[Ex
     moving = {name: 0 for name in offset.names if axis_of(name) is not None or name in _moving(state)}
     own = frozenset().union(*(extent.names for extent in shape))
     params = state.spec.values.keys()
+    blocks: set[str] = set()  # axes as long as the tile, which is as large as it likes
     left: dict[str, tuple[Sym, Sym]] = {}
     for name in moving.keys() - along(offset, _moving(state), pointer.shape):
-        count = ranges.last[name] + 1
-        for more in (positive(c) for c in conditions):
-            if axis_of(name) is not None and more is not None and name in more.names:
-                count = more.substitute(moving)
+        ends = [more for c in conditions if (more := positive(c)) is not None and name in more.names]
+        if axis_of(name) is None or not ends:
+            count = ranges.last[name] + 1
+            blocks |= {name} if axis_of(name) is not None else set()
+        else:
+            count = ends[-1].substitute(moving)
         left[name] = offset.substitute({name: 1}) - offset.substitute({name: 0}), count
     reached = const(1)
     while inner := sorted((axis_of(name) is None, name) for name, (step, _) in left.items() if step == reached):
-        end = reached * left.pop(inner[0][1])[1]
+        name = inner[0][1]
+        end = reached * left.pop(name)[1]
         if all(step != end for step, _ in left.values()):
             for step in sorted((step for step, _ in left.values()), key=_factors):
-                known = own if end.names <= state.spec.sure else own - params  # a block is as large as it likes
+                known = own if name not in blocks and end.names <= state.spec.sure else own - params
                 if step != reached and step.names & known and equate(state, *_cancelled(end, step)):
                     raise Again
             return
