@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tl2npu.results import Diagnostic, Verified
 
-Status = Literal["verified", "failed", "not verified"]
+Status = Literal["verified", "failed", "not verified", "not migrated"]
 
 
 @dataclass(frozen=True)

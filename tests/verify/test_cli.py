@@ -181,6 +181,22 @@ def test_a_file_that_is_in_developer_mode_says_that_nothing_was_migrated(folder:
     assert "note: nothing was migrated: the file is compared with itself\n" in done.stdout
 
 
+REFUSED = SCRIPT.replace("x * 0.5", "x * 0.25").replace("scale", "share").replace("T.tile.mul(", "T.call_extern(")
+
+
+def test_a_refused_kernel_proves_nothing(folder: Path) -> None:
+    """It would be compared with itself: beside a migrated kernel it is not counted, alone it fails the command."""
+    (folder / "refused.py").write_text(REFUSED)
+    done = call("verify", "refused.py", "--args", "share(rows=64, factor=0.5)", cwd=folder)
+    assert done.returncode == 1
+    assert "share.main: not migrated" in done.stdout
+    assert "0 of 0 migrated kernels agree, 1 not migrated" in done.stdout.split("\n")[-2]
+    (folder / "both.py").write_text(SCRIPT + REFUSED)
+    done = call("verify", "both.py", *CALL, cwd=folder)
+    assert "1 of 1 migrated kernel proved, 1 not migrated, 1 launch compared" in done.stdout.split("\n")[-2]
+    assert done.returncode == 0
+
+
 def test_what_there_is_nothing_of_is_said(folder: Path) -> None:
     (folder / "plain.py").write_text("x = 1\n")
     done = call("verify", "plain.py", cwd=folder)

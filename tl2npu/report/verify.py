@@ -15,7 +15,11 @@ from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, Ver
 
 VERSION = 1
 
-_COLOURS = {"verified": "green", "failed": "red", "not verified": "yellow", "error": "red", "warning": "yellow"}
+_COLOURS = {
+    **dict.fromkeys(("verified",), "green"),
+    **dict.fromkeys(("failed", "error"), "red"),
+    **dict.fromkeys(("not verified", "not migrated", "warning"), "yellow"),
+}
 
 
 def text(result: VerifyResult, color: bool = False) -> str:
@@ -88,7 +92,10 @@ def _summary(result: VerifyResult, styled: Any) -> str:
     by = "" if result.standard == "tl2npu" else f" by {result.standard}"
     where = {"sim": "the simulator"}.get(result.backend, result.backend)
     arithmetic = "" if result.arithmetic == "precise" else f" with {result.arithmetic} arithmetic"
-    counts = f"{len(proved)} of {counted(len(result.kernels), 'kernel')}"
+    left = sum(kernel.status == "not migrated" for kernel in result.kernels)
+    tried = len(result.kernels) - left
+    counts = f"{len(proved)} of {counted(tried, 'migrated kernel' if left else 'kernel')}"
+    refused = f", {left} not migrated" if left else ""
     figures = _differences(result.comparisons)
     if result.backend == "compile":
         where, word = "the compiler", {"verified": "accepted", "not verified": "not accepted"}.get(word, word)
@@ -97,9 +104,10 @@ def _summary(result: VerifyResult, styled: Any) -> str:
         what = "the migration of " if result.new is None else ""
         file = result.old if result.new is None else result.new
         where += f", called as in {result.reference}" if result.reference else ""
-        return f"{verdict}: {what}{file} by {where}; {counts} accepted, {counted(programs, 'program')} compiled"
-    agree = "proved" if result.ok else "agrees" if len(result.kernels) == 1 else "agree"
-    return f"{verdict}: {what} on {where}{arithmetic}{by}; {counts} {agree}, {figures}{_in_spite(result)}"
+        compiled = f"{counts} accepted{refused}, {counted(programs, 'program')} compiled"
+        return f"{verdict}: {what}{file} by {where}; {compiled}"
+    agree = "proved" if result.ok else "agrees" if tried == 1 else "agree"
+    return f"{verdict}: {what} on {where}{arithmetic}{by}; {counts} {agree}{refused}, {figures}{_in_spite(result)}"
 
 
 def _differences(comparisons: Sequence[Comparison]) -> str:
@@ -122,7 +130,8 @@ def _in_spite(result: VerifyResult) -> str:
         for check in result.scripts
         if check.exit_code != 0
     ]
-    if not against and not result.ok and all(kernel.status == "verified" for kernel in result.kernels):
+    tried = [kernel.status for kernel in result.kernels if kernel.status != "not migrated"]
+    if not against and not result.ok and tried and set(tried) == {"verified"}:
         against = [f"see {item.code}" for item in result.diagnostics[:1]]
     return "".join(f"; {text}" for text in against)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from tl2npu.cells import by_cells
 from tl2npu.languages import migrate_source
 from tl2npu.options import Options
-from tl2npu.results import FileResult
+from tl2npu.results import FileResult, KernelResult
 from tl2npu.source.text import SourceError, read_source
 from tl2npu.traces.reading import TraceError, open_trace
 from tl2npu.verified import VerifyResult
@@ -52,14 +53,23 @@ def verify_files(
     changed = [k.name for k in migrated.kernels if k.rewritten]
     shown = f"{before.shown} (migrated)" if changed else before.shown
     after = source_of(migrated.new_text, before.path, shown)
-    found = verify(before, after, settings, runner, changed or None)
-    left = [k for k in migrated.kernels if k.unfinished]
-    notes = [f"{k.name} was not migrated ({k.reason}): it is compared with itself" for k in left]
+    left = {k.line: k for k in migrated.kernels if k.unfinished}
+    found = _of_the_migrated(verify(before, after, settings, runner, changed or None), left, bool(changed))
+    notes: list[str] = []
     if not migrated.kernels:
         notes.append("the file has no kernel")
     elif not changed and not left:
         notes.append("nothing was migrated: the file is compared with itself")
     return told_by_cell(replace(found, new=None, notes=(*found.notes, *notes)), before.book)
+
+
+def _of_the_migrated(found: VerifyResult, left: Mapping[int, KernelResult], migrated: bool) -> VerifyResult:
+    """The verdict without the kernels of ``left``, by line: the text of a refused kernel agrees with itself."""
+    kernels = tuple(
+        replace(v, status="not migrated", reason=left[v.line].reason, verified=None) if v.line in left else v
+        for v in found.kernels
+    )
+    return replace(found, kernels=kernels, ok=found.ok and (migrated or not left))
 
 
 def exit_code(result: VerifyResult) -> int:
