@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": {"results"},
     "kernel": DATA | {"source"},
     "across": {"results", "source", "kernel"},
-    "passes": DATA | {"source", "kernel", "across", "options"},
+    "passes": DATA | {"source", "kernel", "tile", "across", "options"},
     "checks": DATA | {"source", "kernel", "options"},
     "suppress": set(),
     "todo": set(),
@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts"},
-    "tile": {"kernel"},
+    "tile": {"dialects", "kernel"},
     "triton": DATA | {"kernel", "tile", "source", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},

@@ -117,6 +117,8 @@ class Operator:
     parameter, only if that parameter chooses the last axis (reduce: ``dim=-1``; broadcast: ``axis=1``).
     ``vid_aware``: compiler versions that adapt the operator's size to half tiles under ``threads=2``.
     ``extras``: names that the variadic positional arguments stand for, told apart by what they look like.
+    ``meaning``: what an element-wise operator stores, in terms of its parameters; :mod:`tl2npu.tile.meaning` reads it.
+    ``deviation``: how the compiler computes something else; empty where the meaning is what is computed.
     """
 
     name: str
@@ -132,6 +134,8 @@ class Operator:
     note: str = ""
     axis: str | None = None
     extras: tuple[str, ...] = ()
+    meaning: str = ""
+    deviation: str = ""
 
     def param(self, name: str) -> Param | None:
         """The parameter of a name, or None. ``blocks0`` finds the variadic ``blocks``."""

@@ -98,6 +98,7 @@ def operator(
     axis: str | None = None,
     extras: tuple[str, ...] = (),
     note: str = "",
+    meaning: str = "",
 ) -> Operator:
     """One operator; the compiler versions that know it under ``threads=2`` are looked up in the compiler table."""
     return Operator(
@@ -114,4 +115,5 @@ def operator(
         note=note,
         axis=axis,
         extras=extras,
+        meaning=meaning,
     )

@@ -28,6 +28,7 @@ Every name in `tilelang.language` of tile-ai/tilelang-ascend (branch ascendc_pto
 - **Rows**: `each` if row *i* of the result depends on rows *i* of the operands only, element by element; `row` if also
   on the whole of these rows; with a parameter in brackets, only if that names the last axis.
 - **Halved**: compiler versions that adapt the size to half tiles under `threads=2`.
+- **Note**: first what an element-wise operator stores, a formula of its arguments.
 - "is seen as": the access that the compiler's passes see, where it differs from what the operator does.
 """
 
@@ -65,7 +66,8 @@ def _rows_cell(operator: Operator) -> str:
 def _note(operator: Operator) -> str:
     seen = [f"`{p.name}` is seen as `{p.mask}`" for p in operator.params if p.seen]
     lacking = ["not for target `pto`"] if operator.name in JUNE_2026.lacking_for_pto else []
-    return "; ".join([*seen, *([operator.note] if operator.note else []), *lacking])
+    stores = [f"`{operator.meaning}`"] if operator.meaning else []
+    return "; ".join([*stores, *seen, *([operator.note] if operator.note else []), *lacking])
 
 
 def _line(operator: Operator) -> str:

@@ -61,10 +61,15 @@ def rows(
     memory: str | None = None,
     note: str = "",
 ) -> Iterator[Operator]:
-    """One operator for each name of a table of lines ``name name: signature # note``; see ``gpu.build.params``."""
+    """One operator for each name of a table of lines ``name name: signature = meaning ~ deviation # note``.
+
+    The signature is that of ``gpu.build.params``; meaning and deviation may be missing.
+    """
     for line in table.strip().splitlines():
         head, _, own = line.partition("#")
-        names, _, signature = head.partition(":")
+        names, _, rest = head.partition(":")
+        signature, _, formula = rest.partition(" = ")
+        meaning, _, deviation = formula.partition(" ~ ")
         bound = tuple(map(_with_role, params(signature)))
         for name in names.split():
             text = "; ".join(part for part in (own.strip(), note) if part)
@@ -80,6 +85,8 @@ def rows(
                 elementwise=elementwise,
                 row_independent=elementwise,
                 note=text,
+                meaning=meaning.strip(),
+                deviation=deviation.strip(),
             )
 
 

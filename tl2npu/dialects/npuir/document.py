@@ -35,9 +35,14 @@ def _line(row: Operator, others: list[str]) -> str:
         f"`{arguments}`" if arguments else "",
         row.core.value,
         "".join(letter for letter, mode in (("E", "expert"), ("D", "developer")) if mode in row.modes),
-        row.note.replace("|", "\\|"),
+        "; ".join(part for part in (_formula(row), row.deviation, row.note) if part).replace("|", "\\|"),
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def _formula(row: Operator) -> str:
+    """What an element-wise operator stores."""
+    return f"`{row.meaning}`" if row.meaning else ""
 
 
 def _names(rows: list[Operator]) -> str:

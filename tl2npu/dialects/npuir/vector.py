@@ -9,39 +9,44 @@ from __future__ import annotations
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.npuir.build import rows
 
-BINARY = ("add", "sub", "mul", "div", "max", "min", "or", "and", "xor", "pow", "shl")
-
 OPERATORS = (
     *rows(
         Kind.TILE,
-        "\n".join(f"v{name} npuir_{name}: <A ?B >C" for name in BINARY),
-        elementwise=True,
-    ),
-    *rows(
-        Kind.TILE,
         """
-vshr npuir_shr: <A ?B >C round=True # B is a tile or a constant of the language
-vexp npuir_exp: <A >B
-vln npuir_ln: <A >B
-vrelu npuir_relu: <A >B
-vsigmoid npuir_sigmoid: <A >B
-vsqrt npuir_sqrt: <A >B
-vrsqrt npuir_rsqrt: <A >B
-vabs npuir_abs: <A >B
-vrec npuir_rec: <A >B
-vnot npuir_not: <A >B
-vexp2 npuir_exp2: <A >B ~Tmp # exp(A * ln 2); Tmp is a tile like A
-vlog2 npuir_log2: <A >B ~Tmp # ln(A) / ln 2; Tmp is a tile like A
-vcos npuir_vcos: <src >dst * size=None
-vsin npuir_vsin: <src >dst * size=None
-verf npuir_verf: <src >dst * size=None
-vtanh npuir_vtanh: <src >dst * size=None
+vadd npuir_add: <A ?B >C = A + B
+vsub npuir_sub: <A ?B >C = A - B
+vmul npuir_mul: <A ?B >C = A * B
+vdiv npuir_div: <A ?B >C = A / B
+vmax npuir_max: <A ?B >C = max(A, B)
+vmin npuir_min: <A ?B >C = min(A, B)
+vor npuir_or: <A ?B >C = A | B
+vand npuir_and: <A ?B >C = A & B
+vxor npuir_xor: <A ?B >C = A ^ B
+vpow npuir_pow: <A ?B >C = pow(A, B)
+vshl npuir_shl: <A ?B >C = A << B
+vshr npuir_shr: <A ?B >C round=True = A >> B # B is a tile or a constant of the language
+vexp npuir_exp: <A >B = exp(A)
+vln npuir_ln: <A >B = log(A)
+vrelu npuir_relu: <A >B = max(A, 0.0)
+vsigmoid npuir_sigmoid: <A >B = sigmoid(A)
+vsqrt npuir_sqrt: <A >B = sqrt(A)
+vrsqrt npuir_rsqrt: <A >B = rsqrt(A)
+vabs npuir_abs: <A >B = abs(A)
+vrec npuir_rec: <A >B = 1.0 / A
+vnot npuir_not: <A >B = ~A
+vexp2 npuir_exp2: <A >B ~Tmp = exp2(A) # exp(A * ln 2); Tmp is a tile like A
+vlog2 npuir_log2: <A >B ~Tmp = log2(A) # ln(A) / ln 2; Tmp is a tile like A
+vcos npuir_vcos: <src >dst * size=None = cos(src) ~ a series of four terms, correct for arguments in [-1, 1] only
+vsin npuir_vsin: <src >dst * size=None = sin(src) ~ a series of four terms, correct for arguments in [-1, 1] only
+verf npuir_verf: <src >dst * size=None = erf(src) ~ a series of four terms, correct for arguments in [-1, 1] only
+vtanh npuir_vtanh: <src >dst * size=None = tanh(src) ~ a quotient of exponentials, NaN where they overflow
 vcast npuir_cast: <src >dst size=None round_mode='rint' # round, rint, floor, ceil, trunc or odd
 vbitcast npuir_bitcast: ~src dtype size=None # reinterprets src itself
-vselect npuir_select: <Cond ?A ?B >Out # Cond is a tile of bool
+vselect npuir_select: <Cond ?A ?B >Out = select(Cond, A, B) # Cond is a tile of bool
 vcmp npuir_cmp: <A ?B >C cmp_mod # eq, ne, lt, gt, ge or le; C is a tile of bool
-vclamp npuir_clamp: <src >dst ?min_val ?max_val
+vclamp npuir_clamp: <src >dst ?min_val ?max_val = min(max(src, min_val), max_val)
 """,
         elementwise=True,
     ),
 )
+"""Their meanings; where there is a deviation the compiler computes something else (``codegen_npuir_dev.cc``)."""

@@ -28,6 +28,7 @@ _BINARY = {
     "floordiv": ("//", 10),
     "mod": ("%", 10),
 }
+_SIGNS = {"neg": "-", "bitnot": "~"}
 _ATOM, _UNARY, _NOT = 20, 11, 3
 
 
@@ -61,7 +62,8 @@ def _text(expr: Expr, names: dict[str, str]) -> tuple[str, int]:
             text = integer(expr.value, names)
             return text, _ATOM if expr.value.atom is not None or expr.value.constant is not None else 9
         case Load():
-            return f"{expr.buffer}[{', '.join(integer(part, names) for part in expr.index)}]", _ATOM
+            index = ", ".join(integer(part, names) for part in expr.index)
+            return f"{expr.buffer}[{index}]" if index else expr.buffer, _ATOM
         case Opaque():
             return (expr.text if expr.text.isidentifier() else f"({expr.text})"), _ATOM
         case Call():
@@ -79,8 +81,8 @@ def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:
         first = _inside(left, level + chained)
         second = _inside(right, level + 1)
         return f"{first} {sign} {second}", level
-    if expr.op == "neg":
-        return f"-{_inside(_text(expr.args[0], names), _UNARY)}", _UNARY
+    if expr.op in _SIGNS:
+        return f"{_SIGNS[expr.op]}{_inside(_text(expr.args[0], names), _UNARY)}", _UNARY
     if expr.op == "not":
         return f"not {_condition(expr.args[0], names, _NOT)}", _NOT
     args = [_text(arg, names)[0] for arg in expr.args]

@@ -5,45 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects import ascend, npuir
+from tl2npu.dialects.catalogue import Kind, Role
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Op
 from tl2npu.passes.job import Job
+from tl2npu.tile.meaning import counterparts
 
-BINARY: Mapping[str, str] = MappingProxyType(
-    {
-        "tile.add": "vadd",
-        "tile.sub": "vsub",
-        "tile.mul": "vmul",
-        "tile.div": "vdiv",
-        "tile.max": "vmax",
-        "tile.min": "vmin",
-        "tile.bitwise_and": "vand",
-        "tile.bitwise_or": "vor",
-        "tile.bitwise_xor": "vxor",
-        "tile.pow": "vpow",
-    }
-)
-"""``T.tile.op(dst, src0, src1)`` -> ``T.vop(src0, src1, dst)``."""
+SAME: Mapping[str, str] = MappingProxyType(counterparts(ascend.OPERATORS.values(), npuir.OPERATORS.values()))
+"""Element-wise operators with the one that computes the same; operands keep their order, the destination goes last."""
 
-UNARY: Mapping[str, str] = MappingProxyType(
-    {
-        "tile.exp": "vexp",
-        "tile.ln": "vln",
-        "tile.abs": "vabs",
-        "tile.reciprocal": "vrec",
-        "tile.sqrt": "vsqrt",
-        "tile.rsqrt": "vrsqrt",
-        "tile.relu": "vrelu",
-        "tile.sigmoid": "vsigmoid",
-        "tile.bitwise_not": "vnot",
-    }
-)
-"""``T.tile.op(dst, src)`` -> ``T.vop(src, dst)``."""
-
-SHIFTS: Mapping[str, str] = MappingProxyType({"tile.bitwise_lshift": "vshl", "tile.bitwise_rshift": "vshr"})
 FILLS = frozenset({"tile.fill", "tile.clear"})
-BY_ELEMENT = frozenset({*BINARY, *UNARY, "tile.fill", "tile.clear"})
+_OF_TILES = {name for name in SAME if all(p.role is not Role.SCALAR for p in ascend.OPERATORS[name].params)}
+BY_ELEMENT = frozenset({*_OF_TILES, *FILLS})
 """Operators that take a loop over rows apart."""
 
 REDUCTIONS = frozenset({"reduce_max", "reduce_min", "reduce_sum", "reduce"})
@@ -59,27 +33,12 @@ ROUNDING: Mapping[str, str] = MappingProxyType(
     }
 )
 
-KNOWN = frozenset(
-    {
-        *BY_ELEMENT,
-        *SHIFTS,
-        *REDUCTIONS,
-        "tile.cast",
-        "tile.compare",
-        "tile.select",
-        "tile.broadcast",
-        "tile.atomic_add",
-        "tile.transpose",
-        "tile.axpy",
-        "tile.mul_add_dst",
-        "tile.silu",
-        "tile.leaky_relu",
-        "tile.clamp",
-        "tile.clamp_max",
-        "tile.clamp_min",
-        "gemm_v0",
-    }
-)
+IN_LOOPS = ("tile.axpy", "tile.mul_add_dst", "tile.leaky_relu")
+"""Element-wise operators without a counterpart, which ``T.Parallel`` computes by their meaning."""
+
+KNOWN = frozenset({*SAME, *FILLS, *REDUCTIONS, *IN_LOOPS, "gemm_v0"}) | {
+    f"tile.{name}" for name in ("cast", "compare", "select", "broadcast", "atomic_add", "transpose", "silu")
+}
 _KEPT = frozenset({Kind.ALLOC, Kind.LOOP, Kind.LAUNCH, Kind.SCALAR, Kind.TYPE, Kind.DECORATOR})
 
 _REMEDIES: Mapping[str, str] = MappingProxyType(

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.catalogue import Kind, Role
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.passes.npuir.from_ascend.counterparts import BINARY, FILLS, REDUCTIONS, ROUNDING, SHIFTS, UNARY
+from tl2npu.passes.npuir.from_ascend.counterparts import FILLS, IN_LOOPS, REDUCTIONS, ROUNDING, SAME
 from tl2npu.passes.npuir.from_ascend.writer import Writer
-
-_BY_ELEMENT = {
-    "tile.axpy": "{dst} = {dst} + {src0} * (VALUE)",
-    "tile.mul_add_dst": "{dst} = {dst} + {src0} * {src1}",
-    "tile.leaky_relu": "{dst} = T.if_then_else({src0} >= 0, {src0}, {src0} * (VALUE))",
-}
+from tl2npu.tile.meaning import formula
 
 
 def lines(writer: Writer, stmt: Op) -> list[str] | None:
@@ -28,7 +23,9 @@ def lines(writer: Writer, stmt: Op) -> list[str] | None:
         return _fill(writer, stmt)
     if name in REDUCTIONS:
         return _reduction(writer, stmt)
-    if name in BINARY or name in UNARY or name in SHIFTS:
+    if "count" in stmt.args and name in SAME:
+        return _clamp(writer, stmt)
+    if name in SAME:
         return _by_element(writer, stmt)
     if name == "tile.cast":
         return _cast(writer, stmt)
@@ -40,9 +37,7 @@ def lines(writer: Writer, stmt: Op) -> list[str] | None:
         dst, src = _tiles(stmt, "dst", "src")
         _need_whole(writer, stmt, dst, src)
         return [f"T.transpose({writer.tile(src)}, {writer.tile(dst)}, [1, 0])"]
-    if name in ("tile.clamp", "tile.clamp_min", "tile.clamp_max"):
-        return _clamp(writer, stmt)
-    if name in _BY_ELEMENT:
+    if name in IN_LOOPS:
         return _loop(writer, stmt)
     if name == "tile.silu":
         return _silu(writer, stmt)
@@ -117,7 +112,7 @@ def _by_element(writer: Writer, stmt: Op) -> list[str]:
     first = args[0]
     if not isinstance(first, Operand):
         raise Blocked("TL430", stmt.node, f"the first operand of `T.{name}` is not a tile")
-    new = {**BINARY, **UNARY, **SHIFTS}[name]
+    new = SAME[name]
     if len(args) == 1:
         _need_equal(writer, stmt, dst, first)
         return [f"T.{new}({writer.given(stmt, first)}, {target})"]
@@ -208,12 +203,11 @@ def _clamp(writer: Writer, stmt: Op) -> list[str]:
     _need_equal(writer, stmt, dst, src)
     _need_all(writer, stmt, src)
     before: list[str] = []
-    keys = ("min_scalar", "max_scalar") if stmt.op.name == "tile.clamp" else ("scalar_value",)
+    keys = [param.name for param in stmt.op.params if param.role is Role.SCALAR]
     values = [writer.number(before, stmt.args[key], "limit", plain=True) for key in keys]
-    if stmt.op.name == "tile.clamp":
-        return [*before, f"T.vclamp({writer.tile(src)}, {writer.tile(dst)}, {', '.join(values)})"]
-    new = "vmax" if stmt.op.name == "tile.clamp_min" else "vmin"
-    return [*before, f"T.{new}({writer.tile(src)}, {values[0]}, {writer.tile(dst)})"]
+    new, target = SAME[stmt.op.name], writer.tile(dst)
+    rest = [target, *values] if new == "vclamp" else [*values, target]
+    return [*before, f"T.{new}({writer.tile(src)}, {', '.join(rest)})"]
 
 
 def _loop(writer: Writer, stmt: Op) -> list[str]:
@@ -222,10 +216,10 @@ def _loop(writer: Writer, stmt: Op) -> list[str]:
     _need_whole(writer, stmt, dst, *sources)
     _need_equal(writer, stmt, dst, *sources)
     before: list[str] = []
-    text = _BY_ELEMENT[stmt.op.name]
+    text = f"{{dst}} = {formula(stmt.op)}"
     if "scalar_value" in stmt.args:
         value = writer.number(before, stmt.args["scalar_value"], "factor", plain=True)
-        text = text.replace("(VALUE)", value if value.replace(".", "").isalnum() else f"({value})")
+        text = text.replace("{scalar_value}", value if value.replace(".", "").isalnum() else f"({value})")
     return [*before, *writer.parallel(dst, text, tiles)]
 
 

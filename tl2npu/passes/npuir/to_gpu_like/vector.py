@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import libcst as cst
 
-from tl2npu.dialects.catalogue import Role
-from tl2npu.dialects.npuir import SHORT
+from tl2npu.dialects.catalogue import Operator, Role
+from tl2npu.dialects.npuir import OPERATORS, SHORT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Op, Operand, Scalar, Stmt, children
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.to_gpu_like import formulas
 from tl2npu.passes.npuir.to_gpu_like.regions import Axis, axes, element
 from tl2npu.passes.npuir.to_gpu_like.scratch import is_scratch
 from tl2npu.passes.writing.numbers import number_type
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
+from tl2npu.tile.expr import Call, Const, walk
+from tl2npu.tile.meaning import formula, meaning
 
 _VARIABLES = ("i", "j", "k", "l")
 _OTHERS = ("row", "col", "lane", "item")
@@ -109,34 +111,25 @@ class _Work:
 
     def _value(self, stmt: Op, short: str, target: Operand, space: _Space) -> str:
         args = stmt.args
-        if short in formulas.ON_FLOATS and number_type(self.job, target.buffer) == "int":
-            raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} of integers has no counterpart in Ascend C")
-        if short in formulas.BINARY:
-            return formulas.BINARY[short].format(*(self._operand(stmt, args[n], target, space) for n in ("A", "B")))
-        if short in formulas.UNARY:
-            source = args["A"] if "A" in args else args["src"]
-            if short in formulas.APPROXIMATED:
-                text = f"`T.{stmt.op.name}` is {formulas.APPROXIMATED[short]}; Ascend C computes the function itself"
-                self.job.note("TL452", stmt.node, text, "warning")
-            return formulas.UNARY[short].format(self._operand(stmt, source, target, space))
+        text = formula(stmt.op)
+        if text:
+            if _needs_floats(stmt.op) and number_type(self.job, target.buffer) == "int":
+                raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} of integers has no counterpart in Ascend C")
+            if stmt.op.deviation:
+                what = f"`T.{stmt.op.name}` is {stmt.op.deviation}; Ascend C computes the function itself"
+                self.job.note("TL452", stmt.node, what, "warning")
+            named = {name: self._operand(stmt, arg, target, space) for name, arg in args.items() if arg is not target}
+            return text.format_map(named)
         if short == "vbrc":
             return self._operand(stmt, args["src"], target, space)
         if short == "vcast":
             return self._cast(stmt, target, space)
-        if short == "vclamp":
-            low, value, high = (
-                self._operand(stmt, args[name], target, space) for name in ("min_val", "src", "max_val")
-            )
-            return f"T.min(T.max({value}, {low}), {high})"
-        if short == "vcmp":
-            left, right = (self._operand(stmt, args[name], target, space) for name in ("A", "B"))
-            mode = self._static(stmt, "cmp_mod")
-            if mode not in formulas.COMPARISONS:
-                raise Blocked("TL442", stmt.node, "cannot tell the mode of this comparison")
-            return f"{left} {formulas.COMPARISONS[mode]} {right}"
-        assert short == "vselect"
-        parts = (self._operand(stmt, args[name], target, space) for name in ("Cond", "A", "B"))
-        return f"T.if_then_else({', '.join(parts)})"
+        assert short == "vcmp"
+        left, right = (self._operand(stmt, args[name], target, space) for name in ("A", "B"))
+        mode = self._static(stmt, "cmp_mod")
+        if mode not in _COMPARISONS:
+            raise Blocked("TL442", stmt.node, "cannot tell the mode of this comparison")
+        return f"{left} {_COMPARISONS[mode]} {right}"
 
     def _cast(self, stmt: Op, target: Operand, space: _Space) -> str:
         source = stmt.args["src"]
@@ -147,9 +140,9 @@ class _Work:
         kinds = number_type(self.job, source.buffer), number_type(self.job, target.buffer)
         if "int" not in kinds and mode == "rint":
             return value
-        if kinds == ("float", "int") and mode in formulas.ROUNDING:
-            return f"T.cast({formulas.ROUNDING[mode].format(value)}, {_dtype(target)})"
-        if kinds[0] == "int" and mode in formulas.ROUNDING:
+        if kinds == ("float", "int") and mode in _ROUNDING:
+            return f"T.cast({_ROUNDING[mode].format(value)}, {_dtype(target)})"
+        if kinds[0] == "int" and mode in _ROUNDING:
             return f"T.cast({value}, {_dtype(target)})"
         raise Blocked(
             "TL442",
@@ -212,7 +205,22 @@ class _Work:
             self.job.change("TL443", stmt.node, f"wrote a T.Parallel loop for T.{stmt.op.name}")
 
 
-_OPERATORS = frozenset({*formulas.BINARY, *formulas.UNARY, "vbrc", "vcast", "vclamp", "vcmp", "vselect"})
+def _needs_floats(op: Operator) -> bool:
+    """Whether the formula means something else in integers: it divides, or has a number that is no integer."""
+    return any(
+        part.op == "div" if isinstance(part, Call) else isinstance(part, Const) and isinstance(part.value, float)
+        for part in walk(meaning(op) or Const(0, ""))
+    )
+
+
+_OPERATORS = frozenset({SHORT[op.name] for op in OPERATORS.values() if op.meaning} | {"vbrc", "vcast", "vcmp"})
+_COMPARISONS: Mapping[str, str] = MappingProxyType(
+    {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "ge": ">=", "le": "<="}
+)
+_ROUNDING: Mapping[str, str] = MappingProxyType(
+    {"rint": "T.round({0})", "floor": "T.floor({0})", "ceil": "T.ceil({0})", "trunc": "{0}"}
+)
+"""What a float becomes before it is cast to an integer, which cuts off."""
 _THREE_NAMES = frozenset({"vexp2", "vlog2"})
 
 
