@@ -219,3 +219,18 @@ def test_help_imports_nothing_slow() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.split("\n") if line.startswith("-- [")] == [f"-- {run}" for run in runs]
+
+
+def test_a_kernel_imports_the_passes_of_its_own_language() -> None:
+    """The others are a quarter of a cold start."""
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from tl2npu.languages import migrate_source\nfrom tl2npu.options import Options\n"
+        "path = 'fixtures/workspace/gemm_relu/before.py'\n"
+        "assert migrate_source(Path(path).read_text(), path, Options()).kernels[0].rewritten\n"
+        "print([name for name in sys.modules if name.startswith('tl2npu.')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "tl2npu.passes.ascend.scopes" in done.stdout, done.stderr
+    others = ("tl2npu.triton", "tl2npu.passes.gpu.elementwise", "tl2npu.passes.npuir.from_ascend", "tl2npu.simulator")
+    assert [name for name in others if name in done.stdout] == []

@@ -22,7 +22,8 @@ from tl2npu.passes.gpu import unit_axes
 from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
-from tl2npu.passes.pipelines import Traits, ascend_from_npuir, developer_form, fallback_form, gpu_form, npuir_form
+from tl2npu.passes.pipelines.forms import write
+from tl2npu.passes.pipelines.traits import Traits
 from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
@@ -137,30 +138,19 @@ def _attempt(
             macros.inline(job)
         if before is None and form != "fallback":
             allocations_apart.take_apart(job)
-        if form == "npuir":
-            npuir_form(job, kind)
-            _end_with_tensors(job, kind)
-        elif before is not None and before.built and form == before.target:
+        if before is not None and before.built and form == before.target:
             job = replace(before.job, edited=list(before.job.edited), notes=before.job.notes[: before.job.told])
             unit_axes.insert(job)
         elif before is not None and before.built:
             job = grid.one_thread(before.job)
         elif before is not None:
             return replace(before, target=form)
-        elif kind.style == "npuir":
-            ascend_from_npuir(job, 1 if form == "developer-threads1" else 2)
-        elif kind.style == "gpu":
-            gpu_form(job, 1 if form == "developer-threads1" else 2)
-        elif form == "fallback":
-            fallback_form(job, kind)
         else:
-            if kind.vector and not kind.cube and not kind.uses_vid:
-                raise Blocked(
-                    "TL222",
-                    start.located.node,
-                    "both vector cores do the same work, and nothing in the kernel splits it",
-                )
-            developer_form(job, kind, 1 if form == "developer-threads1" else 2)
+            if form.startswith("developer") and not kind.is_rewritten:
+                _need_something_to_split(start, kind)
+            write(job, kind, form)
+        if form == "npuir":
+            _end_with_tensors(job, kind)
     except Blocked as blocked:
         return Attempt(form, job, job.finding(blocked.code, blocked.node, blocked.message), built=False)
     job.told = len(job.notes)
@@ -187,6 +177,12 @@ def _attempt(
             job.notes.append(found)
     _repair(job, repairs)
     return Attempt(form, job)
+
+
+def _need_something_to_split(start: Job, kind: Traits) -> None:
+    if kind.vector and not kind.cube and not kind.uses_vid:
+        text = "both vector cores do the same work, and nothing in the kernel splits it"
+        raise Blocked("TL222", start.located.node, text)
 
 
 def _end_with_tensors(job: Job, kind: Traits) -> None:

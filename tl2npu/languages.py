@@ -1,4 +1,4 @@
-"""Which path the text of a file takes: TileLang, or Triton before that."""
+"""Which path the text of a file takes: TileLang, or Triton before that. What reads Triton is imported for it only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from tl2npu import migration
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
 from tl2npu.source.triton_imports import is_triton
-from tl2npu.triton.dsa.result import migrate_to_dsa
-from tl2npu.triton.result import check_triton, migrate_triton
 
 
 def migrate_source(
@@ -21,9 +19,16 @@ def migrate_source(
     together: bool = False,
 ) -> FileResult:
     """Migrate every kernel of a text, in whatever language it is; parameters are those of ``migrate_text``."""
+    triton = is_triton(text.encode())
     if options.target == "tle-dsa":
-        return migrate_to_dsa(text, path, options, leave) if is_triton(text.encode()) else FileResult(path, text, text)
-    if is_triton(text.encode()):
+        if not triton:
+            return FileResult(path, text, text)
+        from tl2npu.triton.dsa.result import migrate_to_dsa
+
+        return migrate_to_dsa(text, path, options, leave)
+    if triton:
+        from tl2npu.triton.result import migrate_triton
+
         return migrate_triton(text, path, options, leave)
     return migration.migrate_text(text, path, options, leave, together=together)
 
@@ -31,4 +36,8 @@ def migrate_source(
 def check_source(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a text; Triton kernels are named, nothing is wrong with them."""
     result = migration.check_text(text, path, options)
-    return check_triton(result, options) if is_triton(text.encode()) else result
+    if not is_triton(text.encode()):
+        return result
+    from tl2npu.triton.result import check_triton
+
+    return check_triton(result, options)

@@ -35,7 +35,7 @@ from tl2npu.passes.npuir import configs, mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
-from tl2npu.passes.pipelines import Traits, left_alone, refuse_unreadable, traits
+from tl2npu.passes.pipelines.traits import Traits, left_alone, refuse_unreadable, traits
 from tl2npu.passes.plain.hints import tensor_layouts
 from tl2npu.passes.plain.unsupported import refuse as unsupported
 from tl2npu.passes.unseen_kernels import unseen_kernels

@@ -160,6 +160,8 @@ def warm(task: Task, files: int) -> None:
     if task != "check" and files >= _LAYOUT_IS_LIKELY:
         import black  # noqa: F401
 
+        from tl2npu.passes.pipelines import ascend, gpu  # noqa: F401
+
 
 def display(path: Path) -> str:
     """A path as reports name it: relative to the working directory where it lies below, with forward slashes."""

@@ -9,6 +9,7 @@ from tl2npu.dialects.catalogue import Core, Kind, Operator, Param, ParamKind, Ro
 GPU_MODE = frozenset({"gpu"})
 
 _ROLES = {"<": Role.READ, ">": Role.WRITE, "+": Role.ACCUMULATE, "~": Role.READ_WRITE, "?": Role.READ}
+_MARKS = "".join(_ROLES)
 
 
 def params(signature: str) -> tuple[Param, ...]:
@@ -27,7 +28,7 @@ def params(signature: str) -> tuple[Param, ...]:
             kind = "keyword"
             continue
         role = _ROLES.get(word[0], Role.SCALAR)
-        name, _, default = word.lstrip("".join(_ROLES)).partition("=")
+        name, _, default = word.lstrip(_MARKS).partition("=")
         found.append(Param(name, role, default or None, kind, scalar=word[0] == "?"))
     return tuple(found)
 
@@ -35,8 +36,9 @@ def params(signature: str) -> tuple[Param, ...]:
 def rows(kind: Kind, file: str, table: str) -> Iterator[Operator]:
     """One operator for each name of a table; a line is ``name name: signature``, longer ones go on indented."""
     lines: list[str] = []
+    margin = _margin(table)
     for line in table.strip("\n").splitlines():
-        deeper = lines and len(line) - len(line.lstrip()) > _margin(table)
+        deeper = lines and len(line) - len(line.lstrip()) > margin
         if deeper:
             lines[-1] += f" {line.strip()}"
         elif line.strip():

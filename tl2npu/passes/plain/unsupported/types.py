@@ -10,7 +10,6 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.factories.located import Factory
 from tl2npu.kernel.model import Buffer, Memory
-from tl2npu.passes.gpu.elementwise.tree import parsed
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.types.values import TypeValues
 from tl2npu.source.tree import calls_in
@@ -80,7 +79,7 @@ def _expression(dtype: str) -> cst.BaseExpression | None:
     if not dtype or is_foreign(dtype) or element_types.is_known(element_types.plain(dtype)):
         return None
     try:
-        return parsed(dtype)
+        return cst.parse_expression(dtype)
     except cst.ParserSyntaxError:
         return None
 

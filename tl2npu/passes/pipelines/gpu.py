@@ -1,0 +1,77 @@
+"""GPU kernels in Developer mode."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
+from tl2npu.passes.gpu import (
+    atomics,
+    converting_copies,
+    elementwise,
+    fills,
+    floors,
+    nan_notes,
+    padded_rows,
+    scalar_functions,
+)
+from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
+from tl2npu.passes.gpu.element_copies import rewrite as element_copies
+from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
+from tl2npu.passes.gpu.launch import empty_loops, grid, persistent, pipelined
+from tl2npu.passes.gpu.local_memory import rewrite as local_memory
+from tl2npu.passes.gpu.memory import allocations as gpu_allocations
+from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, scalar_tables
+from tl2npu.passes.gpu.reductions import rewrite as reductions
+from tl2npu.passes.host import jit, pass_configs
+from tl2npu.passes.job import Job
+from tl2npu.passes.names import imports, unused
+from tl2npu.passes.pipelines.plain import plainly
+from tl2npu.passes.pipelines.traits import is_mixed
+from tl2npu.passes.plain import wide_atomics as atomics_wide
+from tl2npu.passes.writing import tidy
+
+
+def gpu_form(job: Job, threads: int) -> None:
+    """A GPU kernel in Developer mode."""
+    job.change("TL101", job.located.node, "rewrote a GPU kernel for the NPU")
+    before = unused.name_counts(job)
+    jit.name_positional(job)
+    from_gpu(job, threads, before)
+
+
+def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
+    """The passes from the author's own words to the last one; ``before``: how often each name was used."""
+    alias = imports.add_alias(job)
+    plainly(job)
+    nan_notes.tell(job)
+    scalar_tables.to_global(job)
+    local_memory.to_buffers(job)
+    atomics_wide.to_elements(job)
+    element_copies.to_copies(job)
+    atomics.to_tile(job)
+    masked_products.apply(job)
+    homes.assign(job)
+    element_copies_calls.match_types(job)
+    padded_rows.pad(job)
+    element_copies_vectors.by_element(job)
+    converting_copies.rewrite(job)
+    fills.rewrite(job)
+    reductions.rewrite(job)
+    scalar_functions.to_tiles(job)
+    elementwise.rewrite(job)
+    element_copies_vectors.by_element(job)
+    if job.tight:
+        late_sums.put_off(job)
+    pipelined.limit(job)
+    empty_loops.leave_out(job)
+    grid.fold(job, threads)
+    persistent.loop_over_tasks(job)
+    floors.round_down(job)
+    gpu_allocations.drop_unused(job, before)
+    gpu_allocations.finish(job)
+    jit.retarget(job)
+    pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
+    unused.drop_unused_names(job, before)
+    imports.drop_alias(job, alias)
+    tidy.join_lines(job)

@@ -1,0 +1,33 @@
+"""What a GPU kernel says, in the plainest words: the first passes for every target."""
+
+from __future__ import annotations
+
+from tl2npu.passes.job import Job
+from tl2npu.passes.pipelines.traits import refuse_unreadable
+from tl2npu.passes.plain import front_end, negative_indices, symbolic_sizes
+from tl2npu.passes.plain.branches import conditions
+from tl2npu.passes.plain.branches import known as known_branches
+from tl2npu.passes.plain.branches import leaks as branches
+from tl2npu.passes.plain.branches import values as branches_values
+from tl2npu.passes.plain.despecialise import program as despecialise
+from tl2npu.passes.plain.hints import drop as hints
+from tl2npu.passes.plain.loops import normal as loops
+from tl2npu.passes.plain.macros import inline as macros
+from tl2npu.passes.plain.types import strings as types
+
+
+def plainly(job: Job, nests: bool = True) -> None:
+    """Rewrite the kernel; with ``nests`` its loops in the dimensions of the vectoriser."""
+    despecialise.put_in_order(job)
+    macros.inline(job)
+    known_branches.fold(job)
+    conditions.to_python(job)
+    hints.drop(job)
+    types.to_strings(job)
+    symbolic_sizes.rename(job)
+    branches_values.choose(job)
+    front_end.make_strict(job)
+    negative_indices.count_from_the_start(job)
+    loops.normalise(job, nests=nests)
+    refuse_unreadable(job)
+    branches.refuse_leaks(job)
