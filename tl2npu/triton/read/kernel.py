@@ -30,7 +30,7 @@ _BLOCKS = ("bx", "by", "bz")
 
 
 def read(spec: Spec, reader: type[Interpreter] = Interpreter) -> Kernel:
-    """The kernel. What the host must check is in ``spec.equal``, ``spec.divides`` and ``spec.least`` after that.
+    """The kernel. What the host must check is in ``equal``, ``divides``, ``least`` and ``within`` of the spec after that.
 
     ``reader``: the interpreter of an extension. Raises ``Refused``.
     """
@@ -72,6 +72,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
         raise state.refuse("TL544", "device functions call each other") from None
     body = tuple(state.out)
     spec.least = {name: least for name, least in state.ranges.assumed.items() if name not in state.ranges.sure}
+    spec.within = list(state.within)
     tensors = tuple(
         Buffer(name, spec.views[name], spec.tensors[name].dtype, "global")
         for name in params

@@ -43,6 +43,7 @@ class State:
     direct: object = None
     spare: frozenset[object] = frozenset()
     beyond: list[tuple[str, Beyond]] = field(default_factory=list)
+    within: dict[tuple[Sym, Sym], None] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
     zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
     """Tiles that are 0 wherever one of these conditions does not hold."""
