@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tl2npu.triton.host.expressions import HostExpressions, optional
-from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, is_float, is_part
+from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, dtype_of, is_float, is_part
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown
 from tl2npu.triton.host.variants import normal
 
@@ -208,7 +208,7 @@ class Host(HostExpressions):
                 name = self.name(target.id)
                 self.numbers[str(name)] = value.value.constant
                 value = Int(name)
-            elif isinstance(value, Unknown) and value.text not in DTYPES:
+            elif isinstance(value, Unknown) and dtype_of(value) is None:
                 value = Unknown(target.id, value.number or is_float(node), value.test)
             elif isinstance(value, Tensor):
                 test = value.test

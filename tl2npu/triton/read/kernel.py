@@ -30,7 +30,7 @@ _BLOCKS = ("bx", "by", "bz")
 
 
 def read(spec: Spec, reader: type[Interpreter] = Interpreter) -> Kernel:
-    """The kernel. What the host must check is in ``equal``, ``divides``, ``least`` and ``within`` of the spec after that.
+    """The kernel. What the host must check is then in ``equal``, ``divides``, ``least`` and ``within`` of the spec.
 
     ``reader``: the interpreter of an extension. Raises ``Refused``.
     """

@@ -121,10 +121,10 @@ def store(
             state.spec.parts = True
             raise Again
         raise state.refuse("TL522", "the store's mask does not end where the tensor ends")
-    for number, start, extent in zip(placed.axes, placed.start, state.spec.views[pointer.param], strict=True):
-        if number is not None and part[number] != pointer.shape[number]:
-            if part[number].constant is None and not state.ranges.at_least_zero(extent - start - part[number]):
-                raise state.refuse("TL522", "the store's mask may end behind the end of the tensor")
+    for number, start, extent in zip(placed.axes, placed.start, state.spec.views.get(pointer.param, ()), strict=False):
+        cut = number is not None and part[number].constant is None and part[number] != pointer.shape[number]
+        if cut and number is not None and not state.ranges.at_least_zero(extent - start - part[number]):
+            raise state.refuse("TL522", "the store's mask may end behind the end of the tensor")
     if any(True for condition in scalar for _ in loads(condition)):
         raise state.refuse("TL522", "the store's mask depends on data")
     if len(value.shape) > len(pointer.shape):
