@@ -68,10 +68,10 @@ OPERATORS: Mapping[str, int] = {
     **dict.fromkeys(("bitand", "bitor", "bitxor", "shl", "shr"), 2),
     **dict.fromkeys(COMPARISONS, 2),
     **dict.fromkeys(("neg", "not", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "tanh"), 1),
-    **dict.fromkeys(("sin", "cos", "erf", "floor", "ceil", "cast"), 1),
+    **dict.fromkeys(("sin", "cos", "erf", "floor", "ceil", "round", "cast"), 1),
     **dict.fromkeys(("select", "fma"), 3),
 }
-"""Element-wise operators with the number of their operands."""
+"""Element-wise operators with the number of their operands; ``round``: halves to the even neighbour."""
 
 
 def axis(number: int) -> Sym:

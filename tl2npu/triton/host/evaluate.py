@@ -172,7 +172,10 @@ class Host(HostExpressions):
             return
         self.env |= {name: value for name, value in before.items() if name not in assigned(stmt)}
         for name in assigned(stmt):
-            here, there = self.env.get(name), one.get(name)
+            if name not in self.env or name not in one:  # who uses it behind has come through the branch that sets it
+                self.env |= {name: one[name]} if name in one else {}
+                continue
+            here, there = self.env[name], one[name]
             if here == there:
                 continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):

@@ -29,7 +29,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "ne": operator.ne,
 }
 _FUNCTIONS = frozenset(
-    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "floor", "ceil"}
+    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "floor", "ceil", "round"}
 )
 
 

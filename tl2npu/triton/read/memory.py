@@ -8,7 +8,7 @@ from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import AtomicAdd, If, Let, Map, Move, Region, Stmt
 from tl2npu.tile.unstored import Beyond
-from tl2npu.triton.read.build import broadcast, cast, operation
+from tl2npu.triton.read.build import broadcast, cast, is_float, operation
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
@@ -129,6 +129,8 @@ def store(
         raise state.refuse("TL522", "the store's mask depends on data")
     if len(value.shape) > len(pointer.shape):
         raise state.refuse("TL549", "a tile of more axes than its pointers")
+    if not is_float(dtype) and value.dtype not in (dtype, "bool") and not isinstance(value.expr, (Const, Index)):
+        value = cast(value, dtype)  # as an expression: it cuts off decimals and upper bits, a copy may round
     value = broadcast(value, pointer.shape)
     flat = Tile(
         tuple(pointer.shape[number] for number in placed.order),
