@@ -103,7 +103,7 @@ def _with_lanes(kernel: Kernel) -> Kernel:
 
 
 def _with_own_rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> Kernel:
-    """Vectors that are reduced to one element are copied to a matrix of one row for that, as they may be columns, too."""
+    """Vectors that are reduced to one element are copied to a matrix of one row for that: they may be columns, too."""
     tiles = list(kernel.tiles)
     taken = {*kernel.sizes, *kernel.buffers, *kernel.launch.names}
 

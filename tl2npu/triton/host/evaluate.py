@@ -205,9 +205,15 @@ class Host(HostExpressions):
     def assign(self, target: ast.expr, value: HostValue, node: ast.expr) -> None:
         """``target = value``."""
         if isinstance(target, ast.Name):
+            known = isinstance(value, Int) and target.id in self.texts.values()
+            before = self.name(target.id).names if known else frozenset()
+            if known:
+                self.env.setdefault(target.id, value)  # a name of the module, too
             self.changed(target.id)
             self.parts.discard(target.id)
-            if isinstance(value, Int) and value.value.constant is not None:
+            if isinstance(value, Int) and before & value.value.names:  # `n = n // 2`: the old one has no text any more
+                value = Int(self.name(target.id))
+            elif isinstance(value, Int) and value.value.constant is not None:
                 name = self.name(target.id)
                 self.numbers[str(name)] = value.value.constant
                 value = Int(name)
