@@ -41,17 +41,14 @@ _LANES = 8
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "cast", "max", "min", "select"}) | COMPARISONS | LOGIC
 
 
-class NoUnitAxis(Exception):
-    """A vector is summed and is a row or column of a matrix, too; ``line`` of the statement."""
-
-    def __init__(self, line: int) -> None:
-        self.line = line
+class _NoRow(Exception):
+    """A vector is summed and is a row or column of a matrix, too."""
 
 
 def with_unit_axes(kernel: Kernel) -> Kernel:
     """The kernel without tiles of no axis: they are scalars or vectors of one element, and what is reduced a matrix.
 
-    Raises :class:`NoUnitAxis` where a vector would have to be both.
+    A vector that would have to be both is reduced as a copy.
     """
     kernel = _with_lanes(with_scalars(kernel))
     shapes = {tile.name: tile.shape for tile in kernel.tiles}
@@ -60,7 +57,7 @@ def with_unit_axes(kernel: Kernel) -> Kernel:
         return kernel
     try:
         rows = _rows(kernel, shapes)
-    except NoUnitAxis:
+    except _NoRow:
         kernel = _with_own_rows(kernel, shapes)
         shapes = {tile.name: tile.shape for tile in kernel.tiles}
         rows = _rows(kernel, shapes)
@@ -108,7 +105,7 @@ def _with_own_rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> Kernel
     taken = {*kernel.sizes, *kernel.buffers, *kernel.launch.names}
 
     def own(stmt: Stmt) -> tuple[Stmt, ...]:
-        if not isinstance(stmt, Reduce) or shapes.get(stmt.dst, (1,)) or len(shapes[stmt.src]) != 1:
+        if not isinstance(stmt, Reduce) or shapes.get(stmt.dst) != () or len(shapes[stmt.src]) != 1:
             return (with_bodies(stmt, body),)
         name = f"{stmt.src}_row"
         while name in taken:
@@ -140,10 +137,10 @@ def _rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> set[str]:
                 if names & rows:
                     vectors = {name for name in names if len(shapes.get(name, ())) == 1}
                     if any(len(shapes.get(name, ())) == 2 for name in names):
-                        raise NoUnitAxis(stmt.origin.line)
+                        raise _NoRow
                     rows |= vectors
             elif isinstance(stmt, Reduce) and stmt.dst in rows:
-                raise NoUnitAxis(stmt.origin.line)
+                raise _NoRow
     return rows
 
 
