@@ -66,10 +66,10 @@ MEANT = {
     ),
     "cut_off": (LOAD + "x = (x * 40.0).to(tl.int8).to(tl.float32) + x.to(tl.int32)" + STORE, NORMAL),
     "upper_bits": (LOAD + "q = (x * 1000.0).to(tl.int32)\nx = q.to(tl.int8).to(tl.float32)" + STORE, NORMAL),
-    "halves_to_even": (LOAD + "x = tl.extra.cuda.libdevice.rint(x)" + STORE, "(torch.arange(64) - 32) / 2"),
+    "halves_to_even": (LOAD + "x = tl.extra.cuda.libdevice.rint(x)" + STORE, "(torch.ones(64).cumsum(0) - 32.0) / 2"),
     "nearest": (
         LOAD + "x = tl.extra.cuda.libdevice.llrint(127.0 * x)" + STORE,
-        "(torch.arange(256) - 128) / 254",
+        "(torch.ones(256).cumsum(0) - 128.0) / 254",
     ),
     # what a mask at a size leaves alone
     "first_half": (
