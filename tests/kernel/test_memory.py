@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernel.support import read
+from tests.kernel.support import file_of, read, source
+from tl2npu.kernel.memory.inferred import certain_uses, inferred
+from tl2npu.kernel.runtime import Late
 
 TILES = """
 x = T.alloc_shared((32, 64), "float16")
@@ -33,3 +35,20 @@ y = T.alloc_shared((32, 64), "float16")
 def test_what_uses_a_tile_says_where_it_is(uses: str, memory: str) -> None:
     kernel = read(TILES + uses)
     assert kernel.buffers["x"].memory.value == memory
+
+
+@pytest.mark.parametrize(
+    ("condition", "loop", "memory"),
+    [
+        ("cid % M < N % 3", "x[i, j] = 0.5", "L1"),  # for M == 1 and N == 3 only the loop is left
+        ("cid % M < N % 3", "y[i, j] = 0.5", "UB"),  # nothing else touches x: with the copy it goes as a whole
+        ("cid < N", "x[i, j] = 0.5", "UB"),
+    ],
+)
+def test_uses_that_some_sizes_leave_out(condition: str, loop: str, memory: str) -> None:
+    body = f"{TILES}for i, j in T.Parallel(32, 64):\n    {loop}\nif {condition}:\n    T.copy(A[0, 0], x)"
+    file = file_of(source(body))
+    (located,) = file.located
+    kernel = located.read()
+    use = certain_uses(kernel, Late.of(file, located, kernel))[kernel.buffers["x"]]
+    assert inferred(use).value == memory

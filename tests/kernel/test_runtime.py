@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.kernel.support import file_of, source
@@ -9,13 +11,13 @@ from tl2npu.kernel.model import Branch
 from tl2npu.kernel.runtime import Late, runtime_names
 
 
-def decided(body: str, **parts: str) -> list[bool]:
-    """For every ``if`` of the kernel, whether Python takes one arm of it."""
+def decided(body: str, ask: Callable[[Late, Branch], bool] = Late.python_decides, **parts: str) -> list[bool]:
+    """For every ``if`` of the kernel, whether Python takes one arm of it, or what else is asked."""
     file = file_of(source(body, **parts))
     (located,) = file.located
     kernel = located.read()
     late = Late.of(file, located, kernel)
-    return [late.python_decides(stmt) for stmt in kernel.walk() if isinstance(stmt, Branch)]
+    return [ask(late, stmt) for stmt in kernel.walk() if isinstance(stmt, Branch)]
 
 
 SIZES = 'n = T.dynamic("n")'
@@ -101,3 +103,19 @@ def test_parameters_of_macros_stand_for_what_they_are_given(argument: str, expec
 def test_what_callers_give(module: str, names: set[str]) -> None:
     file = file_of(source("x = 1", module=module))
     assert {"M", "N", "bm"} & runtime_names(file, file.located[0]) == names
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("M > 4", True),
+        ("cid % M > 4", True),  # 0 where M is 1
+        ("not cid // 2 % M <= cid % N", True),
+        ("cid % M > cid", False),
+        ("cid % 4 > 2", False),
+        ("cid // M > 4", False),
+        ("cid > 4", False),
+    ],
+)
+def test_remainders_by_sizes_may_be_no_question(condition: str, expected: bool) -> None:
+    assert decided(f"if {condition}:\n    x = 1", Late.may_be_absent) == [expected]

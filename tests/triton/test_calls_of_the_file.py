@@ -346,3 +346,43 @@ f(torch.ones(2, 16, 128))
     new = to_tilelang(text).text
     assert "y: T.Tensor((b, n, m)" in new
     assert "32) == m" not in new
+
+
+def test_rows_of_a_table_that_begins_again() -> None:
+    """The table may have more rows than the remainder reaches, and its steps are those of the remainder."""
+    body = "j = tl.arange(0, BLOCK)\nx = tl.load(x_ptr + (pid % 5) * step + j, mask=j < n, other=0.0)\n"
+    text = vector(f"{body}tl.store(y_ptr + pid * n + j, x, mask=j < n)", "k[(7,)](z, y, n, step, BLOCK=128)")
+    text = text.replace("y_ptr, n,", "y_ptr, n, step,").replace("torch.empty_like(x)", "torch.empty(7, n)")
+    text = text.replace("def f(x):", "def f(x, step):\n    z = x.squeeze()").replace('device="cuda")', "), 100")
+    assert "(z.view(-1, n)[: 5], y)" in to_tilelang(text.replace("300, ), 100", "300), 300")).text
+
+
+def test_tensor_that_only_one_branch_makes() -> None:
+    """Who reaches the launch has come through the branch: there is no case in which it is None."""
+    text = (
+        vector(COPY).replace("    y = torch", "    if flag:\n        y = torch").replace("def f(x)", "def f(x, flag)")
+    )
+    assert refusals(text.split("\n\nf(torch")[0]) == []
+
+
+def test_size_that_is_computed_from_itself() -> None:
+    text = vector(COPY, "k[(triton.cdiv(n, b),)](x, y, n, BLOCK=b)").replace("def f(x)", "def f(x, b)")
+    text = text.replace("    y = torch", "    b = b // 2\n    y = torch").split("\n\nf(torch")[0]
+    assert refusals(text) == []
+    assert "BLOCK=b" in to_tilelang(text).text
+
+
+def test_element_type_by_a_name_of_the_host() -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x.to(kind), mask=i < n)"
+    text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, n, kind=kind, BLOCK=128)")
+    text = text.replace("y_ptr, n,", "y_ptr, n, kind: tl.constexpr,")
+    kind = "    kind = tl.float32 if x.dtype == torch.float32 else tl.float16\n    y = torch"
+    assert refusals(text.replace("    y = torch", kind)) == []
+
+
+def test_sizes_of_tiles_that_are_combined_are_equal() -> None:
+    body = "j = tl.arange(0, C)\nx = tl.load(x_ptr + j) + tl.load(x_ptr + tl.arange(0, BLOCK))\ntl.store(y_ptr + j, x)"
+    text = vector(body, "k[(1,)](x, y, n, C=c, BLOCK=b)").replace("n, BLOCK", "n, C: tl.constexpr, BLOCK")
+    text = text.replace("def f(x)", "def f(x, c, b)")
+    assert "assert b == c" in to_tilelang(text.replace('device="cuda")', "), 32, 32")).text
+    assert refusals(text.replace('device="cuda")', "), 32, 64")) != []

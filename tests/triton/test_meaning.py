@@ -64,6 +64,33 @@ MEANT = {
         LOAD + "x = tl.where(x + s > 100, 1, 0)" + STORE,
         "torch.full((200,), 100, dtype=torch.int8), 100",
     ),
+    "cut_off": (LOAD + "x = (x * 40.0).to(tl.int8).to(tl.float32) + x.to(tl.int32)" + STORE, NORMAL),
+    "upper_bits": (LOAD + "q = (x * 1000.0).to(tl.int32)\nx = q.to(tl.int8).to(tl.float32)" + STORE, NORMAL),
+    "halves_to_even": (LOAD + "x = tl.extra.cuda.libdevice.rint(x)" + STORE, "(torch.ones(64).cumsum(0) - 32.0) / 2"),
+    "nearest": (
+        LOAD + "x = tl.extra.cuda.libdevice.llrint(127.0 * x)" + STORE,
+        "(torch.ones(256).cumsum(0) - 128.0) / 254",
+    ),
+    # what a mask at a size leaves alone
+    "first_half": (
+        "j = tl.arange(0, BLOCK)\nh = n // 2\na = tl.load(x_ptr + j, mask=j < h, other=0.0)\n"
+        "b = tl.load(x_ptr + h + j, mask=j < h, other=0.0)\ntl.store(y_ptr + j, a - b, mask=j < h)\n"
+        "if s > 1:\n    tl.store(y_ptr + h + j, a + b, mask=j < h)",
+        "torch.randn(64), 1",
+    ),
+    # one vector as a column and as what is summed
+    "all_of_a_matrix": (
+        "j = tl.arange(0, BLOCK)\nm = tl.load(x_ptr + j[:, None] * 16 + tl.arange(0, 16)[None, :])\n"
+        "r = tl.sum(m, axis=1)\nt = r / tl.max(tl.abs(m))\nif pid == 0:\n    tl.store(y_ptr + j, t)",
+        "torch.randn(1024)",
+    ),
+    # a name for two things in one branch
+    "own_name_in_a_branch": (
+        LOAD
+        + "for k in range(2):\n    t = x * 2.0\n    if s > 1:\n        t = tl.sum(t, axis=0)\n"
+        + "        tl.store(y_ptr + pid, t)\n    else:\n        tl.store(y_ptr + i, t, mask=i < n)",
+        "torch.randn(64), 2",
+    ),
     # numbers that are zero, loops without turns, arguments by name
     "flag": ("x = tl.load(x_ptr + i, mask=(i < n) & (s > 0), other=0.5)" + STORE, f"{NORMAL}, 0"),
     "no_turns": (

@@ -56,7 +56,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL544", "uninlinable-device-function", "error", "display-only",
      "define the device function in the file, without recursion"),
     ("TL545", "value-by-branch", "error", "display-only", "give the name its value without a branch"),
-    ("TL546", "truncation", "error", "display-only", "show that the operand is not negative, or round explicitly"),
+    ("TL546", "truncation", "error", "display-only", "show that the operand is not negative, or convert to 32 bits"),
     ("TL547", "mixed-transposition", "error", "display-only", "load the tile in the orientation in which it is used"),
     ("TL548", "unsupported-dot", "error", "display-only", "multiply two matrices whose inner size has one name"),
     ("TL549", "mixed-tile-ranks", "error", "display-only", "give both tiles the same axes and extents"),

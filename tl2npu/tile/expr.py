@@ -71,7 +71,7 @@ OPERATORS: Mapping[str, int] = {
     **dict.fromkeys(("sin", "cos", "erf", "floor", "ceil", "round", "bitnot", "cast"), 1),
     **dict.fromkeys(("select", "fma"), 3),
 }
-"""Element-wise operators with the number of their operands."""
+"""Element-wise operators with the number of their operands; ``round``: halves to the even neighbour."""
 
 
 def axis(number: int) -> Sym:

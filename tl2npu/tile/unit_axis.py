@@ -41,24 +41,26 @@ _LANES = 8
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "cast", "max", "min", "select"}) | COMPARISONS | LOGIC
 
 
-class NoUnitAxis(Exception):
-    """A vector is summed and is a row or column of a matrix, too; ``line`` of the statement."""
-
-    def __init__(self, line: int) -> None:
-        self.line = line
+class _NoRow(Exception):
+    """A vector is summed and is a row or column of a matrix, too."""
 
 
 def with_unit_axes(kernel: Kernel) -> Kernel:
     """The kernel without tiles of no axis: they are scalars or vectors of one element, and what is reduced a matrix.
 
-    Raises :class:`NoUnitAxis` where a vector would have to be both.
+    A vector that would have to be both is reduced as a copy.
     """
     kernel = _with_lanes(with_scalars(kernel))
     shapes = {tile.name: tile.shape for tile in kernel.tiles}
     singles = {name for name, shape in shapes.items() if not shape}
     if not singles:
         return kernel
-    rows = _rows(kernel, shapes)
+    try:
+        rows = _rows(kernel, shapes)
+    except _NoRow:
+        kernel = _with_own_rows(kernel, shapes)
+        shapes = {tile.name: tile.shape for tile in kernel.tiles}
+        rows = _rows(kernel, shapes)
     tiles = tuple(
         replace(tile, shape=(const(1), *tile.shape)) if tile.name in singles | rows else tile for tile in kernel.tiles
     )
@@ -97,9 +99,33 @@ def _with_lanes(kernel: Kernel) -> Kernel:
     return replace(kernel, tiles=tiles, body=body(kernel.body))
 
 
+def _with_own_rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> Kernel:
+    """Vectors that are reduced to one element are copied to a matrix of one row for that: they may be columns, too."""
+    tiles = list(kernel.tiles)
+    taken = {*kernel.sizes, *kernel.buffers, *kernel.launch.names}
+
+    def own(stmt: Stmt) -> tuple[Stmt, ...]:
+        if not isinstance(stmt, Reduce) or shapes.get(stmt.dst) != () or len(shapes[stmt.src]) != 1:
+            return (with_bodies(stmt, body),)
+        name = f"{stmt.src}_row"
+        while name in taken:
+            name += "_2"
+        taken.add(name)
+        like = kernel.buffers[stmt.src]
+        tiles.append(replace(like, name=name, shape=(const(1), *like.shape), scope="fragment"))
+        return Map(name, Load(stmt.src, (axis(1),), like.dtype), stmt.origin), replace(stmt, src=name, axis=1)
+
+    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(new for stmt in stmts for new in own(stmt))
+
+    new = body(kernel.body)
+    return replace(kernel, tiles=tuple(tiles), body=new)
+
+
 def _rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> set[str]:
     """The vectors that are one row of a matrix: those reduced to one element, and those computed with them."""
-    rows = {stmt.src for stmt in statements(kernel.body) if isinstance(stmt, Reduce) and not shapes.get(stmt.dst, (1,))}
+    single = (stmt for stmt in statements(kernel.body) if isinstance(stmt, Reduce) and not shapes.get(stmt.dst, (1,)))
+    rows = {stmt.src for stmt in single if len(shapes[stmt.src]) == 1}
     if not any(len(shape) == 2 for shape in shapes.values()):
         return {name for name, shape in shapes.items() if len(shape) == 1}
     before = -1
@@ -111,10 +137,10 @@ def _rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> set[str]:
                 if names & rows:
                     vectors = {name for name in names if len(shapes.get(name, ())) == 1}
                     if any(len(shapes.get(name, ())) == 2 for name in names):
-                        raise NoUnitAxis(stmt.origin.line)
+                        raise _NoRow
                     rows |= vectors
             elif isinstance(stmt, Reduce) and stmt.dst in rows:
-                raise NoUnitAxis(stmt.origin.line)
+                raise _NoRow
     return rows
 
 

@@ -15,7 +15,7 @@ from tl2npu.results import Diagnostic
 from tl2npu.tile.check import Malformed, check
 from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
-from tl2npu.tile.unit_axis import NoUnitAxis, with_unit_axes
+from tl2npu.tile.unit_axis import with_unit_axes
 from tl2npu.tile.write.tilelang import factory
 from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import Binding, bind
@@ -103,10 +103,6 @@ class _Translation:
                 splices, outcome.notes = self.kernel(name, node)
             except Refused as refused:
                 outcome.refused = diagnostic(refused.code, refused.line, refused.message, name)
-                continue
-            except NoUnitAxis as found:
-                message = "a vector is summed to one number and is a row of a matrix, too"
-                outcome.refused = diagnostic("TL549", found.line, message, name)
                 continue
             self.splices += splices
             gone.add(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tl2npu.kernel.symbolic import Sym
+
 
 class Refused(Exception):
     """A kernel that cannot be translated: a rule code, a line of the Triton file, and what is in the way there."""
@@ -17,3 +19,11 @@ class Undecided(Refused):
     def __init__(self, code: str, line: int, message: str, test: str) -> None:
         super().__init__(code, line, message)
         self.test = test
+
+
+class Unequal(Refused):
+    """Two sizes of tiles that must be equal, and are not known to be."""
+
+    def __init__(self, line: int, one: Sym, other: Sym) -> None:
+        super().__init__("TL549", line, f"tiles of {one} and {other} elements do not go together")
+        self.one, self.other = one, other

@@ -12,6 +12,8 @@ ELEMENTWISE: Mapping[str, str] = MappingProxyType(
     {
         **{name: name for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "sin", "cos", "erf", "floor")},
         **{name: name for name in ("ceil", "sigmoid", "tanh", "fma")},
+        "rint": "round",
+        "nearbyint": "round",
         "sqrt_rn": "sqrt",
         "fabs": "abs",
         "pow": "pow",

@@ -7,10 +7,11 @@ the gemm operand or accumulator that its position says, else L0C.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Branch, Buffer, Copy, Inlined, Kernel, Loop, Memory, Op, ScopeBlock, Stmt
 from tl2npu.kernel.runtime import Late
 
@@ -49,9 +50,14 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
 def certain_uses(kernel: Kernel, late: Late) -> dict[Buffer, Use]:
     """The uses that are there for any arguments of the factory; an ``if`` on one of them may leave its statements out.
 
+    So may an ``if`` on remainders (``Late.may_be_absent``), which counts for buffers that other statements touch, too.
     That a gemm, or a copy to L0, uses a buffer counts in any case.
     """
     found = uses(without_options(kernel, late))
+    least = replace(kernel, body=list(_without(kernel.body, late.may_be_absent)))
+    sure = uses(least)
+    for buffer in {access.operand.buffer for stmt in least.walk() for access in accesses(stmt)}:
+        found[buffer] = sure.get(buffer, Use())
     for buffer, use in uses(kernel).items():
         found[buffer].cube, found[buffer].to_l0 = use.cube, use.to_l0
     return found
@@ -59,17 +65,17 @@ def certain_uses(kernel: Kernel, late: Late) -> dict[Buffer, Use]:
 
 def without_options(kernel: Kernel, late: Late) -> Kernel:
     """The kernel without statements under an ``if`` on arguments of the factory."""
-    return replace(kernel, body=list(_without_options(kernel.body, late)))
+    return replace(kernel, body=list(_without(kernel.body, late.python_decides)))
 
 
-def _without_options(body: Sequence[Stmt], late: Late) -> Iterator[Stmt]:
+def _without(body: Sequence[Stmt], left_out: Callable[[Branch], bool]) -> Iterator[Stmt]:
     for stmt in body:
         if isinstance(stmt, Branch):
-            if not late.python_decides(stmt):
-                then, orelse = (list(_without_options(arm, late)) for arm in (stmt.then, stmt.orelse))
+            if not left_out(stmt):
+                then, orelse = (list(_without(arm, left_out)) for arm in (stmt.then, stmt.orelse))
                 yield replace(stmt, then=then, orelse=orelse)
         elif isinstance(stmt, (Loop, Inlined, ScopeBlock)):
-            yield replace(stmt, body=list(_without_options(stmt.body, late)))
+            yield replace(stmt, body=list(_without(stmt.body, left_out)))
         else:
             yield stmt
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tl2npu.triton.host.expressions import HostExpressions, optional
-from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, is_float, is_part
+from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, dtype_of, is_float, is_part
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown
 from tl2npu.triton.host.variants import normal
 
@@ -172,7 +172,10 @@ class Host(HostExpressions):
             return
         self.env |= {name: value for name, value in before.items() if name not in assigned(stmt)}
         for name in assigned(stmt):
-            here, there = self.env.get(name), one.get(name)
+            if name not in self.env or name not in one:  # who uses it behind has come through the branch that sets it
+                self.env |= {name: one[name]} if name in one else {}
+                continue
+            here, there = self.env[name], one[name]
             if here == there:
                 continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):
@@ -202,13 +205,19 @@ class Host(HostExpressions):
     def assign(self, target: ast.expr, value: HostValue, node: ast.expr) -> None:
         """``target = value``."""
         if isinstance(target, ast.Name):
+            known = isinstance(value, Int) and target.id in self.texts.values()
+            before = self.name(target.id).names if known else frozenset()
+            if known:
+                self.env.setdefault(target.id, value)  # a name of the module, too
             self.changed(target.id)
             self.parts.discard(target.id)
-            if isinstance(value, Int) and value.value.constant is not None:
+            if isinstance(value, Int) and before & value.value.names:  # `n = n // 2`: the old one has no text any more
+                value = Int(self.name(target.id))
+            elif isinstance(value, Int) and value.value.constant is not None:
                 name = self.name(target.id)
                 self.numbers[str(name)] = value.value.constant
                 value = Int(name)
-            elif isinstance(value, Unknown) and value.text not in DTYPES:
+            elif isinstance(value, Unknown) and dtype_of(value) is None:
                 value = Unknown(target.id, value.number or is_float(node), value.test)
             elif isinstance(value, Tensor):
                 test = value.test

@@ -49,6 +49,7 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
         text = f"{left} % {right} == 0"
         if not known and text not in found:
             found.append(text)
+    found += [f"0 < {spelling.expression(n)} <= {spelling.expression(most)}" for n, most in binding.spec.within]
     sizes = {name for name in kernel.sizes if name in binding.spec.least}
     found += [f"{spelling.expression(var(name))} >= {binding.spec.least[name]}" for name in sorted(sizes)]
     found += sorted(binding.absent)
@@ -97,8 +98,12 @@ def call(launched: Launched) -> str:
             text = copied.get(text, f"{text}.contiguous()")
         if shape == param.shape:
             tensors.append(text)
+            continue
+        extents = [spelling.expression(extent) for extent in param.shape]
+        if param.name in binding.spec.least_rows:  # what lies behind the last row stays out
+            tensors.append(f"{_atom(text)}.view({', '.join(['-1', *extents[1:]])})[: {extents[0]}]")
         else:
-            tensors.append(f"{_atom(text)}.view({', '.join(spelling.expression(extent) for extent in param.shape)})")
+            tensors.append(f"{_atom(text)}.view({', '.join(extents)})")
     return f"{kernel.name}({', '.join(sizes)})({', '.join(tensors)})"
 
 

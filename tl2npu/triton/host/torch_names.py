@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 
+from tl2npu.dialects.triton.operators import DTYPES as TRITON_DTYPES
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.triton.host.values import HostValue, Shape, Unknown
 
@@ -19,7 +20,9 @@ DTYPES = {
     "torch.double": "float64",
     "torch.long": "int64",
     "torch.int": "int32",
+    **{f"{owner}.{name}": kind for owner in ("tl", "triton.language") for name, kind in TRITON_DTYPES.items()},
 }
+"""Element types: the name in host code -> the type's name in TileLang."""
 WORD = re.compile(r"\w+")
 LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"})
 MAKERS = frozenset({"empty", "zeros", "ones", "rand", "randn", "full", "randint", "tensor", "arange", "linspace"})

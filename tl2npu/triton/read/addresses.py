@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Div, Mod, Sym, const, var
 from tl2npu.tile.expr import axis_of
 from tl2npu.triton.read.values import Shape
 
@@ -98,6 +98,7 @@ def guesses(offset: Sym, moving: frozenset[str], block: Shape, alone: bool = Fal
     steps are those of no shape, shapes with one of them. The first extent is left as 0.
     """
     yield (const(0),)
+    offset, moving = _by_quotients(offset, moving)
     steps: list[Sym] = []
     tiles = [name for name in offset.names if axis_of(name) is not None]
     for names in (tiles, sorted(moving & offset.names - along(offset, moving, block))):
@@ -114,6 +115,21 @@ def guesses(offset: Sym, moving: frozenset[str], block: Shape, alone: bool = Fal
                 shapes = [_radix([*steps[:before], step]) for step in steps[before:]]
                 shapes += [_radix([step]) for step in steps] if alone else []
             yield from (found for found in shapes if found is not None)
+
+
+def _by_quotients(offset: Sym, moving: frozenset[str]) -> tuple[Sym, frozenset[str]]:
+    """With a variable in the place of each quotient and remainder of what moves: an address steps with them."""
+    total, names = const(0), set(moving)
+    for mono, coef in offset.terms:
+        term = const(coef)
+        for atom in mono:
+            factor = Sym.of({(atom,): 1})
+            if isinstance(atom, (Div, Mod)) and moving & factor.names:
+                names.add(f"~{atom}")
+                factor = var(f"~{atom}")
+            term = term * factor
+        total = total + term
+    return total, frozenset(names)
 
 
 def _radix(steps: list[Sym]) -> Shape | None:

@@ -10,7 +10,7 @@ from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Opaque, axis, substituted
 from tl2npu.triton.read.ranges import floored, largest, smallest
 from tl2npu.triton.read.values import Shape, Tile
-from tl2npu.triton.refused import Refused
+from tl2npu.triton.refused import Refused, Unequal
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _FOLDS: dict[str, Callable[[float, float], float]] = {
@@ -29,7 +29,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "ne": operator.ne,
 }
 _FUNCTIONS = frozenset(
-    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "floor", "ceil"}
+    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "floor", "ceil", "round"}
 )
 
 
@@ -70,8 +70,8 @@ def broadcast_shape(shapes: list[Shape], line: int) -> Shape:
     for place in range(rank):
         extents = [shape[place - rank + len(shape)] for shape in shapes if place - rank + len(shape) >= 0]
         wide = [extent for extent in extents if extent.constant != 1]
-        if any(extent != wide[0] for extent in wide):
-            raise Refused("TL549", line, f"tiles of {wide[0]} and {wide[-1]} elements do not go together")
+        if other := [extent for extent in wide if extent != wide[0]]:
+            raise Unequal(line, wide[0], other[0])
         found.append(wide[0] if wide else const(1))
     return tuple(found)
 

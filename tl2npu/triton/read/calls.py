@@ -18,6 +18,8 @@ from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Nam
 _SPACES = ("triton.language.", "triton.")
 LOADED = "pointer mask other boundary_check padding_option cache_modifier eviction_policy volatile"
 _REDUCED = "input axis keep_dims dtype propagate_nan"
+_CUT_OFF = frozenset({"int8", "uint8", "int16", "int32"})
+"""Integers to which TileLang's ``T.cast`` of a float cuts off decimals, on GPU and NPU."""
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
@@ -225,7 +227,8 @@ class Calls(Expressions):
             raise self.state.refuse("TL530", f"`{ast.unparse(node)}`")
         if dtype.name.startswith("float8"):
             raise self.state.refuse("TL539", f"`{ast.unparse(node)}`")
-        if build.is_float(tile.dtype) and not build.is_float(dtype.name) and any(True for _ in loads(tile.expr)):
+        known = build.is_float(dtype.name) or dtype.name in _CUT_OFF
+        if build.is_float(tile.dtype) and not known and any(True for _ in loads(tile.expr)):
             raise self.state.refuse("TL546", f"`{ast.unparse(node)}` cuts off decimals, a copy may round them")
         return build.cast(tile, dtype.name)
 
@@ -234,6 +237,11 @@ class Calls(Expressions):
         found = build.operation("select", [values["condition"], values["x"], values["y"]], self.state.line)
         within = masks.within(found.expr)
         return self.without_fill(found) if within is None else Tile(found.shape, Index(within))
+
+    def tl_llrint(self, node: ast.Call) -> Value:
+        """The nearest integer; it is assumed to fit into 32 bits."""
+        values = self.bound(node, "x")
+        return build.cast(build.operation("round", [values["x"]], self.state.line), "int32")
 
     def tl_clamp(self, node: ast.Call) -> Value:
         values = self.bound(node, "x min max propagate_nan")

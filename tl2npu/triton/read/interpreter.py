@@ -216,9 +216,11 @@ class Interpreter(Calls):
             raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}` on a tile")
         condition = self.plain_condition(value, stmt.test)
         names = assigned(stmt.body) | assigned(stmt.orelse)
-        both = assigned(stmt.body) & assigned(stmt.orelse)
+        there = any(item is stmt for item in ast.walk(self.scope))
+        live = {name for name in names if not there or read_after(self.scope, stmt, name)}
+        both = assigned(stmt.body) & assigned(stmt.orelse) & live
         before = dict(state.frame.env)
-        for name in sorted(names):
+        for name in sorted(live):
             found = build.tile(before.get(name))
             if found is not None and (found.integer is None or build.is_float(found.dtype)):
                 state.pin(name, found)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from tl2npu.kernel.symbolic import Div, Sym, const
 from tl2npu.kernel.symbolic import Opaque as Wrapped
-from tl2npu.kernel.symbolic import const
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.expr import Index, axis_of
 from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
@@ -23,14 +23,15 @@ from tl2npu.triton.read.spec import Again, Spec, Tensor
 from tl2npu.triton.read.stale import with_plain_copies
 from tl2npu.triton.read.state import Frame, State
 from tl2npu.triton.read.values import Tile, Value
-from tl2npu.triton.refused import Refused
+from tl2npu.triton.read.views import equate
+from tl2npu.triton.refused import Refused, Unequal
 
 _ROUNDS = 60
 _BLOCKS = ("bx", "by", "bz")
 
 
 def read(spec: Spec, reader: type[Interpreter] = Interpreter) -> Kernel:
-    """The kernel. What the host must check is in ``spec.equal``, ``spec.divides`` and ``spec.least`` after that.
+    """The kernel. What the host must check is then in ``equal``, ``divides``, ``least`` and ``within`` of the spec.
 
     ``reader``: the interpreter of an extension. Raises ``Refused``.
     """
@@ -68,10 +69,15 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     except Returned as returned:
         if returned.value is not None:
             raise state.refuse("TL543", "the kernel returns a value") from None
+    except Unequal as found:
+        if equate(state, *_undivided(found.one, found.other)):  # Triton combines no others
+            raise Again from None
+        raise
     except RecursionError:
         raise state.refuse("TL544", "device functions call each other") from None
     body = tuple(state.out)
     spec.least = {name: least for name, least in state.ranges.assumed.items() if name not in state.ranges.sure}
+    spec.within = list(state.within)
     tensors = tuple(
         Buffer(name, spec.views[name], spec.tensors[name].dtype, "global")
         for name in params
@@ -98,6 +104,14 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     free = {name for name in names(kernel) if axis_of(name) is None} - inner - set(kernel.launch.names)
     order = [name for name in params if name in free] + sorted(free - set(params))
     return with_narrow_tiles(replace(kernel, sizes=tuple(order)))
+
+
+def _undivided(one: Sym, other: Sym) -> tuple[Sym, Sym]:
+    """Two sizes of tiles without a division that both have: sizes of tiles are powers of two."""
+    left, right = one.atom, other.atom
+    if isinstance(left, Div) and isinstance(right, Div) and left.den == right.den:
+        return _undivided(left.num, right.num)
+    return one, other
 
 
 def _settle(spec: Spec) -> None:

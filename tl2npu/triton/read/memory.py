@@ -8,8 +8,9 @@ from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import AtomicAdd, If, Let, Map, Move, Region, Stmt
 from tl2npu.tile.unstored import Beyond
-from tl2npu.triton.read.build import broadcast, cast, operation
+from tl2npu.triton.read.build import broadcast, cast, is_float, operation
 from tl2npu.triton.read.masks import positive
+from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
 from tl2npu.triton.read.views import inside_always, names, place
@@ -42,7 +43,7 @@ def load(
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
     beyond = operation("add", [other if other is not None else 0, empty], state.line)
     zero = isinstance(beyond.expr, (Const, Index)) and _number(beyond) == 0
-    part, rest = _part(pointer.shape, placed.rest) if zero else (pointer.shape, placed.rest)
+    part, rest = _part(state, pointer.shape, placed.rest) if zero else (pointer.shape, placed.rest)
     placed = replace(placed, shape=part)
     if part != pointer.shape:
         state.emit(Map(buffer, Const(empty, dtype), state.origin))
@@ -63,19 +64,36 @@ def _start(buffer: str, shape: Shape) -> Region:
     return Region(buffer, tuple(const(0) for _ in shape), shape)
 
 
-def _part(shape: Shape, conditions: tuple[Expr, ...]) -> tuple[Shape, tuple[Expr, ...]]:
-    """The first elements of a tile along each axis that a mask lets through, as far as that never changes, and the
-    conditions that say more."""
+def _part(state: State, shape: Shape, conditions: tuple[Expr, ...]) -> tuple[Shape, tuple[Expr, ...]]:
+    """The first elements of a tile along each axis that a mask lets through, as far as that never changes in a launch,
+    and the conditions that say more."""
     part, rest = list(shape), []
     for condition in conditions:
         more, axes = positive(condition), [n for name in names(condition) if (n := axis_of(name)) is not None]
-        count = (more + axis(axes[0])).constant if more is not None and len(axes) == 1 else None
-        extent = part[axes[0]].constant if len(axes) == 1 else None
-        if count is not None and extent is not None and 0 < count < extent:
-            part[axes[0]] = const(count)
-        else:
+        count = more + axis(axes[0]) if more is not None and len(axes) == 1 else None
+        if count is not None and part[axes[0]] == shape[axes[0]] and _is_part(state, count, shape[axes[0]]):
+            part[axes[0]] = count
+        elif count is None or part[axes[0]] != count:
             rest.append(condition)
     return tuple(part), tuple(rest)
+
+
+def _is_part(state: State, count: Sym, extent: Sym) -> bool:
+    """True if a tile has at least ``count`` elements; sizes are only compared if the spec says so, by the host."""
+    if count.constant is not None and extent.constant is not None:
+        return 0 < count.constant < extent.constant
+    ranges, spec = state.ranges, state.spec
+    moving = ranges.last.keys() | ranges.lets.keys() | ranges.unknown
+    sizes = count.names | extent.names
+    if not spec.parts or count == extent or sizes & moving or any(axis_of(name) is not None for name in sizes):
+        return False
+    if any(not 0 < one <= other for one, other in spec.relations(count, extent)):
+        return False
+    if not ranges.surely_natural(extent - count) or not ranges.surely_natural(count - 1):
+        if not sizes <= spec.names:
+            return False
+        state.within[count, extent] = None
+    return True
 
 
 def _number(value: Tile) -> float | None:
@@ -97,13 +115,22 @@ def store(
     ]
     if free:
         raise state.refuse("TL520", "several elements of the tile are stored to one address")
-    part, scalar = _part(pointer.shape, placed.rest)
+    part, scalar = _part(state, pointer.shape, placed.rest)
     if any(axis_of(name) is not None for condition in scalar for name in names(condition)):
+        if not state.spec.parts:
+            state.spec.parts = True
+            raise Again
         raise state.refuse("TL522", "the store's mask does not end where the tensor ends")
+    for number, start, extent in zip(placed.axes, placed.start, state.spec.views.get(pointer.param, ()), strict=False):
+        cut = number is not None and part[number].constant is None and part[number] != pointer.shape[number]
+        if cut and number is not None and not state.ranges.at_least_zero(extent - start - part[number]):
+            raise state.refuse("TL522", "the store's mask may end behind the end of the tensor")
     if any(True for condition in scalar for _ in loads(condition)):
         raise state.refuse("TL522", "the store's mask depends on data")
     if len(value.shape) > len(pointer.shape):
         raise state.refuse("TL549", "a tile of more axes than its pointers")
+    if not is_float(dtype) and value.dtype not in (dtype, "bool") and not isinstance(value.expr, (Const, Index)):
+        value = cast(value, dtype)  # as an expression: it cuts off decimals and upper bits, a copy may round
     value = broadcast(value, pointer.shape)
     flat = Tile(
         tuple(pointer.shape[number] for number in placed.order),

@@ -215,7 +215,9 @@ class Ranges:
             if coef > 0 and isinstance(atom, Div) and (narrower := self._narrower(rest, atom)) is not None:
                 return [without + bound for bound in narrower]
             if coef > 0 and isinstance(atom, Div):
-                return self._over(without, rest, atom.num, atom.den, const(0))
+                over = self._over(without, rest, atom.num, atom.den, const(0))
+                whole = self._natural(atom.num) and self._natural(atom.den - 1)
+                return [without + rest * atom.num] if over is None and self._natural(rest) and whole else over
             if coef > 0 and isinstance(atom, Opaque) and atom.head == "cdiv":
                 return self._over(without, rest, atom.args[0], atom.args[1], atom.args[1] - 1)
             if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":

@@ -44,7 +44,9 @@ class Spec:
     least 1; ``least``: other numbers, and what the host must check that they are at least; ``calls``: the sizes, as far
     as they are known, in each call of the launching function that the file shows; ``copied``, ``filled`` and
     ``turned``: allocations of memory on the chip that are read by copy because they are written again, begin as 0, and
-    lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`.
+    lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`; ``parts``: masks that end at a
+    size cut tiles off there; ``within``: pairs ``(n, b)`` of which the host must check that ``n`` is 1 to ``b``;
+    ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known.
     """
 
     function: ast.FunctionDef
@@ -70,6 +72,9 @@ class Spec:
     filled: set[tuple[int, int]] = field(default_factory=set)
     turned: set[tuple[int, int]] = field(default_factory=set)
     multiples: dict[str, int] = field(default_factory=dict)
+    parts: bool = False
+    within: list[tuple[Sym, Sym]] = field(default_factory=list)
+    least_rows: set[str] = field(default_factory=set)
 
     @property
     def constants(self) -> set[str]:

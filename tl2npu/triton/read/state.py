@@ -43,6 +43,7 @@ class State:
     direct: object = None
     spare: frozenset[object] = frozenset()
     beyond: list[tuple[str, Beyond]] = field(default_factory=list)
+    within: dict[tuple[Sym, Sym], None] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
     zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
     """Tiles that are 0 wherever one of these conditions does not hold."""
@@ -190,7 +191,7 @@ class State:
             if not memory and own is None and value.expr.buffer not in self._referenced(name):
                 frame.own[name] = value.expr.buffer
             return
-        order = self.order(value)
+        order = self._pinned_order(name, own) or self.order(value)
         shape = tuple(value.shape[number] for number in order)
         if own is not None and (self.buffers[own].shape, self.buffers[own].dtype) == (shape, _stored(value.dtype)):
             if not (direct and value.expr.buffer == own):  # type: ignore[union-attr]
@@ -203,6 +204,14 @@ class State:
             own = self.allocate(name, shape, value.dtype)
         frame.own[name] = own
         frame.env[name] = self.write(own, value, order)
+
+    def _pinned_order(self, name: str, own: str | None) -> tuple[int, ...] | None:
+        """The order of axes that the next turn of a loop expects in the buffer of a matrix."""
+        value = self.frame.env.get(name)
+        if name not in self.frame.pinned or not isinstance(value, Tile) or not isinstance(value.expr, Load):
+            return None
+        order = tuple(number for part in value.expr.index if (number := _axis(part)) is not None)
+        return order if value.expr.buffer == own and sorted(order) == [0, 1] and len(value.shape) == 2 else None
 
     def _has_data(self, value: Tile, name: str) -> bool:
         if name in self.frame.pinned and name in self.frame.own:

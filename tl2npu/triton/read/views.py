@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, var
@@ -283,6 +284,7 @@ def _guess(state: State, pointer: Pointer, conditions: list[Expr]) -> Shape:
         if _fixed(extent) and not extent.names & moving and _inner(state, index, shape, bounds):
             for other in shapes if len(extent.terms) > 1 else ():
                 _ask_ends(state, split(offset, other), other, bounds)
+            state.spec.least_rows.add(pointer.param)
             return (extent, *shape[1:])
     raise state.refuse("TL521", f"the shape of `{pointer.param}` is not known to the host code")
 
@@ -402,25 +404,31 @@ class _Fit:
             return exact
         if ranges.less(index, extent):
             return []
+        if any(ranges.at_least_zero(extent - end) for end in self.ends(index)):
+            return []
         masked = [c for c in self.conditions if number is not None and f"@{number}" in names(c)]
         if self.reads and number is not None and not masked:
             self.beyond += [(number, index.substitute({f"@{number}": 0}), extent)] if place else []
             return []
         if self.may_ask:
             self.ask(index, extent, number)
-        bounds = [c for c in self.conditions if (more := positive(c)) is not None and _fixed(more + index)]
-        if place == 0 and (self.may_ask or not bounds):
+        ends = list(self.ends(index))
+        if place == 0 and (self.may_ask or not ends):
             return []  # what lies behind the end of a tensor is nobody's
-        if bounds:
-            more = positive(bounds[0])
-            assert more is not None
+        if ends:
             raise self.state.refuse(
-                "TL522",
-                f"the mask of `{param}` ends at {_shown(more + index)}, but the axis has {_shown(extent)} elements",
+                "TL522", f"the mask of `{param}` ends at {_shown(ends[0])}, but the axis has {_shown(extent)} elements"
             )
         raise self.state.refuse(
             "TL521", f"the index `{_shown(index)}` may leave an axis of `{param}` of {_shown(extent)}"
         )
+
+    def ends(self, index: Sym) -> Iterator[Sym]:
+        """Where masks end along an axis."""
+        for condition in self.conditions:
+            more = positive(condition)
+            if more is not None and _fixed(more + index):
+                yield more + index
 
     def ask(self, index: Sym, extent: Sym, number: int | None) -> None:
         """Have the host check what is missing, and read again."""
