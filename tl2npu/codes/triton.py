@@ -18,6 +18,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "call the wrapper in the file with a tensor of the type, or allocate it there with `dtype=`"),
     ("TL506", "one-row-per-block", "info", "display-only",
      "migrate with `--rows-per-block N`, as many rows as fit the unified buffer"),
+    ("TL507", "compiled-kernel-query", "info", "safe",
+     "choose the grid by the work there is: the compiler for the NPU spreads it over the cores"),
     ("TL510", "unlaunched-triton-kernel", "error", "display-only",
      "launch the kernel by its own name in this file"),
     ("TL511", "unclear-launch", "error", "display-only",

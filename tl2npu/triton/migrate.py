@@ -21,6 +21,7 @@ from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.held import bookkeeping
 from tl2npu.triton.host.rewrite import (
     Launched,
     Splice,
@@ -30,6 +31,7 @@ from tl2npu.triton.host.rewrite import (
     defaults,
     spliced,
     with_imports,
+    without,
     without_blocks,
 )
 from tl2npu.triton.host.source import TritonFile, functions, parse
@@ -124,7 +126,6 @@ class _Translation:
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
         if name in self.file.twice:
             raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
-        self.used_as_value(name, sites)
         tuned = tuning(node, self.file.values, functions(self.file.tree))
         trees = [self.variants(site, node, tuned) for site in sites]
         texts: dict[str, str] = {}
@@ -141,19 +142,20 @@ class _Translation:
 
         trees = [with_name(tree) for tree in trees]
         launches = [launched for tree in trees for launched in leaves(tree)]
-        edits = [edit for site, tree in zip(sites, trees, strict=True) for edit in _at_launch(site, tree)]
+        parts = [_at_launch(site, tree) for site, tree in zip(sites, trees, strict=True)]
+        new = {id(site.call): "\n".join(e.text for e in part) for site, part in zip(sites, parts, strict=True)}
+        unneeded = bookkeeping(self.file.tree, name, self.file.jitted.values(), new)
+        edits = [edit for part in (*parts, without(self.text, unneeded)) for edit in part]
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
         edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))
-        return edits, self.notes(name, node, tuned, launches)
-
-    def used_as_value(self, name: str, sites: list[LaunchSite]) -> None:
-        """Refuse a kernel that is more than launched."""
-        places = {id(site.call.func.value) for site in sites if isinstance(site.call.func, ast.Subscript)}
-        lines = {site.call.lineno for site in sites}
-        for node in ast.walk(self.file.tree):
-            if isinstance(node, ast.Name) and node.id == name and id(node) not in places and node.lineno not in lines:
-                raise Refused("TL510", node.lineno, f"`{name}` is used in another way than `{name}[grid](...)`")
+        notes = self.notes(name, node, tuned, launches)
+        if unneeded:
+            count = "this statement is" if len(unneeded) == 1 else f"this and {len(unneeded) - 1} more statements are"
+            keeps = (item.stmt for item in unneeded if name in ast.unparse(item.stmt))
+            text = f"{count} left out: the new launch needs nothing of the compiled `{name}`"
+            notes.append(diagnostic("TL507", next(keeps).lineno, text, name))
+        return edits, notes
 
     def variants(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Tree[Launched]:
         """One launch, in each case where conditions of the host code decide what the kernel is."""

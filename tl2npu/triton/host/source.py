@@ -14,6 +14,7 @@ from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.held import launches_by_name
 from tl2npu.triton.host.hints import without_hints
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
@@ -56,6 +57,7 @@ def parse(text: str) -> TritonFile:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and any(_is_jit(item, aliases) for item in node.decorator_list)
     }
+    launches_by_name(tree, jitted)
     hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
     launched = {
         node.func.value.id
