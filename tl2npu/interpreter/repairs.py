@@ -252,10 +252,10 @@ class _Device:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The CPU."""
+        """What stands for the device."""
         import torch
 
-        return torch.device("cpu")
+        return torch.device("npu")
 
     def get_device_interface(self) -> Any:
         """What torch has for its accelerator, redirected."""
