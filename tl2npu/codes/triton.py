@@ -27,7 +27,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL512", "unclear-pointer", "error", "display-only",
      "load and store through pointers that are tensor arguments of the kernel"),
     ("TL513", "triton-mixed-element-types", "error", "display-only",
-     "write one wrapper for each element type"),
+     "leave the parameter that has the type as it is, or write one wrapper for each element type"),
     ("TL514", "computed-configuration", "error", "display-only",
      "write the values out, or pass them at the launch"),
     ("TL520", "irregular-address", "error", "display-only",

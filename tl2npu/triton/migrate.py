@@ -132,7 +132,8 @@ class _Translation:
 
         def with_name(tree: Tree[Launched]) -> Tree[Launched]:
             if isinstance(tree, Choice):
-                return Choice(tree.test, with_name(tree.yes), with_name(tree.no))
+                yes, no = with_name(tree.yes), with_name(tree.no)
+                return yes if _lines(yes, "") == _lines(no, "") else Choice(tree.test, yes, no)
             if tree is None:
                 return None
             text = self.factory(tree, node, tuned)
@@ -169,8 +170,7 @@ class _Translation:
                 raise Undecided(refused.code, refused.line, refused.message, binding.tests[0]) from None
         except Undecided as undecided:
             test, assumed = undecided.test, site.scope.assumed
-            alone = isinstance(site.stmt, ast.Expr) and site.stmt.value is site.call
-            if test in assumed or len(assumed) == LIMIT or not alone or not stable(test, site.function):
+            if test in assumed or len(assumed) == LIMIT or not site.alone or not stable(test, site.function):
                 raise
             cases = [self.file.under(site, {**assumed, test: holds}) for holds in (True, False)]
             yes, no = (None if case is None else self.variants(case, node, tuned) for case in cases)
@@ -288,7 +288,7 @@ class _Translation:
             rest = "1 other is" if len(tuned.others) == 1 else f"{len(tuned.others)} others are"
             text = f"the first configuration of `autotune` is the default, {rest} not tried"
             found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
-        return found
+        return list(dict.fromkeys(found))
 
 
 def diagnostic(code: str, line: int, message: str, kernel: str) -> Diagnostic:
@@ -312,7 +312,7 @@ def _at_launch(site: LaunchSite, tree: Tree[Launched]) -> list[Splice]:
     """The new call, and the checks in front of its statement; a choice of calls in place of the statement."""
     node, stmt = site.call, site.stmt
     indent = " " * stmt.col_offset
-    alone = isinstance(stmt, ast.Expr) and stmt.value is node
+    alone = site.alone
     if isinstance(tree, Choice) or (tree is not None and alone and copies(tree)):
         text = "\n".join(_lines(tree, "")).replace("\n", f"\n{indent}")
         return [Splice((stmt.lineno, stmt.col_offset), (stmt.end_lineno or 0, stmt.end_col_offset or 0), text)]

@@ -148,8 +148,8 @@ def _class_numbers(value: Any) -> Any:
 
 
 _SUMMING = {"matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "einsum", "linear", "addmm", "baddbmm", "layer_norm"}
-"""Products and norms, and their gradients: a device sums in fp32 and rounds once, the CPU's half-precision kernels round
-in between."""
+"""Products and norms, and their gradients: a device sums in fp32 and rounds once, the CPU's half-precision kernels
+round in between."""
 
 
 def _half(args: Any) -> Any:

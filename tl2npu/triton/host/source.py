@@ -160,6 +160,8 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
         module.run([*body, *run])
         for node in plain:
             _host(node, names, known, evidence, sites).run(node.body)
+            for types in evidence.types(node.lineno):
+                _host(node, names, known, evidence, [], types=types).run(node.body)
         if turn and not evidence.tensors:
             break
     seen: dict[tuple[int, int], LaunchSite] = {}
@@ -175,10 +177,11 @@ def _host(
     evidence: Evidence,
     sites: list[LaunchSite],
     assumed: Mapping[str, bool] = MappingProxyType({}),
+    types: Mapping[str, str] = MappingProxyType({}),
 ) -> Host:
-    """A function that is about to be read."""
+    """A function that is about to be read. ``types``: the element types of its parameters in the call in question."""
     host = Host(function, names, known, evidence, sites.append)
-    host.assumed = assumed
+    host.assumed, host.types = assumed, types
     host.ranks, host.guesses = ranks(function)
     host.parameters()
     return host
