@@ -46,6 +46,9 @@ class Host(HostExpressions):
                 self.env[name] = Unknown(f"torch.{passed}")
             elif annotated(arg, "float") or self.is_float(name, default):
                 self.env[name] = Unknown(name, number=True)
+            elif (text := self.evidence.text(self.function.lineno, name)) is not None:
+                self.env[name] = text
+                self.absent.add(name)
             elif isinstance(default, ast.Constant) and (
                 ((default.value is None and none is None) or isinstance(default.value, str)) and self.never(name)
             ):

@@ -18,7 +18,7 @@ class Call:
 
     ``params``: all parameters; ``maybe``: those that get a tensor or None. ``numbers``: ``n`` or ``x.shape[0]``, as the
     function itself says it, -> number. ``objects``: parameters that get an instance of a class of the file. ``types``:
-    ``x.dtype``, or a parameter that is an element type itself, -> the element type.
+    ``x.dtype``, or a parameter that is an element type itself, -> the element type. ``texts``: strings.
     """
 
     given: frozenset[str]
@@ -27,6 +27,7 @@ class Call:
     params: frozenset[str] = frozenset()
     maybe: frozenset[str] = frozenset()
     types: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def agrees(self, assumed: Mapping[str, bool]) -> bool:
         """False for a call of which ``x.dtype == torch.float16``, or its like, is known and otherwise than assumed."""
@@ -79,6 +80,11 @@ class Evidence:
             if call.types and call.types not in found:
                 found.append(call.types)
         return found[:_MOST] if len(found) > 1 else []
+
+    def text(self, function: int, param: str) -> str | None:
+        """The string that every call passes for a parameter."""
+        found = {call.texts.get(param) for call in self.calls.get(function, {}).values()}
+        return next(iter(found)) if len(found) == 1 else None
 
     def dtype(self, function: int, param: str) -> str | None:
         """The element type that every call passes for a parameter."""

@@ -426,4 +426,5 @@ class HostExpressions(HostTensors):
         found_types = {param: dtype_of(value) for param, value in given.items()}
         found_types |= {f"{param}.dtype": value.dtype for param, value in given.items() if isinstance(value, Tensor)}
         types = {text: dtype for text, dtype in found_types.items() if dtype is not None and "+" not in dtype}
-        return Call(passed, numbers, objects, params, maybe, types)
+        texts = {param: value for param, value in values.items() if isinstance(value, str)}
+        return Call(passed, numbers, objects, params, maybe, types, texts)
