@@ -180,3 +180,78 @@ def test_one_number_may_serve_two_events() -> None:
     found = to_tilelang(put(put(ATTENTION, SET_2, SET_0), WAIT_2, WAIT_0))
     assert found.kernels[0].refused is None
     assert found.text == to_tilelang(ATTENTION).text
+
+
+HALVES = """import torch
+import triton
+import triton.language as tl
+import triton.language.extra.cann.extension as al
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, MODE: tl.constexpr):
+    row, column, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + row[:, None] * K + depth[None, :])
+    b = tl.load(b_ptr + depth[:, None] * N + column[None, :])
+    acc = tl.dot(a, b)
+    HALF: tl.constexpr = M // 2
+    for s in al.parallel(0, 2, bind_sub_block=True):
+        part = al.extract_slice(acc, (s * HALF, 0), (HALF, N), (1, 1))
+        if MODE == "negative":
+            part = -part
+        rows = s * HALF + tl.arange(0, HALF)
+        tl.store(c_ptr + rows[:, None] * N + column[None, :], part)
+
+
+def multiplied(a, b, mode=""):
+    c = torch.empty(64, 32, dtype=torch.float32, device="npu")
+    product[(1,)](a, b, c, M=64, N=32, K=16, MODE=mode)
+    return c
+
+
+a = torch.randn(64, 16, dtype=torch.float16, device="npu")
+b = torch.randn(16, 32, dtype=torch.float16, device="npu")
+multiplied(a, b, "negative")
+"""
+
+
+def test_turns_that_the_vector_cores_share_are_one_whole_tile(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    pytest.importorskip("torch")
+    result = migrate_triton(HALVES, "old.py", Options())
+    new = result.new_text or ""
+    assert "T.serial" not in new
+    assert "assert mode == 'negative'" in new  # what the only call passes is what the kernel is
+    for file, text in (("old.py", HALVES), ("new.py", new)):
+        (tmp_path / file).write_text(text)
+    sources = [Source(text, str(tmp_path / name), name) for name, text in (("old.py", HALVES), ("new.py", new))]
+    assert [kernel.status for kernel in verify(*sources, Settings(), here).kernels] == ["verified"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "codes"),
+    [
+        (
+            "c_ptr + rows[:, None] * N + column[None, :], part",
+            "c_ptr + rows[:, None] * N + column, part + s",
+            ["TL567"],
+        ),
+        ('multiplied(a, b, "negative")', 'multiplied(a, b, "negative")\nmultiplied(a, b)', ["TL550"]),
+    ],
+)
+def test_turns_and_modes_that_differ(old: str, new: str, codes: list[str]) -> None:
+    found = to_tilelang(put(HALVES, old, new))
+    assert [kernel.refused.code for kernel in found.kernels if kernel.refused is not None] == codes
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("bind_sub_block=True", "bind_sub_block=False"),
+        ("al.parallel(0, 2", "al.parallel(0, 4"),
+        ("        if MODE", "        acc = acc + 0.0\n        if MODE"),
+    ],
+    ids=["not shared", "four turns", "turn after turn"],
+)
+def test_turns_that_are_a_plain_loop(change: tuple[str, str]) -> None:
+    assert "in T.serial(" in to_tilelang(put(HALVES.replace("M // 2", "M // 4"), *change)).text

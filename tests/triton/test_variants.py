@@ -39,6 +39,29 @@ def f(x, b=None):
 f(torch.randn(300), torch.randn(300))
 """
 BOTH = f"{OPTIONAL}f(torch.randn(300))\n"
+TYPED = f"""{HEAD}@triton.jit
+def k(x_ptr, w_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n).to(tl.float32)
+    tl.store(y_ptr + i, x * tl.load(w_ptr + i, mask=i < n), mask=i < n)
+
+
+def f(x, w, bytes_in_a_block=256):
+    n = x.shape[0]
+    y = torch.empty_like(x)
+    compiled = k[(triton.cdiv(n, 128),)](x, w, y, n, BLOCK=128)
+    return y
+
+
+def check(n, dtype):
+    x, w = torch.randn(n, dtype=dtype), torch.randn(n, dtype=dtype)
+    torch.testing.assert_close(f(x, w), x * w)
+
+
+check(300, torch.float16)
+check(200, torch.float32)
+check(100, torch.float16)
+"""
 SWITCHED = f"""{HEAD}@triton.jit
 def k(x_ptr, y_ptr, last_ptr, n, NEGATIVE: tl.constexpr, LAST: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -93,7 +116,7 @@ def test_conditions_that_change_are_none() -> None:
     assert "def k_3(" in to_tilelang(taken).text
 
 
-@pytest.mark.parametrize("old", [BOTH, SWITCHED], ids=["optional", "switched"])
+@pytest.mark.parametrize("old", [BOTH, SWITCHED, TYPED], ids=["optional", "switched", "typed"])
 def test_every_case_is_verified(tmp_path: Path, old: str) -> None:
     pytest.importorskip("triton")
     pytest.importorskip("torch")
@@ -127,3 +150,30 @@ def test_types_in_which_triton_computes(expression: str, computed: str) -> None:
     text = text.replace("n, BLOCK: tl", "n, n_float, FACTOR: tl.constexpr, BLOCK: tl")
     text = text.replace("n, BLOCK=128", "n, 1 / n, FACTOR=1 / n, BLOCK=128")
     assert computed in to_tilelang(text).text
+
+
+def test_factory_for_each_element_type() -> None:
+    """What a wrapper gets from a test that is called with several types: all tensors of a call go together."""
+    text = to_tilelang(TYPED).text
+    assert "    if x.dtype == torch.float16:\n        assert" in text
+    assert "    else:\n        assert" in text
+    types = [line.rpartition(", ")[2] for line in text.splitlines() if ": T.Tensor(" in line]
+    assert types == ['"float16"),'] * 3 + ['"float32"),'] * 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "codes"),
+    [
+        (
+            "    n = x.shape[0]\n",
+            "    x = x.contiguous()\n    n = x.shape[0]\n",
+            ["TL513"],
+        ),  # not the one that was passed
+        ("return y\n", "return y, compiled.asm\n", ["TL513"]),  # the launch is in the middle of something
+        ("check(200, torch.float32)\n", "", []),
+        ("def check(n, dtype):", "def check(n, dtype, other=None):", []),
+    ],
+)
+def test_element_types_that_cannot_be_told_apart(old: str, new: str, codes: list[str]) -> None:
+    assert old in TYPED
+    assert refusals(TYPED.replace(old, new)) == codes

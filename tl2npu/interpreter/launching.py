@@ -115,4 +115,6 @@ class Compiled:
 
 
 class _Metadata:
-    shared, num_warps, num_stages, num_ctas = 0, 4, 2, 1
+    """``shared``: some bytes, as scripts divide by them."""
+
+    shared, num_warps, num_stages, num_ctas = 4096, 4, 2, 1

@@ -232,6 +232,7 @@ class _Device:
             "max_shared_mem": 232448,
             "max_num_regs": 65536,
             "warpSize": 32,
+            "max_threads_per_sm": 2048,
             "sm_clock_rate": 1_000_000,
             "mem_clock_rate": 1_000_000,
             "mem_bus_width": 1024,
@@ -251,10 +252,10 @@ class _Device:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The CPU."""
+        """What stands for the device."""
         import torch
 
-        return torch.device("cpu")
+        return torch.device("npu")
 
     def get_device_interface(self) -> Any:
         """What torch has for its accelerator, redirected."""

@@ -21,6 +21,7 @@ from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.held import bookkeeping
 from tl2npu.triton.host.rewrite import (
     Launched,
     Splice,
@@ -30,6 +31,7 @@ from tl2npu.triton.host.rewrite import (
     defaults,
     spliced,
     with_imports,
+    without,
     without_blocks,
 )
 from tl2npu.triton.host.source import TritonFile, functions, parse
@@ -120,14 +122,14 @@ class _Translation:
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
         if name in self.file.twice:
             raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
-        self.used_as_value(name, sites)
         tuned = tuning(node, self.file.values, functions(self.file.tree))
         trees = [self.variants(site, node, tuned) for site in sites]
         texts: dict[str, str] = {}
 
         def with_name(tree: Tree[Launched]) -> Tree[Launched]:
             if isinstance(tree, Choice):
-                return Choice(tree.test, with_name(tree.yes), with_name(tree.no))
+                yes, no = with_name(tree.yes), with_name(tree.no)
+                return yes if _lines(yes, "") == _lines(no, "") else Choice(tree.test, yes, no)
             if tree is None:
                 return None
             text = self.factory(tree, node, tuned)
@@ -137,19 +139,20 @@ class _Translation:
 
         trees = [with_name(tree) for tree in trees]
         launches = [launched for tree in trees for launched in leaves(tree)]
-        edits = [edit for site, tree in zip(sites, trees, strict=True) for edit in _at_launch(site, tree)]
+        parts = [_at_launch(site, tree) for site, tree in zip(sites, trees, strict=True)]
+        new = {id(site.call): "\n".join(e.text for e in part) for site, part in zip(sites, parts, strict=True)}
+        unneeded = bookkeeping(self.file.tree, name, self.file.jitted.values(), new)
+        edits = [edit for part in (*parts, without(self.text, unneeded)) for edit in part]
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
         edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))
-        return edits, self.notes(name, node, tuned, launches)
-
-    def used_as_value(self, name: str, sites: list[LaunchSite]) -> None:
-        """Refuse a kernel that is more than launched."""
-        places = {id(site.call.func.value) for site in sites if isinstance(site.call.func, ast.Subscript)}
-        lines = {site.call.lineno for site in sites}
-        for node in ast.walk(self.file.tree):
-            if isinstance(node, ast.Name) and node.id == name and id(node) not in places and node.lineno not in lines:
-                raise Refused("TL510", node.lineno, f"`{name}` is used in another way than `{name}[grid](...)`")
+        notes = self.notes(name, node, tuned, launches)
+        if unneeded:
+            count = "this statement is" if len(unneeded) == 1 else f"this and {len(unneeded) - 1} more statements are"
+            keeps = (item.stmt for item in unneeded if name in ast.unparse(item.stmt))
+            text = f"{count} left out: the new launch needs nothing of the compiled `{name}`"
+            notes.append(diagnostic("TL507", next(keeps).lineno, text, name))
+        return edits, notes
 
     def variants(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Tree[Launched]:
         """One launch, in each case where conditions of the host code decide what the kernel is."""
@@ -163,8 +166,7 @@ class _Translation:
                 raise Undecided(refused.code, refused.line, refused.message, binding.tests[0]) from None
         except Undecided as undecided:
             test, assumed = undecided.test, site.scope.assumed
-            alone = isinstance(site.stmt, ast.Expr) and site.stmt.value is site.call
-            if test in assumed or len(assumed) == LIMIT or not alone or not stable(test, site.function):
+            if test in assumed or len(assumed) == LIMIT or not site.alone or not stable(test, site.function):
                 raise
             cases = [self.file.under(site, {**assumed, test: holds}) for holds in (True, False)]
             yes, no = (None if case is None else self.variants(case, node, tuned) for case in cases)
@@ -282,7 +284,7 @@ class _Translation:
             rest = "1 other is" if len(tuned.others) == 1 else f"{len(tuned.others)} others are"
             text = f"the first configuration of `autotune` is the default, {rest} not tried"
             found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
-        return found
+        return list(dict.fromkeys(found))
 
 
 def diagnostic(code: str, line: int, message: str, kernel: str) -> Diagnostic:
@@ -306,7 +308,7 @@ def _at_launch(site: LaunchSite, tree: Tree[Launched]) -> list[Splice]:
     """The new call, and the checks in front of its statement; a choice of calls in place of the statement."""
     node, stmt = site.call, site.stmt
     indent = " " * stmt.col_offset
-    alone = isinstance(stmt, ast.Expr) and stmt.value is node
+    alone = site.alone
     if isinstance(tree, Choice) or (tree is not None and alone and copies(tree)):
         text = "\n".join(_lines(tree, "")).replace("\n", f"\n{indent}")
         return [Splice((stmt.lineno, stmt.col_offset), (stmt.end_lineno or 0, stmt.end_col_offset or 0), text)]

@@ -143,6 +143,8 @@ def _result(path: str, old: str, done: FileResult, translated: Translated, homes
         if outcome.refused is None:
             text = f"`{outcome.name}` became a TileLang factory"
             changes.append(Change("TL501", outcome.line, text, outcome.name, CODES["TL501"].safety))
+            edits = [note for note in outcome.notes if note.safety == "safe"]
+            changes += [Change(note.code, note.line, note.message, outcome.name, note.safety) for note in edits]
     new = done.new_text or old
     where = beside(path) if new != old else ""
     result = FileResult(path, old, new, None, changes=tuple(changes), beside=where)

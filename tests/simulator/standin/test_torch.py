@@ -241,3 +241,30 @@ def test_autocast_of_the_device(script: Script) -> None:
     """)
     assert found["gradient"].tolist() == [2.0] * 3
     assert found["inside"]
+
+
+def test_where_a_tensor_is(script: Script) -> None:
+    """A script that asks gets its device; torch's own comparison of two tensors has nothing to say of it."""
+    found = script("""
+        import torch
+        device = torch.device("npu")
+        x = torch.ones(3, device=device)
+        there = [y.device == device for y in (x, torch.empty_like(x), torch.cat([x, x]))]
+        here = [y.device == device for y in (x.cpu(), torch.ones(3))]
+        torch.testing.assert_close(x, torch.ones(3))
+    """)
+    assert all(found["there"])
+    assert not any(found["here"])
+
+
+def test_a_norm_of_halves_sums_in_floats(script: Script) -> None:
+    """The gradient of the bias is 4097 times 1: sums of float16 stop at 2048, where 1 is half a step."""
+    found = script("""
+        import torch
+        x = torch.randn(4097, 8, dtype=torch.float16, device="npu")
+        w, b = (torch.ones(8, dtype=torch.float16, device="npu").requires_grad_() for _ in range(2))
+        torch.nn.functional.layer_norm(x, (8,), w, b).sum().backward()
+        gradient, kind = b.grad, b.grad.dtype == torch.float16
+    """)
+    assert found["gradient"].tolist() == [4096.0] * 8  # 4097 in float16
+    assert found["kind"]

@@ -20,10 +20,12 @@ RENAMED: Mapping[str, str] = MappingProxyType(
 HINTS = frozenset({"multibuffer", "compile_hint", "debug_barrier"})
 """Functions that change no value."""
 
+RANGES = frozenset({"parallel"})
+"""Loops over integers whose turns are independent: which vector core does which (``bind_sub_block``) is a hint."""
+
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "sync_block_all": "it makes all blocks wait for each other",
-        "parallel": "it spreads the turns of a loop over the vector cores",
         **dict.fromkeys(("custom", "custom_semantic", "register_custom_op"), "it is code for the device"),
     }
 )

@@ -41,6 +41,8 @@ def redirected() -> Iterator[None]:
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             name = getattr(func, "__name__", "")
+            if name == "__get__" and getattr(func, "__self__", None) is torch.Tensor.device and on_device(args[0]):
+                return torch.device("cpu" if _is_torch(sys._getframe(1).f_code.co_filename) else _STANDS_FOR_DEVICE)
             if name == "cpu":
                 return _to_host(args[0])
             if name == "to" and args:
@@ -54,13 +56,13 @@ def redirected() -> Iterator[None]:
                 args = tuple(_class_numbers(a) for a in args)
             if name == "__setitem__" and isinstance(args[-1], torch.Tensor) and on_device(args[-1]):
                 args = (*args[:-1], args[-1].clone())  # the device copies a tensor onto itself, the CPU refuses
-            half = _half(args) if name in _PRODUCTS and "out" not in kwargs else None
+            half = _half(args) if name in _SUMMING and "out" not in kwargs else None
             if half is not None:
                 result = func(*(_wide(a) for a in args), **{k: _wide(v) for k, v in kwargs.items()}).to(half)
             else:
                 result = func(*args, **kwargs)
             there = _is_device(device) if device is not None else state["default"] and _is_new(args)
-            if there or any(isinstance(a, torch.Tensor) and on_device(a) for a in args):
+            if there or any(map(on_device, _tensors((*args, *kwargs.values())))):
                 _mark_all(result)
             return result
 
@@ -110,6 +112,11 @@ def redirected() -> Iterator[None]:
                 sys.modules[name] = module
 
 
+def _is_torch(file: str) -> bool:
+    """True for a file of torch, whose own checks know of one CPU only."""
+    return "/torch/" in file.replace("\\", "/")
+
+
 def _is_device(value: Any) -> bool:
     """True for what a script calls the accelerator; ``torch.device("npu")`` has become ``cpu:0``, with an index."""
     text = value if isinstance(value, str) else f"{value}" if type(value).__name__ == "device" else ""
@@ -140,18 +147,23 @@ def _class_numbers(value: Any) -> Any:
     return value.long() if str(getattr(value, "dtype", "")) == "torch.int32" else value
 
 
-_PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "einsum", "linear", "addmm", "baddbmm"}
-"""Functions that the device's matrix unit computes: it sums in fp32 and rounds once, the CPU's half-precision kernels
+_SUMMING = {"matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "einsum", "linear", "addmm", "baddbmm", "layer_norm"}
+"""Products and norms, and their gradients: a device sums in fp32 and rounds once, the CPU's half-precision kernels
 round in between."""
 
 
 def _half(args: Any) -> Any:
     """The element type, if all tensors are on the device and of one type of 16 bits."""
-    found = [t for a in args for t in (a if isinstance(a, (list, tuple)) else (a,)) if hasattr(t, "data_ptr")]
+    found = _tensors(args)
     kinds = {t.dtype for t in found}
     if len(kinds) != 1 or not all(map(on_device, found)) or str(*kinds) not in ("torch.float16", "torch.bfloat16"):
         return None
     return kinds.pop()
+
+
+def _tensors(args: Any) -> list[Any]:
+    """The tensors among arguments, and in lists among them."""
+    return [t for a in args for t in (a if isinstance(a, (list, tuple)) else (a,)) if hasattr(t, "data_ptr")]
 
 
 def _wide(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import cast
 
-from tl2npu.dialects.triton.ascend import AL, BL, HINTS, REFUSED, RENAMED
+from tl2npu.dialects.triton.ascend import AL, BL, HINTS, RANGES, REFUSED, RENAMED
 from tl2npu.kernel.symbolic import Atom, Div, Sym, Var, const, var
 from tl2npu.tile.expr import Index, Load, axis, identity, loads
 from tl2npu.tile.ir import Kernel, Map, Move, Region, Stmt
@@ -15,15 +15,16 @@ from tl2npu.triton.a5 import shapes
 from tl2npu.triton.a5.finish import finish
 from tl2npu.triton.a5.ir import CORES, Core, Event, Scope, inside, touched
 from tl2npu.triton.a5.sizes import shown as size
-from tl2npu.triton.a5.values import Apart, Chip, Held, Own
-from tl2npu.triton.read.interpreter import Interpreter
-from tl2npu.triton.read.names import assigned
+from tl2npu.triton.a5.values import Apart, Chip, Held, Known, Own
+from tl2npu.triton.read.names import assigned, exposed, read_after
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
+from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.read.values import DType, Method, Name, Tile, Value, integer
 from tl2npu.triton.read.views import equate
 
 _SPACES = tuple(f"{module}." for module in (*AL, *BL))
+_PIPES = ("sender_pipe", "receiver_pipe")
 _RESHAPES = frozenset({"reshape", "view", "permute", "trans"})
 
 
@@ -32,8 +33,10 @@ def is_ascend(path: str) -> bool:
     return f"{path}.".startswith(_SPACES)
 
 
-class AscendReader(Interpreter):
+class AscendReader(Reader):
     """Reads a kernel for A5. The three programs of its cores become one in :meth:`finished`."""
+
+    ranges = Reader.ranges | {f"{space}{name}" for space in _SPACES for name in RANGES}
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
@@ -117,6 +120,30 @@ class AscendReader(Interpreter):
 
     # names of the extensions --------------------------------------------------------------------------------------
 
+    def loop(self, stmt: ast.For) -> None:
+        """``al.parallel(0, 2, bind_sub_block=True)``: each vector core does one of the two turns.
+
+        A loop of more turns, or one that leaves something behind, is a plain range.
+        """
+        call, state = stmt.iter, self.state
+        function = self.eval(call.func) if isinstance(call, ast.Call) else None
+        if isinstance(call, ast.Call) and isinstance(function, Name) and is_ascend(function.path):
+            if _last(function.path) not in RANGES:
+                raise state.refuse("TL569", f"`{ast.unparse(call.func)}` is no range")
+            values = self.bound(call, "arg1 arg2 step num_stages loop_unroll_factor bind_sub_block")
+            first, last, step = (integer(values.get(name, 1)) for name in ("arg1", "arg2", "step"))
+            halves = (first, last, step) == (const(0), const(2), const(1)) and values.get("bind_sub_block") is True
+            left = {
+                name for name in assigned([stmt]) if name in exposed(stmt.body) or read_after(self.scope, stmt, name)
+            }
+            if halves and isinstance(stmt.target, ast.Name) and left <= {stmt.target.id} and self.core != "cube":
+                state.frame.env[stmt.target.id] = Tile((), Index(var(self.half)))
+                self.run(stmt.body)
+                for name in assigned([stmt]):
+                    state.frame.env.pop(name, None)
+                return
+        super().loop(stmt)
+
     def library(self, path: str, node: ast.Call) -> Value:
         last = _last(path)
         if path.startswith(_SPACES):
@@ -136,18 +163,24 @@ class AscendReader(Interpreter):
         if isinstance(owner, Tile) and name in _RESHAPES:
             return self.rearranged(owner, name, node, node.args)
         if isinstance(owner, (Chip, Held)) and name in ("to_tensor", "subview"):
-            found = ast.Call(node.func, [_Known(owner), *node.args], node.keywords)
+            found = ast.Call(node.func, [Known(owner), *node.args], node.keywords)
             ast.copy_location(found, node)
             return self.al_to_tensor(found) if name == "to_tensor" else self.al_subview(found)
         return super().method(method, node)
 
-    def on__Known(self, node: _Known) -> Value:
+    def on_Known(self, node: Known) -> Value:
         return node.known
 
     def al_sub_vec_id(self, node: ast.Call) -> Value:
         if self.core == "cube":
             raise self.state.refuse("TL567", "the cube core asks for the number of a vector core")
         return Tile((), Index(var(self.half)))
+
+    def al_extract_slice(self, node: ast.Call) -> Value:
+        return self.tle_dsa_extract_slice(node)
+
+    def al_insert_slice(self, node: ast.Call) -> Value:
+        return self.tle_dsa_insert_slice(node)
 
     def al_sub_vec_num(self, node: ast.Call) -> Value:
         return 2
@@ -314,7 +347,7 @@ class AscendReader(Interpreter):
         if isinstance(source, Chip):
             if source.space != "UB":
                 raise self.state.refuse("TL566", f"`{ast.unparse(node)}` copies from {source.space}")
-            found = self.al_to_tensor(ast.Call(node.func, [_Known(source)], []))
+            found = self.al_to_tensor(ast.Call(node.func, [Known(source)], []))
             assert isinstance(found, Tile)
             self.fill_chip(found, chip, node)
         elif isinstance(source, Held):
@@ -394,7 +427,7 @@ class AscendReader(Interpreter):
         if name in ("reshape", "view") and parts == tile.shape:
             return tile
         if name == "trans" and len(tile.shape) == 2:
-            return super().library("triton.language.trans", ast.Call(node.func, [_Known(tile)], []))
+            return super().library("triton.language.trans", ast.Call(node.func, [Known(tile)], []))
         if any(True for _ in loads(tile.expr)) and not isinstance(tile.expr, Load):
             tile = state.stored(tile, state.hint)
         try:
@@ -443,19 +476,6 @@ def _divisible(atom: Atom) -> tuple[str, int] | None:
     if isinstance(atom, Div) and isinstance(atom.num.atom, Var) and atom.den.constant:
         return atom.num.atom.name, atom.den.constant
     return None
-
-
-class _Known(ast.expr):
-    """A value where the reader looks for an expression."""
-
-    _fields = ()
-
-    def __init__(self, known: Value) -> None:
-        super().__init__()
-        self.known = known
-
-
-_PIPES = ("sender_pipe", "receiver_pipe")
 
 
 def _last(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -50,3 +51,13 @@ class Apart(Unusable):
     """A name that a scope has set: what it is on each core that still knows it."""
 
     by: Mapping[Core, Own] = field(default_factory=dict, hash=False)
+
+
+class Known(ast.expr):
+    """A value where the reader looks for an expression."""
+
+    _fields = ()
+
+    def __init__(self, known: Value) -> None:
+        super().__init__()
+        self.known = known

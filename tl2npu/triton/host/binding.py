@@ -17,7 +17,7 @@ from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
-from tl2npu.triton.host.variants import conditions, normal
+from tl2npu.triton.host.variants import conditions, normal, stable
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.values import DType, Pointer, Tile, Value
@@ -344,15 +344,33 @@ class _Binder:
         if value.test:
             message = f"`{ast.unparse(node)}` may be a tensor or None"
             raise Undecided("TL511", self.site.call.lineno, message, value.test)
-        if value.dtype is not None and "+" in value.dtype:
-            raise self.refuse(
-                "TL513", f"`{value.text}` is passed with the element types {value.dtype.replace('+', ', ')}"
-            )
+        several = "" if value.dtype is None or "+" not in value.dtype else value.dtype.replace("+", ", ")
+        if several or (value.dtype is None and self.site.alone):
+            test = self.types()
+            message = f"`{value.text}` is passed with the element types {several}"
+            if test is not None and (several or stable(test, self.site.function)):
+                raise Undecided("TL513", self.site.call.lineno, message, test)
+            if several:
+                raise self.refuse("TL513", message)
         if value.dtype is None:
             assumed.append(name)
         shape = None if value.shape is None else tuple(self.here(extent) for extent in value.shape)
         tensors[name] = specs.Tensor(shape, value.dtype or "float32")
         return Pointer(name, const(0), ())
+
+    def types(self) -> str | None:
+        """The condition on an element type that tells calls of the launching function apart; None where none does."""
+        function, host = self.site.function, self.site.scope
+        if function is None:
+            return None
+        calls = host.evidence.agreeing(function.lineno, host.assumed)
+        args = function.args
+        params = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+        for text in (text for param in params for text in (f"{param}.dtype", param)):
+            types = list(dict.fromkeys(call.types[text] for call in calls if text in call.types))
+            if len(types) > 1:
+                return f"{text} == torch.{types[0]}"
+        return None
 
     def no_object(self, node: ast.expr) -> None:
         """Refuse a parameter of the host function for which a call in the file passes an object of another class."""

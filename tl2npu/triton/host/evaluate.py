@@ -28,6 +28,7 @@ class Host(HostExpressions):
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
             name = arg.arg
             rank, dtypes = self.evidence.of(self.function.lineno, name)
+            dtypes = self.passed_types(f"{name}.dtype") or dtypes
             rank = self.ranks.get(name) if rank is None else rank
             guess = self.guesses.get(name) if rank is None else None
             default = defaults.get(name)
@@ -41,10 +42,13 @@ class Host(HostExpressions):
                 found = replace(found, gradient=(self.function.lineno, name) in self.evidence.gradients)
                 both = none is None and self.evidence.both_ways(self.function.lineno, name)
                 self.env[name] = replace(found, test=f"{name} is None") if both else found
-            elif default is None and (passed := self.evidence.dtype(self.function.lineno, name)):
+            elif default is None and (passed := self.passed_type(name)):
                 self.env[name] = Unknown(f"torch.{passed}")
             elif annotated(arg, "float") or self.is_float(name, default):
                 self.env[name] = Unknown(name, number=True)
+            elif (text := self.evidence.text(self.function.lineno, name)) is not None:
+                self.env[name] = text
+                self.absent.add(name)
             elif isinstance(default, ast.Constant) and (
                 ((default.value is None and none is None) or isinstance(default.value, str)) and self.never(name)
             ):
@@ -63,6 +67,24 @@ class Host(HostExpressions):
         """The element type that a tensor is assumed to have."""
         tests = (text.partition(" == ") for text, holds in self.assumed.items() if holds)
         return next((DTYPES.get(right) for left, _, right in tests if left == f"{name}.dtype"), None)
+
+    def passed_types(self, text: str) -> set[str]:
+        """The element types, in the calls that agree with what is assumed, of ``x.dtype`` or a parameter that is one.
+
+        None where no call shows it.
+        """
+        assert self.function is not None
+        calls = self.evidence.agreeing(self.function.lineno, self.assumed)
+        found = [self.types] if self.types else [call.types for call in calls]
+        return {types[text] for types in found if text in types}
+
+    def passed_type(self, name: str) -> str | None:
+        """The element type that calls pass for a parameter, if it is one only."""
+        assert self.function is not None
+        if not self.types and not self.assumed:
+            return self.evidence.dtype(self.function.lineno, name)
+        found = self.passed_types(name)
+        return found.pop() if len(found) == 1 else None
 
     def never(self, name: str) -> bool:
         """True for a parameter that no call of the file is seen to pass, of a function that can be called by name."""

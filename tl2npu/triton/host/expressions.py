@@ -43,6 +43,16 @@ class LaunchSite:
     scope: HostExpressions
     parts: frozenset[str] = frozenset()
 
+    @property
+    def alone(self) -> bool:
+        """True for a launch that is a statement: nothing reads what it gives."""
+        stmt, function = self.stmt, self.function
+        if isinstance(stmt, ast.Assign) and stmt.value is self.call and function is not None:
+            names = {target.id for target in stmt.targets if isinstance(target, ast.Name)}
+            read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            return len(names) == len(stmt.targets) and not names & read
+        return isinstance(stmt, ast.Expr) and stmt.value is self.call
+
 
 def optional(one: HostValue, other: HostValue, text: str, test: str) -> Tensor | None:
     """A value that is a tensor or None, as a condition decides; None for other values."""
@@ -361,7 +371,7 @@ class HostExpressions(HostTensors):
         params = params[1:] if params[:1] and params[0] in OWN else params
         if all(word.arg is not None for word in node.keywords):
             given = {**dict(zip(params, args, strict=False)), **{word: words[word] for word in words if word}}
-            place = node.lineno, node.col_offset
+            place = node.lineno, node.col_offset, *sorted(self.types.items())
             self.evidence.calls.setdefault(function.lineno, {})[place] = self.shown(function, given)
         nodes = dict(zip(params, () if stars else node.args, strict=False))
         nodes |= {word.arg: word.value for word in node.keywords if word.arg is not None}
@@ -413,4 +423,8 @@ class HostExpressions(HostTensors):
         passed = frozenset(param for param, value in given.items() if value is not None)
         maybe = frozenset(param for param, value in given.items() if isinstance(value, Tensor) and value.test)
         params = frozenset(arg.arg for arg in (*positional, *function.args.kwonlyargs))
-        return Call(passed, numbers, objects, params, maybe)
+        found_types = {param: dtype_of(value) for param, value in given.items()}
+        found_types |= {f"{param}.dtype": value.dtype for param, value in given.items() if isinstance(value, Tensor)}
+        types = {text: dtype for text, dtype in found_types.items() if dtype is not None and "+" not in dtype}
+        texts = {param: value for param, value in values.items() if isinstance(value, str)}
+        return Call(passed, numbers, objects, params, maybe, types, texts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tl2npu.kernel.symbolic import Opaque, var
 from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.triton.host.binding import Binding
+from tl2npu.triton.host.held import Unneeded
 from tl2npu.triton.host.spelling import Spelling
 from tl2npu.triton.refused import Refused
 
@@ -148,6 +150,27 @@ class Splice:
     start: tuple[int, int]
     end: tuple[int, int]
     text: str
+
+
+def without(text: str, found: Sequence[Unneeded]) -> list[Splice]:
+    """Take statements out, with the comments right above them."""
+    lines = text.splitlines()
+    splices = []
+    for item in found:
+        stmt = item.stmt
+        first, last = stmt.lineno, stmt.end_lineno or stmt.lineno
+        start, end = stmt.col_offset, stmt.end_col_offset or 0
+        before = lines[first - 1].encode()[:start].decode()
+        behind = lines[last - 1].encode()[end:].decode().strip()
+        if before.strip() or (behind and not behind.startswith("#")):
+            splices.append(Splice((first, start), (last, end), "pass"))
+            continue
+        while first > 1 and lines[first - 2].lstrip().startswith("#"):
+            first -= 1
+        blank = first > 1 and not lines[first - 2].strip() and last < len(lines) and not lines[last].strip()
+        last += blank
+        splices.append(Splice((first, 0), (last + 1, 0), f"{before}pass\n" if item.last else ""))
+    return splices
 
 
 def spliced(text: str, splices: list[Splice]) -> str:

@@ -14,6 +14,7 @@ from tl2npu.source.triton_imports import REEXPORTS
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.held import launches_by_name
 from tl2npu.triton.host.hints import without_hints
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
@@ -56,6 +57,7 @@ def parse(text: str) -> TritonFile:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and any(_is_jit(item, aliases) for item in node.decorator_list)
     }
+    launches_by_name(tree, jitted)
     hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
     launched = {
         node.func.value.id
@@ -158,6 +160,8 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
         module.run([*body, *run])
         for node in plain:
             _host(node, names, known, evidence, sites).run(node.body)
+            for types in evidence.types(node.lineno):
+                _host(node, names, known, evidence, [], types=types).run(node.body)
         if turn and not evidence.tensors:
             break
     seen: dict[tuple[int, int], LaunchSite] = {}
@@ -173,10 +177,11 @@ def _host(
     evidence: Evidence,
     sites: list[LaunchSite],
     assumed: Mapping[str, bool] = MappingProxyType({}),
+    types: Mapping[str, str] = MappingProxyType({}),
 ) -> Host:
-    """A function that is about to be read."""
+    """A function that is about to be read. ``types``: the element types of its parameters in the call in question."""
     host = Host(function, names, known, evidence, sites.append)
-    host.assumed = assumed
+    host.assumed, host.types = assumed, types
     host.ranks, host.guesses = ranks(function)
     host.parameters()
     return host

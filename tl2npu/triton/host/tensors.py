@@ -15,6 +15,7 @@ from tl2npu.triton.host.torch_names import (
     converted,
     dtype_of,
     dtype_word,
+    element_bytes,
     literal_shape,
     same_width,
     subscripted,
@@ -49,6 +50,7 @@ class HostTensors:
         self.parts: set[str] = set()
         self.preferred: dict[str, str] = {}
         self.assumed: Mapping[str, bool] = {}
+        self.types: Mapping[str, str] = {}
 
     def name(self, text: str) -> Sym:
         """A variable for an integer that is known by a text."""
@@ -159,6 +161,8 @@ class HostTensors:
         if name in ("new_empty", "new_zeros", "new_ones"):
             made = self.made("empty", node, args, words)
             return Tensor(text, made.shape, dtype_word(words, owner.dtype), True)
+        if name == "element_size" and (width := element_bytes(owner.dtype)):
+            return Int(const(width))
         if name in ("item", "tolist", "is_contiguous", "data_ptr", "element_size"):
             return Unknown(text, number=name == "item")
         if name == "unsqueeze" and owner.shape is not None and place is not None and place >= 0:

@@ -96,6 +96,12 @@ def converted(args: Iterable[HostValue], words: Mapping[str | None, HostValue], 
     return dtype_of(types[0]) if types else dtype_word(words, own)
 
 
+def element_bytes(dtype: str | None) -> int | None:
+    """How many bytes an element of a known type has."""
+    digits = re.findall(r"\d+$", dtype or "")
+    return int(digits[0]) // 8 if digits else 1 if dtype == "bool" else None
+
+
 def same_width(one: str, other: str | None) -> bool:
     """True for element types of as many bits."""
     digits = [re.findall(r"\d+", name or "?") or ["8"] for name in (one, other)]

@@ -36,6 +36,7 @@ class Interpreter(Calls):
 
     scope: ast.FunctionDef
     nested = 0
+    ranges = frozenset({"builtins.range", "triton.language.range", "triton.language.static_range"})
 
     def finished(self, kernel: Kernel) -> Kernel:
         """The kernel as it was read, in statements of the tile IR; an extension replaces its own."""
@@ -258,7 +259,7 @@ class Interpreter(Calls):
             raise state.refuse("TL543", f"`for {ast.unparse(stmt.target)} in {ast.unparse(stmt.iter)}`")
         function = self.eval(stmt.iter.func)
         path = function.path if isinstance(function, Name) else ""
-        if path not in ("builtins.range", "triton.language.range", "triton.language.static_range"):
+        if path not in self.ranges:
             raise state.refuse("TL543", f"`for {ast.unparse(stmt.target)} in {ast.unparse(stmt.iter)}`")
         values = [self.size(self.eval(arg), arg) for arg in stmt.iter.args]
         words = {word.arg: self.eval(word.value) for word in stmt.iter.keywords if word.arg == "num_stages"}

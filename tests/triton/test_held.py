@@ -1,0 +1,113 @@
+"""Kernels that host code keeps in variables, and what it asks of compiled ones."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.triton.test_translation import HEAD, refusals
+from tl2npu.options import Options
+from tl2npu.triton.migrate import to_tilelang
+from tl2npu.verify.command import verify_files
+from tl2npu.verify.settings import Settings
+
+KERNEL = (
+    HEAD
+    + """CORES = 40
+TABLE = {}
+
+
+@triton.jit
+def double(x_ptr, y_ptr, rows, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        x = tl.load(x_ptr + row * n + at, mask=at < n)
+        tl.store(y_ptr + row * n + at, x * 2.0, mask=at < n)
+
+
+def large():
+    return triton.runtime.driver.active.get_current_target().arch == 90
+
+
+def doubled(x):
+    rows, n = x.shape
+    y = torch.empty_like(x)
+    warps = 4
+HOST
+    return y
+
+
+x = torch.randn(50, 100, dtype=torch.float32)
+torch.testing.assert_close(doubled(x), x + x)
+"""
+)
+
+WARM = """\
+# how many fit
+kernel = double.warmup(x, y, rows, n, BLOCK=128, num_warps=warps, grid=(1,))
+kernel._init_handles()
+used = kernel.n_regs
+if large():
+    scale = 2
+    many = 65536 // (used * scale)
+else:
+    many = 1
+    many = min(many, 232448 // kernel.metadata.shared)
+blocks = min(CORES * many, rows)
+kernel[(blocks, 1, 1)](x, y, rows, n, 128)"""
+
+MEMO = """\
+kernel, blocks = TABLE.get(n, (None, 0))
+if kernel is None:
+    blocks = min(CORES, rows)
+    kernel = double
+    TABLE[n] = (kernel, blocks)
+kernel[(blocks,)](x, y, rows, n, BLOCK=128)"""
+
+
+def script(host: str) -> str:
+    """A file whose wrapper has these statements."""
+    return KERNEL.replace("HOST", "\n".join(f"    {line}" for line in host.splitlines()))
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+@pytest.mark.parametrize("host", [WARM, MEMO], ids=["warm-up", "table"])
+def test_launch_through_a_variable(host: str, tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(script(host))
+    wrapper = to_tilelang(script(host)).text.partition("def doubled")[2]
+    for gone in ("kernel", "used", "many", "scale", "how many fit", "pass"):
+        assert gone not in wrapper
+    assert ("warps" in wrapper) == (host == MEMO)  # nothing but the warm-up asks for them
+    assert [k.status for k in verify_files(path, None, Settings(), Options()).kernels] == ["verified"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("kernel._init_handles()", "print(kernel.n_regs)"),
+        ("used = kernel.n_regs", "used = kernel.n_regs\nif used > 8:\n    y.zero_()"),
+        ("used = kernel.n_regs", "used = kernel.n_regs\nn = n - used + used"),
+        ("blocks, 1, 1)](x", "blocks, 1, 1)](x.view(rows, used - used + n)"),
+    ],
+    ids=["printed", "decides", "size", "view"],
+)
+def test_compiled_kernel_that_decides_more_than_the_grid(old: str, new: str) -> None:
+    text = script(WARM.replace(old, new))
+    assert text != script(WARM)
+    assert refusals(script(WARM)) == []
+    assert refusals(text) == ["TL510"]
+
+
+def test_variable_that_may_hold_another_kernel() -> None:
+    other = script(MEMO).replace(
+        "def large", "def other(x_ptr, y_ptr, rows, n, BLOCK: tl.constexpr):\n    pass\n\n\ndef large"
+    )
+    other = other.replace("def other", "@triton.jit\ndef other")
+    assert refusals(other) == []
+    two = other.replace("    kernel[(blocks", "    TABLE[0] = (other, 1)\n    kernel[(blocks")
+    assert refusals(two) == ["TL510"]
+    passed = script(MEMO).replace("    kernel[(blocks", "    fill(TABLE)\n    kernel[(blocks")
+    assert refusals(passed) == ["TL510"]
