@@ -150,6 +150,8 @@ class Host(HostExpressions):
             self.evidence.returned[self.owner] = value if isinstance(value, tuple) else (value,)
         elif self.function is not None and isinstance(value, tuple):
             self.evidence.results[self.function.lineno] = tuple(self.elsewhere(item) for item in value)
+        elif self.function is not None and isinstance(value, Tensor):
+            self.evidence.made.setdefault(self.function.lineno, set()).add(value.dtype)
 
     def elsewhere(self, value: HostValue) -> HostValue:
         """A value with the numbers that are known of it, to be used outside of the function."""
@@ -190,6 +192,13 @@ class Host(HostExpressions):
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
                 self.env[name] = optional(here, there, name, test) or Unknown(name, test=test)
+            elif (
+                isinstance(there, Tensor)
+                and isinstance(here, Unknown)
+                and normal(stmt.test) == (f"{name} is None", True)
+            ):
+                self.forget({name})  # a tensor of a cache, or a new one: its element type is that of the new one
+                self.env[name] = Tensor(name, None, there.dtype)
             else:
                 self.forget({name})
 

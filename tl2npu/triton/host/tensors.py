@@ -149,8 +149,7 @@ class HostTensors:
             return self.viewed(owner, name, node, args)
         if name in SAME or name in SAME_MORE:
             dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
-            if name == "to":
-                dtype = converted(args, words, owner.dtype)
+            dtype = converted(args, words, owner.dtype) if name == "to" else dtype_word(words, dtype)
             fresh = (owner.fresh or name == "contiguous") and "memory_format" not in words
             return Tensor(text, owner.shape, dtype, fresh)
         if name in TURNED:

@@ -253,7 +253,7 @@ class Ranges:
             term = Sym.of({mono: coef})
             for atom in mono:
                 pair = _quotient(atom)
-                if pair is not None and pair in self.divides:
+                if pair is not None and self._divide(*pair):
                     rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
                     over = rest // pair[1]
                     if over * pair[1] == rest:
@@ -261,6 +261,12 @@ class Ranges:
                         break
             total = total + term
         return total
+
+    def _divide(self, num: Sym, den: Sym) -> bool:
+        """True if every term of ``num`` is known to be a multiple of ``den``."""
+        terms = [Sym.of({mono: coef}) for mono, coef in num.terms]
+        known = [one for one, other in self.divides if other == den]
+        return (num, den) in self.divides or all(any((term // n) * n == term for n in (den, *known)) for term in terms)
 
 
 def _factors(value: Sym) -> Iterator[tuple[tuple[Atom, ...], int, Atom]]:

@@ -22,6 +22,11 @@ class Tensor:
     shape: Shape | None
     dtype: str
 
+    @property
+    def held(self) -> str:
+        """The element type in the kernel: the compiler takes no tensors of bool, the launch passes their bytes."""
+        return "uint8" if self.dtype == "bool" else self.dtype
+
 
 @dataclass(frozen=True)
 class Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 
 from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, var
@@ -284,6 +285,10 @@ def _guess(state: State, pointer: Pointer, conditions: list[Expr]) -> Shape:
             for other in shapes if len(extent.terms) > 1 else ():
                 _ask_ends(state, split(offset, other), other, bounds)
             return (extent, *shape[1:])
+    for shape in reversed(shapes):
+        for part, extent in zip(split(offset, shape)[1:], shape[1:], strict=True):
+            for number in (place for name in part.names if (place := axis_of(name)) is not None):
+                _ask_divides(state, part, extent, pointer.shape[number])
     raise state.refuse("TL521", f"the shape of `{pointer.param}` is not known to the host code")
 
 
@@ -437,13 +442,36 @@ class _Fit:
         start = index.substitute({f"@{number}": 0})
         if start.is_zero and equate(self.state, size, extent):
             raise Again
-        if (extent, size) not in self.state.ranges.divides and extent.names <= spec.names | spec.values.keys():
-            self.state.ranges.divides.add((extent, size))
-            fits = self.state.ranges.less(index, extent)
-            self.state.ranges.divides.discard((extent, size))
+        _ask_divides(self.state, index, extent, size)
+
+
+def _ask_divides(state: State, index: Sym, extent: Sym, size: Sym) -> None:
+    """Where an index ends with its axis if blocks of this size divide the axis, or what a loop counts, or both, have
+    the host check that they do."""
+    spec, ranges = state.spec, state.ranges
+    factors = [
+        factor
+        for last in (ranges.last[name] for name in index.names & ranges.last.keys())
+        for atom in last.atoms()
+        if isinstance(atom, Opaque) and atom.head == "cdiv" and atom.args[1] == size
+        for factor in _fixed_factors(atom.args[0], ranges.last.keys() | ranges.lets.keys())
+    ]
+    counted = [(factor, size) for factor in factors]
+    for pairs in ([(extent, size)], counted, [*counted, *((extent, factor) for factor in factors)]):
+        new = set(pairs) - ranges.divides
+        if new and {name.partition("/")[0] for one, _ in new for name in one.names} <= spec.names | spec.values.keys():
+            ranges.divides |= new
+            fits = ranges.less(index, extent)
+            ranges.divides -= new
             if fits:
-                spec.divides.append((extent, size))
+                spec.divides += sorted(new, key=str)
                 raise Again
+
+
+def _fixed_factors(value: Sym, moving: Set[str]) -> Iterator[Sym]:
+    """Of each term, the product of what the launch decides."""
+    for mono, coef in value.terms:
+        yield Sym.of({tuple(atom for atom in mono if atom.names.isdisjoint(moving)): coef})
 
 
 def inside_always(state: State, condition: Expr) -> bool:
