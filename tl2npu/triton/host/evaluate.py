@@ -150,8 +150,10 @@ class Host(HostExpressions):
             self.evidence.returned[self.owner] = value if isinstance(value, tuple) else (value,)
         elif self.function is not None and isinstance(value, tuple):
             self.evidence.results[self.function.lineno] = tuple(self.elsewhere(item) for item in value)
-        elif self.function is not None and isinstance(value, Tensor):
-            self.evidence.made.setdefault(self.function.lineno, set()).add(value.dtype)
+        elif self.function is not None:
+            tensor = isinstance(value, Tensor) and not value.test and isinstance(self.function.body[-1], ast.Return)
+            found = (value.dtype or "?") if isinstance(value, Tensor) and tensor else ""
+            self.evidence.made.setdefault(self.function.lineno, set()).add(found)
 
     def elsewhere(self, value: HostValue) -> HostValue:
         """A value with the numbers that are known of it, to be used outside of the function."""

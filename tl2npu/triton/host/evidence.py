@@ -34,7 +34,8 @@ class Evidence:
 
         ``passed``: parameters that a call passes at all, ``floats``: those that get a float; ``saved``: class of an
     autograd function -> what its ``forward`` saves; ``returned``: what that returns; ``results``: what other functions
-    return, where these are several values; ``made``: the element types of the tensor that they return, where it is one.
+    return, where these are several values; ``made``: the element types of the one
+    tensor that they return, ``?`` for one that is not known, empty for what is no tensor.
     """
 
     calls: dict[int, dict[tuple[int, int], Call]] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class Evidence:
     saved: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     returned: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     results: dict[int, tuple[HostValue, ...]] = field(default_factory=dict)
-    made: dict[int, set[str | None]] = field(default_factory=dict)
+    made: dict[int, set[str]] = field(default_factory=dict)
 
     def both_ways(self, function: int, param: str) -> bool:
         """True where some calls give a parameter and others leave it None, or one that may do either."""

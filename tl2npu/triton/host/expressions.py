@@ -332,8 +332,8 @@ class HostExpressions(HostTensors):
         if results is not None:
             return tuple(self.same(value, f"{ast.unparse(node)}[{place}]") for place, value in enumerate(results))
         made = self.evidence.made.get(self.functions[text].lineno) if text in self.functions else None
-        if made:
-            return Tensor(ast.unparse(node), None, next(iter(made)) if len(made) == 1 else None)
+        if made and not made & {"", "?"} and len(made) == 1:
+            return Tensor(ast.unparse(node), None, next(iter(made)))
         if any(name.startswith(f"{text}.") for name in self.functions):
             return Instance(ast.unparse(node), text)
         if last == "next_power_of_2":

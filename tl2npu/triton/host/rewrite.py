@@ -53,6 +53,7 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
             found.append(text)
     sizes = {name for name in kernel.sizes if name in binding.spec.least}
     found += [f"{spelling.expression(var(name))} >= {binding.spec.least[name]}" for name in sorted(sizes)]
+    found += sorted(f"{spelling.expression(value)} < 2**31" for value in binding.spec.narrow)
     found += sorted(binding.absent)
     return tuple(dict.fromkeys(found))
 

@@ -72,6 +72,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
         raise state.refuse("TL544", "device functions call each other") from None
     body = tuple(state.out)
     spec.least = {name: least for name, least in state.ranges.assumed.items() if name not in state.ranges.sure}
+    spec.narrow = state.ranges.narrow
     tensors = tuple(
         Buffer(name, spec.views[name], spec.tensors[name].held, "global")
         for name in params

@@ -36,8 +36,8 @@ def load(
         name = state.fresh(state.hint)
         state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))
         state.ranges.unknown.add(name)
-        number = broadcast(Tile((), Index(var(name))), pointer.shape)
-        return operation("ne", [number, 0], state.line) if truth else number
+        single = broadcast(Tile((), Index(var(name))), pointer.shape)
+        return operation("ne", [single, 0], state.line) if truth else single
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0

@@ -49,7 +49,8 @@ class Spec:
     least 1; ``least``: other numbers, and what the host must check that they are at least; ``calls``: the sizes, as far
     as they are known, in each call of the launching function that the file shows; ``copied``, ``filled`` and
     ``turned``: allocations of memory on the chip that are read by copy because they are written again, begin as 0, and
-    lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`.
+    lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`; ``extrema``: lines where NaN in
+    the data decides what a maximum or minimum is; ``narrow``: integers that the host must check to fit into 32 bits.
     """
 
     function: ast.FunctionDef
@@ -75,6 +76,8 @@ class Spec:
     filled: set[tuple[int, int]] = field(default_factory=set)
     turned: set[tuple[int, int]] = field(default_factory=set)
     multiples: dict[str, int] = field(default_factory=dict)
+    extrema: set[int] = field(default_factory=set)
+    narrow: set[Sym] = field(default_factory=set)
 
     @property
     def constants(self) -> set[str]:
