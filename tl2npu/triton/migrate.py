@@ -278,6 +278,12 @@ class _Translation:
                 if any(param.name == tensor for param in launched.kernel.params):
                     text = f"`{tensor}` is taken for float32: nothing in the file shows its element type"
                     found.append(diagnostic("TL505", line, text, name))
+        extrema = {line for launched in launches for line in launched.binding.spec.extrema}
+        if extrema:
+            text = (
+                "Triton leaves NaN in the data out of this maximum or minimum, the result of an NPU is not documented"
+            )
+            found.append(replace(diagnostic("TL742", min(extrema), text, name), severity="info"))
         for line, text in self.file.hints[name]:
             found.append(diagnostic("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
         if tuned.others:

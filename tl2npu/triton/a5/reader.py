@@ -16,12 +16,12 @@ from tl2npu.triton.a5.finish import finish
 from tl2npu.triton.a5.ir import CORES, Core, Event, Scope, inside, touched
 from tl2npu.triton.a5.sizes import shown as size
 from tl2npu.triton.a5.values import Apart, Chip, Held, Known, Own
+from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.names import assigned, exposed, read_after
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.read.values import DType, Method, Name, Tile, Value, integer
-from tl2npu.triton.read.views import equate
 
 _SPACES = tuple(f"{module}." for module in (*AL, *BL))
 _PIPES = ("sender_pipe", "receiver_pipe")
@@ -53,6 +53,10 @@ class AscendReader(Reader):
 
     def ignores_nan(self, values: Mapping[str, Value], node: ast.Call) -> None:
         """An extremum that gives NaN is accepted: the kernel was written for the NPU, and remains there."""
+
+    def skipping_nan(self, tile: Tile) -> Tile:
+        """Nothing to note, for the same reason."""
+        return tile
 
     # scopes -------------------------------------------------------------------------------------------------------
 

@@ -172,6 +172,10 @@ class Host(HostExpressions):
             self.evidence.returned[self.owner] = value if isinstance(value, tuple) else (value,)
         elif self.function is not None and isinstance(value, tuple):
             self.evidence.results[self.function.lineno] = tuple(self.elsewhere(item) for item in value)
+        elif self.function is not None:
+            tensor = isinstance(value, Tensor) and not value.test and isinstance(self.function.body[-1], ast.Return)
+            found = (value.dtype or "?") if isinstance(value, Tensor) and tensor else ""
+            self.evidence.made.setdefault(self.function.lineno, set()).add(found)
 
     def elsewhere(self, value: HostValue) -> HostValue:
         """A value with the numbers that are known of it, to be used outside of the function."""
@@ -215,6 +219,13 @@ class Host(HostExpressions):
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
                 self.env[name] = optional(here, there, name, test) or Unknown(name, test=test)
+            elif (
+                isinstance(there, Tensor)
+                and isinstance(here, Unknown)
+                and normal(stmt.test) == (f"{name} is None", True)
+            ):
+                self.forget({name})  # a tensor of a cache, or a new one: its element type is that of the new one
+                self.env[name] = Tensor(name, None, there.dtype)
             else:
                 self.forget({name})
 

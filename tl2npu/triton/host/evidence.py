@@ -50,7 +50,8 @@ class Evidence:
 
         ``passed``: parameters that a call passes at all, ``floats``: those that get a float; ``saved``: class of an
     autograd function -> what its ``forward`` saves; ``returned``: what that returns; ``results``: what other functions
-    return, where these are several values.
+    return, where these are several values; ``made``: the element types of the one
+    tensor that they return, ``?`` for one that is not known, empty for what is no tensor.
     """
 
     calls: dict[int, dict[tuple[object, ...], Call]] = field(default_factory=dict)
@@ -59,10 +60,11 @@ class Evidence:
     floats: set[tuple[int, str]] = field(default_factory=set)
     gradients: set[tuple[int, str]] = field(default_factory=set)
     dtypes: dict[tuple[int, str], set[str | None]] = field(default_factory=dict)
-    tensors: dict[tuple[int, str], list[tuple[int, str | None]]] = field(default_factory=dict)
+    tensors: dict[tuple[int, str], list[tuple[int | None, str | None]]] = field(default_factory=dict)
     saved: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     returned: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     results: dict[int, tuple[HostValue, ...]] = field(default_factory=dict)
+    made: dict[int, set[str]] = field(default_factory=dict)
 
     def both_ways(self, function: int, param: str) -> bool:
         """True where some calls give a parameter and others leave it None, or one that may do either."""
@@ -94,5 +96,5 @@ class Evidence:
     def of(self, function: int, param: str) -> tuple[int | None, set[str]]:
         """The rank, if all agree, and the element types."""
         found = self.tensors.get((function, param), [])
-        ranks = {rank for rank, _ in found}
+        ranks = {rank for rank, _ in found if rank is not None}
         return next(iter(ranks)) if len(ranks) == 1 else None, {dtype for _, dtype in found if dtype}

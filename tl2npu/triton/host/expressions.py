@@ -14,6 +14,8 @@ from tl2npu.triton.host.torch_names import (
     LIKE,
     MAKERS,
     OWN,
+    SAME,
+    SAME_MORE,
     assigned,
     dtype_of,
     dtype_word,
@@ -315,6 +317,8 @@ class HostExpressions(HostTensors):
             return Tensor(ast.unparse(node), like.shape, dtype_word(words, like.dtype), fresh)
         if text.startswith("torch.") and last in MAKERS:
             return replace(self.made(last, node, args, words), fresh="memory_format" not in words)
+        if text.startswith("torch.") and last in SAME | SAME_MORE and args and isinstance(args[0], Tensor):
+            return self.method(args[0], last, node, args[1:], words)
         if last in ("cdiv", "ceil_div") and len(args) == 2:
             one, other = self.integer(args[0], node.args[0]), self.integer(args[1], node.args[1])
             return Unknown(ast.unparse(node)) if one is None or other is None else Int(cdiv(one, other))
@@ -337,6 +341,9 @@ class HostExpressions(HostTensors):
         results = self.evidence.results.get(self.functions[text].lineno) if text in self.functions else None
         if results is not None:
             return tuple(self.same(value, f"{ast.unparse(node)}[{place}]") for place, value in enumerate(results))
+        made = self.evidence.made.get(self.functions[text].lineno) if text in self.functions else None
+        if made and not made & {"", "?"} and len(made) == 1:
+            return Tensor(ast.unparse(node), None, next(iter(made)))
         if any(name.startswith(f"{text}.") for name in self.functions):
             return Instance(ast.unparse(node), text)
         if last == "next_power_of_2":
@@ -386,10 +393,11 @@ class HostExpressions(HostTensors):
                 self.evidence.floats.add((function.lineno, param))
             if param is not None:
                 self.evidence.dtypes.setdefault((function.lineno, param), set()).add(dtype_of(value))
-            if isinstance(value, Tensor) and value.shape is not None and param is not None:
+            if isinstance(value, Tensor) and (value.shape is not None or value.dtype) and param is not None:
                 kept = self.evidence.tensors.setdefault((function.lineno, param), [])
-                if (len(value.shape), value.dtype) not in kept:
-                    kept.append((len(value.shape), value.dtype))
+                seen = None if value.shape is None else len(value.shape), value.dtype
+                if seen not in kept:
+                    kept.append(seen)
 
     def called(self, func: ast.expr) -> ast.FunctionDef | None:
         """The function of the file that a call runs: by its name, as ``Class.apply``, or as a call of an instance."""

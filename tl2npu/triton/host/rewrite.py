@@ -16,6 +16,8 @@ from tl2npu.triton.host.spelling import Spelling
 from tl2npu.triton.refused import Refused
 
 _HOST = ("cdiv", "next_power_of_2")
+BYTES = ".view(torch.uint8)"
+"""What makes bytes of a tensor of bool, in the same memory."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     found += [f"0 < {spelling.expression(n)} <= {spelling.expression(most)}" for n, most in binding.spec.within]
     sizes = {name for name in kernel.sizes if name in binding.spec.least}
     found += [f"{spelling.expression(var(name))} >= {binding.spec.least[name]}" for name in sorted(sizes)]
+    found += sorted(f"{spelling.expression(value)} < 2**31" for value in binding.spec.narrow)
     found += sorted(binding.absent)
     return tuple(dict.fromkeys(found))
 
@@ -98,6 +101,8 @@ def call(launched: Launched) -> str:
         shape = None if tensor is None or tensor.shape is None else binding.spec.tensors[param.name].shape
         if text in binding.loose:
             text = copied.get(text, f"{text}.contiguous()")
+        if binding.spec.tensors[param.name].dtype == "bool":
+            text = f"{_atom(text)}{BYTES}"
         if shape == param.shape:
             tensors.append(text)
             continue
@@ -220,6 +225,9 @@ def with_imports(text: str, alias: str) -> str:
         if not bound & used:
             out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), ""))
     new = f"import tilelang\nimport tilelang.language as {alias}\n"
+    imported = {name.asname or name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
+    if BYTES in text and "torch" not in imported:
+        new = f"import torch\n{new}"
     top = (first or 1, 0)
     return re.sub(r"\n{4,}", "\n\n\n", spliced(text, [*out, Splice(top, top, new)]) if first else new + text)
 

@@ -22,6 +22,8 @@ from tl2npu.triton.host.torch_names import (
 )
 from tl2npu.triton.host.values import HostValue, Int, Shape, Tensor, Unknown
 
+_LISTS = (ast.List, ast.Tuple, ast.Load, ast.UnaryOp, ast.USub)
+
 
 class HostTensors:
     """The state of one function, with its names for integers, and what torch makes of tensors."""
@@ -93,7 +95,9 @@ class HostTensors:
         if name == "tensor":
             listed = literal_shape(node.args[0]) if node.args else None
             floats = any(isinstance(n, ast.Constant) and isinstance(n.value, float) for n in ast.walk(node))
-            return Tensor(text, listed, dtype_word(words, "float32" if floats else None), True)
+            items = [] if not node.args else [n for n in ast.walk(node.args[0]) if not isinstance(n, _LISTS)]
+            whole = items and all(isinstance(n, ast.Constant) and type(n.value) is int for n in items)
+            return Tensor(text, listed, dtype_word(words, "float32" if floats else "int64" if whole else None), True)
         if name in ("arange", "linspace"):
             whole = name == "arange" and not any(isinstance(arg, float) for arg in args)
             dtype = dtype_word(words, "int64" if whole else "float32")
@@ -151,8 +155,7 @@ class HostTensors:
             return self.viewed(owner, name, node, args)
         if name in SAME or name in SAME_MORE:
             dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
-            if name == "to":
-                dtype = converted(args, words, owner.dtype)
+            dtype = converted(args, words, owner.dtype) if name == "to" else dtype_word(words, dtype)
             fresh = (owner.fresh or name == "contiguous") and "memory_format" not in words
             return Tensor(text, owner.shape, dtype, fresh)
         if name in TURNED:

@@ -167,6 +167,19 @@ def cast(value: Tile, dtype: str) -> Tile:
     return _call_cast(value, dtype)
 
 
+def truth_of_byte(value: Tile) -> Tile:
+    """A tile of bytes, each 0 or not, as conditions: instructions compare floats, and float16 has all bytes."""
+    return Tile(value.shape, Call("ne", (Call("cast", (value.expr,), "float16"), Const(0.0, "float16")), "bool"))
+
+
+def truth_as_byte(value: Tile) -> Tile:
+    """A tile of conditions as bytes, 1 where one holds."""
+    if isinstance(value.expr, Const):
+        return Tile(value.shape, Const(int(value.expr.value), "uint8"))
+    number = Call("select", (value.expr, Const(1.0, "float16"), Const(0.0, "float16")), "float16")
+    return Tile(value.shape, Call("cast", (number,), "uint8"))
+
+
 def rounded(value: float | int | bool, dtype: str) -> float | int | bool:
     """The number that an element of this type holds in its place."""
     if dtype == "bool":

@@ -119,6 +119,12 @@ class Calls(Expressions):
         if value not in (None, False) and not (isinstance(value, Name) and value.path.endswith(".NONE")):
             raise self.state.refuse("TL530", f"`{ast.unparse(node)}` gives NaN where an operand is NaN")
 
+    def skipping_nan(self, tile: Tile) -> Tile:
+        """An extremum, noted where data may bring NaN into it: Triton skips NaN, an NPU need not."""
+        if build.is_float(tile.dtype) and any(True for _ in loads(tile.expr)):
+            self.state.spec.extrema.add(self.state.line)
+        return tile
+
     def builtin(self, name: str, node: ast.Call) -> Value:
         """``float("inf")``, ``min(a, b)`` and their like."""
         values = [self.eval(arg) for arg in node.args]
@@ -135,7 +141,7 @@ class Calls(Expressions):
             one, other = values
             if isinstance(one, (int, float)) and isinstance(other, (int, float)):
                 return min(one, other) if name == "min" else max(one, other)
-            return build.operation(name, list(values), self.state.line)
+            return self.skipping_nan(build.operation(name, list(values), self.state.line))
         if name == "abs" and len(values) == 1:
             return build.operation("abs", list(values), self.state.line)
         self.pin(*node.args)
@@ -247,7 +253,7 @@ class Calls(Expressions):
         values = self.bound(node, "x min max propagate_nan")
         self.ignores_nan(values, node)
         low = build.operation("max", [values["x"], values["min"]], self.state.line)
-        return build.operation("min", [low, values["max"]], self.state.line)
+        return self.skipping_nan(build.operation("min", [low, values["max"]], self.state.line))
 
     def tl_maximum(self, node: ast.Call) -> Value:
         return self.extreme("max", node)
@@ -265,7 +271,7 @@ class Calls(Expressions):
         """``tl.max(tile, axis)``; in ``tl.math`` it takes two tiles."""
         values = self.bound(node, "input axis return_indices return_indices_tie_break_left keep_dims propagate_nan")
         if isinstance(values.get("axis"), Tile) and build.tile(values["axis"]).shape:  # type: ignore[union-attr]
-            return build.operation(name, [values["input"], values["axis"]], self.state.line)
+            return self.skipping_nan(build.operation(name, [values["input"], values["axis"]], self.state.line))
         if values.get("return_indices"):
             raise self.state.refuse("TL532", f"`{ast.unparse(node)}` returns places")
         return self.reduced(name, values, node)
@@ -276,7 +282,7 @@ class Calls(Expressions):
         one, other = integer(values["x"]), integer(values["y"])
         if one is not None and other is not None:
             return Tile((), Index(largest(one, other) if name == "max" else smallest(one, other)))
-        return build.operation(name, [values["x"], values["y"]], self.state.line)
+        return self.skipping_nan(build.operation(name, [values["x"], values["y"]], self.state.line))
 
     # memory -------------------------------------------------------------------------------------------------------
 
@@ -377,6 +383,8 @@ class Calls(Expressions):
             tile = build.cast(tile, "int32")
         elif tile.dtype == "bfloat16" or (tile.dtype == "float16" and name != "sum"):
             tile = build.cast(tile, "float32")
+        if name in ("max", "min"):
+            self.skipping_nan(tile)
         source = state.stored(tile, f"{state.hint}_terms")
         assert isinstance(source.expr, Load)
         in_memory = state.order(source).index(number)

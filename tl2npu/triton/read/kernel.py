@@ -78,8 +78,9 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     body = tuple(state.out)
     spec.least = {name: least for name, least in state.ranges.assumed.items() if name not in state.ranges.sure}
     spec.within = list(state.within)
+    spec.narrow = state.ranges.narrow
     tensors = tuple(
-        Buffer(name, spec.views[name], spec.tensors[name].dtype, "global")
+        Buffer(name, spec.views[name], spec.tensors[name].held, "global")
         for name in params
         if name in spec.tensors and name in state.used
     )

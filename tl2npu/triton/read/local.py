@@ -13,11 +13,11 @@ from tl2npu.kernel.symbolic import Mod, Opaque, Sym, const
 from tl2npu.tile.expr import Const, Expr, Index, Load, axis, axis_of, integers, loads, substituted
 from tl2npu.tile.ir import For, If, Map, Move, Region, Stmt, reads, statements, writes
 from tl2npu.triton.read.addresses import axis_step
+from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.build import broadcast, cast, is_float, operation
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import Local, LocalPointer, Shape, Tile, Value
-from tl2npu.triton.read.views import equate
 from tl2npu.triton.refused import Refused
 
 _ROUNDS = 64

@@ -8,7 +8,7 @@ from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import AtomicAdd, If, Let, Map, Move, Region, Stmt
 from tl2npu.tile.unstored import Beyond
-from tl2npu.triton.read.build import broadcast, cast, is_float, operation
+from tl2npu.triton.read.build import broadcast, cast, is_float, operation, truth_as_byte, truth_of_byte
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
@@ -28,7 +28,7 @@ def load(
     """The value of ``tl.load``; ``into``: the tile that it goes to, in the order of the tensor's memory."""
     pointer, mask = _plain(state, pointer, mask, check)
     placed = place(state, pointer, mask, reads=True)
-    dtype = state.spec.tensors[pointer.param].dtype
+    dtype, truth = state.spec.tensors[pointer.param].held, state.spec.tensors[pointer.param].dtype == "bool"
     state.used.add(pointer.param)
     masked = bool(placed.rest) or not all(inside_always(state, condition) for condition in placed.edge)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
@@ -37,11 +37,14 @@ def load(
         name = state.fresh(state.hint)
         state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))
         state.ranges.unknown.add(name)
-        return broadcast(Tile((), Index(var(name))), pointer.shape)
+        single = broadcast(Tile((), Index(var(name))), pointer.shape)
+        return operation("ne", [single, 0], state.line) if truth else single
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
-    beyond = operation("add", [other if other is not None else 0, empty], state.line)
+    beyond = operation(
+        "add", [int(other or 0) if isinstance(other, bool) or other is None else other, empty], state.line
+    )
     zero = isinstance(beyond.expr, (Const, Index)) and _number(beyond) == 0
     part, rest = _part(state, pointer.shape, placed.rest) if zero else (pointer.shape, placed.rest)
     placed = replace(placed, shape=part)
@@ -56,7 +59,7 @@ def load(
     value = Tile(pointer.shape, tile)
     for condition in rest if zero else (*rest, *placed.edge):
         value = operation("select", [Tile(pointer.shape, condition), value, cast(beyond, dtype)], state.line)
-    return value
+    return truth_of_byte(value) if truth else value
 
 
 def _start(buffer: str, shape: Shape) -> Region:
@@ -109,7 +112,11 @@ def store(
     pointer, mask = _plain(state, pointer, mask, check)
     placed = place(state, pointer, mask)
     state.used.add(pointer.param)
-    dtype = state.spec.tensors[pointer.param].dtype
+    dtype = state.spec.tensors[pointer.param].held
+    if state.spec.tensors[pointer.param].dtype == "bool":
+        if value.dtype != "bool":
+            raise state.refuse("TL530", f"a store of {value.dtype} to a tensor of bool")
+        value = truth_as_byte(value)
     free = [
         number for number, extent in enumerate(pointer.shape) if number not in placed.order and extent.constant != 1
     ]

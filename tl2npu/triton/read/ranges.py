@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
 
 _DEPTH = 6
+_FEW = 8
 WITHIN = "within"
 """An integer that is its first argument where that is less than the second, and 0 elsewhere."""
 
@@ -86,7 +87,8 @@ class Ranges:
     ``divides``: pairs ``(n, b)`` for which ``b`` divides ``n``; ``unknown``: loaded integers.
 
     Other variables are numbers of the launch. ``sure``: those that are at least 1; ``shown``: variable -> its smallest
-    value in what the file shows. What a proof takes the rest to be at least, the host has to check: ``assumed``.
+    value in what the file shows. The host has to check what a proof takes the rest to be at least, ``assumed``, and
+    that the integers of ``narrow`` fit into 32 bits.
     """
 
     last: dict[str, Sym] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class Ranges:
     sure: set[str] = field(default_factory=set)
     shown: Mapping[str, int] = field(default_factory=dict)
     assumed: dict[str, int] = field(default_factory=dict)
+    narrow: set[Sym] = field(default_factory=set)
     _granted: int | None = None
     _used: set[str] = field(default_factory=set)
 
@@ -112,6 +115,26 @@ class Ranges:
             finally:
                 self._granted = None
         return False
+
+    def fitting(self, values: Sequence[Sym], shape: Sequence[Sym]) -> None:
+        """Note how large integers that become data are, unless it is a sum of sizes, which fits into 32 bits."""
+        inner = {f"@{number}": extent - 1 for number, extent in enumerate(shape)}
+        kept = {name: self.last[name] for name in inner if name in self.last}
+        self.last.update(inner)
+        for value in (-value if down else value for value in values for down in (False, True)):
+            for self._granted, self._used in ((None, set()), (0, set())):
+                moving = self.last.keys() | self.lets.keys() | self.unknown
+                found = [bound for bound in self.bounds(value) if not bound.names & moving]
+                if found:
+                    break
+            plain = not found or any(all(len(m) < 2 and coef <= _FEW for m, coef in b.terms if m) for b in found)
+            if not plain and not any(name.startswith(("$", "~")) or "/" in name for name in found[0].names):
+                self.narrow.add(found[0])
+                self.assumed |= {name: max(0, self.assumed.get(name, 0)) for name in self._used}
+        self._granted = None
+        for name in inner:
+            del self.last[name]
+        self.last.update(kept)
 
     def extents(self, *sizes: Sym) -> None:
         """Note sizes of tiles and tensors, which are at least 1."""
@@ -255,7 +278,7 @@ class Ranges:
             term = Sym.of({mono: coef})
             for atom in mono:
                 pair = _quotient(atom)
-                if pair is not None and pair in self.divides:
+                if pair is not None and self._divide(*pair):
                     rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
                     over = rest // pair[1]
                     if over * pair[1] == rest:
@@ -263,6 +286,12 @@ class Ranges:
                         break
             total = total + term
         return total
+
+    def _divide(self, num: Sym, den: Sym) -> bool:
+        """True if every term of ``num`` is known to be a multiple of ``den``."""
+        terms = [Sym.of({mono: coef}) for mono, coef in num.terms]
+        known = [one for one, other in self.divides if other == den]
+        return (num, den) in self.divides or all(any((term // n) * n == term for n in (den, *known)) for term in terms)
 
 
 def _factors(value: Sym) -> Iterator[tuple[tuple[Atom, ...], int, Atom]]:

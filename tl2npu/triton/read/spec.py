@@ -22,6 +22,11 @@ class Tensor:
     shape: Shape | None
     dtype: str
 
+    @property
+    def held(self) -> str:
+        """The element type in the kernel: the compiler takes no tensors of bool, the launch passes their bytes."""
+        return "uint8" if self.dtype == "bool" else self.dtype
+
 
 @dataclass(frozen=True)
 class Source:
@@ -46,7 +51,9 @@ class Spec:
     ``turned``: allocations of memory on the chip that are read by copy because they are written again, begin as 0, and
     lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`; ``parts``: masks that end at a
     size cut tiles off there; ``within``: pairs ``(n, b)`` of which the host must check that ``n`` is 1 to ``b``;
-    ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known.
+    ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known;
+    ``extrema``: lines where NaN in the data decides what a maximum or minimum is; ``narrow``: integers that the host
+    must check to fit into 32 bits.
     """
 
     function: ast.FunctionDef
@@ -75,6 +82,8 @@ class Spec:
     parts: bool = False
     within: list[tuple[Sym, Sym]] = field(default_factory=list)
     least_rows: set[str] = field(default_factory=set)
+    extrema: set[int] = field(default_factory=set)
+    narrow: set[Sym] = field(default_factory=set)
 
     @property
     def constants(self) -> set[str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Sym, var
-from tl2npu.tile.expr import Call, Const, Expr, Load, axis, axis_of, identity, loads, rebuilt, substituted
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, identity, loads, rebuilt, substituted, walk
 from tl2npu.tile.ir import Buffer, Map, Origin, Scope, Stmt, writes
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.ranges import Ranges
@@ -152,6 +152,7 @@ class State:
         if not (isinstance(expr, Load) and expr.buffer == name):
             if any(item.buffer == name and item.index != identity(len(buffer.shape)) for item in loads(expr)):
                 raise self.refuse("TL547", f"`{name}` is computed from its own elements at other places")
+            self.ranges.fitting([item.value for item in walk(expr) if isinstance(item, Index)], buffer.shape)
             self.emit(Map(name, expr, self.origin))
         index = tuple(axis(number) for number in order)
         found = Load(name, index, buffer.dtype)

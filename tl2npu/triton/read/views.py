@@ -9,6 +9,7 @@ from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, var
 from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted, with_integers
 from tl2npu.tile.ir import Region
 from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, split
+from tl2npu.triton.read.asked import ask_divides, equate
 from tl2npu.triton.read.masks import conjuncts, positive
 from tl2npu.triton.read.ranges import WITHIN
 from tl2npu.triton.read.spec import Again, Tensor
@@ -283,19 +284,23 @@ def _guess(state: State, pointer: Pointer, conditions: list[Expr]) -> Shape:
         extent = next(iter(ranges.bounds(index[0]))) + 1
         if _fixed(extent) and not extent.names & moving and _inner(state, index, shape, bounds):
             for other in shapes if len(extent.terms) > 1 else ():
-                _ask_ends(state, split(offset, other), other, bounds)
+                _ask_ends(state, pointer, other, bounds)
             state.spec.least_rows.add(pointer.param)
             return (extent, *shape[1:])
+    for shape in reversed(shapes):
+        _ask_ends(state, pointer, shape, bounds)
     raise state.refuse("TL521", f"the shape of `{pointer.param}` is not known to the host code")
 
 
-def _ask_ends(state: State, index: tuple[Sym, ...], shape: Shape, bounds: list[Sym]) -> None:
+def _ask_ends(state: State, pointer: Pointer, shape: Shape, bounds: list[Sym]) -> None:
     """No tensor has as many rows as a sum of sizes: have the host check that inner indices end with their axes."""
-    for part, extent in zip(index[1:], shape[1:], strict=True):
+    for part, extent in zip(split(pointer.offset, shape)[1:], shape[1:], strict=True):
         if not _inner(state, (part, part), (extent, extent), bounds):
             end = next(iter(state.ranges.bounds(part))) + 1
             if end.atom is not None and equate(state, end, extent):
                 raise Again
+            for number in (place for name in part.names if (place := axis_of(name)) is not None):
+                ask_divides(state, part, extent, pointer.shape[number])
 
 
 def _inner(state: State, index: tuple[Sym, ...], shape: Shape, bounds: list[Sym]) -> bool:
@@ -432,7 +437,6 @@ class _Fit:
 
     def ask(self, index: Sym, extent: Sym, number: int | None) -> None:
         """Have the host check what is missing, and read again."""
-        spec = self.state.spec
         for condition in self.conditions:
             more = positive(condition)
             if more is not None and _fixed(bound := more + index) and equate(self.state, bound, extent):
@@ -445,35 +449,13 @@ class _Fit:
         start = index.substitute({f"@{number}": 0})
         if start.is_zero and equate(self.state, size, extent):
             raise Again
-        if (extent, size) not in self.state.ranges.divides and extent.names <= spec.names | spec.values.keys():
-            self.state.ranges.divides.add((extent, size))
-            fits = self.state.ranges.less(index, extent)
-            self.state.ranges.divides.discard((extent, size))
-            if fits:
-                spec.divides.append((extent, size))
-                raise Again
+        ask_divides(self.state, index, extent, size)
 
 
 def inside_always(state: State, condition: Expr) -> bool:
     """True for a condition that holds whatever the launch passes."""
     value = positive(condition)
     return value is not None and state.ranges.surely_natural(value - 1)
-
-
-def equate(state: State, one: Sym, other: Sym) -> bool:
-    """Note that two sizes must be equal, which the host will check; False if no name is one, or a call shows others."""
-    numbers = state.spec.number(one), state.spec.number(other)
-    if None not in numbers and numbers[0] != numbers[1]:
-        return False
-    pairs = ((other, one), (one, other))
-    for left, right in sorted(pairs, key=lambda pair: str(pair[0]) in state.spec.values):  # parameters stay
-        name = str(left) if left.atom is not None else ""
-        fits = name in state.spec.names and name not in right.names and right.names <= state.spec.names
-        if fits and all(a == b for a, b in state.spec.relations(left, right)):
-            state.spec.equal.append((left, right))
-            state.spec.known[name] = right
-            return True
-    return False
 
 
 def _fixed(value: Sym) -> bool:

@@ -1,0 +1,90 @@
+"""Tensors of bool: the compiler takes none, so the kernel gets their bytes, in the same memory."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.triton.test_translation import refusals
+from tl2npu.options import Options
+from tl2npu.triton.host.rewrite import with_imports
+from tl2npu.triton.migrate import to_tilelang
+from tl2npu.verify.command import verify_files
+from tl2npu.verify.settings import Settings
+
+TEXT = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def chosen(x_ptr, keep_ptr, y_ptr, big_ptr, N, BM: tl.constexpr, BN: tl.constexpr):
+    row = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
+    column = tl.program_id(1) * BN + tl.arange(0, BN)[None, :]
+    x = tl.load(x_ptr + row * N + column, mask=column < N, other=0.0)
+    keep = tl.load(keep_ptr + row * N + column, mask=column < N, other=False)
+    big = keep & (x > 0.5)
+    tl.store(y_ptr + row * N + column, tl.where(keep, x, -1.0) * big, mask=column < N)
+    tl.store(big_ptr + row * N + column, big, mask=column < N)
+
+
+def f(x, keep):
+    M, N = x.shape
+    y = torch.empty_like(x)
+    big = torch.empty_like(keep)
+    chosen[(M // 16, triton.cdiv(N, 64))](x, keep, y, big, N, BM=16, BN=64)
+    return y, big
+
+
+x = torch.randn(32, 96)
+keep = torch.rand(32, 96) > 0.5
+y, big = f(x, keep)
+torch.testing.assert_close(y, torch.where(keep & (x > 0.5), x, 0.0 * torch.where(keep, x, -1.0)))
+assert torch.equal(big, keep & (x > 0.5))
+"""
+
+
+def test_bytes_are_passed() -> None:
+    found = to_tilelang(TEXT)
+    assert "(x, keep.view(torch.uint8), y, big.view(torch.uint8))" in (found.text or "")
+
+
+@pytest.mark.skipif(find_spec("triton") is None or find_spec("torch") is None, reason="needs triton and torch")
+def test_bytes_mean_the_same(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(TEXT, encoding="utf-8")
+    result = verify_files(tmp_path / "old.py", None, Settings(), Options())
+    assert result.ok, result
+    assert [kernel.status for kernel in result.kernels] == ["verified"]
+
+
+def test_number_is_no_bool() -> None:
+    """Triton stores the byte of a number, which need not be 0 or 1."""
+    assert refusals(TEXT.replace("column, big, mask", "column, row + column, mask")) == ["TL530"]
+
+
+@pytest.mark.parametrize(
+    ("text", "times"), [("x = k.view(torch.uint8)\n", 1), ("import torch\nk.view(torch.uint8)\n", 1)]
+)
+def test_torch_is_imported_for_its_name(text: str, times: int) -> None:
+    assert with_imports(f"import triton\n{text}", "T").count("import torch\n") == times
+
+
+@pytest.mark.parametrize(
+    ("made", "known"),
+    [
+        ("    return torch.ones(n, dtype=torch.bool)", True),
+        ("    m = CACHE.get(n)\n    if m is None:\n        m = torch.ones(n, dtype=torch.bool)\n    return m", True),
+        ("    if n > 5:\n        return torch.ones(n, dtype=torch.bool)\n    return torch.ones(n)", False),
+        ("    if n > 5:\n        return torch.ones(n, dtype=torch.bool)\n    return None", False),
+        ("    if n > 5:\n        return torch.ones(n, dtype=torch.bool)", False),
+    ],
+)
+def test_element_type_of_what_a_function_returns(made: str, known: bool) -> None:
+    kernel, host = TEXT.split("def f(x, keep)")[0], f"CACHE = {{}}\n\n\ndef made(n):\n{made}\n\n\n"
+    call = "def f(x):\n    M, N = x.shape\n    y = torch.empty_like(x)\n    big = torch.empty(M, N, dtype=torch.bool)\n"
+    launch = "    keep = made(M * N)\n    chosen[(M // 16, triton.cdiv(N, 64))](x, keep, y, big, N, BM=16, BN=64)\n\n\n"
+    text = to_tilelang(f"{kernel}{host}{call}{launch}f(torch.randn(32, 96))\n").text or ""
+    assert ("keep.view(torch.uint8)" in text) == known
