@@ -17,13 +17,13 @@ from tl2npu.tile.orientation import Crossed, with_straight_tiles
 from tl2npu.tile.persistent import with_block_per_tile
 from tl2npu.tile.unstored import is_unstored
 from tl2npu.tile.unused import without_unused
+from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.interpreter import Interpreter, Returned
 from tl2npu.triton.read.ranges import WITHIN, Ranges
 from tl2npu.triton.read.spec import Again, Spec, Tensor
 from tl2npu.triton.read.stale import with_plain_copies
 from tl2npu.triton.read.state import Frame, State
 from tl2npu.triton.read.values import Tile, Value
-from tl2npu.triton.read.views import equate
 from tl2npu.triton.refused import Refused, Unequal
 
 _ROUNDS = 60
