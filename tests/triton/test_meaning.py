@@ -64,6 +64,10 @@ MEANT = {
         LOAD + "x = tl.where(x + s > 100, 1, 0)" + STORE,
         "torch.full((200,), 100, dtype=torch.int8), 100",
     ),
+    "wrapped_integer": (
+        LOAD + "x = (x * 2).to(tl.float32) * 0.5 + s" + STORE,
+        "torch.full((200,), 30000, dtype=torch.int16), 1",
+    ),
     # numbers that are zero, loops without turns, arguments by name
     "flag": ("x = tl.load(x_ptr + i, mask=(i < n) & (s > 0), other=0.5)" + STORE, f"{NORMAL}, 0"),
     "no_turns": (
