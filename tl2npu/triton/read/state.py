@@ -167,7 +167,8 @@ class State:
         return self.zeros.get(expr, ()) if isinstance(expr, Load) else ()
 
     def _rounded(self, expr: Expr, name: str, shape: Shape) -> Expr | None:
-        """Arithmetic of 16 bits that is widened, by way of a tile: as one expression it would not be rounded."""
+        """Arithmetic of 16 bits or of integers that is converted, by way of a tile: as one expression it would not be
+        rounded, or not wrap around."""
         if not isinstance(expr, Call) or expr.op != "cast" or not _is_narrow(expr.args[0]):
             return None
         half = self.allocate(f"{name}_half", shape, expr.args[0].dtype)
@@ -303,8 +304,12 @@ class State:
 
 
 def _is_narrow(expr: Expr) -> bool:
-    arithmetic = isinstance(expr, Call) and expr.op not in ("cast", "select", "neg", "abs", "max", "min")
-    return arithmetic and expr.dtype in ("float16", "bfloat16") and any(True for _ in loads(expr))
+    if not isinstance(expr, Call) or not any(True for _ in loads(expr)):
+        return False
+    wraps = expr.dtype.startswith(("int", "uint")) and expr.op in ("add", "sub", "mul", "shl")
+    return wraps or (
+        expr.dtype in ("float16", "bfloat16") and expr.op not in ("cast", "select", "neg", "abs", "max", "min")
+    )
 
 
 def _stored(dtype: str) -> str:
