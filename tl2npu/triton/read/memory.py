@@ -128,7 +128,9 @@ def store(
             state.spec.parts = True
             raise Again
         raise state.refuse("TL522", "the store's mask does not end where the tensor ends")
-    for number, start, extent in zip(placed.axes, placed.start, state.spec.views.get(pointer.param, ()), strict=False):
+    known = not any(name.startswith("$") for name in pointer.offset.names)  # where it lies
+    view = state.spec.views.get(pointer.param, ()) if known else ()
+    for number, start, extent in zip(placed.axes, placed.start, view, strict=False):
         cut = number is not None and part[number].constant is None and part[number] != pointer.shape[number]
         if cut and number is not None and not state.ranges.at_least_zero(extent - start - part[number]):
             raise state.refuse("TL522", "the store's mask may end behind the end of the tensor")

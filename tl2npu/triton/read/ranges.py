@@ -215,7 +215,7 @@ class Ranges:
     def _step(self, value: Sym) -> list[Sym] | None:
         """Upper bounds with one variable or division less; variables first, as they are factors of divisions."""
         for _, _, atom in _factors(value):
-            if isinstance(atom, Var) and atom.name in self.last:
+            if isinstance(atom, Var) and atom.name in self.last and not self._decides(atom.name, value):
                 linear = value.substitute({atom.name: 0})
                 factor = value.substitute({atom.name: 1}) - linear
                 if factor.depends_on(atom.name) or not self._linear(value, atom.name):
@@ -246,6 +246,14 @@ class Ranges:
             if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
                 return [without + rest * arg for arg in atom.args]
         return None
+
+    def _decides(self, name: str, value: Sym) -> bool:
+        """True if a variable is in the end of another one, or in a minimum: it cancels out there if they go first."""
+        ends = (self.last[other] for other in value.names & self.last.keys() if other != name)
+        minima = (
+            atom for _, coef, atom in _factors(value) if coef > 0 and isinstance(atom, Opaque) and atom.head == "min"
+        )
+        return any(name in part.names for part in (*ends, *minima))
 
     def _linear(self, value: Sym, name: str) -> bool:
         return all(
