@@ -62,3 +62,44 @@ def test_blocks_end_with_the_tensor(tmp_path: Path) -> None:
 def test_descriptors_that_stay(old: str, new: str, code: str) -> None:
     assert old in SUMS
     assert refusals(SUMS.replace(old, new)) == [code]
+
+
+HOST = (
+    SUMS.replace("import triton\n", "import triton\nfrom triton.tools.tensor_descriptor import TensorDescriptor\n", 1)
+    .replace(
+        "    sums[(",
+        "    options = {}\n"
+        "    if newest():\n"
+        "        x_desc = TensorDescriptor(x, shape=[M, N], strides=[N, 1], block_shape=[32, 64])\n"
+        "        options = {'maxnreg': 128}\n"
+        "    else:\n"
+        "        x_desc = x\n"
+        "    sums[(",
+    )
+    .replace("(x, y, M, N, BM=32, BN=64)", "(x_desc, y, M, N, BM=32, BN=64, **options)")
+    .replace("def f(x):", "def newest():\n    return torch.cuda.get_device_capability()[0] >= 9\n\n\ndef f(x):")
+)
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+def test_descriptor_of_the_host_where_there_is_a_way_without(tmp_path: Path) -> None:
+    """The kernel takes both; the new one gets the tensor, whichever way the host takes."""
+    path = tmp_path / "k.py"
+    path.write_text(HOST, encoding="utf-8")
+    assert [k.status for k in verify_files(path, None, Settings(), Options()).kernels] == ["verified"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "codes"),
+    [
+        ("        x_desc = x\n", "        x_desc = TensorDescriptor(x, [M, N], [N, 1], [16, 64])\n", ["TL538"]),
+        ("        x_desc = x\n", "        x_desc = y\n", ["TL538"]),
+        ("    sums[(", "    x = x + 1.0\n    sums[(", ["TL538"]),
+        ("{'maxnreg': 128}", "{'BM': 128}", ["TL511"]),
+        ("{'maxnreg': 128}", "other()", ["TL511"]),
+    ],
+    ids=["no way without", "another tensor", "changed since", "constants", "unknown"],
+)
+def test_descriptors_and_options_of_the_host_that_stay(old: str, new: str, codes: list[str]) -> None:
+    assert old in HOST
+    assert refusals(HOST.replace(old, new)) == codes
