@@ -191,6 +191,43 @@ def test_decorators_that_do_something_else(code: str, decorator: str) -> None:
     assert refusals(text) == [code]
 
 
+COMPUTED = """options = [3, 4]
+configs = [triton.Config({"BLOCK": size}, num_stages=s, pre_hook=blocks) for size in [64, 32] for s in options]
+if "FAST" in globals():
+    configs = [triton.Config(dict(BLOCK=16), pre_hook=blocks)]
+
+
+def blocks(args):
+    size = args["BLOCK"]
+    if isinstance(args["x_ptr"], int):
+        return
+    args["x_ptr"].block_shape = [size]
+
+
+def keep(config):
+    return config.num_stages > 3
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    "configs",
+    ["configs", "list(filter(keep, configs))", "[c for c in configs if keep(c)]", "[triton.Config(dict(BLOCK=64))]"],
+)
+def test_configurations_that_the_file_computes(configs: str) -> None:
+    """Any is right: the first that is written out is taken, and what else there may be is told."""
+    text = vector(LOAD + STORE, "k[(triton.cdiv(n, 64),)](x, y, n)")
+    text = text.replace("@triton.jit", f'{COMPUTED}@triton.autotune(configs={configs}, key=["n"])\n@triton.jit')
+    found = to_tilelang(text)
+    assert "def k(n, BLOCK=64):" in found.text
+    computed = "dict" not in configs
+    assert [note.code for note in found.kernels[0].notes if note.code == "TL504"] == ["TL504"] * computed
+    assert refusals(text.replace("].block_shape = [size]", "].zero_()")) == (["TL514"] if computed else [])
+    zeroing = text.replace('size = args["BLOCK"]', 'size = args["y_ptr"].zero_()')
+    assert refusals(zeroing) == (["TL514"] if computed else [])
+
+
 def test_default_whose_name_means_something_else_at_the_launch() -> None:
     text = vector(LOAD + "x = x * F" + STORE).replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, F: tl.constexpr = G")
     text = text.replace("@triton.jit", "G = 3\n\n\n@triton.jit")

@@ -48,7 +48,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL535", "triton-atomic", "error", "display-only", "use `tl.atomic_add` of floats, or reduce on the host"),
     ("TL536", "own-reduction", "error", "display-only", "use `tl.sum`, `tl.max` or `tl.min`"),
     ("TL537", "tile-reshape", "error", "display-only", "load the tile in the shape in which it is used"),
-    ("TL538", "tensor-descriptor", "error", "display-only", "use `tl.make_block_ptr` or plain pointers"),
+    ("TL538", "tensor-descriptor", "error", "display-only", "pad with zeros, and give one offset for each axis"),
     ("TL539", "float8-tile", "error", "display-only", "use float16 or bfloat16"),
     ("TL540", "while-loop", "error", "display-only", "write a `for` loop over a range"),
     ("TL541", "irregular-loop-value", "error", "display-only",

@@ -160,7 +160,7 @@ def _checked_memory(scope: Any, memory: Callable[[], Memory | None], outside: Ca
             outside(action, int(found.sum()))
         return found
 
-    def load(self: Any, pointers: Any, mask: Any, other: Any, *_: Any) -> Any:
+    def load(self: Any, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         kind = pointers.get_element_ty()
         dtype = interpreter._get_np_dtype(kind)
         plain = np.dtype(np.uint16) if dtype == BFLOAT16 else dtype
@@ -175,7 +175,7 @@ def _checked_memory(scope: Any, memory: Callable[[], Memory | None], outside: Ca
         found = raw.load(pointers.data, np.ascontiguousarray(wanted), fill.view(plain), plain)
         return _Handle(found.view(dtype), kind)
 
-    def store(self: Any, pointers: Any, value: Any, mask: Any, *_: Any) -> Any:
+    def store(self: Any, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
         data = np.ascontiguousarray(value.data)
         wanted = np.broadcast_to(mask.data, pointers.data.shape)
         lost = missing(pointers.data, data.itemsize, wanted, "Write")

@@ -122,7 +122,7 @@ class _Translation:
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
         if name in self.file.twice:
             raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
-        tuned = tuning(node, self.file.values, functions(self.file.tree))
+        tuned = tuning(node, self.file.values, functions(self.file.tree), self.file.first)
         trees = [self.variants(site, node, tuned) for site in sites]
         texts: dict[str, str] = {}
 

@@ -143,6 +143,10 @@ def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emi
         text = f"{source.shown} has no factory {launch.kernel!r}, and as a script it does not launch such a kernel"
         problem(emit, UNVERIFIED, text, launch.kernel)
         return
+    if type(getattr(module, launch.kernel, None)).__module__.startswith("triton."):
+        text = f"{source.shown} still has the Triton kernel {launch.kernel!r}, and as a script it does not launch it"
+        problem(emit, UNVERIFIED, text, launch.kernel)
+        return
     emit({"event": "start", "kernel": launch.kernel})
     try:
         arguments = {**launch.constexprs, **launch.scalars}

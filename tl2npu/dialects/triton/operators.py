@@ -66,7 +66,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("reduce", "xor_sum", "reduce_or"), "TL536"),
         **dict.fromkeys(("reshape", "view", "ravel", "permute", "join", "split", "interleave", "cat", "flip"), "TL537"),
         **dict.fromkeys(("gather", "swizzle2d"), "TL523"),
-        **dict.fromkeys(("make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"), "TL538"),
         **dict.fromkeys(("dot_scaled",), "TL539"),
         "pointer_type": "TL512",
     }

@@ -24,7 +24,17 @@ from tl2npu.triton.read.values import DType, Pointer, Tile, Value
 from tl2npu.triton.refused import Refused, Undecided
 
 _OPTIONS = frozenset(
-    {"num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size", "waves_per_eu", "debug"}
+    {
+        "num_warps",
+        "num_stages",
+        "num_ctas",
+        "maxnreg",
+        "enable_fp_fusion",
+        "warp_size",
+        "waves_per_eu",
+        "allow_flush_denorm",
+        "debug",
+    }
 )
 
 
@@ -129,6 +139,7 @@ class _Binder:
         spec.calls = tuple(self.calls())
         spec.sure = frozenset(self.rename.get(name, name) for name, text in host.texts.items() if _SIZE.search(text))
         texts = {name: host.spelled(node) for name, node in nodes.items()}
+        texts |= {name: v.of for name, v in found.items() if isinstance(v, Tensor) and v.described == "sometimes"}
         passed = {name: value for name, value in found.items() if isinstance(value, Tensor)}
         absent = {
             node.id
@@ -227,6 +238,8 @@ class _Binder:
             kept, host.env = host.env, dict(self.site.env)
             given = host.eval(word.value)
             host.env = kept
+            if not isinstance(given, Dict) and self.only_options(word.value):
+                continue
             if not isinstance(given, Dict):
                 raise self.refuse("TL511", "the launch unpacks keyword arguments")
             for key, _ in given.items:
@@ -236,6 +249,18 @@ class _Binder:
         ast.copy_location(changed, call)
         self.site = replace(self.site, call=changed)
         return self.nodes()
+
+    def only_options(self, node: ast.expr) -> bool:
+        """True for a dictionary to which the launching function gives nothing but options of the compiler."""
+        keys: list[ast.expr | None] = []
+        for item in ast.walk(self.site.function or ast.Module([], [])):
+            target = item.targets[0] if isinstance(item, ast.Assign) else None
+            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == ast.unparse(node):
+                keys += item.value.keys if isinstance(item.value, ast.Dict) else [None]
+            elif isinstance(target, ast.Subscript) and ast.unparse(target.value) == ast.unparse(node):
+                keys.append(target.slice)
+        known = (isinstance(key, ast.Constant) and key.value in _OPTIONS | LAUNCH_OPTIONS for key in keys)
+        return isinstance(node, ast.Name) and bool(keys) and all(known)
 
     def choose_names(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> None:
         """Integers of the host go by the parameter that they are passed for."""
@@ -344,6 +369,8 @@ class _Binder:
         if value.test:
             message = f"`{ast.unparse(node)}` may be a tensor or None"
             raise Undecided("TL511", self.site.call.lineno, message, value.test)
+        if value.described == "always" or (value.described and not stable(value.of, self.site.function)):
+            raise self.refuse("TL538", f"`{value.text}` is a tensor descriptor that the host makes")
         several = "" if value.dtype is None or "+" not in value.dtype else value.dtype.replace("+", ", ")
         if several or (value.dtype is None and self.site.alone):
             test = self.types()

@@ -21,9 +21,15 @@ class Tuning:
 
 
 def tuning(
-    kernel: ast.FunctionDef, constants: Mapping[str, ast.expr], functions: Mapping[str, ast.FunctionDef]
+    kernel: ast.FunctionDef,
+    constants: Mapping[str, ast.expr],
+    functions: Mapping[str, ast.FunctionDef],
+    first: Mapping[str, ast.expr],
 ) -> Tuning:
-    """What the decorators of a kernel decide. ``functions``: those of the file. Raises ``Refused``."""
+    """What the decorators of a kernel decide. Raises ``Refused``.
+
+    ``functions``: those of the file; ``first``: what the module sets names to before any condition changes that.
+    """
     found = Tuning()
     params = {arg.arg for arg in (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)}
     for node in kernel.decorator_list:
@@ -33,7 +39,7 @@ def tuning(
         if last == "jit":
             continue
         if last == "autotune" and isinstance(node, ast.Call):
-            _autotune(node, constants, functions, found)
+            _autotune(node, {**first, **constants}, functions, found)
         elif last == "heuristics" and isinstance(node, ast.Call):
             _heuristics(node, functions, params, found)
         else:
@@ -46,19 +52,21 @@ def _autotune(
 ) -> None:
     words = {word.arg: word.value for word in node.keywords}
     configs = node.args[0] if node.args else words.get("configs")
-    if isinstance(configs, ast.Name):
-        configs = constants.get(configs.id, configs)
+    chosen = configs
+    configs = _unfiltered(configs, constants)
     configs = _returned(configs, functions) or configs
     items = configs.elts if isinstance(configs, (ast.List, ast.Tuple)) else []
     calls = [item for item in items if isinstance(item, ast.Call)]
     if isinstance(configs, ast.ListComp) and isinstance(configs.elt, ast.Call):
         calls = [_first_turn(configs)]
     hooks = [word for call in (node, *calls[:1]) for word in call.keywords if word.arg in ("pre_hook", "post_hook")]
-    if any(not isinstance(word.value, ast.Constant) for word in hooks):
+    if any(not isinstance(word.value, ast.Constant) and not _only_blocks(word.value, functions) for word in hooks):
         raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel")
     if not calls or (not calls[0].args and not any(word.arg == "kwargs" for word in calls[0].keywords)):
         raise Refused("TL514", node.lineno, "the configurations of `autotune` are not written out")
     first = calls[0].args[0] if calls[0].args else next(w.value for w in calls[0].keywords if w.arg == "kwargs")
+    if isinstance(first, ast.Call) and ast.unparse(first.func) == "dict" and not first.args:
+        first = ast.Dict([ast.Constant(word.arg) for word in first.keywords], [word.value for word in first.keywords])
     if not isinstance(first, ast.Dict):
         raise Refused("TL514", node.lineno, "the first configuration of `autotune` is no dictionary")
     for key, value in zip(first.keys, first.values, strict=True):
@@ -66,7 +74,48 @@ def _autotune(
             raise Refused("TL514", node.lineno, "the first configuration of `autotune` is not written out")
         found.values[str(key.value)] = value.value  # type: ignore[assignment]
     found.others = [ast.unparse(call.args[0]) for call in calls[1:] if call.args]
+    if chosen is not configs or isinstance(configs, ast.ListComp):
+        found.others.append("what the file computes")
     found.line = node.lineno
+
+
+def _unfiltered(node: ast.expr | None, constants: Mapping[str, ast.expr]) -> ast.expr | None:
+    """The configurations behind ``list(filter(keep, configs))`` and ``[c for c in configs if keep(c)]``."""
+    for _ in range(8):
+        match node:
+            case ast.Name() if node.id in constants:
+                node = constants[node.id]
+            case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]):
+                node = inner
+            case ast.Call(func=ast.Name(id="filter"), args=[_, inner]):
+                node = inner
+            case ast.ListComp(elt=ast.Name(), generators=[turns]) if ast.unparse(turns.target) == node.elt.id:  # type: ignore[attr-defined]
+                node = turns.iter
+            case _:
+                break
+    return node
+
+
+def _only_blocks(hook: ast.expr, functions: Mapping[str, ast.FunctionDef]) -> bool:
+    """True for a hook that does nothing but give tensor descriptors of the host their block."""
+    function = functions.get(hook.id) if isinstance(hook, ast.Name) else None
+    waiting = list(function.body) if function is not None else []
+    while waiting:
+        stmt = waiting.pop()
+        part = stmt.test if isinstance(stmt, ast.If) else stmt
+        calls = [node for node in ast.walk(part) if isinstance(node, ast.Call)]
+        if any(ast.unparse(call.func) != "isinstance" for call in calls):
+            return False
+        match stmt:
+            case ast.If():
+                waiting += [*stmt.body, *stmt.orelse]
+            case ast.Return(value=None) | ast.Assign(targets=[ast.Name()]):
+                pass
+            case ast.Assign(targets=[ast.Attribute(attr="block_shape")]):
+                pass
+            case _:
+                return False
+    return function is not None
 
 
 def _returned(

@@ -204,6 +204,9 @@ class Host(HostExpressions):
             here, there = self.env[name], one[name]
             if here == there:
                 continue
+            if isinstance(here, Tensor) and isinstance(there, Tensor) and here.described != there.described:
+                self.env[name] = replace(here, described="sometimes" if here.of == there.of else "always")
+                continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):
                 dtype = here.dtype if there.dtype in (here.dtype, None) else there.dtype if here.dtype is None else None
                 fresh, test = here.fresh and there.fresh, here.test or there.test
@@ -253,11 +256,13 @@ class Host(HostExpressions):
             elif isinstance(value, Unknown) and dtype_of(value) is None:
                 value = Unknown(target.id, value.number or is_float(node), value.test)
             elif isinstance(value, Tensor):
-                test = value.test
-                value = Tensor(target.id, value.shape, value.dtype, value.fresh, test=test)
+                test, of = value.test, value.of if value.described else node.id if isinstance(node, ast.Name) else ""
+                described = value.described
+                value = Tensor(target.id, value.shape, value.dtype, value.fresh, test=test, of=of, described=described)
                 if value.shape is None:
                     rank, guess = self.ranks.get(target.id), self.guesses.get(target.id)
-                    value = replace(self.tensor(target.id, rank, value.dtype, guess), test=test)
+                    found = self.tensor(target.id, rank, value.dtype, guess)
+                    value = replace(found, test=test, of=of, described=described)
             self.env[target.id] = self.settled(target.id, value)
             return
         if isinstance(target, ast.Attribute) and target.attr == "data":

@@ -311,6 +311,9 @@ class HostExpressions(HostTensors):
         last = text.rpartition(".")[2]
         if last == "save_for_backward":
             self.evidence.saved[self.owner] = tuple(args)
+        described = args[0] if last == "TensorDescriptor" and args else None
+        if isinstance(described, Tensor):
+            return replace(described, of=ast.unparse(node.args[0]) if node.args else "", described="always")
         if text.startswith("torch.") and last in LIKE and args:
             like = args[0] if isinstance(args[0], Tensor) else Tensor(text, None, None)
             fresh = like.fresh and "memory_format" not in words

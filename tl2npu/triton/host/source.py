@@ -37,6 +37,15 @@ class TritonFile:
     hints: dict[str, list[tuple[int, str]]]
     twice: frozenset[str] = frozenset()
 
+    @property
+    def first(self) -> dict[str, ast.expr]:
+        """What the module sets each name to at first, where that is under no condition."""
+        found: dict[str, ast.expr] = {}
+        for stmt in self.tree.body:
+            if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
+                found.setdefault(stmt.targets[0].id, stmt.value)
+        return found
+
     def under(self, site: LaunchSite, assumed: Mapping[str, bool]) -> LaunchSite | None:
         """A launch as it is where conditions of its function hold or do not; None where it is not made then."""
         found: list[LaunchSite] = []

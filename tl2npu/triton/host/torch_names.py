@@ -14,6 +14,8 @@ DTYPES = {
     **{f"torch.{name}": name for name in ("float16", "float32", "bfloat16", "float64", "int8", "int16", "int32")},
     "torch.int64": "int64",
     "torch.uint8": "uint8",
+    "torch.float8_e5m2": "float8_e5m2",
+    "torch.float8_e4m3fn": "float8_e4m3",
     "torch.bool": "bool",
     "torch.half": "float16",
     "torch.float": "float32",

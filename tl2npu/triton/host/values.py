@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tl2npu.kernel.symbolic import Sym, const
 
@@ -12,7 +13,9 @@ Shape = tuple[Sym, ...]
 @dataclass(frozen=True)
 class Tensor:
     """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous; ``guessed``: its rank is not
-    certain; ``test``: the condition that decides whether it is None; ``gradient``: it may have any layout."""
+    certain; ``test``: the condition that decides whether it is None; ``gradient``: it may have any layout; ``of``: the
+    variable that holds the same tensor; ``described``: it is a ``TensorDescriptor`` of that, under a condition or not.
+    """
 
     text: str
     shape: Shape | None
@@ -21,6 +24,8 @@ class Tensor:
     guessed: bool = False
     test: str = ""
     gradient: bool = False
+    of: str = ""
+    described: Literal["", "sometimes", "always"] = ""
 
     @property
     def elements(self) -> Sym | None:

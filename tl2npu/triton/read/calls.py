@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED
+from tl2npu.kernel.symbolic import const
 from tl2npu.tile.expr import OPERATORS, Call, Const, Index, Load, axis, loads
 from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
 from tl2npu.triton.read import build, masks, memory
@@ -144,6 +146,11 @@ class Calls(Expressions):
             return self.skipping_nan(build.operation(name, list(values), self.state.line))
         if name == "abs" and len(values) == 1:
             return build.operation("abs", list(values), self.state.line)
+        if name == "isinstance" and len(values) == 2 and isinstance(values[1], Name):
+            kinds = {"tensor_descriptor": isinstance(values[0], BlockPointer) and values[0].described}
+            kinds["tensor"] = isinstance(values[0], (Tile, Pointer))
+            if (last := values[1].path.rpartition(".")[2].removesuffix("_base")) in kinds:
+                return kinds[last]
         self.pin(*node.args)
         raise self.state.refuse("TL543", f"`{ast.unparse(node)}` is not supported in a kernel")
 
@@ -344,13 +351,43 @@ class Calls(Expressions):
         self.state.ranges.extents(*block)
         return BlockPointer(base, shape, strides, offsets, block)
 
+    def tl_make_tensor_descriptor(self, node: ast.Call) -> Value:
+        values = self.bound(node, "base shape strides block_shape padding_option")
+        base = self.pointer(values["base"], node)
+        if not isinstance(base, Pointer) or base.shape:
+            raise self.state.refuse("TL512", f"`{ast.unparse(node)}`: the base is no tensor argument")
+        if values.get("padding_option", "zero") != "zero":
+            raise self.state.refuse("TL538", f"`{ast.unparse(node)}` pads with NaN")
+        shape, strides, block = (self.shape(values[name], node) for name in ("shape", "strides", "block_shape"))
+        if not len(shape) == len(strides) == len(block):
+            raise self.state.refuse("TL538", f"`{ast.unparse(node)}`: the shapes have different numbers of axes")
+        self.state.ranges.extents(*block)
+        return BlockPointer(base, shape, strides, tuple(const(0) for _ in block), block, described=True)
+
+    def tl_load_tensor_descriptor(self, node: ast.Call) -> Value:
+        values = self.bound(node, "desc offsets cache_modifier eviction_policy")
+        return self.loaded({"pointer": self.at(values["desc"], values["offsets"], node)}, node)
+
+    def tl_store_tensor_descriptor(self, node: ast.Call) -> Value:
+        values = self.bound(node, "desc offsets value store_reduce")
+        return self.put({"pointer": self.at(values["desc"], values["offsets"], node), **values}, node, False)
+
+    def at(self, described: Value, offsets: Value, node: ast.Call) -> BlockPointer:
+        """The block of a descriptor at a place."""
+        if not isinstance(described, BlockPointer) or not described.described:
+            raise self.state.refuse("TL538", f"`{ast.unparse(node)}` wants a tensor descriptor")
+        places = self.shape(offsets, node)
+        if len(places) != len(described.block):
+            raise self.state.refuse("TL538", f"`{ast.unparse(node)}`: {len(places)} offsets")
+        return replace(described, offsets=places)
+
     def tl_advance(self, node: ast.Call) -> Value:
         values = self.bound(node, "base offsets")
         return self.advanced(values["base"], values["offsets"], node)
 
     def advanced(self, base: Value, by: Value, node: ast.Call) -> Value:
         """A block pointer moved."""
-        if not isinstance(base, BlockPointer):
+        if not isinstance(base, BlockPointer) or base.described:
             raise self.state.refuse("TL512", f"`{ast.unparse(node)}` is no block pointer")
         steps = self.shape(by, node)
         offsets = tuple(one + other for one, other in zip(base.offsets, steps, strict=True))
@@ -452,4 +489,13 @@ class Calls(Expressions):
                 return self.elementwise(name, node, owner)
         if isinstance(owner, BlockPointer) and name == "advance":
             return self.advanced(owner, self.eval(node.args[0]), node)
+        if isinstance(owner, BlockPointer) and owner.described:
+            if name == "load":
+                values = self.bound(node, "offsets cache_modifier eviction_policy")
+                return self.loaded({"pointer": self.at(owner, values["offsets"], node)}, node)
+            if name in ("store", "atomic_add"):
+                values = self.bound(node, "offsets value cache_modifier eviction_policy")
+                values["pointer"] = self.at(owner, values["offsets"], node)
+                return self.put(values, node, name == "atomic_add")
+            raise self.state.refuse("TL538", f"`{ast.unparse(node)}` has no counterpart")
         raise self.state.refuse("TL530", f"`{ast.unparse(node)}` has no counterpart")

@@ -69,7 +69,7 @@ _PLAIN: dict[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-_PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool"})
+_PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool", "isinstance"})
 
 
 class Expressions:
@@ -134,6 +134,8 @@ class Expressions:
         name = node.attr
         if name == "dtype" and isinstance(owner, Tile):
             return DType(owner.dtype)
+        if name == "dtype" and isinstance(owner, BlockPointer) and owner.described:
+            return DType(self.state.spec.tensors[owner.base.param].dtype)
         if name == "dtype" and isinstance(owner, (Pointer, BlockPointer)):
             return Method(owner, "dtype")
         if name == "element_ty" and isinstance(owner, Method) and isinstance(owner.owner, (Pointer, BlockPointer)):
@@ -143,6 +145,9 @@ class Expressions:
             return Method(owner, "type")
         if name == "shape" and isinstance(owner, Tile):
             return tuple(Tile((), Index(extent)) for extent in owner.shape)
+        if isinstance(owner, BlockPointer) and owner.described and name in ("shape", "strides", "block_shape"):
+            found = owner.block if name == "block_shape" else getattr(owner, name)
+            return tuple(Tile((), Index(extent)) for extent in found)
         if name == "T" and isinstance(owner, Tile) and len(owner.shape) == 2:
             return build.transposed(owner)
         if name == "value":

@@ -192,11 +192,11 @@ def _plain(
     whole: Tile | None = None
     for number, (start, stride, size) in enumerate(zip(pointer.offsets, pointer.strides, pointer.shape, strict=True)):
         offset = offset + (start + axis(number)) * stride
-        if number in check:
-            inside = operation(
-                "lt",
-                [Tile(pointer.block, Index(start + axis(number))), Tile((), Index(size))],
-                state.line,
-            )
+        element = Tile(pointer.block, Index(start + axis(number)))
+        bounds = [("lt", size)] if number in check or pointer.described else []
+        if pointer.described and not state.ranges.at_least_zero(start):
+            bounds.append(("ge", const(0)))
+        for op, bound in bounds:
+            inside = operation(op, [element, Tile((), Index(bound))], state.line)
             whole = inside if whole is None else operation("and", [whole, inside], state.line)
     return Pointer(pointer.base.param, offset, pointer.block), whole

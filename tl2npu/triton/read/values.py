@@ -44,13 +44,17 @@ class Pointer:
 
 @dataclass(frozen=True)
 class BlockPointer:
-    """``tl.make_block_ptr``: a block at ``offsets`` of a tensor at ``base`` with ``shape`` and ``strides``."""
+    """``tl.make_block_ptr``: a block at ``offsets`` of a tensor at ``base`` with ``shape`` and ``strides``.
+
+    ``described``: a tensor descriptor. Its loads and stores say where the block is, and keep to the shape.
+    """
 
     base: Pointer
     shape: Shape
     strides: Shape
     offsets: Shape
     block: Shape
+    described: bool = False
 
 
 @dataclass(frozen=True)
