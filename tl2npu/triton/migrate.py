@@ -45,11 +45,12 @@ _LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
 
 @dataclass
 class Outcome:
-    """What became of a Triton kernel: ``diagnostic`` says why it stays."""
+    """What became of a Triton kernel: ``refused`` says why it stays; ``configurations``: of how many it has one."""
 
     name: str
     line: int
     refused: Diagnostic | None = None
+    configurations: int = 1
     notes: list[Diagnostic] = field(default_factory=list)
 
 
@@ -66,22 +67,30 @@ def to_tilelang(
     leave: Mapping[str, Diagnostic] = MappingProxyType({}),
     rows_per_block: int = 1,
     one_row: Mapping[str, str] = MappingProxyType({}),
+    chosen: Mapping[str, int] = MappingProxyType({}),
 ) -> Translated:
     """Translate every kernel that can be. ``leave``: kernels that stay, and why.
 
     ``rows_per_block``: how many rows a block computes where one of the Triton kernel computes one. ``one_row``: kernels
-    for which it stays one, and why.
+    for which it stays one, and why. ``chosen``: the configurations of ``autotune`` that kernels get, if not the first.
 
     Raises ``SyntaxError`` for text that is no Python.
     """
-    return _Translation(text, parse(text), leave, rows_per_block, one_row).done()
+    return _Translation(text, parse(text), leave, rows_per_block, one_row, chosen).done()
 
 
 class _Translation:
     def __init__(
-        self, text: str, file: TritonFile, leave: Mapping[str, Diagnostic], rows: int, one_row: Mapping[str, str]
+        self,
+        text: str,
+        file: TritonFile,
+        leave: Mapping[str, Diagnostic],
+        rows: int,
+        one_row: Mapping[str, str],
+        chosen: Mapping[str, int],
     ) -> None:
         self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
+        self.chosen = chosen
         self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
         self.comments = _comments(text)
@@ -100,7 +109,9 @@ class _Translation:
                 outcome.refused = self.leave[name]
                 continue
             try:
-                splices, outcome.notes = self.kernel(name, node)
+                tuned = tuning(node, self.file.values, functions(self.file.tree), self.chosen.get(name, 0))
+                outcome.configurations = tuned.many
+                splices, outcome.notes = self.kernel(name, node, tuned)
             except Refused as refused:
                 outcome.refused = diagnostic(refused.code, refused.line, refused.message, name)
                 continue
@@ -115,7 +126,7 @@ class _Translation:
         self.splices += self.device_functions(gone)
         return Translated(with_imports(spliced(self.text, self.splices), self.alias), tuple(outcomes))
 
-    def kernel(self, name: str, node: ast.FunctionDef) -> tuple[list[Splice], list[Diagnostic]]:
+    def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic]]:
         """The edits for one kernel and its launches, and what is worth a note."""
         sites = [site for site in self.file.launches if site.kernel == name]
         if not sites:
@@ -125,7 +136,6 @@ class _Translation:
         if name in self.file.twice:
             raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
         self.used_as_value(name, sites)
-        tuned = tuning(node, self.file.values, functions(self.file.tree))
         trees = [self.variants(site, node, tuned) for site in sites]
         texts: dict[str, str] = {}
 
@@ -282,9 +292,11 @@ class _Translation:
                     found.append(diagnostic("TL505", line, text, name))
         for line, text in self.file.hints[name]:
             found.append(diagnostic("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
-        if tuned.others:
-            rest = "1 other is" if len(tuned.others) == 1 else f"{len(tuned.others)} others are"
+        if tuned.many > 1:
+            rest = "1 other is" if tuned.many == 2 else f"{tuned.many - 1} others are"
             text = f"the first configuration of `autotune` is the default, {rest} not tried"
+            if tuned.number:
+                text = f"configuration {tuned.number + 1} of `autotune` is the default: those before it do not fit"
             found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
         return found
 
