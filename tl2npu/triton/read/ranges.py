@@ -217,6 +217,9 @@ class Ranges:
             if coef > 0 and isinstance(atom, Div):
                 return self._over(without, rest, atom.num, atom.den, const(0))
             if coef > 0 and isinstance(atom, Opaque) and atom.head == "cdiv":
+                counts = list(self._counts(atom.args[0], atom.args[1], _DEPTH - 2))
+                if counts:
+                    return [without + rest * count for count in counts]
                 return self._over(without, rest, atom.args[0], atom.args[1], atom.args[1] - 1)
             if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
                 return [without + rest * arg for arg in atom.args]
@@ -235,6 +238,16 @@ class Ranges:
         if quotient * den == rest:
             return [without + quotient * (num + more)]
         return None
+
+    def _counts(self, num: Sym, den: Sym, depth: int) -> Iterator[Sym]:
+        """What ``cdiv(num, den)`` is at most, by the bounds of ``num`` that are multiples of ``den``."""
+        num = self._divided(self.named(num))
+        count = num // den
+        if count * den == num:
+            yield count
+        elif depth:
+            for bound in self._step(num) or ():
+                yield from self._counts(bound, den, depth - 1)
 
     def _narrower(self, rest: Sym, atom: Div) -> list[Sym] | None:
         """``rest * (num // (rest * q))``, which is at most ``num // q``."""
