@@ -44,7 +44,8 @@ class Spec:
     least 1; ``least``: other numbers, and what the host must check that they are at least; ``calls``: the sizes, as far
     as they are known, in each call of the launching function that the file shows; ``copied``, ``filled`` and
     ``turned``: allocations of memory on the chip that are read by copy because they are written again, begin as 0, and
-    lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`.
+    lie transposed; ``multiples``: sizes that are read as a number times :meth:`part`; ``shares``: lines of loops over a
+    block's share of an axis -> whether their tiles are dealt out to the blocks instead.
     """
 
     function: ast.FunctionDef
@@ -70,6 +71,7 @@ class Spec:
     filled: set[tuple[int, int]] = field(default_factory=set)
     turned: set[tuple[int, int]] = field(default_factory=set)
     multiples: dict[str, int] = field(default_factory=dict)
+    shares: dict[int, bool] = field(default_factory=dict)
 
     @property
     def constants(self) -> set[str]:
@@ -115,9 +117,10 @@ class Spec:
         return {name: min(values[name] for values in shown if name in values) for values in shown for name in values}
 
     def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
-        """The two sizes in each call that shows both."""
+        """The two sizes in each call that shows both, with what the launch itself passes as numbers."""
+        passed = {name: number for name, number in self.numbers.items() if isinstance(number, int)}
         for values in self.calls:
-            left, right = evaluated(one, values), evaluated(other, values)
+            left, right = evaluated(one, {**passed, **values}), evaluated(other, {**passed, **values})
             if left is not None and right is not None:
                 yield left, right
 
