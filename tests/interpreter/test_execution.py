@@ -144,6 +144,25 @@ def test_tuning_takes_the_first_configuration_and_heuristics_hold(run: Runs) -> 
     assert launch.grid == (2, 1, 1)
 
 
+def test_what_triton_ascend_takes_and_triton_does_not(run: Runs) -> None:
+    """Tiles of any size, ``tl.tanh``, options of its compiler in configurations."""
+    found = run(
+        """
+    @triton.autotune(configs=[triton.Config({"B": 48}, multibuffer=True, num_stages=1)], key=[])
+    @triton.jit
+    def k(x, y, B: tl.constexpr):
+        i = tl.arange(0, B)
+        tl.store(y + i, tl.tanh(tl.load(x + i)) + tl.zeros((B,), tl.float32))
+
+    x, y = torch.linspace(-3, 3, 50), torch.zeros(50)
+    k[(1,)](x, y)
+    torch.testing.assert_close(y[:48], x[:48].tanh())
+    assert not y[48:].any()
+    """
+    )
+    assert found.launches[0].constexprs == {"B": 48}
+
+
 def test_names_of_the_functions_around_a_kernel(run: Runs) -> None:
     found = run(
         """

@@ -30,6 +30,11 @@ MEANT = {
         + STORE,
         NORMAL,
     ),
+    # one of two numbers, by loaded data
+    "number_by_data": (
+        "m = tl.load(x_ptr + pid)\nm = 2.0 if m > 0.0 else m\n" + LOAD + "x = x * m" + STORE,
+        NORMAL,
+    ),
     # a second name for a tile that a loop or a branch changes
     "other_name": (LOAD + "b = x\nfor k in range(3):\n    x = x + b\nx += b" + STORE, NORMAL),
     "condition_before": (
@@ -162,6 +167,7 @@ def test_every_kernel_computes_what_it_computed(tmp_path: Path) -> None:
     [
         ("TL542", LOAD + "for t in range(3):\n    if pid == 1:\n        return\n    x += 1.0" + STORE),
         ("TL542", LOAD + "x = chosen(x, pid)" + STORE),
+        ("TL542", LOAD + "m = tl.load(x_ptr)\nx = x * (tl.load(x_ptr + n) if m > 0.0 else m)" + STORE),
         ("TL543", LOAD + "x = tl.exp(x, precision=3)" + STORE),
         ("TL530", LOAD + "x = tl.maximum(x, 1.0, propagate_nan=tl.PropagateNan.ALL)" + STORE),
         ("TL530", LOAD + "x = x - tl.max(x, axis=0, propagate_nan=True)" + STORE),

@@ -11,6 +11,39 @@ from tl2npu.triton.result import migrate_triton
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 
 
+LARGE = (
+    f"{HEAD}@triton.autotune([triton.Config({{'B': b}}) for b in (131072, 65536, 4096)], key=['n'])\n@triton.jit\n"
+    "def k(x_ptr, y_ptr, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + tl.arange(0, B)\n"
+    "    x = tl.load(x_ptr + i, mask=i < n)\n    tl.store(y_ptr + i, x * x, mask=i < n)\n\n\ndef f(x):\n"
+    "    n = x.shape[0]\n    y = torch.empty_like(x)\n\n    def grid(meta):\n        size = meta['B']\n"
+    "        blocks = triton.cdiv(n, size)\n        return (blocks,)\n\n    k[grid](x, y, n)\n    return y\n\n\n"
+    "f(torch.randn(70000))\n"
+)
+"""Two tiles of 65536 floats, half of each for each vector core, are 262144 bytes: more than a unified buffer holds."""
+
+
+def test_first_configuration_that_fits() -> None:
+    done = migrate_triton(LARGE, "k.py", Options())
+    assert [kernel.disposition for kernel in done.kernels] == ["migrated"]
+    assert "def k(n, B=4096):" in (done.new_text or "")
+    assert "T.Kernel(T.ceildiv(n, B)" in (done.new_text or "")
+    said = [item.message for item in done.diagnostics if item.code == "TL504"]
+    assert said == ["configuration 3 of `autotune` is the default: those before it do not fit"]
+    assert "TL801" not in {item.code for item in done.diagnostics}
+
+
+def test_no_configuration_fits() -> None:
+    """The first again, with what is wrong with it."""
+    done = migrate_triton(LARGE.replace("4096", "60000"), "k.py", Options())
+    assert "def k(n, B=131072):" in (done.new_text or "")
+    assert "TL801" in {item.code for item in done.diagnostics}
+
+
+def test_grid_of_a_function_that_branches() -> None:
+    branch = "        if n > 5:\n            size = 1\n        blocks"
+    assert refusals(LARGE.replace("        blocks", branch, 1)) == ["TL511"]
+
+
 def vector(body: str, launch: str = "k[(triton.cdiv(n, 128),)](x, y, n, BLOCK=128)") -> str:
     """A kernel on vectors with a body of its own."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())

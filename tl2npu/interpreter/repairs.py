@@ -9,6 +9,8 @@ are made.
 from __future__ import annotations
 
 import contextlib
+import inspect
+import math
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
+from triton.language.semantic import TritonSemantic
 from triton.runtime import autotuner, driver, interpreter
 
 from tl2npu.devices import A2
@@ -60,12 +63,36 @@ def _language(scope: Any) -> None:
     interpreter._patch_lang_tensor(tl.tensor, scope)
     interpreter._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
     scope.set_attr(tl.core._aggregate_type, "element_ty", property(_element_of_block_pointer))
+    _any_size(scope)
     usual = interpreter.ReduceOps.min_max
 
     def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
         return usual(self, input, val_reduce_op, _PLACE_OF.get(idx_reduce_op, idx_reduce_op))
 
     scope.set_attr(interpreter.ReduceOps, "min_max", min_max)
+
+
+def _any_size(scope: Any) -> None:
+    """Tiles whose extents are no powers of two, which triton-ascend compiles and a GPU's Triton does not."""
+    usual, usual_shape = TritonSemantic.arange, tl.core.validate_block_shape
+
+    def arange(self: Any, start: int, end: int, *, ret_ty: Any = None) -> Any:
+        size = end - start if isinstance(start, int) and isinstance(end, int) else 0
+        if size <= 0 or size & (size - 1) == 0:
+            return usual(self, start, end, ret_ty=ret_ty)
+        values = np.arange(start, end, dtype=np.int32)
+        return self.tensor(_Handle(values, tl.int32), ret_ty or tl.block_type(tl.int32, [size]))
+
+    def shape_of(shape: Any) -> int:
+        try:
+            return int(usual_shape(shape))
+        except ValueError as error:
+            if "power of 2" not in str(error):
+                raise
+            return math.prod(shape)
+
+    scope.set_attr(TritonSemantic, "arange", arange)
+    scope.set_attr(tl.core, "validate_block_shape", shape_of)
 
 
 def _place(find: Callable[..., Any], instead_of_nan: float) -> Callable[..., Any]:
@@ -219,6 +246,8 @@ def _libdevice(scope: Any) -> None:
         if not hasattr(tl.math, name):
             scope.set_attr(tl.math, name, function)
     scope.set_attr(tl, "libdevice", cuda_libdevice)
+    if not hasattr(tl, "tanh"):  # triton-ascend has it
+        scope.set_attr(tl, "tanh", cuda_libdevice.tanh)
 
 
 class _Device:
@@ -282,4 +311,12 @@ def _host(scope: Any) -> None:
     for name in ("do_bench", "do_bench_cudagraph"):
         scope.set_attr(triton.testing, name, measured)
     scope.set_attr(triton.testing.Mark, "run", lambda *_, **__: None)
+    usual = triton.Config.__init__
+    options = set(inspect.signature(usual).parameters)
+
+    def configure(self: Any, *args: Any, **words: Any) -> None:
+        """Options of other devices' compilers, as triton-ascend's configurations have them, mean nothing here."""
+        usual(self, *args, **{name: value for name, value in words.items() if name in options})
+
+    scope.set_attr(triton.Config, "__init__", configure)
     scope.set_attr(driver, "_active", _Device())

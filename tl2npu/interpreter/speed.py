@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import triton.language as tl
-from triton._utils import validate_block_shape
 from triton.runtime import interpreter
 
 core = tl.core
@@ -50,7 +49,7 @@ def faster(scope: Any) -> None:
 
 @lru_cache(4096)
 def _block(extents: tuple[int, ...]) -> tuple[Any, int]:
-    return core.tuple(list(extents)), validate_block_shape(extents)
+    return core.tuple(list(extents)), core.validate_block_shape(extents)
 
 
 @lru_cache(4096)

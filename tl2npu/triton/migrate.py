@@ -47,11 +47,12 @@ _LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
 
 @dataclass
 class Outcome:
-    """What became of a Triton kernel: ``diagnostic`` says why it stays."""
+    """What became of a Triton kernel: ``refused`` says why it stays; ``configurations``: of how many it has one."""
 
     name: str
     line: int
     refused: Diagnostic | None = None
+    configurations: int = 1
     notes: list[Diagnostic] = field(default_factory=list)
 
 
@@ -68,22 +69,30 @@ def to_tilelang(
     leave: Mapping[str, Diagnostic] = MappingProxyType({}),
     rows_per_block: int = 1,
     one_row: Mapping[str, str] = MappingProxyType({}),
+    chosen: Mapping[str, int] = MappingProxyType({}),
 ) -> Translated:
     """Translate every kernel that can be. ``leave``: kernels that stay, and why.
 
     ``rows_per_block``: how many rows a block computes where one of the Triton kernel computes one. ``one_row``: kernels
-    for which it stays one, and why.
+    for which it stays one, and why. ``chosen``: the configurations of ``autotune`` that kernels get, if not the first.
 
     Raises ``SyntaxError`` for text that is no Python.
     """
-    return _Translation(text, parse(text), leave, rows_per_block, one_row).done()
+    return _Translation(text, parse(text), leave, rows_per_block, one_row, chosen).done()
 
 
 class _Translation:
     def __init__(
-        self, text: str, file: TritonFile, leave: Mapping[str, Diagnostic], rows: int, one_row: Mapping[str, str]
+        self,
+        text: str,
+        file: TritonFile,
+        leave: Mapping[str, Diagnostic],
+        rows: int,
+        one_row: Mapping[str, str],
+        chosen: Mapping[str, int],
     ) -> None:
         self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
+        self.chosen = chosen
         self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
         self.comments = _comments(text)
@@ -102,7 +111,10 @@ class _Translation:
                 outcome.refused = self.leave[name]
                 continue
             try:
-                splices, outcome.notes = self.kernel(name, node)
+                number, defined = self.chosen.get(name, 0), functions(self.file.tree)
+                tuned = tuning(node, self.file.values, defined, self.file.first, number)
+                outcome.configurations = tuned.many
+                splices, outcome.notes = self.kernel(name, node, tuned)
             except Refused as refused:
                 outcome.refused = diagnostic(refused.code, refused.line, refused.message, name)
                 continue
@@ -113,7 +125,7 @@ class _Translation:
         self.splices += self.device_functions(gone)
         return Translated(with_imports(spliced(self.text, self.splices), self.alias), tuple(outcomes))
 
-    def kernel(self, name: str, node: ast.FunctionDef) -> tuple[list[Splice], list[Diagnostic]]:
+    def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic]]:
         """The edits for one kernel and its launches, and what is worth a note."""
         sites = [site for site in self.file.launches if site.kernel == name]
         if not sites:
@@ -122,7 +134,6 @@ class _Translation:
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
         if name in self.file.twice:
             raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
-        tuned = tuning(node, self.file.values, functions(self.file.tree), self.file.first)
         trees = [self.variants(site, node, tuned) for site in sites]
         texts: dict[str, str] = {}
 
@@ -286,9 +297,11 @@ class _Translation:
             found.append(replace(diagnostic("TL742", min(extrema), text, name), severity="info"))
         for line, text in self.file.hints[name]:
             found.append(diagnostic("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
-        if tuned.others:
-            rest = "1 other is" if len(tuned.others) == 1 else f"{len(tuned.others)} others are"
+        if tuned.many > 1 or tuned.filtered:
+            rest = "1 other is" if tuned.many == 2 else f"{tuned.many - 1 or 'all'} others are"
             text = f"the first configuration of `autotune` is the default, {rest} not tried"
+            if tuned.number:
+                text = f"configuration {tuned.number + 1} of `autotune` is the default: those before it do not fit"
             found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
         return list(dict.fromkeys(found))
 

@@ -18,6 +18,10 @@ from tl2npu.source.notebook import is_notebook
 from tl2npu.triton.host.source import parse
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
 
+_BY_SIZE = frozenset({"TL700", "TL801"})
+"""Why a kernel may be refused with one configuration of ``autotune`` and not with another."""
+_MOST = 8
+"""Configurations of ``autotune`` that are tried for one kernel."""
 _LINE = re.compile(r"(\bTL\d+) line \d+")
 """A line of the translation, which nobody sees, in a reason."""
 
@@ -36,8 +40,13 @@ def migrate_triton(
     except (SyntaxError, ValueError) as error:
         return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
     one_row: dict[str, str] = {}
+    chosen: dict[str, int] = {}
     while True:
-        translated = to_tilelang(text, leave, options.rows_per_block, one_row)
+        translated = to_tilelang(text, leave, options.rows_per_block, one_row, chosen)
+        stuck = [kernel.name for kernel in translated.kernels if kernel.refused and kernel.name not in leave]
+        if again := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
+            chosen |= again
+            continue
         if translated.text == text:
             return _with_kept(migrate_text(text, path, options, leave_lines), translated)
         done = migrate_text(translated.text, beside(path), options)
@@ -47,12 +56,24 @@ def migrate_triton(
         refused = _refused(done, homes)
         wide = {} if options.rows_per_block == 1 else _overflowing(done, homes) | refused
         too_wide = {name: f"{item.code}: {item.message}" for name, item in wide.items() if name not in one_row}
+        large = _overflowing(done, homes) | {name: it for name, it in refused.items() if it.code in _BY_SIZE}
+        others = {name: number for name in large if (number := _next(translated, name, chosen)) is not None}
         if too_wide:
             one_row |= too_wide
+        elif others:
+            chosen |= others
         elif refused:
             leave |= refused
         else:
             return _result(path, text, done, translated, homes)
+
+
+def _next(translated: Translated, name: str, chosen: Mapping[str, int]) -> int | None:
+    """The configuration of ``autotune`` to try where a kernel's tiles do not fit with the one that it has: the next,
+    and after the last the first again; None where all were tried."""
+    many = min(next(kernel.configurations for kernel in translated.kernels if kernel.name == name), _MOST)
+    number = chosen.get(name, 0)
+    return None if many == 1 or (name in chosen and number == 0) else (number + 1) % many
 
 
 def _refused(done: FileResult, homes: _Homes) -> dict[str, Diagnostic]:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from tl2npu.triton.refused import Refused
 
+_MOST = 64
+"""Configurations of a comprehension that are told apart."""
+
 
 @dataclass
 class Tuning:
-    """``values``: parameter -> the value of the first configuration; ``others``: texts of the other configurations;
-    ``heuristics``: parameter -> what computes it from the arguments."""
+    """``values``: parameter -> the value of the chosen configuration, which has this ``number`` of so ``many``;
+    ``filtered``: the file chooses among them; ``heuristics``: parameter -> what computes it from the arguments."""
 
     values: dict[str, int | float | bool | str | None] = field(default_factory=dict)
-    others: list[str] = field(default_factory=list)
+    number: int = 0
+    many: int = 1
+    filtered: bool = False
     heuristics: dict[str, ast.Lambda] = field(default_factory=dict)
     line: int | None = None
 
@@ -25,12 +31,14 @@ def tuning(
     constants: Mapping[str, ast.expr],
     functions: Mapping[str, ast.FunctionDef],
     first: Mapping[str, ast.expr],
+    number: int = 0,
 ) -> Tuning:
     """What the decorators of a kernel decide. Raises ``Refused``.
 
-    ``functions``: those of the file; ``first``: what the module sets names to before any condition changes that.
+    ``functions``: those of the file; ``first``: what the module sets names to before any condition changes that;
+    ``number``: of the configuration that is chosen, from 0.
     """
-    found = Tuning()
+    found = Tuning(number=number)
     params = {arg.arg for arg in (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)}
     for node in kernel.decorator_list:
         func = node.func if isinstance(node, ast.Call) else node
@@ -52,30 +60,31 @@ def _autotune(
 ) -> None:
     words = {word.arg: word.value for word in node.keywords}
     configs = node.args[0] if node.args else words.get("configs")
-    chosen = configs
+    given = configs
     configs = _unfiltered(configs, constants)
+    found.filtered = configs is not given and not isinstance(given, ast.Name)
     configs = _returned(configs, functions) or configs
     items = configs.elts if isinstance(configs, (ast.List, ast.Tuple)) else []
     calls = [item for item in items if isinstance(item, ast.Call)]
     if isinstance(configs, ast.ListComp) and isinstance(configs.elt, ast.Call):
-        calls = [_first_turn(configs)]
+        calls = _turns(configs)
     hooks = [word for call in (node, *calls[:1]) for word in call.keywords if word.arg in ("pre_hook", "post_hook")]
     if any(not isinstance(word.value, ast.Constant) and not _only_blocks(word.value, functions) for word in hooks):
         raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel")
     if not calls or (not calls[0].args and not any(word.arg == "kwargs" for word in calls[0].keywords)):
         raise Refused("TL514", node.lineno, "the configurations of `autotune` are not written out")
-    first = calls[0].args[0] if calls[0].args else next(w.value for w in calls[0].keywords if w.arg == "kwargs")
-    if isinstance(first, ast.Call) and ast.unparse(first.func) == "dict" and not first.args:
-        first = ast.Dict([ast.Constant(word.arg) for word in first.keywords], [word.value for word in first.keywords])
-    if not isinstance(first, ast.Dict):
-        raise Refused("TL514", node.lineno, "the first configuration of `autotune` is no dictionary")
-    for key, value in zip(first.keys, first.values, strict=True):
+    found.many = len(calls)
+    one = calls[found.number]
+    chosen = one.args[0] if one.args else next((w.value for w in one.keywords if w.arg == "kwargs"), None)
+    if isinstance(chosen, ast.Call) and ast.unparse(chosen.func) == "dict" and not chosen.args:
+        chosen = ast.Dict([ast.Constant(w.arg) for w in chosen.keywords], [w.value for w in chosen.keywords])
+    which = "the first" if found.number == 0 else "a"
+    if not isinstance(chosen, ast.Dict):
+        raise Refused("TL514", node.lineno, f"{which} configuration of `autotune` is no dictionary")
+    for key, value in zip(chosen.keys, chosen.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(value, ast.Constant):
-            raise Refused("TL514", node.lineno, "the first configuration of `autotune` is not written out")
+            raise Refused("TL514", node.lineno, f"{which} configuration of `autotune` is not written out")
         found.values[str(key.value)] = value.value  # type: ignore[assignment]
-    found.others = [ast.unparse(call.args[0]) for call in calls[1:] if call.args]
-    if chosen is not configs or isinstance(configs, ast.ListComp):
-        found.others.append("what the file computes")
     found.line = node.lineno
 
 
@@ -134,20 +143,24 @@ def _returned(
     return next((found for found in lists if found is not None), None)
 
 
-def _first_turn(comp: ast.ListComp) -> ast.Call:
-    """The first element of a comprehension over written-out values."""
-    values: dict[str, ast.expr] = {}
-    for part in comp.generators:
-        if isinstance(part.target, ast.Name) and isinstance(part.iter, (ast.List, ast.Tuple)) and part.iter.elts:
-            values[part.target.id] = part.iter.elts[0]
+def _turns(comp: ast.ListComp) -> list[ast.Call]:
+    """The elements of a comprehension over values that are written out; the first alone if it filters them."""
+    parts = [part for part in comp.generators if isinstance(part.iter, (ast.List, ast.Tuple)) and part.iter.elts]
+    names = [part.target.id for part in parts if isinstance(part.target, ast.Name)]
+    values = [part.iter.elts for part in parts if isinstance(part.target, ast.Name)]  # type: ignore[attr-defined]
+    turns = itertools.islice(itertools.product(*values), _MOST)
+    if any(part.ifs for part in comp.generators):
+        turns = itertools.islice(turns, 1)
 
     class Put(ast.NodeTransformer):
-        def visit_Name(self, node: ast.Name) -> ast.expr:
-            return values.get(node.id, node)
+        def __init__(self, turn: tuple[ast.expr, ...]) -> None:
+            self.turn = dict(zip(names, turn, strict=True))
 
-    found = Put().visit(ast.parse(ast.unparse(comp.elt), mode="eval").body)
-    assert isinstance(found, ast.Call)
-    return found
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return self.turn.get(node.id, node)
+
+    found = [Put(turn).visit(ast.parse(ast.unparse(comp.elt), mode="eval").body) for turn in turns]
+    return [call for call in found if isinstance(call, ast.Call)]
 
 
 def _heuristics(
@@ -168,8 +181,28 @@ def _heuristics(
 
 
 def _as_lambda(function: ast.FunctionDef) -> ast.expr:
-    """A function of a single return as a lambda."""
-    last = function.body[-1]
-    if len(function.body) == 1 and isinstance(last, ast.Return) and last.value is not None:
-        return ast.Lambda(function.args, last.value)
-    return ast.Constant(None)
+    """A function that computes one expression as a lambda."""
+    value = one_expression(function)
+    return ast.Constant(None) if value is None else ast.Lambda(function.args, value)
+
+
+def one_expression(function: ast.FunctionDef) -> ast.expr | None:
+    """What a function returns after assignments that each give a new name its only value; None for other functions."""
+    taken = {arg.arg for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    values: dict[str, ast.expr] = {}
+
+    class Put(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return values.get(node.id, node)
+
+    for stmt in function.body:
+        match stmt:
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)]) if name not in taken and name not in values:
+                values[name] = Put().visit(ast.parse(ast.unparse(stmt.value), mode="eval").body)
+            case ast.Return() if stmt.value is not None:
+                return stmt.value if not values else Put().visit(ast.parse(ast.unparse(stmt.value), mode="eval").body)
+            case _:
+                return None
+    return None

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tl2npu.triton.host.decorators import one_expression
 from tl2npu.triton.host.expressions import HostExpressions, optional
 from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, dtype_of, is_float, is_part
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown
@@ -127,10 +128,8 @@ class Host(HostExpressions):
                 case ast.Try():
                     self.attempt(stmt)
                 case ast.FunctionDef():
-                    returns = [item for item in stmt.body if isinstance(item, ast.Return)]
-                    params = tuple(arg.arg for arg in stmt.args.args)
-                    if len(stmt.body) == 1 and returns and returns[0].value is not None:
-                        self.env[stmt.name] = Lambda(params, returns[0].value)
+                    if (returned := one_expression(stmt)) is not None:
+                        self.env[stmt.name] = Lambda(tuple(arg.arg for arg in stmt.args.args), returned)
                 case ast.Expr() | ast.Return():
                     value = self.eval(stmt.value) if stmt.value is not None else None
                     if isinstance(stmt, ast.Return):

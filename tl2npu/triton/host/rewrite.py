@@ -46,7 +46,8 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     found = [" and ".join(f"{_atom(text)}.is_contiguous()" for text in loose)] if loose else []
     found += dims
     for one, other in binding.spec.equal:
-        found.append(f"{spelling.expression(one)} == {spelling.expression(other)}")
+        left, right = spelling.expression(one), spelling.expression(other)
+        found += [f"{left} == {right}"] if left != right else []
     for name, size in binding.spec.divides:
         left, right = _factor(spelling.expression(name)), _factor(spelling.expression(size))
         known = left.isdecimal() and right.isdecimal() and int(left) % int(right) == 0

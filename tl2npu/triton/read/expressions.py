@@ -10,7 +10,7 @@ from typing import Any
 
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.tile.expr import Index
+from tl2npu.tile.expr import Index, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.spec import Again, Tensor
@@ -174,8 +174,19 @@ class Expressions:
         return tuple(self.eval(item) for item in node.elts)
 
     def on_IfExp(self, node: ast.IfExp) -> Value:
-        truth = self.truth(self.eval(node.test), node.test)
-        return self.eval(node.body if truth else node.orelse)
+        test = self.eval(node.test)
+        if isinstance(test, Tile) and not test.shape and any(True for _ in loads(test.expr)):
+            return self.selected(test, node)
+        return self.eval(node.body if self.truth(test, node.test) else node.orelse)
+
+    def selected(self, test: Tile, node: ast.IfExp) -> Value:
+        """One of two numbers by loaded data. Both are computed, so neither may be loaded here."""
+        with self.state.body() as emitted:
+            one, other = self.eval(node.body), self.eval(node.orelse)
+        numbers = [isinstance(value, (Tile, int, float)) and not getattr(value, "shape", ()) for value in (one, other)]
+        if emitted or not all(numbers):
+            raise self.state.refuse("TL542", f"`{ast.unparse(node)}` depends on loaded data")
+        return build.operation("select", [test, one, other], self.state.line)
 
     def truth(self, value: Value, node: ast.expr) -> bool:
         """A condition that must be known when the kernel is compiled."""

@@ -10,13 +10,19 @@ from tl2npu.kernel.symbolic import Div as Quotient
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
 from tl2npu.tile.expr import Const, Index, integers, loads
 from tl2npu.tile.ir import For, If, Kernel, Let, Stmt
+from tl2npu.tile.spread import Spread
 from tl2npu.triton.read import build
+from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.expressions import BINARY
+from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import assigned, exposed, read_after, spine
 from tl2npu.triton.read.ranges import cdiv, largest
+from tl2npu.triton.read.shares import Share, share_of
+from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import Frame
-from tl2npu.triton.read.values import BlockPointer, DType, Name, Pointer, Tile, Unusable, Value, integer
+from tl2npu.triton.read.values import DType, Name, Tile, Unusable, Value, integer
+from tl2npu.triton.refused import Refused
 
 _DEPTH = 12
 
@@ -278,7 +284,37 @@ class Interpreter(Calls):
             raise state.refuse("TL541", "the loop starts at a loaded number")
         down = step.constant is not None and step.constant < 0
         count = cdiv(start - stop, -step) if down else cdiv(stop - start, step)
-        self.counted(stmt, start, step, count, (stages.constant or 0) if stages is not None else 0)
+        pipelined = (stages.constant or 0) if stages is not None else 0
+        grid = dict(zip(state.blocks, state.spec.grid, strict=True))
+        share = None if down else share_of(state.ranges, grid, start, stop)
+        if share is not None and share.planned == share.blocks and state.spec.shares.get(stmt.lineno):
+            self.spread(stmt, share, stop, step, pipelined)
+            return
+        try:
+            self.counted(stmt, start, step, count, pipelined)
+        except Refused as refused:
+            if share is None or refused.code != "TL522" or stmt.lineno in state.spec.shares:
+                raise
+            if share.planned != share.blocks and not equate(state, share.planned, share.blocks):
+                raise
+            state.spec.shares[stmt.lineno] = True
+            raise Again from None
+
+    def spread(self, stmt: ast.For, share: Share, stop: Sym, step: Sym, stages: int) -> None:
+        """The loop over a block's share of an axis with the tiles of the whole axis dealt out to the blocks in turn.
+
+        That is right where the elements of a tile are computed apart, which is seen when the kernel has been read.
+        """
+        state, frame = self.state, self.state.frame
+        block, end = var(share.block), Tile((), Index(share.end))
+        ends = {name: value for name, value in frame.env.items() if isinstance(value, Tile) and value.integer == stop}
+        frame.env.update(dict.fromkeys(ends, end))
+        count = cdiv(cdiv(share.end, step) - block, share.blocks)
+        self.counted(stmt, step * block, step * share.blocks, count, stages)
+        loop = state.out[-1]
+        assert isinstance(loop, For)
+        state.spread[stmt.lineno] = Spread(loop.var, share.block, share.blocks, step)
+        frame.env.update(ends)
 
     def unrolled(self, stmt: ast.For, start: Sym, stop: Sym, step: Sym) -> None:
         """``tl.static_range``."""
@@ -332,7 +368,7 @@ class Interpreter(Calls):
                 state.pin(item, build.broadcast(build.cast(first, like.dtype), like.shape))
         turn = var(counter)
         for item, by in steps.items():
-            frame.env[item] = _shifted(entry[item], by, turn)
+            frame.env[item] = shifted(entry[item], by, turn)
         with self.inner() as body:
             frame.env[name] = value
             self.run(stmt.body)
@@ -341,7 +377,7 @@ class Interpreter(Calls):
         state.emit(For(counter, count, tuple(body), stages, state.origin))
         turns = count if state.ranges.surely_natural(count) else largest(count, const(0))
         for item, by in steps.items():
-            frame.env[item] = _shifted(entry[item], by, turns)
+            frame.env[item] = shifted(entry[item], by, turns)
         del state.ranges.last[counter]
         for item in assigned(stmt.body) - set(carried):
             if isinstance(frame.env.get(item), Tile):
@@ -370,7 +406,7 @@ class Interpreter(Calls):
                     raise state.refuse("TL541", f"`{item}` becomes a tile in the loop")
                 state.pin(item, build.broadcast(build.cast(tile, like.dtype), like.shape))
             else:
-                marks[item] = _marked(item, first)
+                marks[item] = marked(item, first)
                 frame.env[item] = marks[item]
         with self.inner():
             frame.env[stmt.target.id] = value
@@ -384,7 +420,7 @@ class Interpreter(Calls):
         for item in entry:
             end = ends.get(item)
             if item in marks:
-                by = _difference(marks[item], end)
+                by = difference(marks[item], end)
                 if by is not None:
                     parts = by if isinstance(by, tuple) else (by,)
                     if not any(n.startswith("$") or n in inside for part in parts for n in part.names):
@@ -452,43 +488,3 @@ class Interpreter(Calls):
 
 def _integers(tile: Tile) -> list[Sym]:
     return list(integers(tile.expr))
-
-
-def _marked(name: str, value: Value) -> Value:
-    """The value with a variable in it that stands for how far it has moved."""
-    mark = var(f"${name}")
-    match value:
-        case Pointer():
-            return Pointer(value.param, value.offset + mark, value.shape)
-        case BlockPointer():
-            offsets = tuple(part + var(f"${name}.{place}") for place, part in enumerate(value.offsets))
-            return BlockPointer(value.base, value.shape, value.strides, offsets, value.block)
-    number = value.integer if isinstance(value, Tile) else integer(value)
-    if number is not None and not isinstance(value, bool):
-        return Tile(value.shape if isinstance(value, Tile) else (), Index(number + mark))
-    return value
-
-
-def _difference(old: Value, new: Value | None) -> Sym | tuple[Sym, ...] | None:
-    match old, new:
-        case Pointer(), Pointer() if old.param == new.param and old.shape == new.shape:
-            return new.offset - old.offset
-        case BlockPointer(), BlockPointer() if old.base == new.base and old.strides == new.strides:
-            return tuple(one - other for one, other in zip(new.offsets, old.offsets, strict=True))
-        case Tile(), Tile() | int() if old.integer is not None:
-            number = new.integer if isinstance(new, Tile) and new.shape == old.shape else integer(new)
-            return None if number is None else number - old.integer
-    return const(0) if old == new else None
-
-
-def _shifted(value: Value, by: Sym | tuple[Sym, ...], turns: Sym) -> Value:
-    match value:
-        case Pointer() if isinstance(by, Sym):
-            return Pointer(value.param, value.offset + by * turns, value.shape)
-        case BlockPointer() if isinstance(by, tuple):
-            offsets = tuple(part + more * turns for part, more in zip(value.offsets, by, strict=True))
-            return BlockPointer(value.base, value.shape, value.strides, offsets, value.block)
-    number = value.integer if isinstance(value, Tile) else integer(value)
-    if number is not None and isinstance(by, Sym):
-        return Tile(value.shape if isinstance(value, Tile) else (), Index(number + by * turns))
-    return value

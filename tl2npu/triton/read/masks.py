@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from tl2npu.kernel.symbolic import Sym, opaque
+from tl2npu.kernel.symbolic import Opaque, Sym, opaque
 from tl2npu.tile.expr import Call, Const, Expr, Index, axis_of
 from tl2npu.triton.read.ranges import WITHIN
 
@@ -16,6 +16,38 @@ def conjuncts(mask: Expr) -> Iterator[Expr]:
             yield from conjuncts(arg)
     elif not (isinstance(mask, Const) and mask.value is True):
         yield mask
+
+
+def separated(condition: Expr, lets: Mapping[str, Sym]) -> Iterator[Expr]:
+    """``x < min(a, b)`` as ``x < a`` and ``x < b``, also where the smaller of the two has a name.
+
+    ``lets``: what the names of integers stand for.
+    """
+    value = positive(condition)
+    if value is None:
+        yield condition
+        return
+    ends = {name: end for name, end in lets.items() if _ENDS & {a.head for a in end.atoms() if isinstance(a, Opaque)}}
+    while not value.names.isdisjoint(ends):
+        value = value.substitute(ends)
+    for mono, coef in value.terms:
+        atom = mono[0] if len(mono) == 1 else None
+        if isinstance(atom, Opaque) and atom.head == ("min" if coef > 0 else "max"):
+            rest = value - Sym.of({mono: coef})
+            for arg in atom.args:
+                yield from separated(_is_positive(rest + arg * coef), lets)
+            return
+    yield condition if positive(condition) == value else _is_positive(value)
+
+
+_ENDS = {"min", "max"}
+
+
+def _is_positive(value: Sym) -> Expr:
+    """``value > 0``, with the place of the element on the left of ``<``."""
+    place = {name: 0 for name in value.names if axis_of(name) is not None}
+    end = value.substitute(place)
+    return Call("lt", (Index(end - value), Index(end)), "bool")
 
 
 def positive(condition: Expr) -> Sym | None:

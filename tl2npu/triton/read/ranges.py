@@ -242,6 +242,9 @@ class Ranges:
                 whole = self._natural(atom.num) and self._natural(atom.den - 1)
                 return [without + rest * atom.num] if over is None and self._natural(rest) and whole else over
             if coef > 0 and isinstance(atom, Opaque) and atom.head == "cdiv":
+                counts = list(self._counts(atom.args[0], atom.args[1], _DEPTH - 2))
+                if counts:
+                    return [without + rest * count for count in counts]
                 return self._over(without, rest, atom.args[0], atom.args[1], atom.args[1] - 1)
             if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
                 return [without + rest * arg for arg in atom.args]
@@ -253,7 +256,7 @@ class Ranges:
         minima = (
             atom for _, coef, atom in _factors(value) if coef > 0 and isinstance(atom, Opaque) and atom.head == "min"
         )
-        return any(name in part.names for part in (*ends, *minima))
+        return any(name in end.names for end in ends) or any(name in atom.names for atom in minima)
 
     def _linear(self, value: Sym, name: str) -> bool:
         return all(
@@ -268,6 +271,16 @@ class Ranges:
         if quotient * den == rest:
             return [without + quotient * (num + more)]
         return None
+
+    def _counts(self, num: Sym, den: Sym, depth: int) -> Iterator[Sym]:
+        """What ``cdiv(num, den)`` is at most, by the bounds of ``num`` that are multiples of ``den``."""
+        num = self._divided(self.named(num))
+        count = num // den
+        if count * den == num:
+            yield count
+        elif depth:
+            for bound in self._step(num) or ():
+                yield from self._counts(bound, den, depth - 1)
 
     def _narrower(self, rest: Sym, atom: Div) -> list[Sym] | None:
         """``rest * (num // (rest * q))``, which is at most ``num // q``."""

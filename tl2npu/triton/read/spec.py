@@ -53,7 +53,8 @@ class Spec:
     size cut tiles off there; ``within``: pairs ``(n, b)`` of which the host must check that ``n`` is 1 to ``b``;
     ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known;
     ``extrema``: lines where NaN in the data decides what a maximum or minimum is; ``narrow``: integers that the host
-    must check to fit into 32 bits.
+    must check to fit into 32 bits; ``shares``: lines of loops over a block's share of an axis -> whether their tiles
+    are dealt out to the blocks instead.
     """
 
     function: ast.FunctionDef
@@ -84,6 +85,7 @@ class Spec:
     least_rows: set[str] = field(default_factory=set)
     extrema: set[int] = field(default_factory=set)
     narrow: set[Sym] = field(default_factory=set)
+    shares: dict[int, bool] = field(default_factory=dict)
 
     @property
     def constants(self) -> set[str]:
@@ -129,9 +131,10 @@ class Spec:
         return {name: min(values[name] for values in shown if name in values) for values in shown for name in values}
 
     def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
-        """The two sizes in each call that shows both."""
+        """The two sizes in each call that shows both, with what the launch itself passes as numbers."""
+        passed = {name: number for name, number in self.numbers.items() if isinstance(number, int)}
         for values in self.calls:
-            left, right = evaluated(one, values), evaluated(other, values)
+            left, right = evaluated(one, {**passed, **values}), evaluated(other, {**passed, **values})
             if left is not None and right is not None:
                 yield left, right
 

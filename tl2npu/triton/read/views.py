@@ -10,7 +10,7 @@ from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted, with_i
 from tl2npu.tile.ir import Region
 from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, split
 from tl2npu.triton.read.asked import ask_divides, equate
-from tl2npu.triton.read.masks import conjuncts, positive
+from tl2npu.triton.read.masks import conjuncts, positive, separated
 from tl2npu.triton.read.ranges import WITHIN
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
@@ -56,7 +56,8 @@ def place(state: State, pointer: Pointer, mask: Tile | None, reads: bool = False
         return Placed(pointer.param, tuple(const(0) for _ in axes), axes, pointer.shape, (), ())
     units = {f"@{number}": 0 for number, extent in enumerate(pointer.shape) if extent.constant == 1}
     offset = _summed(state, pointer.offset.substitute(units))
-    parts = conjuncts(mask.expr) if mask is not None else []
+    whole = conjuncts(mask.expr) if mask is not None else []
+    parts = [part for condition in whole for part in separated(condition, state.ranges.lets)]
     conditions = [with_integers(substituted(part, units), lambda value: _summed(state, value)) for part in parts]
     if any(isinstance(part, Const) and not part.value for part in conditions):
         raise state.refuse("TL522", "the mask is never true")
