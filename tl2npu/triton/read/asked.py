@@ -18,7 +18,7 @@ def equate(state: State, one: Sym, other: Sym) -> bool:
     for left, right in sorted(pairs, key=lambda pair: str(pair[0]) in state.spec.values):  # parameters stay
         name = str(left) if left.atom is not None else ""
         fits = name in state.spec.names and name not in right.names and right.names <= state.spec.names
-        if fits and all(a == b for a, b in state.spec.relations(left, right)):
+        if fits and all(a == b for a, b in state.spec.relations(left, right, tuned=True)):
             state.spec.equal.append((left, right))
             state.spec.known[name] = right
             return True

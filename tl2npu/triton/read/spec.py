@@ -130,9 +130,10 @@ class Spec:
         shown = [{name: n for name, n in self.numbers.items() if isinstance(n, int)}, *self.calls]
         return {name: min(values[name] for values in shown if name in values) for values in shown for name in values}
 
-    def relations(self, one: Sym, other: Sym) -> Iterator[tuple[int, int]]:
-        """The two sizes in each call that shows both, with what the launch itself passes as numbers."""
-        passed = {name: number for name, number in self.numbers.items() if isinstance(number, int)}
+    def relations(self, one: Sym, other: Sym, tuned: bool = False) -> Iterator[tuple[int, int]]:
+        """The two sizes in each call that shows both; ``tuned``: with the numbers that are passed for constants."""
+        constants = self.constants if tuned else set()
+        passed = {name: n for name, n in self.numbers.items() if isinstance(n, int) and name in constants}
         for values in self.calls:
             left, right = evaluated(one, {**passed, **values}), evaluated(other, {**passed, **values})
             if left is not None and right is not None:
