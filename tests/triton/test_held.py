@@ -111,3 +111,11 @@ def test_variable_that_may_hold_another_kernel() -> None:
     assert refusals(two) == ["TL510"]
     passed = script(MEMO).replace("    kernel[(blocks", "    fill(TABLE)\n    kernel[(blocks")
     assert refusals(passed) == ["TL510"]
+
+
+def test_one_blank_line_is_left_of_statements_with_blank_lines_between_them() -> None:
+    spread = WARM.replace("\nkernel._init", "\n\nkernel._init").replace("\nblocks =", "\n\nblocks =")
+    host = f"\n{spread}".replace("\nkernel[(", "\n\nkernel[(").replace("\n", "\n    ")
+    new = to_tilelang(KERNEL.replace("HOST", host)).text
+    lines = [line.strip() for line in new.split("    y = torch.empty_like(x)\n")[1].split("\n")]
+    assert lines[:2] == ["", "assert x.is_contiguous() and y.is_contiguous()"]

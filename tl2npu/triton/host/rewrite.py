@@ -159,10 +159,11 @@ class Splice:
 
 
 def without(text: str, found: Sequence[Unneeded]) -> list[Splice]:
-    """Take statements out, with the comments right above them."""
+    """Take statements out, with the comments right above them and the blank lines between them."""
     lines = text.splitlines()
-    splices = []
-    for item in found:
+    splices: list[Splice] = []
+    runs: list[tuple[int, int]] = []
+    for item in sorted(found, key=lambda item: item.stmt.lineno):
         stmt = item.stmt
         first, last = stmt.lineno, stmt.end_lineno or stmt.lineno
         start, end = stmt.col_offset, stmt.end_col_offset or 0
@@ -173,9 +174,15 @@ def without(text: str, found: Sequence[Unneeded]) -> list[Splice]:
             continue
         while first > 1 and lines[first - 2].lstrip().startswith("#"):
             first -= 1
-        blank = first > 1 and not lines[first - 2].strip() and last < len(lines) and not lines[last].strip()
-        last += blank
-        splices.append(Splice((first, 0), (last + 1, 0), f"{before}pass\n" if item.last else ""))
+        if item.last:
+            splices.append(Splice((first, 0), (last + 1, 0), f"{before}pass\n"))
+        elif runs and not any(line.strip() for line in lines[runs[-1][1] : first - 1]):
+            runs[-1] = (runs[-1][0], last)
+        else:
+            runs.append((first, last))
+    for first, last in runs:
+        last += first > 1 and not lines[first - 2].strip() and last < len(lines) and not lines[last].strip()
+        splices.append(Splice((first, 0), (last + 1, 0), ""))
     return splices
 
 
