@@ -244,6 +244,45 @@ def test_a_read_outside_of_every_tensor_is_told_and_gives_nan(run: Runs) -> None
     assert found.faults == ["Read of 32 elements outside of every tensor at script.py:12"]
 
 
+def test_an_access_past_the_end_of_a_tensor_does_not_reach_the_next_one(run: Runs) -> None:
+    found = run(
+        """
+    @triton.jit
+    def k(x, out):
+        i = tl.arange(0, 32)
+        tl.store(out + i, tl.load(x + i))
+
+    import numpy
+
+    around = numpy.ones(64, numpy.float32)
+    x, out = torch.from_numpy(around[:24]), torch.from_numpy(around[24:56])  # out begins where x ends
+    k[(1,)](x, out)
+    assert x.tolist() == [1.0] * 24 and out[:24].tolist() == [1.0] * 24 and out[24:].isnan().all()
+    """
+    )
+    assert found.faults == ["Read of 8 elements outside of every tensor at script.py:12"]
+    assert found.launches[0].undefined("out", (32,)).tolist() == [False] * 24 + [True] * 8
+
+
+def test_tensors_of_one_memory_stay_so(run: Runs) -> None:
+    run(
+        """
+    @triton.jit
+    def k(x, y, out):
+        i = tl.arange(0, 16)
+        tl.store(x + i, i.to(tl.float32))
+        tl.store(out + i, tl.load(y + i))
+
+    import numpy
+
+    around = numpy.ones(64, numpy.float32)
+    x, y, out = torch.from_numpy(around[:32]), torch.from_numpy(around[8:40]), torch.zeros(16)
+    k[(1,)](x, y, out)
+    assert out.tolist() == [8.0, 9, 10, 11, 12, 13, 14, 15] + [1.0] * 8
+    """
+    )
+
+
 def test_a_write_outside_of_every_tensor_is_left_out(run: Runs) -> None:
     found = run(
         """

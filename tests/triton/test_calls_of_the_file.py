@@ -386,3 +386,40 @@ def test_sizes_of_tiles_that_are_combined_are_equal() -> None:
     text = text.replace("def f(x)", "def f(x, c, b)")
     assert "assert b == c" in to_tilelang(text.replace('device="cuda")', "), 32, 32")).text
     assert refusals(text.replace('device="cuda")', "), 32, 64")) != []
+
+
+ROWS_OF_HEADS = vector(COPY).partition("def f(")[0] + (
+    "def f(x):\n    x = x.transpose(1, 2)\n    b, t, h, d = x.shape\n"
+    "    x = x.contiguous()\n    y = torch.empty_like(x)\n"
+    "    k[(triton.cdiv(b * t * h * d, 64),)](x, y, b * t * h * d, BLOCK=64)\n    return y\n\n\n"
+    "f(torch.randn(2, 3, 5, 8))\n"
+)
+
+
+def test_shape_of_a_transposed_tensor() -> None:
+    text = to_tilelang(ROWS_OF_HEADS).text
+    assert refusals(ROWS_OF_HEADS) == []
+    assert "assert" not in text  # what `contiguous` gives is, and `empty_like` of it
+    for order in ("x.permute(0, 2, 1, 3)", "x.permute((0, 2, 1, 3))", "x.swapaxes(-3, 2)"):
+        assert to_tilelang(ROWS_OF_HEADS.replace("x.transpose(1, 2)", order)).text == text.replace(
+            "x.transpose(1, 2)", order
+        )
+
+
+def test_transposed_tensor_is_not_contiguous() -> None:
+    assert refusals(ROWS_OF_HEADS.replace("x = x.contiguous()", "x = x.float()")) == ["TL521"]
+
+
+def test_sizes_that_only_an_earlier_tensor_of_the_name_showed() -> None:
+    text = ROWS.replace("(ctx, x, n):\n", "(ctx, x):\n        x = x.view(-1, x.shape[-1])\n        rows, n = x.shape\n")
+    text = text.replace("x.shape[0],)", "rows,)").replace("(4, 100), 100", "(2, 2, 100)")
+    assert "rows, n = x.shape" in text
+    assert "twice(torch.randn(2, 2, 100))" in text
+    assert refusals(text) == []
+    assert "rows=rows" in to_tilelang(text).text
+
+
+def test_number_that_a_call_passes_is_not_that_of_a_later_value() -> None:
+    """After ``n = n // 2`` the 200 of the call is no size of the launch any more."""
+    text = vector(COPY).replace("def f(x):\n    n = x.shape[0]", "def f(x, n):\n    n = n // 2")
+    assert refusals(f"{text}f(torch.randn(100), 200)\n") == []

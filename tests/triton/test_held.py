@@ -119,3 +119,50 @@ def test_one_blank_line_is_left_of_statements_with_blank_lines_between_them() ->
     new = to_tilelang(KERNEL.replace("HOST", host)).text
     lines = [line.strip() for line in new.split("    y = torch.empty_like(x)\n")[1].split("\n")]
     assert lines[:2] == ["", "assert x.is_contiguous() and y.is_contiguous()"]
+
+
+EITHER = KERNEL.replace(
+    "def large",
+    "@triton.jit\ndef triple(x_ptr, y_ptr, rows, n, BLOCK: tl.constexpr):\n"
+    "    at = tl.arange(0, BLOCK)\n    row = tl.program_id(0)\n"
+    "    x = tl.load(x_ptr + row * n + at, mask=at < n)\n"
+    "    tl.store(y_ptr + row * n + at, x * 3.0, mask=at < n)\n\n\ndef large",
+).replace("def doubled(x)", "def doubled(x, more=False)")
+CHOSEN = "kernel = triple if more else double\nkernel[(rows,)](\n    x, y, rows, n,\n    BLOCK=128,\n)"
+TRIPLED = "torch.testing.assert_close(doubled(x, more=True), 3 * x)\n"
+
+
+def either(host: str) -> str:
+    return EITHER.replace("HOST", "\n".join(f"    {line}" for line in host.splitlines())) + TRIPLED
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+def test_launch_of_one_of_two_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(either(CHOSEN))
+    wrapper = to_tilelang(either(CHOSEN)).text.partition("def doubled")[2]
+    assert "kernel" not in wrapper
+    lines = [line.strip().partition("(")[0] for line in wrapper.splitlines()]
+    assert lines.index("if more:") < lines.index("triple") < lines.index("else:") < lines.index("double")
+    assert {k.status for k in verify_files(path, None, Settings(), Options()).kernels} == {"verified"}
+
+
+def test_one_of_two_kernels_that_stays_is_launched_by_its_name() -> None:
+    text = either(CHOSEN).replace("x * 3.0", "tl.randn(7, at)")
+    done = to_tilelang(text)
+    assert [kernel.name for kernel in done.kernels if kernel.refused is not None] == ["triple"]
+    wrapper = done.text.partition("def doubled")[2]
+    assert "    if more:\n        triple[rows,](x, y, rows, n, BLOCK=128)\n    else:\n" in wrapper
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        CHOSEN.replace("if more", "if x.sum() > 0"),
+        CHOSEN.replace("\nkernel[", "\nmore = not more\nkernel["),
+        CHOSEN.replace("\nkernel[", "\nif n > 4:\n    kernel = triple\nkernel["),
+    ],
+    ids=["asks a tensor", "changes", "is set again"],
+)
+def test_choice_of_a_kernel_that_is_not_known_at_the_launch(host: str) -> None:
+    assert "TL510" in refusals(either(host))

@@ -268,3 +268,37 @@ def test_new_tensors_that_are_not_contiguous(made: str) -> None:
     if made.endswith("t_()"):
         text = text.replace(made, "torch.empty(8, n // 8)\n    y.t_()\n    y = y.view(n)")
     assert ("y.is_contiguous()" in to_tilelang(text).text) == ("_" in made)
+
+
+CARRIED = f"""{HEAD}@triton.jit
+def k(a_ptr, b_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    a = tl.load(a_ptr + m[:, None] * N + n[None, :])
+    b = tl.trans(tl.load(b_ptr + m[:, None] * N + n[None, :]))
+    total = tl.zeros((M, M), tl.float32)
+    for turn in range(3):
+        total += tl.dot(a, b)
+        b = NEXT
+    tl.store(y_ptr + m[:, None] * M + m[None, :], total)
+
+
+def f(a, b):
+    y = torch.empty((16, 16), dtype=torch.float32)
+    k[(1,)](a, b, y, M=16, N=32)
+    return y
+
+
+f(torch.randn(16, 32), torch.randn(16, 32))
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="no triton here")
+@pytest.mark.parametrize(
+    "value", ["tl.zeros((N, M), tl.float32) + turn", "tl.load(a_ptr + n)[:, None] * tl.load(b_ptr + m)[None, :]"]
+)
+def test_what_a_loop_carries_keeps_its_layout(tmp_path: Path, value: str) -> None:
+    """``b`` lies in memory as it was loaded, columns first; what the loop puts there has to lie like that."""
+    file = tmp_path / "k.py"
+    file.write_text(CARRIED.replace("NEXT", value), encoding="utf-8")
+    result = verify_files(file, None, Settings(), Options())
+    assert [kernel.status for kernel in result.kernels] == ["verified"]

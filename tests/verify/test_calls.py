@@ -6,7 +6,8 @@ import pytest
 
 from tl2npu.options import Options
 from tl2npu.verify.calls import parse_assignments, parse_call, parse_symbols, read_case
-from tl2npu.verify.settings import Call, UsageError, settings_of
+from tl2npu.verify.given import settings_of
+from tl2npu.verify.settings import Call, UsageError
 
 GIVEN = {
     "calls": (),

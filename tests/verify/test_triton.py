@@ -241,3 +241,11 @@ def test_a_kernel_that_the_script_does_not_launch_is_not_verified(tmp_path: Path
     result = verified(tmp_path, OLD.replace("\n\ndef add(x, y):", more), KERNEL + HOST)
     assert not result.ok
     assert [(k.name, k.status) for k in result.kernels] == [("add_kernel", "verified"), ("never", "not verified")]
+
+
+def test_a_kernel_that_is_still_a_triton_kernel_in_the_new_file_is_told(tmp_path: Path) -> None:
+    result = verified(tmp_path, OLD, OLD.partition("torch.manual_seed")[0])
+    assert not result.ok
+    assert [(k.name, k.status) for k in result.kernels] == [("add_kernel", "not verified")]
+    text = "new.py still has the Triton kernel 'add_kernel', and as a script it does not launch it"
+    assert text in [found.message for found in result.diagnostics]

@@ -22,6 +22,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import _normalize_ty
 
+from tl2npu.interpreter.apart import Apart
 from tl2npu.interpreter.launch import Arrays, Launch, TensorArgument
 from tl2npu.interpreter.memory import Memory, bytes_at
 from tl2npu.interpreter.rewriting import rewritten
@@ -79,7 +80,18 @@ class Launching:
                 array[...] = old
 
     def recorded(self, number: int, turn: int) -> Launch:
-        """Run it, and give what it was given and what became of it."""
+        """Run it, and give what it was given and what became of it. Tensors lie far apart meanwhile, so that accesses
+        past the end of one do not reach another."""
+        try:
+            apart = Apart(self.storages)
+        except ValueError:
+            return self._recorded(number, turn)
+        try:
+            return replace(self, values={n: apart.of(v) for n, v in self.values.items()})._recorded(number, turn)
+        finally:
+            apart.put_back()
+
+    def _recorded(self, number: int, turn: int) -> Launch:
         memory = [bytes_at(address, size) for address, size in self.storages]
         before = tuple(array.copy() for array in memory)
         self.run()

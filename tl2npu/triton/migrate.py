@@ -95,6 +95,7 @@ class _Translation:
         self.chosen = chosen
         self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
+        self.arms: dict[int, str] = {}
         self.comments = _comments(text)
         names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
         names |= {item.arg for item in ast.walk(file.tree) if isinstance(item, ast.arg)}
@@ -123,6 +124,8 @@ class _Translation:
         if not gone:
             return Translated(self.text, tuple(outcomes))
         self.splices += self.device_functions(gone)
+        self.splices += filter(None, map(self.branches, self.file.chosen))
+        self.splices = list(dict.fromkeys(self.splices))  # a statement may serve two kernels
         return Translated(with_imports(spliced(self.text, self.splices), self.alias), tuple(outcomes))
 
     def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic]]:
@@ -151,9 +154,15 @@ class _Translation:
         trees = [with_name(tree) for tree in trees]
         launches = [launched for tree in trees for launched in leaves(tree)]
         parts = [_at_launch(site, tree) for site, tree in zip(sites, trees, strict=True)]
+        arms = {id(arm) for node in self.file.chosen for arm in (*node.body, *node.orelse)}
         new = {id(site.call): "\n".join(e.text for e in part) for site, part in zip(sites, parts, strict=True)}
         unneeded = bookkeeping(self.file.tree, name, self.file.jitted.values(), new)
-        edits = [edit for part in (*parts, without(self.text, unneeded)) for edit in part]
+        edits = without(self.text, unneeded)
+        for site, tree, part in zip(sites, trees, parts, strict=True):
+            if id(site.stmt) in arms:
+                self.arms[id(site.stmt)] = "\n".join(_lines(tree, "    "))
+            else:
+                edits += part
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
         edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))
@@ -221,6 +230,16 @@ class _Translation:
         if self.alias != "T":
             text = _LANGUAGE.sub(f"{self.alias}.", text)
         return _black(text).rstrip("\n")
+
+    def branches(self, node: ast.If) -> Splice | None:
+        """The launch of either of two kernels; one that stays is launched by its own name. None if both stay."""
+        arms = (*node.body, *node.orelse)
+        if not any(id(arm) in self.arms for arm in arms):
+            return None
+        old = [f"    {ast.unparse(arm)}" for arm in arms]
+        yes, no = (self.arms.get(id(arm), text) for arm, text in zip(arms, old, strict=True))
+        text = f"if {ast.unparse(node.test)}:\n{yes}\nelse:\n{no}".replace("\n", f"\n{' ' * node.col_offset}")
+        return Splice((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0), text)
 
     def free_name(self, name: str, taken: set[str]) -> str:
         """``name``, or for one more factory ``name_2`` and so on, as verification expects it."""

@@ -172,7 +172,8 @@ class _Binder:
         for known in host.evidence.calls.get(function.lineno, {}).values() if function is not None else ():
             if any(known.none(test) not in (None, holds) for test, holds in host.assumed.items()):
                 continue
-            shown = {name: known.numbers[text] for name, text in host.texts.items() if text in known.numbers}
+            passed = {name: text for (text, versions), name in host.names.items() if not any(versions)}
+            shown = {name: known.numbers[text] for name, text in passed.items() if text in known.numbers}
             yield {self.rename.get(name, name): number for name, number in shown.items()}
 
     def nodes(self) -> dict[str, ast.expr]:
@@ -318,6 +319,8 @@ class _Binder:
         if isinstance(node, ast.Name) and node.id in self.site.parts and not strided:
             raise self.refuse("TL521", f"`{node.id}` is a part of another tensor and need not be contiguous")
         match value:
+            case Tensor(turned=True):
+                raise self.refuse("TL521", f"the axes of `{ast.unparse(node)}` are not in the order of its memory")
             case Tensor():
                 return self.tensor(name, value, node, tensors, assumed)
             case Int():

@@ -257,7 +257,9 @@ class Host(HostExpressions):
             elif isinstance(value, Tensor):
                 test, of = value.test, value.of if value.described else node.id if isinstance(node, ast.Name) else ""
                 described = value.described
-                value = Tensor(target.id, value.shape, value.dtype, value.fresh, test=test, of=of, described=described)
+                shape = None if value.shape is None else self.shown_by(target.id, value.shape)
+                turned = value.turned
+                value = Tensor(target.id, shape, value.dtype, value.fresh, False, test, False, of, described, turned)
                 if value.shape is None:
                     rank, guess = self.ranks.get(target.id), self.guesses.get(target.id)
                     found = self.tensor(target.id, rank, value.dtype, guess)

@@ -46,6 +46,11 @@ class LaunchSite:
     parts: frozenset[str] = frozenset()
 
     @property
+    def place(self) -> tuple[int, int, str]:
+        """Where in the text it is, and of which kernel: an ``if`` with launches of two may stand for one launch."""
+        return self.call.lineno, self.call.col_offset, self.kernel
+
+    @property
     def alone(self) -> bool:
         """True for a launch that is a statement: nothing reads what it gives."""
         stmt, function = self.stmt, self.function

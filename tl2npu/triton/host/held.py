@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from tl2npu.triton.host.torch_names import WORD
+from tl2npu.triton.host.variants import stable
 from tl2npu.triton.refused import Refused
 
 _Held = frozenset[str] | tuple["_Held", ...] | None
@@ -21,9 +23,14 @@ _PURE = frozenset({"min", "max", "int", "len", "abs", "cdiv", "next_power_of_2",
 _Function = ast.FunctionDef | ast.Module
 
 
-def launches_by_name(tree: ast.Module, kernels: Iterable[str]) -> None:
-    """Put the kernel's own name into launches through a variable that can hold no other kernel. Changes the tree."""
+def launches_by_name(tree: ast.Module, kernels: Iterable[str]) -> list[ast.If]:
+    """Put the kernel's own name into launches through a variable that can hold no other kernel. Changes the tree.
+
+    A launch through ``k = one if test else other`` becomes an ``if`` with a launch of each, at the same place of the
+    text. Returns these statements.
+    """
     known = frozenset(kernels)
+    found: list[ast.If] = []
     for scope in _scopes(tree):
         for node in _inside(scope):
             func = node.func if isinstance(node, ast.Call) else None
@@ -31,6 +38,38 @@ def launches_by_name(tree: ast.Module, kernels: Iterable[str]) -> None:
                 held = _Holder(tree, scope, known).of(func.value)
                 if isinstance(held, frozenset) and len(held) == 1:
                     func.value = ast.copy_location(ast.Name(next(iter(held)), ast.Load()), func.value)
+        for node in [scope, *_inside(scope)]:
+            bodies = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+            for body in (body for body in bodies if isinstance(body, list)):
+                for place, stmt in enumerate(body):
+                    if isinstance(stmt, ast.Expr) and (chosen := _chosen(scope, stmt.value, known)) is not None:
+                        body[place] = _branches(stmt, chosen)
+                        found.append(body[place])
+    return found
+
+
+def _chosen(scope: _Function, launch: ast.expr, kernels: frozenset[str]) -> ast.IfExp | None:
+    """``one if test else other``, where a launch is of a variable that holds this kernel or that."""
+    func = launch.func if isinstance(launch, ast.Call) else None
+    if not isinstance(func, ast.Subscript) or not isinstance(func.value, ast.Name) or isinstance(scope, ast.Module):
+        return None
+    name = func.value.id
+    values = list(_assigned(scope, name))
+    value = values[0][0] if len(values) == 1 and values[0][1] is None and not _parameter(scope, name) else None
+    if not isinstance(value, ast.IfExp) or not stable(ast.unparse(value.test), scope):
+        return None
+    arms = value.body, value.orelse
+    return value if all(isinstance(arm, ast.Name) and arm.id in kernels for arm in arms) else None
+
+
+def _branches(stmt: ast.Expr, chosen: ast.IfExp) -> ast.If:
+    """A launch of either kernel, as a condition decides."""
+    arms: list[ast.stmt] = []
+    for kernel in (chosen.body, chosen.orelse):
+        arm = deepcopy(stmt)
+        arm.value.func.value = ast.copy_location(deepcopy(kernel), stmt.value.func.value)  # type: ignore[attr-defined]
+        arms.append(arm)
+    return ast.copy_location(ast.If(deepcopy(chosen.test), arms[:1], arms[1:]), stmt)
 
 
 def _scopes(tree: ast.Module) -> list[_Function]:

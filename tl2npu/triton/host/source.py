@@ -25,7 +25,8 @@ _MODULES = ("triton", "math", "torch", "numpy")
 @dataclass(frozen=True)
 class TritonFile:
     """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids;
-    ``hints``: by kernel, the lines and texts of hints that are left out; ``twice``: names of more than one function.
+    ``hints``: by kernel, the lines and texts of hints that are left out; ``twice``: names of more than one function;
+    ``chosen``: ``if`` statements in place of launches of one of two kernels.
     """
 
     tree: ast.Module
@@ -36,6 +37,7 @@ class TritonFile:
     values: dict[str, ast.expr]
     hints: dict[str, list[tuple[int, str]]]
     twice: frozenset[str] = frozenset()
+    chosen: tuple[ast.If, ...] = ()
 
     @property
     def first(self) -> dict[str, ast.expr]:
@@ -53,8 +55,7 @@ class TritonFile:
         assert site.function is not None
         host = _host(site.function, scope.kernels, scope.functions, deepcopy(scope.evidence), found, assumed)
         host.run(site.function.body)
-        place = site.call.lineno, site.call.col_offset
-        return next((item for item in found if (item.call.lineno, item.call.col_offset) == place), None)
+        return next((item for item in found if item.place == site.place), None)
 
 
 def parse(text: str) -> TritonFile:
@@ -66,7 +67,7 @@ def parse(text: str) -> TritonFile:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and any(_is_jit(item, aliases) for item in node.decorator_list)
     }
-    launches_by_name(tree, jitted)
+    chosen = tuple(launches_by_name(tree, jitted))
     hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
     launched = {
         node.func.value.id
@@ -79,7 +80,7 @@ def parse(text: str) -> TritonFile:
     twice = frozenset(name for name, count in counted.items() if count > 1)
     known = {name: node for name, node in jitted.items() if name not in twice}
     source = Source(known, dict(_constants(values)), aliases)
-    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice)
+    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen)
 
 
 def _set_once(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
@@ -173,9 +174,9 @@ def _launches(tree: ast.Module, jitted: dict[str, ast.FunctionDef]) -> list[Laun
                 _host(node, names, known, evidence, [], types=types).run(node.body)
         if turn and not evidence.tensors:
             break
-    seen: dict[tuple[int, int], LaunchSite] = {}
+    seen: dict[tuple[int, int, str], LaunchSite] = {}
     for site in sites:
-        seen.setdefault((site.call.lineno, site.call.col_offset), site)
+        seen.setdefault(site.place, site)
     return sorted(seen.values(), key=lambda site: site.call.lineno)
 
 

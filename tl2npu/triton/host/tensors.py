@@ -79,6 +79,26 @@ class HostTensors:
         shape = None if rank is None else tuple(self.name(f"{text}.shape[{place}]") for place in range(rank))
         return Tensor(text, shape, dtype, guessed=guessed)
 
+    def shown_by(self, name: str, shape: Shape) -> Shape:
+        """The shape of a tensor that a name holds from now on. Extents that only its earlier value told get new names,
+        as in ``x = x.view(-1, n)``."""
+        held = {str(value.value) for value in self.env.values() if isinstance(value, Int)}
+        told = {
+            self.names[key]
+            for key in self.names
+            if name in (words := WORD.findall(key[0])) and key[1] != tuple(self.versions.get(w, 0) for w in words)
+        }
+        same = {
+            old
+            for old in told
+            for place, extent in enumerate(shape)
+            if str(extent) == old and self.texts[old] == f"{name}.shape[{place}]"
+        }
+        lost = told - held - same
+        return tuple(
+            self.name(f"{name}.shape[{place}]") if extent.names & lost else extent for place, extent in enumerate(shape)
+        )
+
     def integer(self, value: HostValue, node: ast.expr) -> Sym | None:
         """A value as an integer; a name of unknown value is taken for one."""
         if isinstance(value, (bool, float)):
@@ -157,7 +177,10 @@ class HostTensors:
             dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
             dtype = converted(args, words, owner.dtype) if name == "to" else dtype_word(words, dtype)
             fresh = (owner.fresh or name == "contiguous") and "memory_format" not in words
-            return Tensor(text, owner.shape, dtype, fresh)
+            turned = owner.turned and (name != "contiguous" or not fresh)
+            return Tensor(text, owner.shape, dtype, fresh and not turned, turned=turned)
+        if name in ("transpose", "swapaxes", "permute") and owner.shape is not None:
+            return self.permuted(owner, name, text, args)
         if name in TURNED:
             self.turned()
             return Tensor(text, None, owner.dtype)
@@ -171,6 +194,23 @@ class HostTensors:
         if name == "unsqueeze" and owner.shape is not None and place is not None and place >= 0:
             return Tensor(text, (*owner.shape[:place], const(1), *owner.shape[place:]), owner.dtype, owner.fresh)
         return Tensor(text, None, owner.dtype)
+
+    def permuted(self, owner: Tensor, name: str, text: str, args: list[HostValue]) -> Tensor:
+        """``x.transpose(1, 2)``, ``x.permute(0, 2, 1)``: another order of the axes, in the same memory."""
+        assert owner.shape is not None
+        rank = len(owner.shape)
+        items = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+        places = [item.value.constant for item in items if isinstance(item, Int)]
+        axes = [place % rank for place in places if place is not None and -rank <= place < rank]
+        order = list(range(rank))
+        if name != "permute" and len(axes) == len(items) == 2:
+            one, other = axes
+            order[one], order[other] = order[other], order[one]
+        elif name == "permute" and len(axes) == len(items) and sorted(axes) == order:
+            order = axes
+        else:
+            return Tensor(text, None, owner.dtype)
+        return Tensor(text, tuple(owner.shape[axis] for axis in order), owner.dtype, turned=True)
 
     def turned(self) -> None:
         """A tensor gets another shape or other strides: any may be it."""

@@ -14,7 +14,8 @@ Shape = tuple[Sym, ...]
 class Tensor:
     """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous; ``guessed``: its rank is not
     certain; ``test``: the condition that decides whether it is None; ``gradient``: it may have any layout; ``of``: the
-    variable that holds the same tensor; ``described``: it is a ``TensorDescriptor`` of that, under a condition or not.
+    variable that holds the same tensor; ``described``: it is a ``TensorDescriptor`` of that, under a condition or not;
+    ``turned``: the order of its axes is not that of its memory.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Tensor:
     gradient: bool = False
     of: str = ""
     described: Literal["", "sometimes", "always"] = ""
+    turned: bool = False
 
     @property
     def elements(self) -> Sym | None:
