@@ -173,6 +173,25 @@ def test_sizes_that_nobody_gives() -> None:
 
 
 @pytest.mark.parametrize(
+    ("extent", "said"),
+    [
+        ("T.min(cap, n)", "`n`; with 16384 each the tiles overflow UB, 8192 each fits"),
+        ("T.min(n, cap // 2)", None),
+        ("T.max(cap, n)", "`n`; with 16 each the tiles overflow UB"),
+        ("n", None),
+    ],
+)
+def test_sizes_with_a_largest_are_tried_up_to_it(extent: str, said: str | None) -> None:
+    """Four tiles of float32 are 128 KB for 8192 elements each and 256 KB for 16384, of 192; ``n`` has no end."""
+    tiles = "".join(f't{i} = T.alloc_shared(({extent},), "float32")\nT.copy(A[0], t{i})\n' for i in range(4))
+    body = f"{tiles}T.tile.add(t0, t0, t1)\nT.tile.add(t0, t0, t2)\nT.tile.add(t0, t0, t3)\nT.copy(t0, O[0])"
+    params = 'A: T.Tensor((m,), "float32"), O: T.Tensor((m,), "float32")'
+    found = findings(source(body, params=params, launch=ONE, args="m, n, cap=16384"))
+    told = [finding.message for finding in found if finding.code in ("TL720", "TL801")]
+    assert told == ([] if said is None else [f"no call in this file sets {said}"])
+
+
+@pytest.mark.parametrize(
     ("args", "call", "said"),
     [
         ("N", "factory(x.shape[1])", "`N`; with `N` = 2048 the tiles overflow UB"),

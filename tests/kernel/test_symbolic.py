@@ -188,6 +188,16 @@ def test_an_opaque_value_is_equal_to_itself_only() -> None:
     assert not opaque("f", var("a")).depends_on("f")
 
 
+def test_the_smallest_and_the_largest_of_numbers_are_numbers() -> None:
+    smallest, largest = opaque("min", var("a"), const(5)), opaque("max", var("a"), const(5))
+    assert smallest.evaluate({"a": 7}) == 5
+    assert smallest.evaluate({"a": 3}) == 3
+    assert largest.evaluate({"a": 7}) == 7
+    assert (smallest * 2 + largest).evaluate({"a": 3}) == 11
+    assert smallest.evaluate({}) is None
+    assert opaque("f", const(5)).constant is None
+
+
 @given(trees())
 def test_variables_are_those_that_can_matter(tree: Tree) -> None:
     sym = built(tree)

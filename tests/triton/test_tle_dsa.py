@@ -76,11 +76,15 @@ def test_package_keeps_its_name(imports: str, name: str) -> None:
 
 def test_submodule_by_its_own_name() -> None:
     text = kernel(COPIED, "from triton.experimental.tle.language import gpu").replace("tle.gpu", "gpu")
-    text = text.replace("torch.randn(64)", 'torch.randn(64, device="cuda:1").cuda()')
+    text = (
+        text.replace("torch.randn(64)", 'torch.randn(64, device="cuda:1").cuda()')
+        + "assert all([t.is_cuda for t in ts])\n"
+    )
     new = migrated(text).new_text or ""
     assert "import triton.experimental.tle as tle\n" in new
     assert "import gpu" not in new
     assert 'torch.randn(64, device="npu:1").npu()' in new
+    assert "assert all([t.is_npu for t in ts])" in new
 
 
 @pytest.mark.parametrize(

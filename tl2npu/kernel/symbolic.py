@@ -16,6 +16,8 @@ from functools import lru_cache
 _REMEMBERED = 8192
 """How many results of each operation are kept: the same few expressions are added and divided over and over again."""
 
+_EXTREMA: Mapping[str, Callable[[list[int]], int]] = {"min": min, "max": max}
+
 
 class _Atom:
     """What all atoms have: a text and the names in it, worked out once; equal atoms have equal parts.
@@ -397,7 +399,10 @@ def var(name: str) -> Sym:
 
 @lru_cache(_REMEMBERED)
 def opaque(head: str, *args: Sym) -> Sym:
-    """Something that is only equal to itself."""
+    """Something that is only equal to itself; the smallest or largest of numbers is a number."""
+    numbers = [arg.constant for arg in args if arg.constant is not None]
+    if numbers and len(numbers) == len(args) and head in _EXTREMA:
+        return const(_EXTREMA[head](numbers))
     return Sym((((Opaque(head, args),), 1),))
 
 

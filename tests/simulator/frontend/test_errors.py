@@ -79,6 +79,7 @@ BODIES = {
     "a name that is not there": ("B[0] = no_such_name  # here", "NameError"),
     "an operator that does not exist": ("T.no_such_operator(A, B)  # here", "no operator 'no_such_operator'"),
     "missing arguments": ("T.copy(A)  # here", "copy"),
+    "a division by a constant 0": ("x = A[0] / (8.0 - n)  # here", "ZeroDivisionError"),
     "an error of Python": ("x = 1 // (n - 8)  # here", "ZeroDivisionError"),
     "an error in a function that is called": ("helper(0)", "ZeroDivisionError"),
     "raise": ("raise KeyError('why')  # here", "KeyError: 'why'"),

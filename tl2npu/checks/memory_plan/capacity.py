@@ -33,6 +33,9 @@ from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.source.tree import names_in
 
 _K_STEP = 128
+HUGE = 1 << 20
+"""Elements of a tile that no memory holds."""
+
 _CONDITIONS = 4
 _PLANNED = (Memory.L1, Memory.UB, Memory.L0C)
 
@@ -138,6 +141,15 @@ class Needs:
         for tile in self._waiting(known, words):
             found |= dict.fromkeys(sorted(tile.names - known.keys()))
         return tuple(found)
+
+    def capped(self, known: Values, words: Mapping[str, str]) -> bool:
+        """True if every tile that waits for variables has a largest size, as ``T.min(n, 4096)`` has."""
+        open_ = self.unknown(known, words)
+        sizes = [
+            [tile.bytes({**known, **dict.fromkeys(open_, large)}, words) for tile in self._waiting(known, words)]
+            for large in (HUGE, 2 * HUGE)
+        ]
+        return bool(open_) and None not in sizes[0] and sizes[0] == sizes[1]
 
     def untyped(self, known: Values, words: Mapping[str, str]) -> tuple[str, ...]:
         """The element types that the size of some tile waits for, by the names that they have in the kernel."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from tl2npu.checks.memory_plan.capacity import Needs, Overflow
+from tl2npu.checks.memory_plan.capacity import HUGE, Needs, Overflow
 from tl2npu.checks.memory_plan.repair import repair
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.placement import Fit
@@ -24,6 +24,7 @@ from tl2npu.kernel.model import Memory
 _SMALLEST = 16
 _PARAMETERS = 5
 _USUAL = (16, 32, 64, 128)
+_CAPS = tuple(1 << shift for shift in range(8, HUGE.bit_length()))
 _LONG, _OTHERS = (512, 2048), 64
 _TYPES = ("float16", "float32")
 
@@ -131,7 +132,8 @@ def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[st
     tensors = {str(extent) for buffer in subject.kernel.params for extent in buffer.shape}
     for word in _TYPES if types else ("",):
         words = {**caller.words, **dict.fromkeys(types, word)}
-        trials = [(f"{size} each", dict.fromkeys(names, size), size) for size in _USUAL if names]
+        usual = (*_USUAL, *(_CAPS if needs.capped(caller.values, words) else ()))
+        trials = [(f"{size} each", dict.fromkeys(names, size), size) for size in usual if names]
         for name, size in itertools.product([name for name in names if name in tensors], _LONG):
             rest = f" and {_OTHERS} for the rest" if len(names) > 1 else ""
             trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))

@@ -160,6 +160,9 @@ def _attribute(
     index: Index, names: Names, node: cst.Attribute, replace: Callable[[cst.CSTNode, cst.CSTNode], None]
 ) -> None:
     parent = index.parent(node)
+    if node.attr.value == "is_cuda":
+        replace(node.attr, cst.Name("is_npu"))
+        return
     if node.attr.value == "cuda" and isinstance(parent, cst.Call) and parent.func is node:
         if names.resolve(node) is None or not (names.resolve(node) or "").startswith("torch."):
             replace(node.attr, cst.Name("npu"))

@@ -305,7 +305,7 @@ def match(left: Value, right: Value) -> tuple[Value, Value, str]:
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
-    """``left op right``; computed at once for Python numbers. Raises TypeError for operands that are no numbers."""
+    """``left op right``; computed at once for Python numbers. Raises TypeError, and ZeroDivisionError as TVM does."""
     left, right = plain(left), plain(right)
     for value in (left, right):
         if not isinstance(value, (Expr, int, float)):
@@ -314,8 +314,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return _PYTHON[op](left, right)
     if op in ("and", "or"):
         return _connective(op, left, right)
-    folded = _fold(op, left, right)
-    if folded is not None:
+    number = right.value if isinstance(right, Const) else right
+    if op in ("/", "//", "%") and not isinstance(number, Expr) and number == 0:
+        raise ZeroDivisionError("the compiler divides by no constant 0")
+    if (folded := _fold(op, left, right)) is not None:
         return folded
     left, right, dtype = match(left, right)
     if op == "/" and not dtypes.is_float(dtype):

@@ -219,6 +219,7 @@ def devices(tree: ast.Module) -> Iterator[Splice]:
         if isinstance(node, ast.Constant) and id(node) in given and _DEVICE.fullmatch(str(node.value)):
             place = node.lineno, node.col_offset + 1  # behind the quote
             yield Splice(place, (place[0], place[1] + 4), "npu")
-        elif isinstance(node, ast.Attribute) and id(node) in moved and node.end_col_offset is not None:
+        elif isinstance(node, ast.Attribute) and (id(node) in moved or node.attr == "is_cuda"):
+            assert node.end_col_offset is not None
             end = node.end_lineno or node.lineno
             yield Splice((end, node.end_col_offset - 4), (end, node.end_col_offset), "npu")
