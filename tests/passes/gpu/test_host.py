@@ -43,6 +43,8 @@ def host(text: str) -> str:
         ('assert x.device.type == "cuda"', 'assert x.device.type == "npu"'),
         ("assert x.is_cuda and all([t.is_cuda for t in ts])", "assert x.is_npu and all([t.is_npu for t in ts])"),
         ("is_cuda = n", "is_cuda = n"),
+        ("here.is_cuda = n", "here.is_cuda = n"),
+        ("assert platform.is_cuda()", "assert platform.is_cuda()"),
         ("torch.cuda.synchronize()", "torch.npu.synchronize()"),
         ("e = torch.cuda.Event(enable_timing=True)", "e = torch.npu.Event(enable_timing=True)"),
         ("g = torch.cuda.CUDAGraph()", "g = torch.npu.NPUGraph()"),

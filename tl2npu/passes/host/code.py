@@ -160,8 +160,10 @@ def _attribute(
     index: Index, names: Names, node: cst.Attribute, replace: Callable[[cst.CSTNode, cst.CSTNode], None]
 ) -> None:
     parent = index.parent(node)
-    if node.attr.value == "is_cuda":
-        replace(node.attr, cst.Name("is_npu"))
+    if node.attr.value == "is_cuda":  # of a tensor: a property that nothing sets or calls
+        called = isinstance(parent, cst.Call) and parent.func is node
+        if not called and not isinstance(parent, (cst.AssignTarget, cst.AnnAssign)) and names.resolve(node) is None:
+            replace(node.attr, cst.Name("is_npu"))
         return
     if node.attr.value == "cuda" and isinstance(parent, cst.Call) and parent.func is node:
         if names.resolve(node) is None or not (names.resolve(node) or "").startswith("torch."):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -219,7 +219,12 @@ def devices(tree: ast.Module) -> Iterator[Splice]:
         if isinstance(node, ast.Constant) and id(node) in given and _DEVICE.fullmatch(str(node.value)):
             place = node.lineno, node.col_offset + 1  # behind the quote
             yield Splice(place, (place[0], place[1] + 4), "npu")
-        elif isinstance(node, ast.Attribute) and (id(node) in moved or node.attr == "is_cuda"):
+        elif isinstance(node, ast.Attribute) and (id(node) in moved or _asks_for_cuda(node, calls)):
             assert node.end_col_offset is not None
             end = node.end_lineno or node.lineno
             yield Splice((end, node.end_col_offset - 4), (end, node.end_col_offset), "npu")
+
+
+def _asks_for_cuda(node: ast.Attribute, calls: Container[int]) -> bool:
+    """True for ``x.is_cuda`` of a tensor: a property that nothing sets or calls."""
+    return node.attr == "is_cuda" and isinstance(node.ctx, ast.Load) and id(node) not in calls
