@@ -218,7 +218,12 @@ def test_tensor_or_none_by_a_condition_that_cannot_be_asked_at_the_launch() -> N
 
 
 def test_condition_of_several_that_are_known() -> None:
-    """Under ``b is None`` it is known that ``b is not None and n > 4`` does not hold."""
-    text = BOTH.replace("    y = t", "    if b is not None and n > 4:\n        n = b.shape[0]\n    y = t")
-    cases = to_tilelang(text).text
-    assert "    if b is None:\n" in cases
+    """With ``b`` there is always a ``last``: three kernels, not four."""
+    text = KEPT.replace("last_ptr, n,", "b_ptr, last_ptr, n, B: tl.constexpr,").replace(
+        "last, n,", "b, last, n, b is not None,"
+    )
+    text = text.replace("    if LAST:", "    if B:\n        x += tl.load(b_ptr + i, mask=i < n)\n    if LAST:")
+    text = text.replace("more):", "more, b=None):").replace("if keep or n", "if b is not None or keep or n")
+    text = to_tilelang(f"{text}f(torch.ones(150), False, False, torch.ones(150))\n").text
+    assert "def k_3(" in text
+    assert "def k_4(" not in text
