@@ -177,3 +177,53 @@ def test_factory_for_each_element_type() -> None:
 def test_element_types_that_cannot_be_told_apart(old: str, new: str, codes: list[str]) -> None:
     assert old in TYPED
     assert refusals(TYPED.replace(old, new)) == codes
+
+
+KEPT = f"""{HEAD}@triton.jit
+def k(x_ptr, y_ptr, last_ptr, n, LAST: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x * 2.0, mask=i < n)
+    if LAST:
+        tl.store(last_ptr + i, x, mask=i < n)
+
+
+def f(x, keep, more):
+    n = x.shape[0]
+    y = torch.empty_like(x)
+    keep = keep or more
+    if keep or n > 200:
+        last = torch.empty_like(x)
+    else:
+        last = None
+    k[(triton.cdiv(n, 128),)](x, y, last, n, LAST=last is not None, BLOCK=128)
+    return y, last
+
+
+for keep in (True, False):
+    y, last = f(torch.ones(150, device="cuda"), keep, False)
+"""
+
+
+def test_tensor_or_none_by_a_condition_that_cannot_be_asked_at_the_launch() -> None:
+    """``keep`` is another one than at the beginning: what it decided is asked, where that is the same at all times."""
+    text = to_tilelang(KEPT).text
+    assert "    if last is None:\n" in text
+    assert "    else:\n" in text
+    assert refusals(KEPT.replace("    else:\n", "    elif last is None:\n")) == ["TL511"]
+    assert refusals(KEPT.replace("def f(x, keep, more)", "def f(x, keep, more, last)")) != []
+    loop = "    for _ in range(2):\n        last = None if keep else torch.empty_like(x)\n        k[(tri"
+    again = KEPT.replace("    k[(tri", loop)
+    assert refusals(again) != []
+
+
+def test_condition_of_several_that_are_known() -> None:
+    """With ``b`` there is always a ``last``: three kernels, not four."""
+    text = KEPT.replace("last_ptr, n,", "b_ptr, last_ptr, n, B: tl.constexpr,").replace(
+        "last, n,", "b, last, n, b is not None,"
+    )
+    text = text.replace("    if LAST:", "    if B:\n        x += tl.load(b_ptr + i, mask=i < n)\n    if LAST:")
+    text = text.replace("more):", "more, b=None):").replace("if keep or n", "if b is not None or keep or n")
+    text = to_tilelang(f"{text}f(torch.ones(150), False, False, torch.ones(150))\n").text
+    assert "def k_3(" in text
+    assert "def k_4(" not in text

@@ -35,7 +35,7 @@ from tl2npu.triton.host.rewrite import (
     without_blocks,
 )
 from tl2npu.triton.host.source import TritonFile, functions, parse
-from tl2npu.triton.host.variants import LIMIT, Choice, Tree, leaves, stable
+from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
@@ -186,7 +186,8 @@ class _Translation:
                 raise Undecided(refused.code, refused.line, refused.message, binding.tests[0]) from None
         except Undecided as undecided:
             test, assumed = undecided.test, site.scope.assumed
-            if test in assumed or len(assumed) == LIMIT or not site.alone or not stable(test, site.function):
+            known = stable(test, site.function) or asked_behind(test, site.function)
+            if test in assumed or len(assumed) == LIMIT or not site.alone or not known:
                 raise
             cases = [self.file.under(site, {**assumed, test: holds}) for holds in (True, False)]
             yes, no = (None if case is None else self.variants(case, node, tuned) for case in cases)

@@ -371,7 +371,9 @@ class _Binder:
         self.no_object(node)
         if value.test:
             message = f"`{ast.unparse(node)}` may be a tensor or None"
-            raise Undecided("TL511", self.site.call.lineno, message, value.test)
+            none = f"{ast.unparse(node)} is None"  # asks for less than what decided it
+            asked = value.test if stable(value.test, self.site.function) else none
+            raise Undecided("TL511", self.site.call.lineno, message, asked)
         if value.described == "always" or (value.described and not stable(value.of, self.site.function)):
             raise self.refuse("TL538", f"`{value.text}` is a tensor descriptor that the host makes")
         several = "" if value.dtype is None or "+" not in value.dtype else value.dtype.replace("+", ", ")

@@ -220,7 +220,7 @@ class Host(HostExpressions):
                 self.env[name] = replace(found, fresh=fresh, test=test)
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
-                self.env[name] = optional(here, there, name, test) or Unknown(name, test=test)
+                self.env[name] = self.settled(name, optional(here, there, name, test) or Unknown(name, test=test))
             elif (
                 isinstance(there, Tensor)
                 and isinstance(here, Unknown)

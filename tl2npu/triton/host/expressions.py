@@ -123,6 +123,9 @@ class HostExpressions(HostTensors):
         if not self.assumed:
             return None
         text, holds = normal(node)
+        if text not in self.assumed and isinstance(node, ast.BoolOp):
+            decisive, parts = isinstance(node.op, ast.Or), [self.decided(part) for part in node.values]
+            return decisive if decisive in parts else None if None in parts else not decisive
         return self.assumed[text] == holds if text in self.assumed else None
 
     def spelled(self, node: ast.expr) -> str:
