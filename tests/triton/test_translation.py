@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tl2npu.options import Options
+from tl2npu.triton import migrate
 from tl2npu.triton.migrate import to_tilelang
 from tl2npu.triton.result import migrate_triton
 
@@ -302,3 +303,14 @@ def test_a_loop_that_spreads_tiles_over_cores_is_a_block_for_each() -> None:
     assert "with T.Kernel(4, threads=" in to_tilelang(in_place).text  # and here what another has written
     other = TILES.replace("range(tl.program_id(0), ", "range(tl.program_id(0) + 1, ")
     assert "with T.Kernel(T.ceildiv(n, BLOCK) - 1, threads=" in to_tilelang(other).text
+
+
+def test_a_translation_that_breaks_the_rules_of_the_ir_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the tool costs the kernel, not the file."""
+
+    def broken(kernel: object) -> None:
+        raise migrate.Malformed("`x` is not declared")
+
+    monkeypatch.setattr(migrate, "check", broken)
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * 2.0, mask=i < n)"
+    assert refusals(vector(body)) == ["TL902"]

@@ -205,7 +205,8 @@ class _Translation:
         try:
             check(kernel)
         except Malformed as error:
-            raise RuntimeError(f"the translation of `{node.name}` is not well formed: {error}") from error
+            text = f"internal error: the translation is not well formed, {error}; report it with the kernel"
+            raise Refused("TL902", node.lineno, text) from error
         if any(extent.names - set(kernel.sizes) for extent in kernel.launch.grid):
             raise Refused("TL511", site.call.lineno, "the grid is not known")
         return Launched(binding, kernel, checks(binding, kernel), one_row)
