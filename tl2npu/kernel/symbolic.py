@@ -400,9 +400,10 @@ def var(name: str) -> Sym:
 @lru_cache(_REMEMBERED)
 def opaque(head: str, *args: Sym) -> Sym:
     """Something that is only equal to itself; the smallest or largest of numbers is a number."""
-    numbers = [arg.constant for arg in args if arg.constant is not None]
-    if numbers and len(numbers) == len(args) and head in _EXTREMA:
-        return const(_EXTREMA[head](numbers))
+    if head in _EXTREMA:
+        numbers = [arg.constant for arg in args if arg.constant is not None]
+        if numbers and len(numbers) == len(args):
+            return const(_EXTREMA[head](numbers))
     return Sym((((Opaque(head, args),), 1),))
 
 

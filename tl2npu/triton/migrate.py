@@ -105,6 +105,7 @@ class _Translation:
     def done(self) -> Translated:
         outcomes = []
         gone: set[str] = set()
+        defined, first = functions(self.file.tree), self.file.first
         for name, node in self.file.kernels.items():
             outcome = Outcome(name, node.lineno)
             outcomes.append(outcome)
@@ -112,8 +113,7 @@ class _Translation:
                 outcome.refused = self.leave[name]
                 continue
             try:
-                number, defined = self.chosen.get(name, 0), functions(self.file.tree)
-                tuned = tuning(node, self.file.values, defined, self.file.first, number)
+                tuned = tuning(node, self.file.values, defined, first, self.chosen.get(name, 0))
                 outcome.configurations = tuned.many
                 splices, outcome.notes = self.kernel(name, node, tuned)
             except Refused as refused:

@@ -72,7 +72,7 @@ class Host(HostExpressions):
     def passed_types(self, text: str) -> set[str]:
         """The element types, in the calls that agree with what is assumed, of ``x.dtype`` or a parameter that is one.
 
-        None where no call shows it.
+        Empty where no call shows it.
         """
         assert self.function is not None
         calls = self.evidence.agreeing(self.function.lineno, self.assumed)
