@@ -20,7 +20,7 @@ from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu import unit_axes
 from tl2npu.passes.gpu.launch import grid
-from tl2npu.passes.job import Job
+from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
@@ -39,12 +39,16 @@ _OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
 
 @dataclass(frozen=True)
 class Attempt:
-    """One form, tried: the file with it, or why it cannot be (``built`` False: it has no text at all)."""
+    """One form, tried: the file with it, or why it cannot be (``built`` False: it has no text at all).
+
+    ``subject``: what was checked.
+    """
 
     target: str
     job: Job
     blocked: Diagnostic | None = None
     built: bool = True
+    subject: Subject | None = None
 
     @property
     def reached(self) -> bool:
@@ -55,21 +59,20 @@ class Attempt:
 def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
     attempts = _attempts(start, kind, suppressions)
-    if kind.is_rewritten and start.options.target == "ascendc" and _misfits(attempts[-1]):
-        start.tight = True
-        tight = _attempts(start, kind, suppressions)
-        start.tight = False
+    fork = attempts[0].job.fork
+    if fork is not None and start.options.target == "ascendc" and _misfits(attempts[-1]):
+        tight = _attempts(start, kind, suppressions, fork)
         if tight[-1].reached and _shortage(tight[-1]) < _shortage(attempts[-1]):
             return tight
     return attempts
 
 
-def _attempts(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
-    """The forms, best first, up to the first one that can be proved."""
+def _attempts(start: Job, kind: Traits, suppressions: Suppressions, fork: Fork | None = None) -> list[Attempt]:
+    """The forms, best first, up to the first one that can be proved; from a fork on with little memory."""
     attempts: list[Attempt] = []
     for form in _forms(kind, start.options):
         before = attempts[-1] if attempts and kind.is_rewritten else None
-        attempts.append(_attempt(start, kind, form, suppressions, before))
+        attempts.append(_attempt(start, kind, form, suppressions, before, fork))
         if not kind.is_rewritten or (kind.style, form) == ("npuir", "npuir"):
             attempts[-1] = _with_macros_in_place(start, kind, suppressions, attempts[-1])
         if kind.is_rewritten and form == "developer":
@@ -90,8 +93,7 @@ def _shortage(tried: Attempt) -> tuple[int, int]:
     """How many calls, and how many bytes are missing; all of them, if no size fits."""
     if tried.blocked is not None:
         return (sys.maxsize, 0) if tried.blocked.code == "TL801" else (0, 0)
-    job = tried.job
-    return shortage(Subject(job.kernel, job.file, job.located, job.options))
+    return shortage(tried.subject) if tried.subject is not None else (0, 0)
 
 
 def _forms(kind: Traits, options: Options) -> list[str]:
@@ -113,13 +115,15 @@ def _attempt(
     form: str,
     suppressions: Suppressions,
     before: Attempt | None = None,
+    fork: Fork | None = None,
     *,
     in_place: bool = False,
 ) -> Attempt:
     """Build a form and check it. The original job stays as it is.
 
     ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
-    ``in_place``: macros are written out first; those of GPU kernels always are.
+    ``fork``: from where the form differs if memory is short. ``in_place``: macros are written out first; those of GPU
+    kernels always are.
     """
     job = Job(
         start.original,
@@ -128,7 +132,6 @@ def _attempt(
         start.options,
         start.elsewhere,
         origin=start.origin,
-        tight=start.tight,
         users=start.users,
         notes=list(start.notes),
         _kernel=start.kernel,
@@ -136,7 +139,7 @@ def _attempt(
     try:
         if in_place:
             macros.inline(job)
-        if before is None and form != "fallback":
+        if before is None and fork is None and form != "fallback":
             allocations_apart.take_apart(job)
         if before is not None and before.built and form == before.target:
             job = replace(before.job, edited=list(before.job.edited), notes=before.job.notes[: before.job.told])
@@ -145,6 +148,8 @@ def _attempt(
             job = grid.one_thread(before.job)
         elif before is not None:
             return replace(before, target=form)
+        elif fork is not None:
+            job = fork.tight()
         else:
             if form.startswith("developer") and not kind.is_rewritten:
                 _need_something_to_split(start, kind)
@@ -154,7 +159,7 @@ def _attempt(
     except Blocked as blocked:
         return Attempt(form, job, job.finding(blocked.code, blocked.node, blocked.message), built=False)
     job.told = len(job.notes)
-    subject = Subject(job.kernel, job.file, job.located, job.options)
+    subject = _subject(job)
     repairs: list[tuple[cst.CSTNode, str | None]] = []
     for finding in (
         *check_kernel(subject),
@@ -170,13 +175,19 @@ def _attempt(
         if job.module is start.module and found.severity == "error":
             found = replace(found, severity="warning")  # the author's own form: nothing is written
         if found.severity == "error":
-            return Attempt(form, job, found)
+            return Attempt(form, job, found, subject=subject)
         if found.severity == "warning" and finding.repair and start.options.unsafe:
             repairs += finding.repair
         elif found.severity == "warning":
             job.notes.append(found)
-    _repair(job, repairs)
-    return Attempt(form, job)
+    if repairs:
+        _repair(job, repairs)
+        subject = _subject(job)
+    return Attempt(form, job, subject=subject)
+
+
+def _subject(job: Job) -> Subject:
+    return Subject(job.kernel, job.file, job.located, job.options)
 
 
 def _need_something_to_split(start: Job, kind: Traits) -> None:
@@ -189,7 +200,7 @@ def _end_with_tensors(job: Job, kind: Traits) -> None:
     """Copies of a kernel that is new to AscendNPU IR end with their tensors, where the calls of the file need it."""
     if kind.style == "npuir":
         return
-    found = list(overruns(Subject(job.kernel, job.file, job.located, job.options)))
+    found = list(overruns(_subject(job)))
     told: set[str] = set()
     for one in found:
         if one.known:

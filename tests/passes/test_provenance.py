@@ -24,6 +24,12 @@ def test_the_longest_name_is_the_authors(name: str, author: str | None) -> None:
     assert author_of(name, BUFFERS) == author
 
 
+@pytest.mark.parametrize("buffers", [["dQ", "dq"], ["dq", "dQ"]])
+def test_of_names_that_differ_in_case_the_repeated_one_counts(buffers: list[str]) -> None:
+    assert author_of("dq_part", buffers) == "dq"
+    assert author_of("dQ_part", buffers) == "dQ"
+
+
 @pytest.mark.parametrize(
     ("message", "said"),
     [

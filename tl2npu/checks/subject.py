@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -94,12 +94,16 @@ class Placed:
 
 @dataclass(eq=False)
 class Subject:
-    """One kernel under check. Everything else is derived on first use and kept."""
+    """One kernel under check. Everything else is derived on first use and kept.
+
+    ``kept``: what checks worked out that others ask for too.
+    """
 
     kernel: Kernel
     file: FileKernels
     located: Located
     options: Options
+    kept: dict[object, object] = field(default_factory=dict)
 
     @cached_property
     def statements(self) -> tuple[Placed, ...]:

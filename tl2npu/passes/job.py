@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import dropwhile
@@ -30,6 +30,21 @@ from tl2npu.source.index import Index
 from tl2npu.source.tree import children, names_in, walk
 
 
+@dataclass(frozen=True, eq=False)
+class Fork:
+    """Where the ways of a kernel with plenty of memory and with little part: the work so far, and the rest of it."""
+
+    job: Job
+    rest: Callable[[Job], None]
+
+    def tight(self) -> Job:
+        """The other way, to its end. Raises :class:`Blocked` where a pass cannot prove what it needs."""
+        job = self.job.copied()
+        job.tight = True
+        self.rest(job)
+        return job
+
+
 @dataclass(eq=False)
 class Job:
     """One kernel on its way through a pipeline.
@@ -45,7 +60,7 @@ class Job:
     ``users`` finds the other files that call a factory, None where nothing is known of them; ``promises`` are what
     these must do.
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
-    to their sums as late as may be.
+    to their sums as late as may be. ``fork``: where that first matters, None before.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
     """
@@ -61,6 +76,7 @@ class Job:
     overlapping: set[str] = field(default_factory=set)
     origin: tuple[str, int] | None = None
     tight: bool = False
+    fork: Fork | None = None
     users: Users | None = None
     promises: list[Promise] = field(default_factory=list)
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
@@ -71,6 +87,26 @@ class Job:
     _kernel: Kernel | None = None
     _late: tuple[Kernel, Late] | None = None
     _judge: tuple[Kernel, Judge] | None = None
+
+    def copied(self) -> Job:
+        """A job that goes on from here by itself."""
+        return replace(
+            self,
+            split=set(self.split),
+            known_even=set(self.known_even),
+            must_be_even=set(self.must_be_even),
+            overlapping=set(self.overlapping),
+            promises=list(self.promises),
+            edited=list(self.edited),
+            notes=list(self.notes),
+            made=dict(self.made),
+            _lines=dict(self._lines),
+        )
+
+    def part(self, rest: Callable[[Job], None]) -> None:
+        """Go on with ``rest``, which is the first to ask whether memory is short; :attr:`fork` can go on again."""
+        self.fork = Fork(self.copied(), rest)
+        rest(self)
 
     @property
     def located(self) -> Located:
@@ -113,7 +149,7 @@ class Job:
             self._check_helpers(edits)
             for old, new in edits.replacements:
                 self._note_sources(new, old)
-            self.file = FileKernels(self.file.index.after(edits.apply(self.module)))
+            self.file = self.file.after(edits)
             self._kernel = None
 
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:

@@ -36,9 +36,12 @@ def _allocates(value: cst.BaseExpression) -> bool:
 
 
 def author_of(name: str, buffers: Collection[str]) -> str | None:
-    """The buffer of the author that an added tile was made for, by its name; None if it was made for none."""
+    """The buffer of the author that an added tile was made for, by its name; None if it was made for none.
+
+    Of ``dQ`` and ``dq`` that one which the name repeats.
+    """
     found = [buffer for buffer in buffers if name.casefold().startswith(f"{buffer.casefold()}_")]
-    return max(found, key=len, default=None)
+    return max(found, key=lambda buffer: (len(buffer), name.startswith(buffer), buffer), default=None)
 
 
 def in_authors_words(message: str, added: Collection[str], buffers: Collection[str]) -> str:

@@ -24,6 +24,7 @@ from tl2npu.source.bound import (
     targets_of,
 )
 from tl2npu.source.index import Index
+from tl2npu.source.moved import Moved
 from tl2npu.source.named_by_call import attribute_of, element_of, imported_by, key_of_globals, members_of, returned_by
 from tl2npu.source.tree import SubclassesOf, nodes_of
 
@@ -52,7 +53,8 @@ class Names:
     """The names of one file. Control flow within a scope is not followed, except that where the branches of an ``if``
     disagree, the one that means TileLang counts: kernels are written for it."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, before: Names | None = None, moved: Moved | None = None) -> None:
+        """``before``: the names of the file before edits in one function, of which :meth:`can_follow` is true."""
         self._index = index
         self._module = _Scope(None)
         self._inner: dict[int, _Scope] = {}  # function or class -> the scope of its body
@@ -64,7 +66,11 @@ class Names:
         self.star: tuple[str, ...] = ()  # modules that were imported with *
         self._telling: set[str] = set()  # names that something may be known of, in some scope
         self._classes: list[cst.ClassDef] = []  # those that have a member of which something may be known
-        self._collect(index.module, self._module)
+        self._now: dict[int, cst.FunctionDef] = {}  # a function as it was when its name was bound -> as it is
+        if before is not None and moved is not None:
+            self._follow(before, moved)
+        else:
+            self._collect(index.module, self._module)
         self._bound_inside = frozenset[str]().union(*(scope.bindings for scope in self._inner.values()))
 
     @cached_property
@@ -90,13 +96,7 @@ class Names:
     @cached_property
     def _bound_in_expressions(self) -> frozenset[str]:
         """Parameters of lambdas and variables of comprehensions."""
-        found: set[str] = set()
-        for node in nodes_of(self._index.module, *_BINDING_EXPRESSIONS):
-            if isinstance(node, cst.Lambda):
-                found.update(param.name.value for param in params_of(node.params))
-            else:
-                found.update(targets_of(node.target))
-        return frozenset(found)
+        return frozenset(_bound_in_expressions(self._index.module))
 
     def resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None = None) -> str | None:
         """The canonical dotted name of ``a`` or ``a.b.c``, e.g. ``tilelang.language.tile.add``.
@@ -119,7 +119,7 @@ class Names:
             node = node.value
         if type(node) is not cst.Name:
             dotted = self._of_expression(node, at) if MAY_NAME[type(node)] else None
-        elif self._classes and attributes and (found := self._member(node, attributes[-1], at)) is not None:
+        elif attributes and self._may_have_members(node.value) and (found := self._member(node, attributes[-1], at)):
             attributes.pop()
             dotted = found
         elif not self._may_tell(node.value):
@@ -201,8 +201,17 @@ class Names:
         for scope in _outwards(self._scope(at) if at is not None else self._module):
             if name in scope.bindings:
                 several = scope.bindings[name]
-                return several[0].definition if len(several) == 1 else None
+                found = several[0].definition if len(several) == 1 else None
+                return self._now.get(id(found), found)
         return None
+
+    def _may_have_members(self, name: str) -> bool:
+        """False for what is neither a class of which something may be known nor bound in a function, as ``self`` is."""
+        return bool(self._classes) and (name in self._bound_inside or name in self._class_names)
+
+    @cached_property
+    def _class_names(self) -> frozenset[str]:
+        return frozenset(node.name.value for node in self._classes)
 
     def _member(self, root: cst.Name, name: str, at: cst.CSTNode | None) -> str | None:
         """The module of TileLang that ``self.name`` or ``Class.name`` stands for; None for anything else."""
@@ -307,6 +316,40 @@ class Names:
                     comp = comp.inner_for_in
         return False
 
+    # -- edits inside of a function ---------------------------------------------------------------------------------
+
+    def can_follow(self, moved: Moved) -> bool:
+        """Whether edits inside of a function leave the names outside of it as they are."""
+        inside = [node for one in (moved.old, moved.new) for node in nodes_of(one, cst.FunctionDef, cst.ClassDef)]
+        if self.star or any(type(node) is cst.ClassDef for node in inside):
+            return False
+        return not any(bound_in(statement).outside for node in inside for statement in node.body.body)
+
+    def _follow(self, before: Names, moved: Moved) -> None:
+        """Take over what is known of the file, but for the names that the function binds."""
+        gone = {id(function) for function in nodes_of(moved.old, cst.FunctionDef)}
+        self._module, self._telling, self._classes = before._module, set(before._telling), before._classes
+        self._inner = {place: scope for place, scope in before._inner.items() if place not in gone}
+        for old, new in moved.now.items():
+            if new is not moved.new:
+                self._inner[id(new)] = self._inner.pop(old)
+        first = {id(now): place for place, now in before._now.items()}
+        self._now = {**before._now, **{first.get(old, old): new for old, new in moved.now.items()}}
+        self._collect_function(moved.new, before._inner[id(moved.old)].outer or self._module)
+        changed = before._names_inside(moved.old) | self._names_inside(moved.new)
+        kept = {id(self._module), *map(id, self._inner.values())} - {
+            id(self._inner[id(function)]) for function in nodes_of(moved.new, cst.FunctionDef)
+        }
+        self._found = {key: what for key, what in before._found.items() if key[1] in kept}
+        self._everywhere = {name: what for name, what in before._everywhere.items() if name not in changed}
+
+    def _names_inside(self, function: cst.FunctionDef) -> set[str]:
+        """Every name that a function, those in it, and their expressions bind."""
+        found = set(_bound_in_expressions(function))
+        for inner in nodes_of(function, cst.FunctionDef):
+            found |= self._inner[id(inner)].bindings.keys()
+        return found
+
     # -- collecting -------------------------------------------------------------------------------------------------
 
     def _collect(self, block: cst.Module | cst.BaseSuite, scope: _Scope, weak: bool = False) -> None:
@@ -323,19 +366,25 @@ class Names:
                 if imports and name in fresh:
                     target.bindings.pop(name, None)
                 fresh |= set() if name in target.bindings else {name}
-                target.bind(name, replace(binding, weak=weak or binding.weak, late=name in outside))
+                if weak or name in outside:
+                    binding = replace(binding, weak=weak or binding.weak, late=name in outside)
+                target.bind(name, binding)
                 if binding.tells:
                     self._telling.add(name)
             self.star += bound.stars
             for node in bound.inner:
-                inner = self._inner[id(node)] = _Scope(scope, type(node) is cst.ClassDef)
-                if type(node) is cst.FunctionDef:
-                    for param in params_of(node.params):
-                        self._bind_parameter(inner, param)
-                elif type(node) is cst.ClassDef and has_members(node):
+                if type(node) is cst.ClassDef and has_members(node):
                     self._classes.append(node)
-                handler = self._index.enclosing(node, cst.ExceptHandler)
-                self._collect(node.body, inner, weak=handler is not None)
+                self._collect_function(node, scope)
+
+    def _collect_function(self, node: cst.FunctionDef | cst.ClassDef, outer: _Scope) -> None:
+        """What a function or class in a scope binds."""
+        inner = self._inner[id(node)] = _Scope(outer, type(node) is cst.ClassDef)
+        if type(node) is cst.FunctionDef:
+            for param in params_of(node.params):
+                self._bind_parameter(inner, param)
+        handler = self._index.enclosing(node, cst.ExceptHandler)
+        self._collect(node.body, inner, weak=handler is not None)
 
     def _bind_parameter(self, scope: _Scope, param: cst.Param) -> None:
         """What a parameter is without an argument, if that may be a module."""
@@ -345,6 +394,15 @@ class Names:
             self._telling.add(name)
         else:
             scope.bind(name, UNKNOWN)
+
+
+def _bound_in_expressions(node: cst.CSTNode) -> Iterator[str]:
+    """Parameters of lambdas and variables of comprehensions below a node."""
+    for found in nodes_of(node, *_BINDING_EXPRESSIONS):
+        if isinstance(found, cst.Lambda):
+            yield from (param.name.value for param in params_of(found.params))
+        else:
+            yield from targets_of(found.target)
 
 
 def _outwards(innermost: _Scope) -> Iterator[_Scope]:

@@ -16,9 +16,18 @@ from tl2npu.tile.expr import OPERATORS, Call, Const, Expr, Load, loads, rebuilt
 from tl2npu.tile.write.expressions import expression
 
 _SIGNS: Mapping[type[ast.AST], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
-    ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr",
-    ast.GtE: "ge", ast.USub: "neg", ast.Invert: "bitnot",
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+    ast.GtE: "ge",
+    ast.USub: "neg",
+    ast.Invert: "bitnot",
 }
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
 
 import libcst as cst
 
@@ -68,13 +70,17 @@ class Overflow:
         return f"{self.memory} holds {self.limit} bytes, the kernel needs {self.need} (`{self.buffer}`: {self.size})"
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Plan:
-    """A program with the lifetimes of its tiles, and which of them must not share an address."""
+    """A program with the lifetimes of its tiles."""
 
     program: Program
     lives: Mapping[Tile, tuple[int, int]]
-    conflicts: Mapping[Conflict, Harm]
+
+    @cached_property
+    def conflicts(self) -> Mapping[Conflict, Harm]:
+        """Which tiles must not share an address."""
+        return conflicts(self.program.steps, self.lives)
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,14 @@ class Needs:
         self._plans: dict[tuple[object, ...], _Plan] = {}
         self._placed: dict[tuple[object, ...], tuple[Placement, Interval | None]] = {}
         self._of_callers: dict[int, tuple[Caller, list[Overflow]]] = {}
+
+    @classmethod
+    def of_subject(cls, subject: Subject, target: str | None = None) -> Needs:
+        """What the kernel under check needs with a compiler target, worked out once for all who ask."""
+        key = cls, target or subject.target
+        if key not in subject.kept:
+            subject.kept[key] = cls(subject, target)
+        return cast("Needs", subject.kept[key])
 
     def of(self, caller: Caller) -> list[Overflow]:
         """Every memory that the sizes and types of a caller overflow; worked out once for each."""
@@ -223,8 +237,7 @@ class Needs:
         key = (without, forms)
         if key not in self._plans:
             program = Builder(self.subject, without, known, self.target).build()
-            lives = lifetimes(program.steps)
-            self._plans[key] = _Plan(program, lives, conflicts(program.steps, lives))
+            self._plans[key] = _Plan(program, lifetimes(program.steps))
         return self._plans[key]
 
     def _place(

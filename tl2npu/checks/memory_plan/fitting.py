@@ -49,7 +49,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     Where the kernel names no target the compiler takes the first of ``subject.targets``; users can ask for the other.
     """
     for target in subject.targets:
-        findings = list(_for_target(subject, Needs(subject, target)))
+        findings = list(_for_target(subject, Needs.of_subject(subject, target)))
         if target == subject.target:
             yield from findings
         else:
@@ -147,7 +147,7 @@ def shortage(subject: Subject) -> tuple[int, int]:
 
     Where sizes are open, the usual ones are calls of their own.
     """
-    needs = Needs(subject)
+    needs = Needs.of_subject(subject)
     found = [_worst(overflows) for overflows in map(needs.of, subject.callers) if overflows]
     for caller in subject.callers:
         found += [_worst(overflows) for _, overflows, _ in _trials(subject, needs, caller) if overflows]

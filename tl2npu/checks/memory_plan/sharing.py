@@ -10,7 +10,7 @@ from tl2npu.checks.subject import Finding, Subject
 
 def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each tile that loses its value, for the sizes of every caller."""
-    needs = Needs(subject)
+    needs = Needs.of_subject(subject)
     said: set[str] = set()
     for caller in subject.callers:
         for found in needs.shared(caller.values, caller.words):

@@ -73,9 +73,7 @@ OPERATORS = (
         scalar("scalar_value"),
         means="select(src0 >= 0, src0, src0 * scalar_value)",
     ),
-    _tile(
-        "axpy", accumulate("dst", seen="w"), read("src0"), scalar("scalar_value"), means="dst + src0 * scalar_value"
-    ),
+    _tile("axpy", accumulate("dst", seen="w"), read("src0"), scalar("scalar_value"), means="dst + src0 * scalar_value"),
     _tile("mul_add_dst", accumulate("dst"), read("src0"), read("src1"), means="dst + src0 * src1"),
     _tile("bitwise_lshift", write("dst"), read("src0"), scalar("scalarValue"), means="src0 << scalarValue"),
     _tile("bitwise_rshift", write("dst"), read("src0"), scalar("scalarValue"), means="src0 >> scalarValue"),

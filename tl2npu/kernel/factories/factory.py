@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, bind_static
-from tl2npu.kernel.environment import Env
+from tl2npu.kernel.environment import Closure, Env, Helper
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.factories.compilations import (
     Compilation,
@@ -20,7 +20,9 @@ from tl2npu.kernel.factories.compilations import (
 from tl2npu.kernel.factories.located import Factory, Located
 from tl2npu.kernel.factories.makers import Makers
 from tl2npu.kernel.style import dialect_of
+from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
+from tl2npu.source.moved import Moved
 from tl2npu.source.names import Names
 from tl2npu.source.tree import HOLDS_LINES, calls_in, children, remembered, walk
 
@@ -68,8 +70,44 @@ def _is_tensor(param: cst.Param) -> bool:
     return param.annotation is not None and isinstance(param.annotation.annotation, cst.Call)
 
 
+def moved_environments(edited: Located, moved: Moved, module: cst.Module) -> dict[int, Env] | None:
+    """The environments around a prim_func that was edited inside, by the ids of those before.
+
+    None if the prim_func hides other names of theirs than before: these are other unknowns then.
+    """
+    around: list[Env] = []
+    env: Env | None = edited.env
+    while env is not None:
+        around.append(env)
+        env = env.parent
+    nodes: list[cst.CSTNode] = [module, *(node for node in moved.now.values() if node is not moved.new)]
+    if len(nodes) != len(around):
+        return None
+    made: dict[int, Env] = {}
+    for old, node in zip(reversed(around), nodes, strict=True):
+        shadowed = inner_names(node)
+        if (shadowed ^ old.shadowed) & old.values.keys():
+            return None
+        parent = made[id(old.parent)] if old.parent is not None else None
+        made[id(old)] = Env(parent, versions=dict(old.versions), shadowed=shadowed)
+    for old in around:
+        for name, value in old.values.items():
+            if isinstance(value, Helper):
+                value = Helper(moved.now.get(id(value.node), value.node), made.get(id(value.env), value.env))
+            elif isinstance(value, Closure):
+                value = Closure(value.node, made.get(id(value.env), value.env))
+            made[id(old)].values[name] = value
+    return made
+
+
 class FileKernels:
     """Every prim_func of a file, in text order."""
+
+    index: Index
+    names: Names
+    evaluator: Evaluator
+    module_env: Env
+    located: list[Located]
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -79,21 +117,46 @@ class FileKernels:
         bind_static(index.module.body, self.module_env, self.evaluator)
         self.located: list[Located] = []
         seen: dict[str, int] = {}
-        envs: dict[int, Env] = {}
-        factories: dict[int, Factory] = {}
         for node in functions(index.module):
-            self._collect(node, self.module_env, None, seen, envs, factories)
+            self._collect(node, self.module_env, None, seen)
         self._standalone_compilations()
 
-    def _collect(
-        self,
-        node: cst.FunctionDef,
-        env: Env,
-        factory: Factory | None,
-        seen: dict[str, int],
-        envs: dict[int, Env],
-        factories: dict[int, Factory],
-    ) -> None:
+    def after(self, edits: Edits) -> FileKernels:
+        """Every prim_func of the tree that edits make of this one.
+
+        What stands outside of a prim_func stays known where all edits are inside of it.
+        """
+        index = self.index.after(edits.apply(self.index.module))
+        for item in self.located:
+            moved = Moved.of(self.index, index, item.node, edits.nodes)
+            if moved is not None:
+                return self._followed(index, item, moved) or FileKernels(index)
+        return FileKernels(index)
+
+    def _followed(self, index: Index, edited: Located, moved: Moved) -> FileKernels | None:
+        """The same for edits in one prim_func; None where more than it has to be read again."""
+        if not self.names.can_follow(moved):
+            return None
+        envs = moved_environments(edited, moved, index.module)
+        if envs is None:
+            return None
+        made = FileKernels.__new__(FileKernels)
+        made.index, made.names = index, Names(index, self.names, moved)
+        made.evaluator = Evaluator(made.names)
+        made.module_env = envs[id(self.module_env)]
+        factories: dict[int, Factory] = {}
+        made.located = []
+        for item in self.located:
+            old = item.factory
+            if old is not None and id(old) not in factories:
+                node, env = moved.now.get(id(old.node), old.node), envs.get(id(old.env), old.env)
+                factories[id(old)] = Factory(node, env, old.compilations)
+            factory = factories[id(old)] if old is not None else None
+            node, env = moved.now.get(id(item.node), item.node), envs.get(id(item.env), item.env)
+            made.located.append(Located(item.key, node, factory, env, made.evaluator, item.own))
+        return made
+
+    def _collect(self, node: cst.FunctionDef, env: Env, factory: Factory | None, seen: dict[str, int]) -> None:
         if is_prim_func(node, self.names):
             owner = factory.node.name.value + "." if factory else ""
             name = owner + node.name.value
@@ -109,7 +172,7 @@ class FileKernels:
         if factory is not None and factory.compilations and not own.compilations:
             own.compilations = factory.compilations
         for child in functions(node):
-            self._collect(child, inner, own, seen, envs, factories)
+            self._collect(child, inner, own, seen)
 
     def _host_calls(self) -> Iterator[cst.Call]:
         """Every call outside of the prim_funcs."""

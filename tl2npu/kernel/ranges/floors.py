@@ -69,7 +69,7 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
     What is known before the launch is divided by Python. A number of iterations is not asked for, nor a quotient that
     is at least 0 by ``max``: where it is rounded to another value, both are at most 0.
     """
-    known = Known(kernel, evaluator)
+    known, data = Known(kernel, evaluator), _Data(kernel)
     for stmt, parents in walk_with_parents(kernel.body):
         env = stmt.env or Env()
         bounds: Bounds | None = None
@@ -86,9 +86,9 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
                 continue
             if any(_is_float(load.buffer) for load in _outer(left, evaluator, env)):
                 continue
-            bounds = bounds or _bounds(known, kernel, stmt, parents)
-            divisor = _sceptical(den, kernel)
-            goal = _sceptical(num, kernel) + (divisor - 1 if sign == "ceildiv" else 0)
+            bounds = bounds or _bounds(known, data, stmt, parents)
+            divisor = _sceptical(den, data)
+            goal = _sceptical(num, data) + (divisor - 1 if sign == "ceildiv" else 0)
             one = Division(node, sign, left, right, goal, divisor, bounds, stmt, parents, elements)
             if not (bounds.is_not_negative(goal) and one.positive):
                 yield one
@@ -151,7 +151,7 @@ def _is_float(buffer: Buffer) -> bool:
     return not buffer.dtype.startswith(("int", "uint", "bool"))
 
 
-def _bounds(known: Known, kernel: Kernel, stmt: Stmt, parents: tuple[Stmt, ...]) -> Bounds:
+def _bounds(known: Known, data: _Data, stmt: Stmt, parents: tuple[Stmt, ...]) -> Bounds:
     """What is known at a statement, without the belief that data is not negative."""
     loops: list[Range] = []
     conditions: list[tuple[Branch, bool]] = []
@@ -162,16 +162,24 @@ def _bounds(known: Known, kernel: Kernel, stmt: Stmt, parents: tuple[Stmt, ...])
             conditions.append((around, any(one is inner for one in around.then)))
     found = known.bounds(stmt, loops, conditions)
     ranges: Mapping[str, tuple[Sym, Sym]] = {
-        name: (_sceptical(low, kernel), _sceptical(high, kernel)) for name, (low, high) in found.ranges.items()
+        name: (_sceptical(low, data), _sceptical(high, data)) for name, (low, high) in found.ranges.items()
     }
-    facts = tuple(_sceptical(fact, kernel) for fact in found.facts)
-    return Bounds(ranges, facts, {name: _sceptical(value, kernel) for name, value in found.values.items()})
+    facts = tuple(_sceptical(fact, data) for fact in found.facts)
+    return Bounds(ranges, facts, {name: _sceptical(value, data) for name, value in found.values.items()})
 
 
-def _sceptical(sym: Sym, kernel: Kernel) -> Sym:
+class _Data:
+    """The data of a kernel: its buffers, and the scalars that are no size."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.buffers = kernel.buffers
+        sizes = (name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.names)
+        self.scalars = kernel.scalars.keys() - frozenset(sizes)
+
+
+def _sceptical(sym: Sym, data: _Data) -> Sym:
     """With elements of signed tensors, and scalars that are no size, as variables of which nothing is known."""
-    given = kernel.scalars.keys() - _sizes(kernel)
-    if given.isdisjoint(sym.names) and not any(
+    if data.scalars.isdisjoint(sym.names) and not any(
         isinstance(atom, Opaque) and atom.head.startswith("load ") for atom in sym.atoms()
     ):
         return sym
@@ -179,25 +187,20 @@ def _sceptical(sym: Sym, kernel: Kernel) -> Sym:
     for monomial, coef in sym.terms:
         product = const(coef)
         for atom in monomial:
-            product = product * _atom(atom, kernel)
+            product = product * _atom(atom, data)
         total = total + product
     return total
 
 
-def _sizes(kernel: Kernel) -> frozenset[str]:
-    return frozenset(name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.names)
-
-
-def _atom(atom: Atom, kernel: Kernel) -> Sym:
+def _atom(atom: Atom, data: _Data) -> Sym:
     if isinstance(atom, Var):
-        is_data = atom.name in kernel.scalars and atom.name not in _sizes(kernel)
-        return var(f"{atom.name}@data") if is_data else Sym.of({(atom,): 1})
+        return var(f"{atom.name}@data") if atom.name in data.scalars else Sym.of({(atom,): 1})
     if isinstance(atom, Div):
-        return _sceptical(atom.num, kernel) // _sceptical(atom.den, kernel)
+        return _sceptical(atom.num, data) // _sceptical(atom.den, data)
     if isinstance(atom, Mod):
-        return _sceptical(atom.num, kernel) % _sceptical(atom.den, kernel)
+        return _sceptical(atom.num, data) % _sceptical(atom.den, data)
     if atom.head.startswith("load "):
-        buffer = kernel.buffers.get(atom.head.removeprefix("load "))
+        buffer = data.buffers.get(atom.head.removeprefix("load "))
         if buffer is None or not buffer.dtype.startswith(("uint", "bool")):
             return var(f"{str(atom).replace('.', ' ')}@data")
-    return opaque(atom.head, *(_sceptical(arg, kernel) for arg in atom.args))
+    return opaque(atom.head, *(_sceptical(arg, data) for arg in atom.args))

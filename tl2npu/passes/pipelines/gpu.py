@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
+
+import libcst as cst
 
 from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
 from tl2npu.passes.gpu import (
@@ -59,6 +62,11 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     fills.rewrite(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
+    job.part(partial(_with_tiles, threads=threads, before=before, alias=alias))
+
+
+def _with_tiles(job: Job, threads: int, before: Counter[str], alias: tuple[str, cst.CSTNode] | None) -> None:
+    """The passes that add tiles, and those behind them."""
     elementwise.rewrite(job)
     element_copies_vectors.by_element(job)
     if job.tight:

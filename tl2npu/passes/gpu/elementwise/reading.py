@@ -18,7 +18,7 @@ from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, parsed, show, with_args
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.signs import sign_of
@@ -242,7 +242,7 @@ class Reading:
 
     def float_type(self, text: str) -> str:
         """The float type of a number made of elements of tensors; empty where a function gives it or nothing tells."""
-        node = cst.parse_expression(text)
+        node = parsed(text)
         if nodes_of(node, cst.Call):
             return ""
         named = {name.value for name in names_in(node)}
