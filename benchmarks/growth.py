@@ -1,8 +1,8 @@
 """How the time of a file grows with what is in it: with its kernels, with the statements of one, with its host code.
 
 ``python benchmarks/growth.py [--most 64]``. For each kind the CPU time of ``migrate_text`` for 1, 2, 4, ... parts, in
-units of one ``libcst.parse_module`` of the same text, and the exponent: the slope of the logarithms of the times from the
-middle to the end. 1 is linear.
+units of one ``libcst.parse_module`` of the same text, and the exponent: the slope of the logarithms of the times from
+the middle to the end. 1 is linear.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ operand slots of ``gemm_v0`` are computed. Evidence: facts 4 (g8_l0a, l0a2), 8 a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -32,6 +32,7 @@ from tl2npu.kernel.factories.concrete import Unknown, evaluate
 from tl2npu.kernel.factories.configs import PLANNING
 from tl2npu.kernel.model import Branch, Buffer, Loop, Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.kernel.variables import variables
 from tl2npu.source.tree import names_in
 
 _K_STEP = 128
@@ -96,6 +97,7 @@ class Shared:
 
 
 _Sizes = tuple[int | None, ...]
+_Told = tuple[frozenset[tuple[str, int]], frozenset[tuple[str, str]]]
 
 
 class Needs:
@@ -112,7 +114,9 @@ class Needs:
         self._loops = [placed.stmt for placed in subject.statements if isinstance(placed.stmt, Loop)]
         self._plans: dict[tuple[object, ...], _Plan] = {}
         self._placed: dict[tuple[object, ...], tuple[Placement, Interval | None]] = {}
-        self._of_callers: dict[int, tuple[Caller, list[Overflow]]] = {}
+        self._found: dict[_Told, list[Overflow]] = {}
+        tested = (name.value for tests, _ in self._choices for branch, _ in tests for name in _names_of(branch))
+        self._variables = variables(subject.kernel) | frozenset(tested)
 
     @classmethod
     def of_subject(cls, subject: Subject, target: str | None = None) -> Needs:
@@ -124,9 +128,24 @@ class Needs:
 
     def of(self, caller: Caller) -> list[Overflow]:
         """Every memory that the sizes and types of a caller overflow; worked out once for each."""
-        if id(caller) not in self._of_callers:
-            self._of_callers[id(caller)] = caller, list(self.overflows(caller.values, caller.words))
-        return self._of_callers[id(caller)][1]
+        told = self.told(caller)
+        if told not in self._found:
+            self._found[told] = list(self.overflows(caller.values, caller.words))
+        return self._found[told]
+
+    def told(self, caller: Caller) -> _Told:
+        """What a caller says of the kernel: two who say the same need the same memory."""
+        return (
+            frozenset(item for item in caller.values.items() if item[0] in self._variables),
+            frozenset(caller.words.items()),
+        )
+
+    def that_differ(self) -> Collection[Caller]:
+        """The callers of the kernel, in order, without those who say the same as one before."""
+        found: dict[_Told, Caller] = {}
+        for caller in self.subject.callers:
+            found.setdefault(self.told(caller), caller)
+        return found.values()
 
     def overflows(self, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
         """Every memory that these sizes and types overflow, or might overflow."""
@@ -213,8 +232,7 @@ class Needs:
         for branch, outcome in tests:
             if not isinstance(branch.node, cst.If) or branch.env is None:
                 continue
-            names = names_in(branch.node.test)
-            if any(isinstance(branch.env.lookup(name.value), Closure) for name in names):
+            if any(isinstance(branch.env.lookup(name.value), Closure) for name in _names_of(branch)):
                 continue  # a parameter of a macro
             try:
                 value = evaluate(branch.node.test, {**known, **words}, self.subject.file.names)
@@ -318,6 +336,10 @@ def _step(stmt: Op, known: Values) -> int:
 
 def _item_size(buffer: Buffer, words: Mapping[str, str]) -> int | None:
     return ITEM_SIZE.get(words.get(buffer.dtype, buffer.dtype))
+
+
+def _names_of(branch: Branch) -> Sequence[cst.Name]:
+    return names_in(branch.node.test) if isinstance(branch.node, cst.If) else ()
 
 
 _Tests = tuple[tuple[Branch, bool], ...]

@@ -89,7 +89,7 @@ def _for_target(subject: Subject, needs: Needs) -> Iterator[Finding]:
 
 def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
     """TL720: sizes and element types that nobody in the file gives, and that are usual, might not fit."""
-    for caller in subject.callers:
+    for caller in needs.that_differ():
         trial = _first_unfit(subject, needs, caller)
         if trial is None:
             continue

@@ -12,7 +12,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each tile that loses its value, for the sizes of every caller."""
     needs = Needs.of_subject(subject)
     said: set[str] = set()
-    for caller in subject.callers:
+    for caller in needs.that_differ():
         for found in needs.shared(caller.values, caller.words):
             if found.kept.of is None or found.kept.name in said:
                 continue

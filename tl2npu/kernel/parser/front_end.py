@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import libcst as cst
 
@@ -124,6 +125,7 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
     params = {param.name.value for param in nodes_of(node.params, cst.Param)}
     words = [caller.words for caller in callers]
 
+    @cache
     def outer(name: str) -> Parsed | None:
         if name not in bound:
             return None
@@ -137,6 +139,7 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
             result = joined(result, other)
         return result
 
+    @cache
     def type_of(text: str) -> Type:
         found = {_type(known.get(text, text)) for known in words}
         return found.pop() if len(found) == 1 else ""

@@ -175,9 +175,17 @@ class _Data:
         self.buffers = kernel.buffers
         sizes = (name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.names)
         self.scalars = kernel.scalars.keys() - frozenset(sizes)
+        self.sceptical: dict[Sym, Sym] = {}
 
 
 def _sceptical(sym: Sym, data: _Data) -> Sym:
+    found = data.sceptical.get(sym)
+    if found is None:
+        found = data.sceptical[sym] = _without_belief(sym, data)
+    return found
+
+
+def _without_belief(sym: Sym, data: _Data) -> Sym:
     """With elements of signed tensors, and scalars that are no size, as variables of which nothing is known."""
     if data.scalars.isdisjoint(sym.names) and not any(
         isinstance(atom, Opaque) and atom.head.startswith("load ") for atom in sym.atoms()

@@ -21,6 +21,7 @@ class Known:
         self.kernel = kernel
         self.evaluator = evaluator
         self._lets: dict[str, list[Let]] = {}
+        self._given: dict[int, Sym] = {}
         for stmt in kernel.walk():
             if isinstance(stmt, Let):
                 self._lets.setdefault(stmt.name, []).append(stmt)
@@ -49,7 +50,10 @@ class Known:
         for name, lets in self._lets.items():
             bound = env.lookup(name)
             if len(lets) == 1 and isinstance(bound, Sym) and len(bound.terms) == 1 and "@" in str(bound):
-                value = self._value(lets[0].value.node, lets[0].env or Env())
+                let = lets[0]
+                if id(let) not in self._given:
+                    self._given[id(let)] = self._value(let.value.node, let.env or Env())
+                value = self._given[id(let)]
                 if not value.depends_on(str(bound)):
                     found[str(bound)] = value
         return found

@@ -12,7 +12,7 @@ from tl2npu.kernel.environment import Env
 from tl2npu.kernel.model import Let
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import bound
-from tl2npu.source.tree import children, names_in, nodes_of
+from tl2npu.source.tree import HOLDS_LINES, children, names_in, nodes_of, remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def visible_uses(scope: cst.CSTNode, name: str) -> Iterator[cst.Name]:
 
 
 def _uses(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
-    if type(node) is cst.SimpleStatementLine and all(found.value != name for found in names_in(node)):
+    if (HOLDS_LINES[type(node)] or type(node) is cst.SimpleStatementLine) and name not in _named(node):
         return
     if type(node) is cst.FunctionDef:
         params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
@@ -126,6 +126,11 @@ def _uses(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
         return
     for child in children(node):
         yield from _uses(child, name)
+
+
+@remembered
+def _named(node: cst.CSTNode) -> frozenset[str]:
+    return frozenset(found.value for found in names_in(node))
 
 
 def _read_in_target(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -1,0 +1,44 @@
+"""The variables in a kernel's integers: what else a factory takes, such as tuning knobs, changes nothing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tl2npu.kernel.model import Branch, Copy, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, Sync
+from tl2npu.kernel.symbolic import Sym
+
+
+def variables(kernel: Kernel) -> frozenset[str]:
+    """The names in sizes of buffers and in every integer of the launch and the statements."""
+    found = {name for buffer in kernel.buffers.values() for extent in buffer.shape for name in extent.names}
+    found |= {name for extent in (kernel.launch.grid if kernel.launch is not None else ()) for name in extent.names}
+    return frozenset(found | {name for stmt in kernel.walk() for value in _integers(stmt) for name in value.names})
+
+
+def _integers(stmt: Stmt) -> Iterator[Sym]:
+    if isinstance(stmt, Loop):
+        for item in stmt.ranges:
+            yield from (item.start, item.extent)
+            yield from () if item.step is None else (item.step,)
+        yield from () if stmt.num_stages is None else (stmt.num_stages,)
+    elif isinstance(stmt, Copy):
+        yield from (*_of(stmt.src), *_of(stmt.dst))
+        yield from (option.sym for option in stmt.options.values())
+    elif isinstance(stmt, (Op, Sync)):
+        for arg in stmt.args.values():
+            yield from _of(arg)
+    elif isinstance(stmt, Store):
+        yield from (*_of(stmt.target), stmt.value.sym)
+    elif isinstance(stmt, Let):
+        yield stmt.value.sym
+    elif isinstance(stmt, Branch):
+        yield stmt.cond.sym
+
+
+def _of(given: Operand | Scalar) -> Iterator[Sym]:
+    if isinstance(given, Scalar):
+        yield given.sym
+        return
+    for dim in given.dims or ():
+        yield dim.lo
+        yield from () if dim.extent is None else (dim.extent,)
