@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import version
 
 from tl2npu.source.layout_plain import is_plain
 
@@ -169,6 +168,8 @@ def _is_commented(unit: Unit) -> bool:
 @cache
 def _one_line_below_imports() -> bool:
     """Black keeps two blank lines there until 26.1. To import it for its version takes longer than many files."""
+    from importlib.metadata import version  # a twentieth of a cold start, for a question that is seldom asked
+
     return int(version("black").split(".")[0]) >= 26
 
 
