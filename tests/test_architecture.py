@@ -29,6 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "across": {"results", "source", "kernel"},
     "passes": DATA | {"source", "kernel", "tile", "across", "options"},
     "checks": DATA | {"source", "kernel", "options"},
+    "costs": set(),
+    "cost": DATA | {"source", "kernel", "checks", "options", "languages", "costs"},
     "suppress": set(),
     "todo": set(),
     "attempts": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
@@ -57,9 +59,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
-    "report": {"results", "devices", "verified", "codes", "rules", "toolchain"},
+    "report": {"results", "devices", "verified", "costs", "codes", "rules", "toolchain"},
     "cli": DATA
     | {
+        "cost",
         "lsp",
         "mcp",
         "source",

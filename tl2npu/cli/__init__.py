@@ -20,6 +20,7 @@ from tl2npu import __version__
 COMMANDS = (
     "migrate",
     "check",
+    "cost",
     "run",
     "verify",
     "record",

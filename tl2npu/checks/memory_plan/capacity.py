@@ -116,7 +116,7 @@ class Needs:
         self._placed: dict[tuple[object, ...], tuple[Placement, Interval | None]] = {}
         self._found: dict[_Told, list[Overflow]] = {}
         tested = (name.value for tests, _ in self._choices for branch, _ in tests for name in _names_of(branch))
-        self._variables = variables(subject.kernel) | frozenset(tested)
+        self.variables = variables(subject.kernel) | frozenset(tested)
 
     @classmethod
     def of_subject(cls, subject: Subject, target: str | None = None) -> Needs:
@@ -136,7 +136,7 @@ class Needs:
     def told(self, caller: Caller) -> _Told:
         """What a caller says of the kernel: two who say the same need the same memory."""
         return (
-            frozenset(item for item in caller.values.items() if item[0] in self._variables),
+            frozenset(item for item in caller.values.items() if item[0] in self.variables),
             frozenset(caller.words.items()),
         )
 
@@ -167,6 +167,15 @@ class Needs:
         for placed in self.subject.statements:
             if isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM:
                 yield from self._operands(placed.stmt, known, words)
+
+    def filled(self, known: Values, words: Mapping[str, str]) -> Iterator[tuple[str, int, int]]:
+        """Of each memory that planning fills: its name, the bytes that are wanted at the same time, its size."""
+        plans = [self._plan(known, without) for tests, without in self._choices if self._may_hold(tests, known, words)]
+        for memory in self._memories:
+            limit = self.capacity.of(memory.value.lower())
+            if limit is not None:
+                found = [self._place(plan, memory, limit, known, words)[0].peak for plan in plans]
+                yield memory.value, max(found, default=0), limit
 
     def unknown(self, known: Values, words: Mapping[str, str]) -> tuple[str, ...]:
         """The variables that the size of some tile waits for."""

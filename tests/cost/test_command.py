@@ -1,0 +1,68 @@
+"""``tl2npu cost`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cost.test_estimate import GEMM
+from tests.in_process import tl2npu
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Exit code and output."""
+    done = tl2npu("cost", *arguments, cwd=FIXTURES)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_pipeline_by_hand_is_twice_as_fast_as_what_replaces_it() -> None:
+    code, output = run(str(FIXTURES / "mma/bias_epilogue/before.py"), "--format", "json")
+    (both,) = json.loads(output)["files"][str(FIXTURES / "mma/bias_epilogue/before.py")]
+    assert code == 0
+    assert both["old"]["waits"] is False
+    assert both["new"]["waits"] is True
+    assert 1.8 < both["ratio"] < 2.5  # published: 0.95 against 0.51 of the vendor's library
+
+
+def test_what_does_not_change_is_shown_once(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.py"
+    path.write_text(GEMM.format(sizes="1024, 1024, 1024, 128, 256, 128"))
+    code, output = run(str(path), "--cores", "20")
+    assert code == 0
+    assert output.count("old and new: 25,011 cycles a block") == 1
+    assert "32 blocks on 20 cores" in output
+
+
+def test_tiles_that_are_too_large_come_last(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.py"
+    large = "matmul(1024, 1024, 1024, 256, 256, 128)\n"
+    path.write_text(GEMM.format(sizes="1024, 1024, 1024, 64, 64, 64") + large)
+    _, output = run(str(path))
+    assert output.index("bm=64") < output.index("bm=256") < output.index("does not fit")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--size", "N"], "`N` is not NAME=INTEGER"),
+        (["--device", "A5"], "nothing public says how fast the pipes of A5 are"),
+    ],
+)
+def test_wrong_options(tmp_path: Path, arguments: list[str], said: str) -> None:
+    path = tmp_path / "gemm.py"
+    path.write_text(GEMM.format(sizes="64, 64, 64, 64, 64, 64"))
+    code, output = run(str(path), *arguments)
+    assert code == 2
+    assert said in output
+
+
+def test_a_file_that_is_no_python(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("def f(:\n")
+    code, output = run(str(path))
+    assert code == 2
+    assert str(path) in output

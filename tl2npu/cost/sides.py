@@ -1,0 +1,29 @@
+"""The kernels of a file as they stand and as tl2npu would write them, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+
+from tl2npu.cost.estimate import estimates
+from tl2npu.costs import Sides
+from tl2npu.languages import migrate_source
+from tl2npu.options import Options
+
+
+def sides(text: str, path: str, options: Options, sizes: Mapping[str, int], cores: int | None = None) -> list[Sides]:
+    """Every kernel of a text; ``sizes`` and ``cores`` are those that the user gives, and win.
+
+    Raises :class:`~tl2npu.cost.estimate.NoRates` and :class:`~tl2npu.source.text.SourceError`.
+    """
+    old = estimates(text, path, options, sizes, cores)
+    result = migrate_source(text, path, options)
+    if not result.changed or result.new_text is None:
+        return [Sides(one, None) for one in old]
+    done = {kernel.name for kernel in result.kernels if kernel.disposition == "migrated"}
+    new = [one for one in estimates(result.new_text, path, options, sizes, cores) if one.kernel in done]
+    found: list[Sides] = []
+    for name in dict.fromkeys(one.kernel for one in (*old, *new)):
+        pairs = zip_longest((one for one in old if one.kernel == name), (one for one in new if one.kernel == name))
+        found += [Sides(before, after) for before, after in pairs]
+    return found

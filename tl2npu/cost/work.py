@@ -1,0 +1,356 @@
+"""What one block of a kernel does, as cycles of the pipes: its statements, each as often as it runs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+
+from tl2npu.checks.operators.expr import Expr
+from tl2npu.checks.operators.gemm import depth_of
+from tl2npu.checks.operators.vector_form import ParallelStore, parallel_store
+from tl2npu.checks.row_split.split import split_of
+from tl2npu.checks.subject import Subject
+from tl2npu.cost import rates
+from tl2npu.cost.rates import Instruction, Pipe, Rates
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.concrete import Unknown, evaluate
+from tl2npu.kernel.model import (
+    CUBE_MEMORY,
+    Branch,
+    Buffer,
+    Copy,
+    Inlined,
+    Let,
+    Loop,
+    Memory,
+    Op,
+    Operand,
+    Range,
+    ScopeBlock,
+    Stmt,
+    Store,
+)
+from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.kernel.symbolic import Sym
+
+_FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "ln", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "pow"})
+_QUOTIENTS = frozenset({"/", "div", "reciprocal", "//"})
+_BY_ONE = frozenset({"abs", "cast", "relu", "fill", "adds", "muls", "copy", "neg", "leaky_relu", "createvecindex"})
+_ASSUMED_TYPE = 4
+
+
+class Work:
+    """The walk through the body of a kernel, for sizes that are ``known`` and types that are ``words``.
+
+    ``cycles`` of each pipe and ``bytes`` that it moves; ``count`` of its instructions; ``unknown``: what had to be
+    assumed, in words.
+    """
+
+    def __init__(self, subject: Subject, rate: Rates, known: Mapping[str, int], words: Mapping[str, str]) -> None:
+        self.subject, self.rate, self.words = subject, rate, words
+        self.known = dict(known)
+        self._lets: dict[str, int] = {}
+        self.cycles: dict[Pipe, float] = defaultdict(float)
+        self.bytes: dict[Pipe, float] = defaultdict(float)
+        self.count: dict[Pipe, float] = defaultdict(float)
+        self.unknown: dict[str, None] = {}
+        split = split_of(subject) if subject.is_split else None
+        self._halved_rows = frozenset(split.rows) if split is not None else frozenset[Range]()
+        self._halved = split.halved if split is not None else set[Buffer]()
+        self._placed = {id(placed.stmt): placed for placed in subject.statements}
+        launch, cid = subject.kernel.launch, subject.kernel.cid
+        if launch is not None and cid is not None and len(launch.grid) == 1:
+            blocks = launch.grid[0].evaluate(known)
+            self.known.setdefault(cid, blocks // 2 if blocks is not None else 0)
+        if subject.kernel.vid is not None:
+            self.known.setdefault(subject.kernel.vid, 0)
+        self._walk(subject.kernel.body, 1.0)
+
+    # how often --------------------------------------------------------------------------------------------------------
+
+    def _walk(self, body: Sequence[Stmt], times: float) -> None:
+        for stmt in body:
+            self._statement(stmt, times)
+
+    def _statement(self, stmt: Stmt, times: float) -> None:
+        if isinstance(stmt, Loop):
+            turns = 1.0 if stmt.kind == "parallel" else self._turns(stmt)
+            self._walk(stmt.body, times * turns)
+        elif isinstance(stmt, (ScopeBlock, Inlined)):
+            self._walk(stmt.body, times)
+        elif isinstance(stmt, Let):
+            self._let(stmt)
+        elif isinstance(stmt, Branch):
+            self._branch(stmt, times)
+        elif isinstance(stmt, Copy):
+            self._copy(stmt, times)
+        elif isinstance(stmt, Op):
+            self._op(stmt, times)
+        elif isinstance(stmt, Store):
+            self._store(stmt, times)
+
+    def _let(self, stmt: Let) -> None:
+        """What a name stands for from here on; names that branches bind have no value of their own in the model."""
+        value = self._value(stmt.value.sym)
+        if value is None:
+            try:
+                found = evaluate(stmt.value.node, {**self.known, **self._lets, **self.words}, self.subject.file.names)
+                value = found if isinstance(found, int) else None
+            except Unknown:
+                value = None
+        self._lets.pop(stmt.name, None)
+        if value is not None:
+            self._lets[stmt.name] = value
+
+    def _value(self, sym: Sym) -> int | None:
+        """An integer here and now; None if it is not known."""
+        found = sym.evaluate(self.known)
+        if found is not None:
+            return found
+        bound = {name: self._lets[base] for name in sym.names if (base := name.partition("@")[0]) in self._lets}
+        return sym.evaluate({**bound, **self.known}) if bound else None
+
+    def _turns(self, loop: Loop) -> float:
+        """The turns of a loop; in it, its variables have the value of the turn in the middle."""
+        if loop.kind == "while":
+            self.unknown["a `while` loop counts once"] = None
+            return 1.0
+        total = 1.0
+        for item in loop.ranges:
+            extent, start = self._value(item.extent), self._value(item.start)
+            step = self._value(item.step) if item.step is not None else 1
+            if extent is None or not step:
+                self.unknown[f"the loop over `{item.name}` counts once: `{item.extent}` is not known"] = None
+                extent, step = 1, 1
+            turns = max(0, -(-extent // step))
+            if item in self._halved_rows:
+                turns = -(-turns // 2)
+            self.known[str(item.var)] = (start or 0) + turns // 2 * step
+            total *= turns
+        return total
+
+    def _branch(self, stmt: Branch, times: float) -> None:
+        """The arm that is taken, if Python decides; else the one that takes longer."""
+        taken: object = None
+        if isinstance(stmt.node, cst.If) and self.subject.late.python_decides(stmt):
+            try:
+                taken = bool(evaluate(stmt.node.test, {**self.known, **self.words}, self.subject.file.names))
+            except Unknown:
+                taken = None
+        if taken is not None:
+            self._walk(stmt.then if taken else stmt.orelse, times)
+            return
+        before = self._state()
+        outcomes = []
+        for arm in (stmt.then, stmt.orelse):
+            self.cycles, self.bytes, self.count = (defaultdict(float, part) for part in before)
+            self._walk(arm, times)
+            outcomes.append(self._state())
+        self.cycles, self.bytes, self.count = max(outcomes, key=lambda state: sum(state[0].values()))
+
+    def _state(self) -> tuple[dict[Pipe, float], dict[Pipe, float], dict[Pipe, float]]:
+        return self.cycles, self.bytes, self.count
+
+    def _spend(self, pipe: Pipe, cycles: float, times: float, size: float = 0.0) -> None:
+        self.cycles[pipe] += cycles * times
+        self.bytes[pipe] += size * times
+        self.count[pipe] += times
+
+    # how much ---------------------------------------------------------------------------------------------------------
+
+    def _elements(self, operand: Operand) -> float | None:
+        """The elements of a region; None for a start that says no extent. Beside slices an index is one element."""
+        if operand.dims is None:
+            return self._whole(operand.buffer)
+        if all(dim.is_point and dim.extent is None for dim in operand.dims):
+            return None
+        total = 1.0
+        for dim in operand.dims:
+            extent = self._value(dim.extent) if dim.extent is not None else 1
+            if extent is None:
+                return None
+            total *= extent
+        return total
+
+    def _whole(self, buffer: Buffer) -> float:
+        total = 1.0
+        for extent in buffer.shape:
+            value = self._value(extent)
+            if value is None:
+                self.unknown[f"`{buffer.name}` counts as one row: `{extent}` is not known"] = None
+                value = 1
+            total *= value
+        return total
+
+    def _size(self, buffer: Buffer) -> int:
+        """Bytes of an element."""
+        found = ITEM_SIZE.get(self.words.get(buffer.dtype, buffer.dtype))
+        if found is None:
+            self.unknown[f"`{buffer.dtype}` is not known: 4 bytes an element"] = None
+            return _ASSUMED_TYPE
+        return found
+
+    def _share(self, buffer: Buffer) -> float:
+        """The part of a tile that one vector core has."""
+        return 0.5 if buffer in self._halved else 1.0
+
+    # statements -------------------------------------------------------------------------------------------------------
+
+    def _copy(self, stmt: Copy, times: float) -> None:
+        src, dst = stmt.src.buffer, stmt.dst.buffer
+        inner, outer = (stmt.dst, stmt.src) if src.memory is Memory.GM else (stmt.src, stmt.dst)
+        found = [count for count in (self._elements(inner), self._elements(outer)) if count is not None]
+        elements = min(found) if found else self._whole(inner.buffer)
+        halved = min(self._share(src), self._share(dst))
+        here, there = elements * self._size(src), elements * self._size(dst)
+        if dst.memory in (Memory.L0A, Memory.L0B):
+            self._move(Pipe.LOAD_L0, f"L1 to {dst.memory.value}", there, times)
+        elif src.memory is Memory.L0C and dst.memory is Memory.L1:
+            self._move(Pipe.FIXPIPE, "L0C to L1", there, times)
+        elif src.memory is Memory.L0C:
+            self._move(Pipe.FIXPIPE, "L0C to GM", there, times)
+            if dst.memory is Memory.UB:  # by way of global memory
+                self._move(Pipe.LOAD_UB, "GM to UB", there * halved, times)
+        elif src.memory is Memory.UB and dst.memory in CUBE_MEMORY:
+            self._move(Pipe.STORE_UB, "UB to GM", here * halved, times)
+            self._move(Pipe.LOAD_L1, "GM to L1", there, times)
+        elif src.memory is Memory.GM and dst.memory is Memory.L1:
+            self._move(Pipe.LOAD_L1, "GM to L1", here, times)
+        elif src.memory is Memory.GM and dst.memory is Memory.UB:
+            self._move(Pipe.LOAD_UB, "GM to UB", here * halved, times)
+        elif src.memory is Memory.UB and dst.memory is Memory.GM:
+            self._move(Pipe.STORE_UB, "UB to GM", there * halved, times)
+        elif src.memory is Memory.UB and dst.memory is Memory.UB:
+            wider = max(self._size(src), self._size(dst))
+            self._instruction(rates.WITH_NUMBER, elements * halved, wider, times)
+
+    def _move(self, pipe: Pipe, way: str, size: float, times: float) -> None:
+        self._spend(pipe, self.rate.transfer(way, size), times, size)
+
+    def _instruction(self, kind: Instruction, elements: float, size: int, times: float) -> None:
+        self._spend(Pipe.VECTOR, kind.cycles(elements, size), times)
+
+    def _op(self, stmt: Op, times: float) -> None:
+        kind = stmt.op.kind
+        if kind in (Kind.GEMM, Kind.MMA):
+            self._product(stmt, times)
+            return
+        operands = [operand for _, operand in stmt.operands]
+        if not operands or kind not in (Kind.TILE, Kind.REDUCE, Kind.FILL, Kind.ATOMIC):
+            return
+        given = stmt.args.get("dst") or stmt.args.get("out") or stmt.args.get("buffer")
+        out = given if isinstance(given, Operand) else operands[0]
+        if kind is Kind.ATOMIC:
+            source = next((one for one in operands if one.buffer.memory is not Memory.GM), out)
+            size = (self._elements(source) or self._whole(source.buffer)) * self._size(source.buffer)
+            self._move(Pipe.STORE_UB, "UB to GM", size * self._share(source.buffer), times)
+        elif kind is Kind.REDUCE:
+            self._reduction(stmt, operands, times)
+        elif out.buffer.memory is Memory.UB:
+            elements = (self._elements(out) or self._whole(out.buffer)) * self._share(out.buffer)
+            name = stmt.op.name.rpartition(".")[2]
+            if name == "broadcast":
+                rows = self._rows(out.buffer)
+                self._spend(Pipe.VECTOR, rates.BY_ROW.start + rates.BY_ROW.repeat * rows, times)
+                return
+            if not stmt.op.elementwise and kind is Kind.TILE and name not in _BY_ONE:
+                self.unknown[f"`{stmt.op.name}` counts as one instruction on its result"] = None
+            tiles = sum(operand.buffer.memory is Memory.UB for operand in operands)
+            self._instruction(_kind_of(name, tiles > 2), elements, self._size(out.buffer), times)
+
+    def _rows(self, buffer: Buffer) -> float:
+        last = (self._value(buffer.shape[-1]) or 1) if buffer.shape else 1
+        return self._whole(buffer) / max(1, last) * self._share(buffer)
+
+    def _reduction(self, stmt: Op, operands: Sequence[Operand], times: float) -> None:
+        given = stmt.args.get("src") or stmt.args.get("buffer")
+        source = (
+            given if isinstance(given, Operand) else max(operands, key=lambda one: self._whole(one.buffer))
+        ).buffer
+        rows, size = self._rows(source), self._size(source)
+        columns = (self._value(source.shape[-1]) or 1) if source.shape else 1
+        repeats = math.ceil(columns * size / rates.VECTOR_BYTES)
+        axis = stmt.args.get("dim")
+        along = getattr(getattr(axis, "sym", None), "constant", None)
+        if along is not None and along in (0, -len(source.shape)) and len(source.shape) > 1:
+            self._spend(Pipe.VECTOR, rates.COLUMN_START + rates.COLUMN_ROW * repeats * rows, times)
+        else:
+            cycles = rates.ROW_START + max(rates.ROW_LEAST, rates.ROW_REPEAT * repeats) * rows
+            self._spend(Pipe.VECTOR, cycles, times)
+
+    def _product(self, stmt: Op, times: float) -> None:
+        left, right, out = (stmt.args.get(name) for name in ("A", "B", "C"))
+        if not (isinstance(left, Operand) and isinstance(right, Operand) and isinstance(out, Operand)):
+            return
+        depth = depth_of(stmt)
+        deep = self._value(depth) if depth is not None else None
+        shape = [self._value(extent) for extent in out.buffer.shape[-2:]]
+        if deep is None or len(shape) < 2 or None in shape:
+            self.unknown[f"the sizes of `{code(stmt.call)}` are not known: it is left out"] = None
+            return
+        rows, columns = (value or 1 for value in shape)
+        size = self._size(left.buffer)
+        if left.buffer.memory is Memory.L1:
+            self._move(Pipe.LOAD_L0, "L1 to L0A", rows * deep * size, times)
+        if right.buffer.memory is Memory.L1:
+            self._move(Pipe.LOAD_L0, "L1 to L0B", columns * deep * size, times)
+        self._spend(Pipe.CUBE, self.rate.product(rows, columns, deep, size), times)
+
+    # T.Parallel -------------------------------------------------------------------------------------------------------
+
+    def _store(self, stmt: Store, times: float) -> None:
+        found = parallel_store(self.subject, self._placed[id(stmt)])
+        if found is None:
+            self._spend(Pipe.VECTOR, rates.ELEMENT, times)
+            return
+        inner = self._extent(found.inner)
+        rows = self._extent(found.outer) if found.outer is not None else 1.0
+        for loop in found.nest:
+            for item in loop.ranges:
+                if item is not found.inner and item is not found.outer:
+                    times *= self._extent(item)
+        size = self._size(stmt.target.buffer)
+        if found.form == "scalar":
+            self._spend(Pipe.VECTOR, rates.ELEMENT, times * rows * inner)
+            self.unknown["element by element: 20 cycles an element are assumed"] = None
+            return
+        for kind in _instructions(found):
+            if found.form == "rows":
+                self._instruction(kind, inner, size, times * rows)
+            else:
+                self._instruction(kind, rows * inner, size, times)
+
+    def _extent(self, item: Range) -> float:
+        value = self._value(item.extent)
+        if value is None:
+            self.unknown[f"`{item.name}` counts as one element: `{item.extent}` is not known"] = None
+            value = 1
+        return math.ceil(value / 2) if item in self._halved_rows else float(value)
+
+
+def _kind_of(name: str, two: bool) -> Instruction:
+    """The instruction of an operator; ``two``: of two tiles."""
+    if name in _QUOTIENTS:
+        return rates.QUOTIENT
+    if name in _FUNCTIONS:
+        return rates.FUNCTION
+    return rates.TWO_TILES if two and name not in _BY_ONE else rates.WITH_NUMBER
+
+
+def _instructions(store: ParallelStore) -> list[Instruction]:
+    """One instruction for each operation of the value; a copy for a value without one."""
+    found: list[Instruction] = []
+    for part in store.value.walk():
+        if part.kind in ("binary", "unary", "call"):
+            two = sum(_is_tile(arg, store) for arg in part.args) > 1
+            found.append(_kind_of(part.name, two))
+    return found or [rates.WITH_NUMBER]
+
+
+def _is_tile(part: Expr, store: ParallelStore) -> bool:
+    """Whether a part changes along the columns; what does not is a number for the instruction of a row."""
+    return part.kind != "number" and (store.form == "vector" or part.depends_on(store.inner))
