@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 
+from tl2npu.dialects.functions import IN_FLOATS
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Opaque, axis, substituted
 from tl2npu.triton.read.ranges import floored, largest, smallest
@@ -28,9 +29,6 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
 }
-_FUNCTIONS = frozenset(
-    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "floor", "ceil", "round"}
-)
 
 
 def is_float(dtype: str) -> bool:
@@ -225,9 +223,7 @@ def operation(op: str, operands: list[object], line: int) -> Tile:
     dtype = promoted(tiles[first:], weak[first:], op in ("div", "mod"))
     if op in ("max", "min") and dtype == "bfloat16":
         dtype = "float32"
-    if op in _FUNCTIONS and not is_float(dtype):
-        dtype = "float32"
-    if op == "div" and not is_float(dtype):
+    if (op in IN_FLOATS or op == "div") and not is_float(dtype):
         dtype = "float32"
     if op in ("floordiv", "mod") and is_float(dtype):
         raise Refused("TL530", line, f"`{'//' if op == 'floordiv' else '%'}` of floats")
