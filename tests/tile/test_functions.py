@@ -24,7 +24,12 @@ from tl2npu.triton.result import migrate_triton
 
 _TYPES: Mapping[str, Any] = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 _EXACT: Mapping[str, Callable[..., Any]] = {
-    **{"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum},
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "exp10": lambda x: np.power(10.0, x),
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
