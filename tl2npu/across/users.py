@@ -109,6 +109,17 @@ def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> I
         tree = ast.parse(text if book is None else book.code)
     except (SourceError, NotebookSkipped, SyntaxError, ValueError, RecursionError, MemoryError):
         return  # it cannot be executed either
+    found = _spellings(symbols, file, name, path, tree)
+    if found:
+        cell, line = (None, min(found.values())) if book is None else book.place(min(found.values()))
+        yield User(path, line, tuple(found), cell)
+    elif _is_dynamic(data) and file.stem.encode() in data:
+        line = data.count(b"\n", 0, data.index(name.encode())) + 1
+        yield User(path, line, ())
+
+
+def _spellings(symbols: Symbols, file: Path, name: str, path: Path, tree: ast.Module) -> dict[str, int]:
+    """How a file spells what is called ``name`` in another one, with the line where it first does."""
     nodes = [node for node in ast.walk(tree) if type(node) in _TELLING]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == name]
     owners = {_first_name(node) for node in attributes}
@@ -117,27 +128,22 @@ def _uses(symbols: Symbols, file: Path, name: str, path: Path, data: bytes) -> I
     for node in nodes:
         if isinstance(node, ast.Import):
             modules = modules or any((alias.asname or alias.name.split(".")[0]) in owners for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            dotted = "." * node.level + (node.module or "")
-            for alias in node.names:
-                bound = name if alias.name == "*" else alias.asname or alias.name
-                if alias.name not in (name, "*") and bound not in owners:
-                    continue  # looking names up in other modules costs most
-                meant = symbols.imported(path, dotted, name if alias.name == "*" else alias.name)
-                if isinstance(meant, Function) and _is(meant, file, name):
-                    found.setdefault(bound, node.lineno)
-                elif isinstance(meant, Submodule):
-                    modules = True
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        dotted = "." * node.level + (node.module or "")
+        for alias in node.names:
+            bound = name if alias.name == "*" else alias.asname or alias.name
+            if alias.name not in (name, "*") and bound not in owners:
+                continue  # looking names up in other modules costs most
+            meant = symbols.imported(path, dotted, name if alias.name == "*" else alias.name)
+            if isinstance(meant, Function) and _is(meant, file, name):
+                found.setdefault(bound, node.lineno)
+            modules = modules or isinstance(meant, Submodule)
     for node in attributes if modules else ():
         meant = symbols.attributed(path, tree, node)
         if isinstance(meant, Function) and _is(meant, file, name):
             found.setdefault(ast.unparse(node), node.lineno)
-    if found:
-        cell, line = (None, min(found.values())) if book is None else book.place(min(found.values()))
-        yield User(path, line, tuple(found), cell)
-    elif _is_dynamic(data) and file.stem.encode() in data:
-        line = data.count(b"\n", 0, data.index(name.encode())) + 1
-        yield User(path, line, ())
+    return found
 
 
 def _first_name(node: ast.expr) -> str:

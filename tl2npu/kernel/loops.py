@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
@@ -42,11 +42,8 @@ def loop_bounds(
         return None, [], None
     positional = [arg.value for arg in call.args if arg.keyword is None]
     keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    kind: str | None
-    if isinstance(call.func, cst.Name) and call.func.value == "range" and env.lookup("range") is None:
-        kind = "serial"
-    else:
-        kind = _LOOPS.get(op.name) if op else None
+    of_python = isinstance(call.func, cst.Name) and call.func.value == "range" and env.lookup("range") is None
+    kind = "serial" if of_python else _LOOPS.get(op.name) if op else None
     if kind is None or not (positional or keywords):
         return None, [], None
     stages = evaluator.sym(keywords["num_stages"], env) if "num_stages" in keywords else None
@@ -55,16 +52,22 @@ def loop_bounds(
     if kind == "persistent":
         domain = evaluator.sequence(positional[0], env) if positional else ()
         return kind, [(None, item, None) for item, _ in domain], stages
-    start = keywords.get("start")
-    stop = keywords.get("stop")
-    if positional:
-        start, stop = (None, positional[0]) if len(positional) == 1 else (positional[0], positional[1])
-        if len(positional) == 1 and "stop" in keywords:
-            start, stop = positional[0], keywords["stop"]
+    start, stop = _ends(positional, keywords)
     step = positional[2] if len(positional) > 2 and kind != "pipelined" else keywords.get("step")
     if kind == "pipelined" and stages is None and len(positional) > 2:
         stages = evaluator.sym(positional[2], env)
     return (kind, [(start, stop, step)], stages) if stop is not None else (None, [], None)
+
+
+def _ends(
+    positional: Sequence[cst.BaseExpression], keywords: Mapping[str, cst.BaseExpression]
+) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
+    """Start and stop of a loop over one range."""
+    if len(positional) > 1:
+        return positional[0], positional[1]
+    if not positional:
+        return keywords.get("start"), keywords.get("stop")
+    return (positional[0], keywords["stop"]) if "stop" in keywords else (None, positional[0])
 
 
 def either_loop(

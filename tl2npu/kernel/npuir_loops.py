@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from tl2npu.dialects.functions import NPUIR_VECTOR
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Operand, Range, Store
 from tl2npu.kernel.runtime import Late
@@ -17,8 +18,7 @@ from tl2npu.source.names import Names
 from tl2npu.source.tree import children
 
 _PREFIX = "tilelang.language."
-_FUNCTIONS = frozenset({"exp", "log", "sqrt", "rsqrt", "sigmoid", "abs", "fabs"})
-_PLAIN = _FUNCTIONS | {
+_PLAIN = NPUIR_VECTOR | {
     "if_then_else",
     "Cast",
     "cast",

@@ -272,15 +272,8 @@ class Rows:
         outer, inner = stmt.src, stmt.dst
         if inner.buffer.memory is Memory.GM:
             outer, inner = inner, outer
-        if inner.buffer.memory is not Memory.UB:
-            for operand in (stmt.src, stmt.dst):
-                if any(self._depends(d.lo) for d in operand.dims or ()):
-                    raise Blocked("TL221", stmt.node, "vid is used in a copy of the cube core")
-            return
-        for dim in inner.dims or ():
-            if self._depends(dim.lo) or (dim.extent is not None and self._depends(dim.extent)):
-                raise Blocked("TL221", stmt.node, f"vid selects a part of the on-chip buffer `{inner.buffer.name}`")
-        if outer.buffer.memory is not Memory.GM:
+        self._refuse_on_chip(stmt, inner)
+        if inner.buffer.memory is not Memory.UB or outer.buffer.memory is not Memory.GM:
             return
         moved = [(i, d) for i, d in enumerate(outer.dims or ()) if not delta(d.lo, self.vid).is_zero]
         if not moved:
@@ -297,8 +290,23 @@ class Rows:
             if self._row_use(stmt, dim) is None:
                 raise Blocked("TL220", stmt.node, "vid selects a work item, not half of the rows of a tile")
             return
+        self._check_half(stmt, inner, dim, self._rows_of(inner, outer, axis))
+        self.tile_starts.add(dim)
+        self._set_half(self._axis[inner.buffer], delta(dim.lo, self.vid), stmt.node)
+
+    def _refuse_on_chip(self, stmt: Copy, inner: Operand) -> None:
+        """The id of the vector core chooses no part of a tile, and nothing that the cube core copies."""
+        if inner.buffer.memory is not Memory.UB:
+            if any(self._depends(dim.lo) for side in (stmt.src, stmt.dst) for dim in side.dims or ()):
+                raise Blocked("TL221", stmt.node, "vid is used in a copy of the cube core")
+            return
+        for dim in inner.dims or ():
+            if self._depends(dim.lo) or (dim.extent is not None and self._depends(dim.extent)):
+                raise Blocked("TL221", stmt.node, f"vid selects a part of the on-chip buffer `{inner.buffer.name}`")
+
+    def _check_half(self, stmt: Copy, inner: Operand, dim: Dim, rows: Sym | None) -> None:
+        """The offset at ``dim`` of the second vector core must be the rows of the tile, and both copy as many."""
         half = delta(dim.lo, self.vid)
-        rows = self._rows_of(inner, outer, axis)
         self.parity.assume(half)
         if rows is None:
             raise Blocked("TL220", stmt.node, "vid splits the columns of the tile, not its rows")
@@ -311,8 +319,6 @@ class Rows:
                 stmt.node,
                 f"the vector cores' offset is not half of the tile `{inner.buffer.name}`: `{code(dim.node)}`",
             )
-        self.tile_starts.add(dim)
-        self._set_half(self._axis[inner.buffer], half, stmt.node)
 
     def _is_tile_row(self, outer: Operand, inner: Operand, axis: int) -> bool:
         """True if a start index at ``axis`` is where the rows of the UB tile begin (base-index form)."""

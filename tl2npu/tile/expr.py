@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from tl2npu.dialects.functions import FUNCTIONS
 from tl2npu.kernel.symbolic import Sym, var
 
 
@@ -67,8 +68,7 @@ OPERATORS: Mapping[str, int] = {
     **dict.fromkeys(("add", "sub", "mul", "div", "floordiv", "mod", "max", "min", "pow", "and", "or"), 2),
     **dict.fromkeys(("bitand", "bitor", "bitxor", "shl", "shr"), 2),
     **dict.fromkeys(COMPARISONS, 2),
-    **dict.fromkeys(("neg", "not", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "tanh"), 1),
-    **dict.fromkeys(("sin", "cos", "erf", "floor", "ceil", "round", "bitnot", "cast"), 1),
+    **dict.fromkeys(("neg", "not", "bitnot", "cast", *FUNCTIONS), 1),
     **dict.fromkeys(("select", "fma"), 3),
 }
 """Element-wise operators with the number of their operands; ``round``: halves to the even neighbour."""

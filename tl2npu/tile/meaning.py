@@ -1,4 +1,4 @@
-"""What element-wise operators of the catalogues compute, as expressions of their parameters.
+"""What element-wise operators of the catalogues compute, as expressions of their parameters, and formulas of functions.
 
 A catalogue says it in one line (``Operator.meaning``), from which everything follows that translates operators: which
 operator of another language is the same, and the formula in ``T.Parallel``.
@@ -7,11 +7,13 @@ operator of another language is the same, and the formula in ``T.Parallel``.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 from tl2npu.dialects.catalogue import Operator, Role
+from tl2npu.dialects.functions import FUNCTIONS
 from tl2npu.tile.expr import OPERATORS, Call, Const, Expr, Load, loads, rebuilt
 from tl2npu.tile.write.expressions import expression
 
@@ -29,6 +31,41 @@ _SIGNS: Mapping[type[ast.AST], str] = {
     ast.USub: "neg",
     ast.Invert: "bitnot",
 }
+
+
+_NUMBERS = {"ln2": math.log(2.0), "ln10": math.log(10.0), "log2e": 1.0 / math.log(2.0), "log10e": 1.0 / math.log(10.0)}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A function of ``x``: each step gives a name, perhaps anew, a value; then ``value`` is the function's."""
+
+    steps: tuple[tuple[str, Expr], ...]
+    value: Expr
+
+    def fits(self, *, is_leaf: bool) -> bool:
+        """Whether it is one expression that computes its argument once; that of a leaf costs nothing."""
+        return not self.steps and (is_leaf or sum(load.buffer == "x" for load in loads(self.value)) == 1)
+
+
+@cache
+def parts_of(function: str) -> Formula | None:
+    """The formula of a function, by its name in TileLang; None for one that has none."""
+    row = FUNCTIONS.get(function)
+    if row is None or not row.formula:
+        return None
+    *steps, value = row.formula.split(";")
+    named = (step.split("=") for step in steps)
+    return Formula(tuple((name.strip(), _of_numbers(text)) for name, text in named), _of_numbers(value))
+
+
+def _of_numbers(text: str) -> Expr:
+    def part(item: Expr) -> Expr | None:
+        if isinstance(item, Const):
+            return replace(item, value=float(item.value))
+        return Const(_NUMBERS[item.buffer], "") if isinstance(item, Load) and item.buffer in _NUMBERS else None
+
+    return rebuilt(_parsed(text.strip()), part)
 
 
 def meaning(operator: Operator) -> Expr | None:
@@ -89,6 +126,8 @@ def _read(node: ast.expr) -> Expr:
             return Load(name, (), "")
         case ast.Constant(int() | float() as value):
             return Const(value, "")
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
+            return Const(-value, "")
         case ast.BinOp(left, sign, right) | ast.Compare(left, [sign], [right]):
             return Call(_SIGNS[type(sign)], (_read(left), _read(right)), "")
         case ast.UnaryOp(sign, operand):

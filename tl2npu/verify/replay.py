@@ -57,92 +57,7 @@ class Judge:
 
         ``done``: the outcome where the new kernel has run on the very same inputs already.
         """
-        problems: list[tuple[str, str]] = []
-        compared: list[str] = []
-        worst: float | None = None
-        dropped: tuple[str, ...] = ()
-        relaid: list[str] = []
-        laid: list[str] = []
-        unrounded: list[str] = []
-        quiet: list[str] = []
-        figures: list[Metrics] = []
-        differs = False
-        as_on_gpu: Outcome | None = None
-
-        def result() -> Comparison:
-            found = tuple(compared), worst, tuple(problems), dropped, tuple(relaid), tuple(laid), tuple(unrounded)
-            last = (name_of(compiled),), recording.draw, tuple(quiet), tuple(figures)
-            return Comparison(recording.kernel, recording.call, *found, *last)
-
-        try:
-            matched = match(recording, compiled)
-        except Unmatched as error:
-            problems.append((UNVERIFIED, str(error)))
-            return result()
-        if twice := given_twice(recording):
-            problems.append((UNVERIFIED, twice))
-            return result()
-        dropped = tuple(name for name in matched.gone if name not in recording.scratch)
-        lost = [n for n in dropped if n in recording.made or (recording.on_gpu and _is_written(recording, n))]
-        problems += [(CHANGED, f"the output {name} of the old kernel is missing in the new one") for name in lost]
-        if not recording.draw:  # which has the call of the launch that it repeats
-            problems += _call(recording, compiled, matched, done is not None)
-        if self.elsewhere is not None:
-            recording = self.elsewhere.reference(recording)
-        outcome = done or self._run(self.actual, recording, compiled, matched)
-        problems += outcome.problems
-        if outcome.arrays is None:
-            return result()
-        buffers = {b.name: b for b in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(b, Buffer)}
-        scratch = {compiled.kernel.params[n].name for n in compiled.workspace_idx}
-        places = layouts.places(compiled.kernel, outcome.arrays)
-        for name, old in matched.tensors.items():
-            if not layouts.same(recording.places.get(old), places.get(name)):
-                relaid.append(old)
-            elif old in recording.places:
-                laid.append(old)
-        for name, old in matched.tensors.items():
-            if name in scratch or old in recording.scratch:
-                continue
-            left, right = recording.outputs[old], outcome.arrays[name]
-            undefined = recording.undefined.get(old)
-            if undefined is not None and undefined.shape == left.shape == right.shape:
-                right = np.where(undefined, left, right)  # there is nothing to compare with
-            if left.shape != right.shape or left.dtype != right.dtype:
-                problems.append(
-                    (CHANGED, f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one")
-                )
-                continue
-            if old in recording.made or not _same_bits(recording.inputs[old], left):
-                compared.append(old)  # tensors that were only read are compared as well, but are no outputs
-            counted = judged(recording, left, right)
-            worst = max(worst or 0.0, largest(left, counted))
-            figures += self.figures(recording, old, left, right, old in compared)
-            if self.has_standard(recording, old):
-                problems += self.unmet(recording, old, left, counted)
-                continue
-            found = self._difference(recording, buffers[name], left, counted)
-            wide = recording.unrounded.get(old)
-            if found is not None and wide is not None:
-                counted = judged(recording, wide, right)
-                if not self._difference(recording, buffers[name], wide, counted):
-                    found = None
-                    unrounded.append(old)
-            if found is not None and recording.draw and recording.on_gpu and self.elsewhere is None:
-                as_on_gpu = as_on_gpu or self._run(self.numbers, recording, compiled, matched)
-                other = left if as_on_gpu.arrays is None else judged(recording, left, as_on_gpu.arrays[name])
-                if as_on_gpu.arrays is not None and not self._difference(recording, buffers[name], left, other):
-                    found = None
-                    quiet.append(old)
-            if found is not None and not differs:
-                differs = True
-                if self.elsewhere is not None and (nan := no_numbers(old, left, counted)):
-                    problems.append((NOT_A_NUMBER, nan + on(recording)))
-                    continue
-                wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
-                problems.append((CHANGED, said(old, found, ("old", "new"), wrote) + on(recording)))
-        problems += self._readings(recording, compiled, matched, outcome.arrays, scratch)
-        return result()
+        return _Launch(self, recording, compiled).compared_with(done)
 
     def has_standard(self, recording: Recording, name: str) -> bool:
         """Whether a tensor is judged as a whole, by a standard or against its exact result."""
@@ -227,6 +142,131 @@ class Judge:
         rtol = self.settings.rtol
         usual = recording.tolerances.get(buffer.dtype, 0.0)
         return difference(left, right, usual if rtol is None else rtol, self.settings.atol)
+
+
+class _Launch:
+    """One launch on its way through a comparison: what was compared, and what was found."""
+
+    def __init__(self, judge: Judge, recording: Recording, compiled: JITKernel) -> None:
+        self.judge, self.recording, self.compiled = judge, recording, compiled
+        self.problems: list[tuple[str, str]] = []
+        self.compared: list[str] = []
+        self.worst: float | None = None
+        self.dropped: tuple[str, ...] = ()
+        self.relaid: list[str] = []
+        self.laid: list[str] = []
+        self.unrounded: list[str] = []
+        self.quiet: list[str] = []
+        self.figures: list[Metrics] = []
+        self.differs = False
+        self._as_on_gpu: Outcome | None = None
+
+    def compared_with(self, done: Outcome | None) -> Comparison:
+        """Run the new kernel, unless it is ``done``, and compare every tensor that both have."""
+        judge, recording, compiled = self.judge, self.recording, self.compiled
+        try:
+            matched = match(recording, compiled)
+        except Unmatched as error:
+            self.problems.append((UNVERIFIED, str(error)))
+            return self._result()
+        if twice := given_twice(recording):
+            self.problems.append((UNVERIFIED, twice))
+            return self._result()
+        self._note_lost_outputs(matched)
+        if not recording.draw:  # which has the call of the launch that it repeats
+            self.problems += _call(recording, compiled, matched, done is not None)
+        if judge.elsewhere is not None:
+            self.recording = recording = judge.elsewhere.reference(recording)
+        outcome = done or judge._run(judge.actual, recording, compiled, matched)
+        self.problems += outcome.problems
+        if outcome.arrays is None:
+            return self._result()
+        self._note_layouts(matched, outcome.arrays)
+        scratch = {compiled.kernel.params[n].name for n in compiled.workspace_idx}
+        for name, old in matched.tensors.items():
+            if name not in scratch and old not in recording.scratch:
+                self._compare(name, old, outcome, outcome.arrays[name], matched)
+        self.problems += judge._readings(recording, compiled, matched, outcome.arrays, scratch)
+        return self._result()
+
+    def _result(self) -> Comparison:
+        found = tuple(self.compared), self.worst, tuple(self.problems), self.dropped, tuple(self.relaid)
+        more = tuple(self.laid), tuple(self.unrounded), (name_of(self.compiled),), self.recording.draw
+        last = tuple(self.quiet), tuple(self.figures)
+        return Comparison(self.recording.kernel, self.recording.call, *found, *more, *last)
+
+    def _note_lost_outputs(self, matched: Match) -> None:
+        recording = self.recording
+        self.dropped = tuple(name for name in matched.gone if name not in recording.scratch)
+        for name in self.dropped:
+            if name in recording.made or (recording.on_gpu and _is_written(recording, name)):
+                self.problems.append((CHANGED, f"the output {name} of the old kernel is missing in the new one"))
+
+    def _note_layouts(self, matched: Match, arrays: Arrays) -> None:
+        places, before = layouts.places(self.compiled.kernel, arrays), self.recording.places
+        for name, old in matched.tensors.items():
+            if not layouts.same(before.get(old), places.get(name)):
+                self.relaid.append(old)
+            elif old in before:
+                self.laid.append(old)
+
+    def _compare(self, name: str, old: str, outcome: Outcome, right: np.ndarray, matched: Match) -> None:
+        """One tensor: ``name`` in the new kernel, ``old`` in the old one."""
+        judge, recording = self.judge, self.recording
+        left = recording.outputs[old]
+        undefined = recording.undefined.get(old)
+        if undefined is not None and undefined.shape == left.shape == right.shape:
+            right = np.where(undefined, left, right)  # there is nothing to compare with
+        if left.shape != right.shape or left.dtype != right.dtype:
+            text = f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one"
+            self.problems.append((CHANGED, text))
+            return
+        if old in recording.made or not _same_bits(recording.inputs[old], left):
+            self.compared.append(old)  # tensors that were only read are compared as well, but are no outputs
+        counted = judged(recording, left, right)
+        self.worst = max(self.worst or 0.0, largest(left, counted))
+        self.figures += judge.figures(recording, old, left, right, old in self.compared)
+        if judge.has_standard(recording, old):
+            self.problems += judge.unmet(recording, old, left, counted)
+            return
+        buffer = next(b for b in (*self.compiled.kernel.outputs, *self.compiled.kernel.params) if b.name == name)
+        assert isinstance(buffer, Buffer)
+        found = judge._difference(recording, buffer, left, counted)
+        if found is None or self._is_rounding(old, buffer, right) or self._is_of_numbers(old, buffer, left, matched):
+            return
+        if not self.differs:
+            self.differs = True
+            self._report(name, old, found, outcome, (left, counted))
+
+    def _is_rounding(self, old: str, buffer: Buffer, right: np.ndarray) -> bool:
+        """Whether the new kernel agrees with what the old one would give if it did not round on its way."""
+        wide = self.recording.unrounded.get(old)
+        if wide is None or self.judge._difference(self.recording, buffer, wide, judged(self.recording, wide, right)):
+            return False
+        self.unrounded.append(old)
+        return True
+
+    def _is_of_numbers(self, old: str, buffer: Buffer, left: np.ndarray, matched: Match) -> bool:
+        """Whether the kernels agree on drawn values if a maximum with NaN is the number, as on a GPU."""
+        judge, recording = self.judge, self.recording
+        if not recording.draw or not recording.on_gpu or judge.elsewhere is not None:
+            return False
+        self._as_on_gpu = self._as_on_gpu or judge._run(judge.numbers, recording, self.compiled, matched)
+        arrays = self._as_on_gpu.arrays
+        if arrays is None or judge._difference(recording, buffer, left, judged(recording, left, arrays[buffer.name])):
+            return False
+        self.quiet.append(old)
+        return True
+
+    def _report(
+        self, name: str, old: str, found: Difference, outcome: Outcome, sides: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        recording = self.recording
+        if self.judge.elsewhere is not None and (nan := no_numbers(old, *sides)):
+            self.problems.append((NOT_A_NUMBER, nan + on(recording)))
+            return
+        wrote = _wrote(recording.writers.get(old), found), _wrote(outcome.writers(name), found)
+        self.problems.append((CHANGED, said(old, found, ("old", "new"), wrote) + on(recording)))
 
 
 class Elsewhere(Protocol):

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from tl2npu.checks.operators.expr import Expr
 from tl2npu.checks.operators.vector_form import ParallelStore, nest_of, parallel_stores
 from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.dialects.functions import ASCEND_LOOPS, FUNCTIONS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Operand, Range
 from tl2npu.kernel.symbolic import const
 
 _CONDITIONALS = ("if_then_else", "Select")
-_INTRINSICS = ("exp", "log", "sqrt", "rsqrt", "abs")
-_MISSING = ("exp2", "exp10", "log2", "log10", "log1p", "tanh", "sigmoid", "sin", "cos", "erf", "pow")
+_MISSING = FUNCTIONS.keys() - ASCEND_LOOPS.keys() | {"pow"}
 _CRASHING = ("max", "min")
 
 
@@ -78,7 +78,7 @@ def _check_intrinsics(store: ParallelStore) -> Iterator[Finding]:
     for part in store.value.walk():
         if part.kind == "call" and part.name in _MISSING:
             yield Finding("TL896", node, f"T.{part.name} has no vector instruction in T.Parallel")
-        elif part.kind == "call" and part.name in _INTRINSICS and part.args and part.args[0].kind != "load":
+        elif part.kind == "call" and part.name in ASCEND_LOOPS and part.args and part.args[0].kind != "load":
             shown = code(part.args[0].node)
             yield Finding("TL896", node, f"T.{part.name} takes a buffer element in T.Parallel, not `{shown}`")
         elif part.kind == "call" and part.name in _CRASHING and _crashes(part, store):
@@ -119,7 +119,7 @@ def _taken_for_columns(part: Expr, store: ParallelStore) -> Expr | None:
         return None
     first = part.args[0]
     takes = (part.kind == "binary" and part.name in ("+", "-", "*", "/")) or (
-        part.kind == "call" and part.name in _INTRINSICS
+        part.kind == "call" and part.name in ASCEND_LOOPS
     )
     if not takes or first.kind != "load" or not first.loads or first.depends_on(store.inner):
         return None

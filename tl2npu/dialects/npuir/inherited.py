@@ -12,10 +12,10 @@ from dataclasses import replace
 from tl2npu.dialects import ascend
 from tl2npu.dialects.ascend.build import BOTH_MODES, NO_MODE
 from tl2npu.dialects.catalogue import Core, Kind
+from tl2npu.dialects.functions import NPUIR_TILES, NPUIR_VECTOR
 from tl2npu.dialects.npuir.build import both_modes, rows
 
-_LOWERED = frozenset({"exp", "log", "sqrt", "rsqrt", "sigmoid", "abs", "fabs"})
-_SCALAR_ONLY = frozenset({"exp2", "log2"})
+_SCALAR_ONLY = frozenset(NPUIR_TILES)
 _NOT_LOWERED = "exported, but not lowered"
 _GPU = f"of the GPU language: {_NOT_LOWERED}"
 _ASCEND_ONLY = frozenset({"loop_break", "clamp", "reshape"})
@@ -30,8 +30,8 @@ _FILES = (ascend.expressions, ascend.types, ascend.script, ascend.gpu)
 
 
 def _functions() -> dict[str, str]:
-    found = dict.fromkeys(_MATH - _LOWERED - _SCALAR_ONLY, _NOT_LOWERED)
-    found |= dict.fromkeys(_LOWERED, "a vector operation in T.Parallel")
+    found = dict.fromkeys(_MATH - NPUIR_VECTOR - _SCALAR_ONLY, _NOT_LOWERED)
+    found |= dict.fromkeys(NPUIR_VECTOR, "a vector operation in T.Parallel")
     return found | dict.fromkeys(_SCALAR_ONLY, "of a single value; T.Parallel becomes a scalar loop: vexp2, vlog2")
 
 
@@ -42,7 +42,7 @@ OPERATORS = (
         replace(
             row,
             note=_NOTES.get(row.name, _GPU if not row.modes else ""),
-            modes=BOTH_MODES if row.name in _LOWERED | _SCALAR_ONLY else row.modes,
+            modes=BOTH_MODES if row.name in NPUIR_VECTOR | _SCALAR_ONLY else row.modes,
         )
         for file in _FILES
         for row in both_modes(file.OPERATORS)

@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tl2npu.dialects.functions import NAMES
+
 ELEMENTWISE: Mapping[str, str] = MappingProxyType(
     {
-        **{name: name for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "sin", "cos", "erf", "floor")},
-        **{name: name for name in ("ceil", "sigmoid", "tanh", "fma")},
-        "rint": "round",
-        "nearbyint": "round",
-        "sqrt_rn": "sqrt",
-        "fabs": "abs",
+        **{name: op for name, op in NAMES.items() if name != "round"},  # libdevice's goes away from zero
+        "fma": "fma",
         "pow": "pow",
-        "fast_expf": "exp",
-        "fast_logf": "log",
         "maximum": "max",
         "minimum": "min",
         "fmax": "max",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind, Operator
+from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.scopes import Scopes
 from tl2npu.kernel.parser.values import DONE, FRAME, SOME_ITEMS, TILES, UNKNOWN, Parsed, Type, joined, wider
@@ -17,7 +18,6 @@ _NUMBERS = frozenset("abs bool divmod float int max min pow round".split())
 _CONTAINERS = frozenset("dict enumerate filter list map reversed set sorted tuple zip".split())
 _ANY = frozenset({"any", "all", "max", "min"})
 _STATEMENTS = frozenset({Kind.COPY, Kind.GEMM, Kind.MMA, Kind.TILE, Kind.REDUCE, Kind.FILL, Kind.SYNC})
-_FLOATS = frozenset("exp log sqrt rsqrt exp2 exp10 log2 log10 log1p tanh sigmoid erf tan cos sin".split())
 _CONDITIONS = frozenset("And Or Not EQ NE LT LE GT GE isnan isinf isfinite isnullptr likely any_of all_of bool".split())
 _CONNECTIVES = frozenset({"And", "Or", "Not"})
 _OF_ARGUMENTS = frozenset("min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow Add Sub Mul".split())
@@ -220,7 +220,7 @@ class Calls:
             return Parsed("device", wider(*values)) if any(value.on_device for value in values) else UNKNOWN
         if name in ("cast", "Cast", "infinity", "min_value", "max_value") and args:
             return Parsed("device", self._type(args[1 if name == "cast" and len(args) > 1 else 0]))
-        return Parsed("device", "float" if name in _FLOATS else self._type(cst.Name(name)))
+        return Parsed("device", "float" if name in OF_FLOATS else self._type(cst.Name(name)))
 
     # subscripts --------------------------------------------------------------------------------------------------
 

@@ -10,21 +10,22 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from tl2npu.dialects.functions import NPUIR_TILES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
 from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.formulas import FORMULAS, as_float32, formula_text, narrow_type
 from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector, without_lowering
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Line, Plan
-from tl2npu.passes.writing.statements import Names, parse, shape_text
+from tl2npu.passes.writing.statements import Names, expression, factor, parse, shape_text
 from tl2npu.passes.writing.tiles import dtype_text, last_allocation
 from tl2npu.passes.writing.tiles import shape_text as shape_of
 from tl2npu.source.tree import names_in
 
-_WITH_TMP = {"exp2": "vexp2", "log2": "vlog2"}
-_SERIES = {"sin": "vsin", "cos": "vcos", "erf": "verf"}
+_SERIES = {"sin": "vsin", "cos": "vcos"}
 _ON_STATISTICS = {"rsqrt": "vrsqrt"}
 
 
@@ -69,7 +70,7 @@ def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
         if vector and alone and _is_constant(stmt, ranges) and not work.covers(stmt.target):
             text = f"the loop fills a part of `{stmt.target.buffer.name}`, but the compiler would fill all of it"
             raise Blocked("TL417", stmt.node, text)
-        leaving = _leaving(stmt, names)
+        leaving = _leaving(stmt, names, vector=vector)
         if simple and (leaving or (vector and not alone and names & VECTOR_ONLY)):
             work.take(stmt, leaving)
         else:
@@ -84,9 +85,11 @@ def _is_constant(stmt: Store, ranges: Sequence[Range]) -> bool:
     return not stmt.augmented and not {name.value for name in names_in(stmt.value.node)} & {r.name for r in ranges}
 
 
-def _leaving(stmt: Store, names: set[str]) -> dict[str, str]:
-    """The functions in a store that become operations on tiles."""
-    found = {name: op for name, op in _WITH_TMP.items() if name in names}
+def _leaving(stmt: Store, names: set[str], *, vector: bool) -> dict[str, str]:
+    """The functions in a store that become operations on tiles, or formulas: those have no operation."""
+    found = {name: op for name, op in NPUIR_TILES.items() if name in names}
+    if vector:
+        found |= dict.fromkeys(names & FORMULAS.keys(), "")
     sizes = stmt.target.buffer.shape
     if len(sizes) > 1 and sizes[-1].constant == 1 and sizes[0].constant != 1:
         found |= {name: op for name, op in _ON_STATISTICS.items() if name in names}
@@ -127,6 +130,10 @@ class _Loop:
         while (found := self._next(value, leaving, kept)) is not None:
             call, name, op = found
             argument = call.args[0].value
+            if not op:
+                self._job.change("TL410", call, f"wrote `T.{name}` with functions that have vector operations")
+                value = self._with(value, call, self._by_formula(stmt, argument, name))
+                continue
             self._job.change("TL410", call, f"wrote `T.{op}` on the whole tile for `T.{name}`")
             if call is value and not stmt.augmented and self.covers(target) and self._same_type(stmt, argument):
                 value = argument
@@ -141,19 +148,50 @@ class _Loop:
             if own and sum(code(load.node) == element for load in stmt.value.loads) == 1:
                 name_of, dtype, shape = target.buffer.name, dtype_text(target.buffer), shape_of(target.buffer)
             else:
-                dtype = self._type_of(stmt, argument)
-                shape = shape_text(self._job.kernel, [_extent(item) for item in self._ranges])
+                dtype, shape = self._type_of(stmt, argument), self._shape()
                 name_of = self._tiles.new(f"{target.buffer.name}_{name}", shape, dtype, target)
-                element = f"{name_of}[{', '.join(item.name for item in self._ranges)}]"
-                self._parts.append([*parse(self._job, f"{element} = {flat(argument)}\n", stmt.node)])
+                element = self._in_tile(stmt, name_of, flat(argument))
             self._parts.append(self._operation(op, name_of, shape, dtype))
-            new = substitute(value, {id(call): cst.parse_expression(element)})
-            assert isinstance(new, cst.BaseExpression)
-            value = new
+            value = self._with(value, call, element)
         line = _line(self._job, stmt.node)
         if value is not stmt.value.node:
             line = substitute(line, {id(stmt.value.node): value})  # type: ignore[assignment]
         self._parts += [[line], *behind, []]
+
+    def _by_formula(self, stmt: Store, argument: cst.BaseExpression, function: str) -> str:
+        """The text of the value of a formula, after loops that compute its argument and its steps in tiles."""
+        narrow, formula = narrow_type(self._job, stmt, argument), FORMULAS[function]
+        steps: list[tuple[str, str]] = []
+        known: dict[str, str] = {}
+        if narrow or not isinstance(argument, (cst.Name, cst.Subscript)):
+            steps.append(("x", as_float32(argument, narrow)))
+        else:
+            known["x"] = flat(argument)
+        for name, text in (*steps, *formula.steps):
+            if name not in known:
+                wish = f"{stmt.target.buffer.name}_{function}" + ("" if name == "x" else f"_{name}")
+                tile = self._tiles.new(wish, self._shape(), '"float32"', stmt.target)
+            else:
+                tile = known[name].partition("[")[0]
+            known[name] = self._in_tile(stmt, tile, text if isinstance(text, str) else formula_text(text, known))
+        value = formula_text(formula.value, known)
+        return f"T.cast({value}, {narrow})" if narrow else value
+
+    def _in_tile(self, stmt: Store, tile: str, text: str) -> str:
+        """The element of a tile that a loop of its own puts a value into."""
+        element = f"{tile}[{', '.join(item.name for item in self._ranges)}]"
+        self._parts.append([*parse(self._job, f"{element} = {text}\n", stmt.node)])
+        return element
+
+    def _shape(self) -> str:
+        """The shape of a tile with an element for each iteration."""
+        return shape_text(self._job.kernel, [_extent(item) for item in self._ranges])
+
+    def _with(self, value: cst.BaseExpression, call: cst.Call, text: str) -> cst.BaseExpression:
+        """The value with something else in place of a call."""
+        new = substitute(value, {id(call): expression(self._job, factor(text) if call is not value else text, call)})
+        assert isinstance(new, cst.BaseExpression)
+        return new
 
     def _next(
         self, value: cst.BaseExpression, leaving: dict[str, str], kept: set[int]
@@ -186,7 +224,7 @@ class _Loop:
         return last
 
     def _operation(self, op: str, name: str, shape: str, dtype: str) -> str:
-        if op not in _WITH_TMP.values():
+        if op not in NPUIR_TILES.values():
             return f"T.{op}({name}, {name})"
         return f"T.{op}({name}, {name}, {self._tiles.tmp(name, shape, dtype)})"
 

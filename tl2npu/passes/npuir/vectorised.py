@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.functions import FUNCTIONS, NPUIR_VECTOR
 from tl2npu.dialects.npuir import OPERATORS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Dim, Loop, Operand, Range, Store, walk_with_parents
@@ -21,16 +23,9 @@ from tl2npu.source.tree import calls_in
 
 _LANGUAGE = "tilelang.language."
 _COMMENT = re.compile(r"#[^\n]*")
-VECTOR_ONLY = frozenset({"sqrt", "rsqrt", "sigmoid", "abs", "fabs", "if_then_else"})
+VECTOR_ONLY = NPUIR_VECTOR - {"exp", "log"} | {"if_then_else"}
 """Functions that only vector operations have."""
-ELEMENT_ONLY = frozenset({"exp2", "log2"})
-"""Functions that only single elements have."""
-_MATH = frozenset(
-    """
-    acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf exp10 floor fmod hypot isfinite isinf isnan
-    log10 log1p nearbyint pow power round sin sinh tan tanh trunc popcount clz sigmoid
-    """.split()
-) | frozenset({"__cos", "__exp", "__exp10", "__log", "__log10", "__log2", "__sin", "__tan"})
+_TESTS = frozenset({"isfinite", "isinf", "isnan"})
 
 
 def called(job: Job, node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
@@ -59,12 +54,14 @@ def outer_loops(job: Job) -> Iterator[Loop]:
 
 def needs_vector(job: Job, node: cst.CSTNode) -> bool:
     """Whether an expression calls a function that has no good code, or none, for single elements."""
-    return any(name in VECTOR_ONLY | ELEMENT_ONLY for _, name in called(job, node))
+    return any(name in VECTOR_ONLY or name in FUNCTIONS.keys() - {"exp", "log"} for _, name in called(job, node))
 
 
 def without_lowering(name: str) -> bool:
     """True for a function that neither vector operations nor single elements have."""
-    return (name in _MATH and name not in VECTOR_ONLY) or (name in OPERATORS and name.startswith("__"))
+    row = OPERATORS.get(name)
+    lowered = row is None or bool(row.modes) or row.kind is not Kind.SCALAR
+    return not lowered or name in _TESTS or (row is not None and name.startswith("__"))
 
 
 def is_vector(stmt: Store, ranges: Sequence[Range], *, target: bool = True) -> bool:

@@ -14,6 +14,7 @@ from tl2npu.passes.npuir import atomics as npuir_atomics
 from tl2npu.passes.npuir import (
     bodies,
     current,
+    formulas,
     from_ascend,
     functions,
     guarded,
@@ -22,7 +23,6 @@ from tl2npu.passes.npuir import (
     products,
     selects,
     statistics,
-    tanh,
     tensors,
 )
 from tl2npu.passes.npuir import fills as npuir_fills
@@ -70,7 +70,7 @@ def npuir_from_gpu(job: Job) -> None:
     operands.stage(job)
     npuir_reductions.rewrite(job)
     statistics.keep_axis(job)
-    tanh.by_sigmoid(job)
+    formulas.spell_out(job)
     selects.choose(job)
     bodies.straighten(job)
     functions.split(job)

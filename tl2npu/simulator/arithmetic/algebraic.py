@@ -45,6 +45,7 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.dialects.functions import IN_FLOATS
 from tl2npu.simulator.arithmetic import ring
 from tl2npu.simulator.arithmetic.precise import Precise
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
@@ -115,10 +116,11 @@ def _halves(combine: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
 
 
 _NAMES = ("sin", "cos", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "atan2", "fmod", "pow")
+_TAGS = {name: tag for tag, name in enumerate(dict.fromkeys((*_NAMES, *sorted(IN_FLOATS))))}
 
 
 def _tag(name: str) -> int:
-    return 2 * (_NAMES.index(name) + 1)
+    return 2 * (_TAGS[name] + 1)
 
 
 def _scrambled(name: str, function: Callable[[Any], Any], symmetry: int = 0) -> Any:
@@ -476,3 +478,8 @@ class Algebraic:
         changed = _raw(Algebraic.from_host(array, dtype)) != _raw(held)
         if changed.any():
             array[changed] = Algebraic.to_host(held[changed], dtype)
+
+
+for _name in IN_FLOATS:
+    if not hasattr(Algebraic, _name):
+        setattr(Algebraic, _name, _scrambled(_name, getattr(Precise, _name)))

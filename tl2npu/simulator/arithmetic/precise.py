@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tl2npu.dialects.functions import IN_FLOATS
 from tl2npu.simulator.arithmetic.erf import erf
 from tl2npu.simulator.ir import dtypes
 
@@ -59,22 +60,9 @@ class Precise:
     sub = staticmethod(operator.sub)
     mul = staticmethod(operator.mul)
     neg = staticmethod(operator.neg)
-    exp = staticmethod(_wide(np.exp))
-    exp2 = staticmethod(_wide(np.exp2))
     exp10 = staticmethod(_wide(lambda x: np.power(np.float32(10), x)))
-    log = staticmethod(_wide(np.log))
-    log2 = staticmethod(_wide(np.log2))
-    log10 = staticmethod(_wide(np.log10))
-    log1p = staticmethod(_wide(np.log1p))
-    sqrt = staticmethod(_wide(np.sqrt))
     rsqrt = staticmethod(_wide(lambda x: 1 / np.sqrt(x)))
     reciprocal = staticmethod(_wide(lambda x: 1 / x))
-    sin = staticmethod(_wide(np.sin))
-    cos = staticmethod(_wide(np.cos))
-    tan = staticmethod(_wide(np.tan))
-    tanh = staticmethod(_wide(np.tanh))
-    sinh = staticmethod(_wide(np.sinh))
-    cosh = staticmethod(_wide(np.cosh))
     asin = staticmethod(_wide(np.arcsin))
     acos = staticmethod(_wide(np.arccos))
     atan = staticmethod(_wide(np.arctan))
@@ -84,9 +72,6 @@ class Precise:
     erf = staticmethod(_wide(erf))
     sigmoid = staticmethod(_wide(lambda x: 1 / (1 + np.exp(-x))))
     silu = staticmethod(_wide(lambda x: x / (1 + np.exp(-x))))
-    floor = staticmethod(_wide(np.floor))
-    ceil = staticmethod(_wide(np.ceil))
-    trunc = staticmethod(_wide(np.trunc))
     round = staticmethod(_wide(away_from_zero))
     nearbyint = staticmethod(_wide(np.rint))
     isnan = staticmethod(np.isnan)
@@ -396,3 +381,8 @@ def _narrow(x: np.ndarray, kind: np.dtype, mode: str) -> np.ndarray:
         return np.where(tie, outward, nearest).astype(kind)
     bits = inward.view(f"u{kind.itemsize}")
     return np.where((low != exact) & np.isfinite(exact), bits | 1, bits).astype(bits.dtype).view(kind)
+
+
+for _function in IN_FLOATS:
+    if not hasattr(Precise, _function):
+        setattr(Precise, _function, staticmethod(_wide(getattr(np, _function))))

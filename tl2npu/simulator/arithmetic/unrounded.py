@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.simulator.arithmetic.precise import Array, Precise
 from tl2npu.simulator.ir import dtypes
 
@@ -39,21 +40,16 @@ class Unrounded(Precise):
     div = _widened(Precise.div)
     multiply_add = _widened(Precise.multiply_add)
     pow = _widened(Precise.pow)
-    exp = _widened(Precise.exp)
-    exp2 = _widened(Precise.exp2)
-    log = _widened(Precise.log)
-    log2 = _widened(Precise.log2)
-    sqrt = _widened(Precise.sqrt)
-    rsqrt = _widened(Precise.rsqrt)
     reciprocal = _widened(Precise.reciprocal)
-    tanh = _widened(Precise.tanh)
-    sigmoid = _widened(Precise.sigmoid)
-    erf = _widened(Precise.erf)
 
     @staticmethod
     def number(value: Any, dtype: str) -> Any:
         """A constant, with all its digits."""
         return np.float32(value) if _is_narrow(dtype) else Precise.number(value, dtype)
+
+
+for _name in OF_FLOATS:
+    setattr(Unrounded, _name, _widened(getattr(Precise, _name)))
 
 
 def _is_narrow(dtype: str) -> bool:

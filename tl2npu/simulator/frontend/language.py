@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.dialects.functions import FUNCTIONS
 from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, npuir_names, types
@@ -222,40 +223,9 @@ class GemmWarpPolicy:
 
 
 _SCALARS = (
-    *(
-        "exp",
-        "exp2",
-        "exp10",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sinh",
-        "cosh",
-    ),
-    *(
-        "sigmoid",
-        "erf",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "nearbyint",
-        "pow",
-        "abs",
-        "fabs",
-        "isnan",
-        "isinf",
-        "isfinite",
-    ),
-    *("if_then_else", "ceildiv", "truncdiv", "truncmod", "popcount", "clz", "asin", "acos", "atan", "atan2", "fmod"),
-    *("asinh", "acosh", "atanh", "copysign", "likely"),
+    *FUNCTIONS,
+    *("fabs", "nearbyint", "pow", "isnan", "isinf", "isfinite", "if_then_else", "ceildiv", "truncdiv", "truncmod"),
+    *("popcount", "clz", "asin", "acos", "atan", "atan2", "fmod", "asinh", "acosh", "copysign", "likely"),
 )
 _BINARY = {
     "floordiv": "//",

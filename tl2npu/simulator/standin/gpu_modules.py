@@ -5,30 +5,16 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from tl2npu.dialects.functions import FUNCTIONS
 from tl2npu.simulator.frontend import language
 from tl2npu.simulator.frontend.types import DType, dtype_name
 from tl2npu.simulator.ir import expr
 
 _SCALARS = (
+    *FUNCTIONS,
     *("if_then_else", "max", "min", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod", "reinterpret", "likely"),
-    *(
-        "Select",
-        "Cast",
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-        "sqrt",
-        "rsqrt",
-        "tanh",
-        "sigmoid",
-        "abs",
-        "pow",
-        "floor",
-        "ceil",
-    ),
-    *("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "popcount", "infinity", "max_value"),
-    *("min_value", "isnan", "isinf", "round", "trunc", "cos", "sin", "erf"),
+    *("Select", "Cast", "pow", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right", "popcount"),
+    *("infinity", "max_value", "min_value", "isnan", "isinf"),
 )
 
 

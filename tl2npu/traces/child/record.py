@@ -292,92 +292,94 @@ def install(recorder: Recorder) -> None:
     kernels = importlib.import_module("tilelang.jit.kernel").JITKernel
     adapters = importlib.import_module("tilelang.jit.adapter.base").BaseKernelAdapter
     jit = importlib.import_module("tilelang.jit")
+    of_impl = functools.partial(_of_impl, recorder, kernels)
+    _hook(kernels, "__call__", functools.partial(_of_kernel, recorder))
+    _hook(kernels, "get_profiler", _of_profiler)
+    _hook(adapters, "__call__", functools.partial(_of_adapter, recorder))
+    if hasattr(jit, "JITImpl"):
+        _hook(jit.JITImpl, "__call__", of_impl)
+        _hook(jit.JITImpl, "compile", of_impl)
+    elif hasattr(jit, "_JitImplementation"):
+        _hook(jit._JitImplementation, "__call__", functools.partial(_of_old_impl, recorder, kernels))
+    for module in ("tilelang.profiler", "tilelang.profiler.bench"):
+        with suppress(ImportError):
+            _hook(importlib.import_module(module), "do_bench", functools.partial(_during, recorder, "benchmarks"))
+    with suppress(ImportError):
+        tuner = importlib.import_module("tilelang.autotuner.tuner")
+        _hook(getattr(tuner, "AutoTuner", None), "run", functools.partial(_during, recorder, "quiet"))
+        _hook(getattr(tuner, "AutoTuneImpl", None), "__call__", of_impl)
+    _hook(importlib.import_module("tilelang.language"), "prim_func", _with_frame)
 
-    def hook(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        before = getattr(owner, name, None)
-        if before is not None:
-            setattr(owner, name, functools.update_wrapper(make(before), before))
 
-    def of_kernel(run: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda self, *args, **kwargs: recorder.launch(self, lambda: run(self, *args, **kwargs), args, kwargs)
+def _hook(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Put a function around a method, where there is one."""
+    before = getattr(owner, name, None)
+    if before is not None:
+        setattr(owner, name, functools.update_wrapper(make(before), before))
 
-    def of_adapter(run: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            kernel = getattr(self, "_tl2npu_kernel", None)
-            if kernel is None:
-                return run(self, *args, **kwargs)
-            return recorder.launch(kernel, lambda: run(self, *args, **kwargs), args, kwargs)
 
-        return call
+def _of_kernel(recorder: Recorder, run: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, *args, **kwargs: recorder.launch(self, lambda: run(self, *args, **kwargs), args, kwargs)
 
-    def of_profiler(make: Callable[..., Any]) -> Callable[..., Any]:
-        def get_profiler(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if getattr(self, "adapter", None) is not None:
-                self.adapter._tl2npu_kernel = self
-            return make(self, *args, **kwargs)
 
-        return get_profiler
+def _of_adapter(recorder: Recorder, run: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        kernel = getattr(self, "_tl2npu_kernel", None)
+        if kernel is None:
+            return run(self, *args, **kwargs)
+        return recorder.launch(kernel, lambda: run(self, *args, **kwargs), args, kwargs)
 
-    hook(kernels, "__call__", of_kernel)
-    hook(kernels, "get_profiler", of_profiler)
-    hook(adapters, "__call__", of_adapter)
+    return call
 
-    def noted(origin: Origin, call: Callable[[], Any]) -> Any:
-        with recorder.calling(origin):
-            result = call()
-        if isinstance(result, kernels):
-            result._tl2npu_origin = origin
-        return result
 
-    def of_impl(call: Callable[..., Any]) -> Callable[..., Any]:
-        def made(self: Any, *args: Any, **kwargs: Any) -> Any:
-            impl = getattr(self, "jit_impl", self)
-            function = getattr(impl.func, "orig_func", impl.func)
-            return noted(Origin(function, args, dict(kwargs), impl), lambda: call(self, *args, **kwargs))
+def _of_profiler(make: Callable[..., Any]) -> Callable[..., Any]:
+    def get_profiler(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self, "adapter", None) is not None:
+            self.adapter._tl2npu_kernel = self
+        return make(self, *args, **kwargs)
 
+    return get_profiler
+
+
+def _noted(recorder: Recorder, kernels: type, origin: Origin, call: Callable[[], Any]) -> Any:
+    """What a call makes; a kernel knows where it comes from."""
+    with recorder.calling(origin):
+        result = call()
+    if isinstance(result, kernels):
+        result._tl2npu_origin = origin  # type: ignore[attr-defined]
+    return result
+
+
+def _of_impl(recorder: Recorder, kernels: type, call: Callable[..., Any]) -> Callable[..., Any]:
+    def made(self: Any, *args: Any, **kwargs: Any) -> Any:
+        impl = getattr(self, "jit_impl", self)
+        function = getattr(impl.func, "orig_func", impl.func)
+        origin = Origin(function, args, dict(kwargs), impl)
+        return _noted(recorder, kernels, origin, lambda: call(self, *args, **kwargs))
+
+    return made
+
+
+def _of_old_impl(recorder: Recorder, kernels: type, decorate: Callable[..., Any]) -> Callable[..., Any]:
+    def decorated(self: Any, function: Any) -> Any:
+        wrapper = decorate(self, function)
+
+        @functools.wraps(wrapper)
+        def made(*args: Any, **kwargs: Any) -> Any:
+            return _noted(recorder, kernels, Origin(function, args, dict(kwargs)), lambda: wrapper(*args, **kwargs))
+
+        self.wrapper = made
         return made
 
-    def of_old_impl(decorate: Callable[..., Any]) -> Callable[..., Any]:
-        def decorated(self: Any, function: Any) -> Any:
-            wrapper = decorate(self, function)
+    return decorated
 
-            @functools.wraps(wrapper)
-            def made(*args: Any, **kwargs: Any) -> Any:
-                return noted(Origin(function, args, dict(kwargs)), lambda: wrapper(*args, **kwargs))
 
-            self.wrapper = made
-            return made
+def _during(recorder: Recorder, what: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with recorder.during(what):
+            return run(*args, **kwargs)
 
-        return decorated
-
-    if hasattr(jit, "JITImpl"):
-        hook(jit.JITImpl, "__call__", of_impl)
-        hook(jit.JITImpl, "compile", of_impl)
-    elif hasattr(jit, "_JitImplementation"):
-        hook(jit._JitImplementation, "__call__", of_old_impl)
-
-    def during(what: str, run: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with recorder.during(what):
-                return run(*args, **kwargs)
-
-        return call
-
-    benchmark, silent = functools.partial(during, "benchmarks"), functools.partial(during, "quiet")
-
-    for module, name in (("tilelang.profiler", "do_bench"), ("tilelang.profiler.bench", "do_bench")):
-        try:
-            hook(importlib.import_module(module), name, benchmark)
-        except ImportError:
-            continue
-    try:
-        tuner = importlib.import_module("tilelang.autotuner.tuner")
-    except ImportError:
-        tuner = None
-    if tuner is not None:
-        hook(getattr(tuner, "AutoTuner", None), "run", silent)
-        hook(getattr(tuner, "AutoTuneImpl", None), "__call__", of_impl)
-    hook(importlib.import_module("tilelang.language"), "prim_func", _with_frame)
+    return call
 
 
 def _with_frame(define: Callable[..., Any]) -> Callable[..., Any]:

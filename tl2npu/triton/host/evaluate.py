@@ -27,36 +27,45 @@ class Host(HostExpressions):
                     self.evidence.tensors[self.function.lineno, arg.arg] = [(len(value.shape), value.dtype)]
         defaults = dict(zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False))
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
-            name = arg.arg
-            rank, dtypes = self.evidence.of(self.function.lineno, name)
-            dtypes = self.passed_types(f"{name}.dtype") or dtypes
-            rank = self.ranks.get(name) if rank is None else rank
-            guess = self.guesses.get(name) if rank is None else None
-            default = defaults.get(name)
-            is_tensor = rank is not None or guess is not None or dtypes or annotated(arg, "Tensor")
-            none = self.assumed.get(f"{name} is None")
-            if none:
-                self.env[name] = None
-            elif is_tensor:
-                dtype = next(iter(dtypes)) if len(dtypes) == 1 else "+".join(sorted(dtypes)) or None
-                found = self.tensor(name, rank, self.dtype(name) or dtype, guess)
-                found = replace(found, gradient=(self.function.lineno, name) in self.evidence.gradients)
-                both = none is None and self.evidence.both_ways(self.function.lineno, name)
-                self.env[name] = replace(found, test=f"{name} is None") if both else found
-            elif default is None and (passed := self.passed_type(name)):
-                self.env[name] = Unknown(f"torch.{passed}")
-            elif annotated(arg, "float") or self.is_float(name, default):
-                self.env[name] = Unknown(name, number=True)
-            elif (text := self.evidence.text(self.function.lineno, name)) is not None:
-                self.env[name] = text
-                self.absent.add(name)
-            elif isinstance(default, ast.Constant) and (
-                ((default.value is None and none is None) or isinstance(default.value, str)) and self.never(name)
-            ):
-                self.env[name] = default.value
-                self.absent.add(name)
-            else:
-                self.env[name] = Unknown(name)
+            self.env[arg.arg] = self.parameter(self.function.lineno, arg, defaults.get(arg.arg))
+
+    def parameter(self, line: int, arg: ast.arg, default: ast.expr | None) -> HostValue:
+        """What a parameter of the function in ``line`` is, by its calls, its annotation and its default."""
+        name = arg.arg
+        none = self.assumed.get(f"{name} is None")
+        if none:
+            return None
+        if (tensor := self.given_tensor(line, arg)) is not None:
+            both = none is None and self.evidence.both_ways(line, name)
+            return replace(tensor, test=f"{name} is None") if both else tensor
+        if default is None and (passed := self.passed_type(name)):
+            return Unknown(f"torch.{passed}")
+        if annotated(arg, "float") or self.is_float(name, default):
+            return Unknown(name, number=True)
+        if (text := self.evidence.text(line, name)) is not None:
+            self.absent.add(name)
+            return text
+        told = isinstance(default, ast.Constant) and (
+            (default.value is None and none is None) or isinstance(default.value, str)
+        )
+        if told and self.never(name):
+            assert isinstance(default, ast.Constant)
+            self.absent.add(name)
+            return None if default.value is None else str(default.value)
+        return Unknown(name)
+
+    def given_tensor(self, line: int, arg: ast.arg) -> Tensor | None:
+        """A parameter that is a tensor for all that is known of it; None for others."""
+        name = arg.arg
+        rank, dtypes = self.evidence.of(line, name)
+        dtypes = self.passed_types(f"{name}.dtype") or dtypes
+        rank = self.ranks.get(name) if rank is None else rank
+        guess = self.guesses.get(name) if rank is None else None
+        if rank is None and guess is None and not dtypes and not annotated(arg, "Tensor"):
+            return None
+        dtype = next(iter(dtypes)) if len(dtypes) == 1 else "+".join(sorted(dtypes)) or None
+        found = self.tensor(name, rank, self.dtype(name) or dtype, guess)
+        return replace(found, gradient=(line, name) in self.evidence.gradients)
 
     def is_float(self, name: str, default: ast.expr | None) -> bool:
         """True for a parameter that is a float by its default or in a call of the file."""
@@ -203,21 +212,8 @@ class Host(HostExpressions):
             here, there = self.env[name], one[name]
             if here == there:
                 continue
-            if isinstance(here, Tensor) and isinstance(there, Tensor) and here.described != there.described:
-                self.env[name] = replace(here, described="sometimes" if here.of == there.of else "always")
-                continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):
-                dtype = here.dtype if there.dtype in (here.dtype, None) else there.dtype if here.dtype is None else None
-                fresh, test = here.fresh and there.fresh, here.test or there.test
-                if here.shape == there.shape:
-                    self.env[name] = Tensor(name, here.shape, dtype, fresh, test=test)
-                    continue
-                self.changed(name)
-                ranks = {len(tensor.shape) for tensor in (here, there) if tensor.shape is not None}
-                rank = ranks.pop() if len(ranks) == 1 else None
-                certain = here.shape is not None and there.shape is not None
-                found = self.tensor(name, rank, dtype) if certain else self.tensor(name, None, dtype, rank)
-                self.env[name] = replace(found, fresh=fresh, test=test)
+                self.env[name] = self.either(name, here, there)
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
                 self.env[name] = self.settled(name, optional(here, there, name, test) or Unknown(name, test=test))
@@ -231,6 +227,21 @@ class Host(HostExpressions):
             else:
                 self.forget({name})
 
+    def either(self, name: str, here: Tensor, there: Tensor) -> Tensor:
+        """A tensor that is one of two, with what both have."""
+        if here.described != there.described:
+            return replace(here, described="sometimes" if here.of == there.of else "always")
+        dtype = here.dtype if there.dtype in (here.dtype, None) else there.dtype if here.dtype is None else None
+        fresh, test = here.fresh and there.fresh, here.test or there.test
+        if here.shape == there.shape:
+            return Tensor(name, here.shape, dtype, fresh, test=test)
+        self.changed(name)
+        ranks = {len(tensor.shape) for tensor in (here, there) if tensor.shape is not None}
+        rank = ranks.pop() if len(ranks) == 1 else None
+        certain = here.shape is not None and there.shape is not None
+        found = self.tensor(name, rank, dtype) if certain else self.tensor(name, None, dtype, rank)
+        return replace(found, fresh=fresh, test=test)
+
     def forget(self, names: set[str]) -> None:
         """Names whose value is not known any more; integers get a new name."""
         for name in names:
@@ -240,55 +251,65 @@ class Host(HostExpressions):
     def assign(self, target: ast.expr, value: HostValue, node: ast.expr) -> None:
         """``target = value``."""
         if isinstance(target, ast.Name):
-            known = isinstance(value, Int) and target.id in self.texts.values()
-            before = self.name(target.id).names if known else frozenset()
-            if known:
-                self.env.setdefault(target.id, value)  # a name of the module, too
-            self.changed(target.id)
-            self.parts.discard(target.id)
-            if isinstance(value, Int) and before & value.value.names:  # `n = n // 2`: the old one has no text any more
-                value = Int(self.name(target.id))
-            elif isinstance(value, Int) and value.value.constant is not None:
-                name = self.name(target.id)
-                self.numbers[str(name)] = value.value.constant
-                value = Int(name)
-            elif isinstance(value, Unknown) and dtype_of(value) is None:
-                value = Unknown(target.id, value.number or is_float(node), value.test)
-            elif isinstance(value, Tensor):
-                test, of = value.test, value.of if value.described else node.id if isinstance(node, ast.Name) else ""
-                described = value.described
-                shape = None if value.shape is None else self.shown_by(target.id, value.shape)
-                turned = value.turned
-                value = Tensor(target.id, shape, value.dtype, value.fresh, False, test, False, of, described, turned)
-                if value.shape is None:
-                    rank, guess = self.ranks.get(target.id), self.guesses.get(target.id)
-                    found = self.tensor(target.id, rank, value.dtype, guess)
-                    value = replace(found, test=test, of=of, described=described)
-            self.env[target.id] = self.settled(target.id, value)
-            return
-        if isinstance(target, ast.Attribute) and target.attr == "data":
+            self.env[target.id] = self.settled(target.id, self.named(target.id, value, node))
+        elif isinstance(target, ast.Attribute) and target.attr == "data":
             self.turned()
-        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             if isinstance(self.env.get(target.value.id), Dict):
                 self.forget({target.value.id})
-            return
-        if isinstance(target, (ast.Tuple, ast.List)):
-            if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
-                value = self.unpacked(node.value, len(target.elts))
-            values = value if isinstance(value, tuple) and len(value) == len(target.elts) else None
-            parts = is_part(node)
-            for number, item in enumerate(target.elts):
-                if isinstance(item, ast.Name):
-                    self.changed(item.id)
-                    (self.parts.add if parts else self.parts.discard)(item.id)
-                    part = values[number] if values is not None else Unknown(item.id)
-                    if isinstance(part, Int) and part.value.atom is not None:
-                        self.preferred.setdefault(str(part.value), item.id)
-                    self.env[item.id] = Unknown(item.id, part.number) if isinstance(part, Unknown) else part
-                    if isinstance(part, Tensor) and part.text.startswith(f"{ast.unparse(node)}["):
-                        self.env[item.id] = self.settled(item.id, self.same(part, item.id))
-                    elif isinstance(part, Tensor):
-                        self.env[item.id] = Tensor(item.id, part.shape, part.dtype, part.fresh)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self.assign_each(target.elts, value, node)
+
+    def named(self, name: str, value: HostValue, node: ast.expr) -> HostValue:
+        """The value that a name gets, in terms of that name."""
+        known = isinstance(value, Int) and name in self.texts.values()
+        before = self.name(name).names if known else frozenset()
+        if known:
+            self.env.setdefault(name, value)  # a name of the module, too
+        self.changed(name)
+        self.parts.discard(name)
+        if isinstance(value, Int) and before & value.value.names:  # `n = n // 2`: the old one has no text any more
+            return Int(self.name(name))
+        if isinstance(value, Int) and value.value.constant is not None:
+            variable = self.name(name)
+            self.numbers[str(variable)] = value.value.constant
+            return Int(variable)
+        if isinstance(value, Unknown) and dtype_of(value) is None:
+            return Unknown(name, value.number or is_float(node), value.test)
+        return self.named_tensor(name, value, node) if isinstance(value, Tensor) else value
+
+    def named_tensor(self, name: str, value: Tensor, node: ast.expr) -> Tensor:
+        """A tensor that a name holds from now on."""
+        of = value.of if value.described else node.id if isinstance(node, ast.Name) else ""
+        if value.shape is None:
+            found = self.tensor(name, self.ranks.get(name), value.dtype, self.guesses.get(name))
+            return replace(found, test=value.test, of=of, described=value.described)
+        shape = self.shown_by(name, value.shape)
+        return Tensor(
+            name, shape, value.dtype, value.fresh, False, value.test, False, of, value.described, value.turned
+        )
+
+    def assign_each(self, targets: list[ast.expr], value: HostValue, node: ast.expr) -> None:
+        """``a, b = value``."""
+        if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
+            value = self.unpacked(node.value, len(targets))
+        values = value if isinstance(value, tuple) and len(value) == len(targets) else None
+        keep = self.parts.add if is_part(node) else self.parts.discard
+        for number, item in enumerate(targets):
+            if not isinstance(item, ast.Name):
+                continue
+            self.changed(item.id)
+            keep(item.id)
+            part = values[number] if values is not None else Unknown(item.id)
+            if isinstance(part, Int) and part.value.atom is not None:
+                self.preferred.setdefault(str(part.value), item.id)
+            if isinstance(part, Unknown):
+                part = Unknown(item.id, part.number)
+            elif isinstance(part, Tensor) and part.text.startswith(f"{ast.unparse(node)}["):
+                part = self.settled(item.id, self.same(part, item.id))
+            elif isinstance(part, Tensor):
+                part = Tensor(item.id, part.shape, part.dtype, part.fresh)
+            self.env[item.id] = part
 
     def settled(self, name: str, value: HostValue) -> HostValue:
         """A value that may be None, as it is assumed to be."""

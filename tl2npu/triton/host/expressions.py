@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.triton.host.evidence import Call, Evidence
 from tl2npu.triton.host.tensors import HostTensors
 from tl2npu.triton.host.torch_names import (
@@ -24,6 +24,9 @@ from tl2npu.triton.host.torch_names import (
 from tl2npu.triton.host.values import Dict, HostValue, Instance, Int, Lambda, Meta, Tensor, Unknown
 from tl2npu.triton.host.variants import normal
 from tl2npu.triton.read.ranges import cdiv, largest, smallest
+
+Words = Mapping[str | None, HostValue]
+"""The values of arguments that are given by name."""
 
 _READING = ("copy", "get", "items", "keys", "values")
 _TURNS = 16
@@ -254,12 +257,7 @@ class HostExpressions(HostTensors):
             case ast.Mult():
                 return Int(left * right)
             case ast.FloorDiv() if not right.is_zero:
-                num = left - right + 1
-                rounds_up = right.constant is None and any(mono in dict(left.terms) for mono, _ in right.terms)
-                rounds_up = rounds_up or (
-                    (right.constant or 0) > 1 and dict(left.terms).get(()) == (right.constant or 0) - 1
-                )
-                return Int(cdiv(num, right) if rounds_up else left // right)
+                return Int(cdiv(left - right + 1, right) if _rounds_up(left, right) else left // right)
             case ast.Mod() if not right.is_zero:
                 return Int(left % right)
         return Unknown(text)
@@ -311,9 +309,7 @@ class HostExpressions(HostTensors):
             )
             return Unknown(ast.unparse(node))
         args = self.arguments(node)
-        words: dict[str | None, HostValue] = {
-            word.arg: self.eval(word.value) for word in node.keywords if word.arg is not None
-        }
+        words: Words = {word.arg: self.eval(word.value) for word in node.keywords if word.arg is not None}
         self.evident(node, args, words)
         text = ast.unparse(func)
         last = text.rpartition(".")[2]
@@ -322,44 +318,64 @@ class HostExpressions(HostTensors):
         described = args[0] if last == "TensorDescriptor" and args else None
         if isinstance(described, Tensor):
             return replace(described, of=ast.unparse(node.args[0]) if node.args else "", described="always")
-        if text.startswith("torch.") and last in LIKE and args:
-            like = args[0] if isinstance(args[0], Tensor) else Tensor(text, None, None)
+        found = self.of_torch(last, node, args, words) if text.startswith("torch.") else None
+        if found is None:
+            found = self.of_numbers(text, node, args)
+        if found is None and isinstance(func, ast.Attribute):
+            found = self.of_method(func, node, args, words)
+        if found is None:
+            found = self.of_file(text, node)
+        is_number = last != "next_power_of_2" and is_float(node)
+        return Unknown(ast.unparse(node), is_number) if found is None else found
+
+    def of_torch(self, name: str, node: ast.Call, args: list[HostValue], words: Words) -> HostValue:
+        """A tensor that a function of torch makes; None for other functions."""
+        if name in LIKE and args:
+            like = args[0] if isinstance(args[0], Tensor) else Tensor(ast.unparse(node.func), None, None)
             fresh = like.fresh and "memory_format" not in words
             return Tensor(ast.unparse(node), like.shape, dtype_word(words, like.dtype), fresh)
-        if text.startswith("torch.") and last in MAKERS:
-            return replace(self.made(last, node, args, words), fresh="memory_format" not in words)
-        if text.startswith("torch.") and last in SAME | SAME_MORE and args and isinstance(args[0], Tensor):
-            return self.method(args[0], last, node, args[1:], words)
-        if last in ("cdiv", "ceil_div") and len(args) == 2:
-            one, other = self.integer(args[0], node.args[0]), self.integer(args[1], node.args[1])
-            return Unknown(ast.unparse(node)) if one is None or other is None else Int(cdiv(one, other))
-        if text in ("min", "max") and len(args) == 2:
-            one, other = self.integer(args[0], node.args[0]), self.integer(args[1], node.args[1])
-            if one is not None and other is not None:
-                return Int(smallest(one, other) if text == "min" else largest(one, other))
+        if name in MAKERS:
+            return replace(self.made(name, node, args, words), fresh="memory_format" not in words)
+        if name in SAME | SAME_MORE and args and isinstance(args[0], Tensor):
+            return self.method(args[0], name, node, args[1:], words)
+        return None
+
+    def of_numbers(self, text: str, node: ast.Call, args: list[HostValue]) -> HostValue:
+        """A quotient that is rounded up, an extremum, a length; None for other functions."""
         if text == "len" and args and isinstance(args[0], tuple):
             return Int(const(len(args[0])))
-        if isinstance(func, ast.Attribute):
-            owner = self.eval(func.value)
-            if isinstance(owner, Dict) and isinstance(func.value, ast.Name) and func.attr not in _READING:
-                self.env[func.value.id] = Unknown(func.value.id)
-            if isinstance(owner, Tensor):
-                return self.method(owner, func.attr, node, args, words)
-            if func.attr in ("shape", "size", "numel", "stride") and isinstance(owner, Unknown):
-                return Int(self.name(ast.unparse(node)))
-            if func.attr in ("view", "reshape") and (isinstance(owner, Unknown) or owner is None):
-                return self.viewed(Tensor(ast.unparse(func.value), None, None), func.attr, node, args)
-        results = self.evidence.results.get(self.functions[text].lineno) if text in self.functions else None
+        rounds_up = text.rpartition(".")[2] in ("cdiv", "ceil_div")
+        if len(args) != 2 or not (rounds_up or text in ("min", "max")):
+            return None
+        one, other = self.integer(args[0], node.args[0]), self.integer(args[1], node.args[1])
+        if one is None or other is None:
+            return Unknown(ast.unparse(node)) if rounds_up else None
+        return Int((cdiv if rounds_up else smallest if text == "min" else largest)(one, other))
+
+    def of_method(self, func: ast.Attribute, node: ast.Call, args: list[HostValue], words: Words) -> HostValue:
+        """A method of a tensor, or of what may be one; None for others."""
+        owner = self.eval(func.value)
+        if isinstance(owner, Dict) and isinstance(func.value, ast.Name) and func.attr not in _READING:
+            self.env[func.value.id] = Unknown(func.value.id)
+        if isinstance(owner, Tensor):
+            return self.method(owner, func.attr, node, args, words)
+        if func.attr in ("shape", "size", "numel", "stride") and isinstance(owner, Unknown):
+            return Int(self.name(ast.unparse(node)))
+        if func.attr in ("view", "reshape") and (isinstance(owner, Unknown) or owner is None):
+            return self.viewed(Tensor(ast.unparse(func.value), None, None), func.attr, node, args)
+        return None
+
+    def of_file(self, text: str, node: ast.Call) -> HostValue:
+        """What a function or a class of the file gives, as far as it is known; None for others."""
+        line = self.functions[text].lineno if text in self.functions else None
+        results = self.evidence.results.get(line) if line is not None else None
         if results is not None:
             return tuple(self.same(value, f"{ast.unparse(node)}[{place}]") for place, value in enumerate(results))
-        made = self.evidence.made.get(self.functions[text].lineno) if text in self.functions else None
+        made = self.evidence.made.get(line) if line is not None else None
         if made and not made & {"", "?"} and len(made) == 1:
             return Tensor(ast.unparse(node), None, next(iter(made)))
-        if any(name.startswith(f"{text}.") for name in self.functions):
-            return Instance(ast.unparse(node), text)
-        if last == "next_power_of_2":
-            return Unknown(ast.unparse(node))
-        return Unknown(ast.unparse(node), is_float(node))
+        is_class = any(name.startswith(f"{text}.") for name in self.functions)
+        return Instance(ast.unparse(node), text) if is_class else None
 
     def arguments(self, node: ast.Call) -> list[HostValue]:
         """The values of the arguments by position; unpacked ones as far as they are known."""
@@ -396,19 +412,24 @@ class HostExpressions(HostTensors):
         own = {name for name, passed in nodes.items() if isinstance(passed, ast.Name) and self.is_gradient(passed.id)}
         self.evidence.gradients |= {(function.lineno, name) for name in own}
         for param, value in (*zip(params, args, strict=False), *words.items()):
-            if value is not None and param is not None:
-                self.evidence.passed.add((function.lineno, param))
-            if param is not None and isinstance(value, Tensor) and value.gradient:
-                self.evidence.gradients.add((function.lineno, param))
-            if param is not None and (isinstance(value, float) or (isinstance(value, Unknown) and value.number)):
-                self.evidence.floats.add((function.lineno, param))
             if param is not None:
-                self.evidence.dtypes.setdefault((function.lineno, param), set()).add(dtype_of(value))
-            if isinstance(value, Tensor) and (value.shape is not None or value.dtype) and param is not None:
-                kept = self.evidence.tensors.setdefault((function.lineno, param), [])
-                seen = None if value.shape is None else len(value.shape), value.dtype
-                if seen not in kept:
-                    kept.append(seen)
+                self.passed((function.lineno, param), value)
+
+    def passed(self, param: tuple[int, str], value: HostValue) -> None:
+        """A parameter, by the line of its function, gets a value in a call."""
+        evidence = self.evidence
+        evidence.dtypes.setdefault(param, set()).add(dtype_of(value))
+        if value is not None:
+            evidence.passed.add(param)
+        if isinstance(value, float) or (isinstance(value, Unknown) and value.number):
+            evidence.floats.add(param)
+        if not isinstance(value, Tensor):
+            return
+        if value.gradient:
+            evidence.gradients.add(param)
+        seen = None if value.shape is None else len(value.shape), value.dtype
+        if (value.shape is not None or value.dtype) and seen not in evidence.tensors.setdefault(param, []):
+            evidence.tensors[param].append(seen)
 
     def called(self, func: ast.expr) -> ast.FunctionDef | None:
         """The function of the file that a call runs: by its name, as ``Class.apply``, or as a call of an instance."""
@@ -429,12 +450,7 @@ class HostExpressions(HostTensors):
         defaults = zip(reversed(positional), reversed(function.args.defaults), strict=False)
         values = {arg.arg: self.eval(node) for arg, node in defaults if isinstance(node, ast.Constant)} | dict(given)
         for param, value in values.items():
-            found = {param: value.value} if isinstance(value, Int) else {}
-            if isinstance(value, bool):
-                found = {param: const(int(value))}
-            if isinstance(value, Tensor) and value.shape is not None:
-                found = {f"{param}.shape[{place}]": extent for place, extent in enumerate(value.shape)}
-            for text, symbol in found.items():
+            for text, symbol in _integers(param, value).items():
                 number = symbol.substitute(self.numbers).constant
                 if number is not None:
                     numbers[text] = number
@@ -447,3 +463,23 @@ class HostExpressions(HostTensors):
         types = {text: dtype for text, dtype in found_types.items() if dtype is not None and "+" not in dtype}
         texts = {param: value for param, value in values.items() if isinstance(value, str)}
         return Call(passed, numbers, objects, params, maybe, types, texts)
+
+
+def _integers(param: str, value: HostValue) -> dict[str, Sym]:
+    """The integers that a parameter shows, by the text that asks for them: its value, or the extents of a tensor."""
+    match value:
+        case Int(number):
+            return {param: number}
+        case bool():
+            return {param: const(int(value))}
+        case Tensor(shape=shape) if shape is not None:
+            return {f"{param}.shape[{place}]": extent for place, extent in enumerate(shape)}
+    return {}
+
+
+def _rounds_up(num: Sym, den: Sym) -> bool:
+    """Whether ``num // den`` is written to round up, as in ``(n + block - 1) // block``."""
+    terms = dict(num.terms)
+    if den.constant is None:
+        return any(mono in terms for mono, _ in den.terms)
+    return den.constant > 1 and terms.get(()) == den.constant - 1

@@ -22,6 +22,10 @@ from tl2npu.triton.host.torch_names import (
 )
 from tl2npu.triton.host.values import HostValue, Int, Shape, Tensor, Unknown
 
+_TELLING = frozenset(
+    "numel nelement dim ndimension size stride item tolist is_contiguous data_ptr element_size".split()
+)
+"""Methods that tell something about a tensor."""
 _LISTS = (ast.List, ast.Tuple, ast.Load, ast.UnaryOp, ast.USub)
 
 
@@ -114,28 +118,20 @@ class HostTensors:
         text = ast.unparse(node)
         if name == "tensor":
             listed = literal_shape(node.args[0]) if node.args else None
-            floats = any(isinstance(n, ast.Constant) and isinstance(n.value, float) for n in ast.walk(node))
-            items = [] if not node.args else [n for n in ast.walk(node.args[0]) if not isinstance(n, _LISTS)]
-            whole = items and all(isinstance(n, ast.Constant) and type(n.value) is int for n in items)
-            return Tensor(text, listed, dtype_word(words, "float32" if floats else "int64" if whole else None), True)
+            return Tensor(text, listed, dtype_word(words, _type_of_items(node)), True)
         if name in ("arange", "linspace"):
             whole = name == "arange" and not any(isinstance(arg, float) for arg in args)
             dtype = dtype_word(words, "int64" if whole else "float32")
             return Tensor(text, (self.name(f"{text}.shape[0]"),), dtype, True)
-        sizes = words.get("size", args[-1] if name == "randint" and args else args)
-        if name == "full" and args:
-            sizes = args[0]
-        if isinstance(sizes, list):
-            sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, Unknown)) else tuple(sizes)
         dtype = dtype_word(words, "int64" if name == "randint" else "float32")
+        sizes = _sizes(name, args, words)
         if isinstance(sizes, Unknown) and self.function is not None and subscripted(self.function, sizes.text):
             return Tensor(text, None, dtype, True)
         if not isinstance(sizes, tuple):
             sizes = (sizes,)
         shape = [self.integer(size, arg) for size, arg in zip(sizes, self.nodes(node, len(sizes)), strict=True)]
-        if any(extent is None for extent in shape):
-            return Tensor(text, None, dtype, True)
-        return Tensor(text, tuple(extent for extent in shape if extent is not None), dtype, True)
+        known = tuple(extent for extent in shape if extent is not None)
+        return Tensor(text, known if len(known) == len(shape) else None, dtype, True)
 
     def nodes(self, node: ast.Call, count: int) -> list[ast.expr]:
         """The expressions of a shape, or names in their place."""
@@ -151,49 +147,55 @@ class HostTensors:
         text = ast.unparse(node)
         first = args[0] if args else None
         place = first.value.constant if isinstance(first, Int) else None
-        if name in ("numel", "nelement"):
-            return Int(owner.elements if owner.elements is not None else self.name(text))
-        if name in ("dim", "ndimension"):
-            return Int(const(len(owner.shape)) if owner.shape is not None else self.name(text))
-        if name == "size":
-            if owner.shape is None:
-                return Int(self.name(text)) if args else Unknown(text)
-            if not args:
-                return tuple(Int(extent) for extent in owner.shape)
-            known = place is not None and -len(owner.shape) <= place < len(owner.shape)
-            return Int(owner.shape[place] if known and place is not None else self.name(text))
-        if name in ("sum", "mean") and owner.shape is not None and place is not None and not words and len(args) == 1:
-            axis = place % len(owner.shape) if owner.shape else 0
-            rest = tuple(extent for number, extent in enumerate(owner.shape) if number != axis)
-            return Tensor(text, rest, owner.dtype if "float" in (owner.dtype or "") else None, True)
-        if name == "stride":
-            return self.stride(owner, place, text, bool(args))
-        if name == "chunk" and owner.shape is not None and place is not None and place > 0:
-            parts = (self.tensor(f"{text}[{number}]", len(owner.shape), owner.dtype) for number in range(place))
-            return tuple(parts)
+        if name in _TELLING:
+            return self.told(owner, name, text, place, asked=bool(args))
         if name in ("view", "reshape", "flatten", "ravel"):
             return self.viewed(owner, name, node, args)
-        if name in SAME or name in SAME_MORE:
-            dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
-            dtype = converted(args, words, owner.dtype) if name == "to" else dtype_word(words, dtype)
-            fresh = (owner.fresh or name == "contiguous") and "memory_format" not in words
-            turned = owner.turned and (name != "contiguous" or not fresh)
-            return Tensor(text, owner.shape, dtype, fresh and not turned, turned=turned)
         if name in ("transpose", "swapaxes", "permute") and owner.shape is not None:
             return self.permuted(owner, name, text, args)
-        if name in TURNED:
-            self.turned()
-            return Tensor(text, None, owner.dtype)
         if name in ("new_empty", "new_zeros", "new_ones"):
             made = self.made("empty", node, args, words)
             return Tensor(text, made.shape, dtype_word(words, owner.dtype), True)
-        if name == "element_size" and (width := element_bytes(owner.dtype)):
-            return Int(const(width))
-        if name in ("item", "tolist", "is_contiguous", "data_ptr", "element_size"):
-            return Unknown(text, number=name == "item")
-        if name == "unsqueeze" and owner.shape is not None and place is not None and place >= 0:
-            return Tensor(text, (*owner.shape[:place], const(1), *owner.shape[place:]), owner.dtype, owner.fresh)
-        return Tensor(text, None, owner.dtype)
+        if name in SAME or name in SAME_MORE:
+            return _like(owner, name, text, args, words)
+        if name in TURNED:
+            self.turned()
+        found = self.of_axis(owner, name, text, place) if place is not None and name not in TURNED else None
+        is_plain = name not in ("sum", "mean") or (not words and len(args) == 1)
+        return Tensor(text, None, owner.dtype) if found is None or not is_plain else found
+
+    def told(self, owner: Tensor, name: str, text: str, place: int | None, *, asked: bool) -> HostValue:
+        """What a tensor tells about itself: ``asked`` of one axis, at ``place`` where that is known."""
+        shape = owner.shape
+        if name in ("numel", "nelement"):
+            return Int(owner.elements if owner.elements is not None else self.name(text))
+        if name in ("dim", "ndimension"):
+            return Int(const(len(shape)) if shape is not None else self.name(text))
+        if name == "stride":
+            return self.stride(owner, place, text, asked)
+        if name == "size" and shape is not None and not asked:
+            return tuple(Int(extent) for extent in shape)
+        if name == "size" and shape is not None and place is not None and -len(shape) <= place < len(shape):
+            return Int(shape[place])
+        if name == "size":
+            return Int(self.name(text)) if asked else Unknown(text)
+        width = element_bytes(owner.dtype) if name == "element_size" else None
+        return Int(const(width)) if width else Unknown(text, number=name == "item")
+
+    def of_axis(self, owner: Tensor, name: str, text: str, place: int) -> HostValue:
+        """What a method makes of an axis, or of a number of parts; None for other methods."""
+        shape = owner.shape
+        if shape is None:
+            return None
+        if name in ("sum", "mean"):
+            axis = place % len(shape) if shape else 0
+            rest = tuple(extent for number, extent in enumerate(shape) if number != axis)
+            return Tensor(text, rest, owner.dtype if "float" in (owner.dtype or "") else None, True)
+        if name == "chunk" and place > 0:
+            return tuple(self.tensor(f"{text}[{number}]", len(shape), owner.dtype) for number in range(place))
+        if name == "unsqueeze" and place >= 0:
+            return Tensor(text, (*shape[:place], const(1), *shape[place:]), owner.dtype, owner.fresh)
+        return None
 
     def permuted(self, owner: Tensor, name: str, text: str, args: list[HostValue]) -> Tensor:
         """``x.transpose(1, 2)``, ``x.permute(0, 2, 1)``: another order of the axes, in the same memory."""
@@ -259,3 +261,34 @@ class HostTensors:
                 (whole or self.name(f"{text}.shape[{n}]")) if n == rest[0] else e for n, e in enumerate(found)
             )
         return Tensor(text, found, owner.dtype, owner.fresh)
+
+
+def _like(
+    owner: Tensor, name: str, text: str, args: list[HostValue], words: Mapping[str | None, HostValue]
+) -> Tensor:
+    """A tensor of the same shape, perhaps of another type or in other memory."""
+    dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
+    dtype = converted(args, words, owner.dtype) if name == "to" else dtype_word(words, dtype)
+    fresh = (owner.fresh or name == "contiguous") and "memory_format" not in words
+    turned = owner.turned and (name != "contiguous" or not fresh)
+    return Tensor(text, owner.shape, dtype, fresh and not turned, turned=turned)
+
+
+def _type_of_items(node: ast.Call) -> str | None:
+    """The type that ``torch.tensor`` takes from what it is given; None where that is not written out."""
+    if any(isinstance(part, ast.Constant) and isinstance(part.value, float) for part in ast.walk(node)):
+        return "float32"
+    items = [part for part in ast.walk(node.args[0]) if not isinstance(part, _LISTS)] if node.args else []
+    whole = items and all(isinstance(item, ast.Constant) and type(item.value) is int for item in items)
+    return "int64" if whole else None
+
+
+def _sizes(name: str, args: list[HostValue], words: Mapping[str | None, HostValue]) -> HostValue:
+    """The shape that a maker of tensors is given: as one value, or as the values of its extents."""
+    if name == "full" and args:
+        return args[0]
+    if "size" in words:
+        return words["size"]
+    if name == "randint" and args:
+        return args[-1]
+    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, Unknown)) else tuple(args)

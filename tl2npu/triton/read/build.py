@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 
+from tl2npu.dialects.functions import IN_FLOATS
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Opaque, axis, substituted
 from tl2npu.triton.read.ranges import floored, largest, smallest
@@ -28,9 +29,6 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
 }
-_FUNCTIONS = frozenset(
-    {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "tanh", "floor", "ceil", "round"}
-)
 
 
 def is_float(dtype: str) -> bool:
@@ -210,42 +208,47 @@ def operation(op: str, operands: list[object], line: int) -> Tile:
             raise Refused("TL543", line, f"`{op}` of something that is no number and no tile")
         tiles.append(found)
     shape = broadcast_shape([item.shape for item in tiles], line)
-    integers = [item.integer for item in tiles]
-    if all(value is not None for value in integers):
-        folded = _of_integers(op, [value for value in integers if value is not None])
-        if folded is not None:
-            wide = [broadcast(Tile(item.shape, Index(v)), shape) for item, v in zip(tiles, integers, strict=True) if v]
-            if isinstance(folded, bool):
-                return Tile(shape, Const(folded, "bool"))
-            again = _of_integers(op, [v for item in wide if (v := item.integer) is not None])
-            if isinstance(again, Sym):
-                return Tile(shape, Index(again))
+    if (folded := _of_sizes(op, tiles, shape)) is not None:
+        return folded
+    dtype = _computed(op, tiles, operands)
+    if op in ("floordiv", "mod") and is_float(dtype):
+        raise Refused("TL530", line, f"`{'//' if op == 'floordiv' else '%'}` of floats")
+    logic = op in LOGIC or (op in ("bitand", "bitor", "bitxor") and all(item.dtype == "bool" for item in tiles))
+    kept = [logic or (op == "select" and number == 0) for number in range(len(tiles))]
+    args = [_as(item, "" if own else dtype, shape) for item, own in zip(tiles, kept, strict=True)]
+    if logic:
+        return Tile(shape, _folded_logic({"bitand": "and", "bitor": "or"}.get(op, op), args))
+    return Tile(shape, _folded(op, args, "bool" if op in COMPARISONS else dtype))
+
+
+def _of_sizes(op: str, tiles: list[Tile], shape: Shape) -> Tile | None:
+    """An operator on integers that sizes and places decide, as one of them; None for others."""
+    integers = [value for item in tiles if (value := item.integer) is not None]
+    folded = _of_integers(op, integers) if len(integers) == len(tiles) else None
+    if folded is None:
+        return None
+    if isinstance(folded, bool):
+        return Tile(shape, Const(folded, "bool"))
+    wide = [broadcast(Tile(item.shape, Index(value)), shape) for item, value in zip(tiles, integers, strict=True)]
+    again = _of_integers(op, [value for item in wide if (value := item.integer) is not None])
+    return Tile(shape, Index(again)) if isinstance(again, Sym) else None
+
+
+def _computed(op: str, tiles: list[Tile], operands: list[object]) -> str:
+    """The type that an operator computes in."""
     weak = [_is_number(operand) for operand in operands]
     first = 1 if op == "select" else 0
     dtype = promoted(tiles[first:], weak[first:], op in ("div", "mod"))
     if op in ("max", "min") and dtype == "bfloat16":
-        dtype = "float32"
-    if op in _FUNCTIONS and not is_float(dtype):
-        dtype = "float32"
-    if op == "div" and not is_float(dtype):
-        dtype = "float32"
-    if op in ("floordiv", "mod") and is_float(dtype):
-        raise Refused("TL530", line, f"`{'//' if op == 'floordiv' else '%'}` of floats")
-    logic = op in LOGIC or (op in ("bitand", "bitor", "bitxor") and all(item.dtype == "bool" for item in tiles))
-    converted: list[Expr] = []
-    for number, item in enumerate(tiles):
-        same = logic or (op == "select" and number == 0)
-        if isinstance(item.expr, Const) and not same and not isinstance(item.expr.value, bool):
-            value = float(item.expr.value) if is_float(dtype) else item.expr.value
-            converted.append(Const(value, dtype))
-            continue
-        converted.append(broadcast(item if same else cast(item, dtype), shape).expr)
-    if logic:
-        op = {"bitand": "and", "bitor": "or"}.get(op, op)
-        return Tile(shape, _folded_logic(op, converted))
-    if op in COMPARISONS:
-        return Tile(shape, _folded(op, converted, "bool"))
-    return Tile(shape, _folded(op, converted, dtype))
+        return "float32"
+    return "float32" if (op in IN_FLOATS or op == "div") and not is_float(dtype) else dtype
+
+
+def _as(item: Tile, dtype: str, shape: Shape) -> Expr:
+    """An operand in an element type and of a shape; without a type as it is."""
+    if dtype and isinstance(item.expr, Const) and not isinstance(item.expr.value, bool):
+        return Const(float(item.expr.value) if is_float(dtype) else item.expr.value, dtype)
+    return broadcast(cast(item, dtype) if dtype else item, shape).expr
 
 
 def _of_integers(op: str, values: list[Sym]) -> Sym | bool | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
 
@@ -214,41 +215,63 @@ class Ranges:
 
     def _step(self, value: Sym) -> list[Sym] | None:
         """Upper bounds with one variable or division less; variables first, as they are factors of divisions."""
-        for _, _, atom in _factors(value):
-            if isinstance(atom, Var) and atom.name in self.last and not self._decides(atom.name, value):
-                linear = value.substitute({atom.name: 0})
-                factor = value.substitute({atom.name: 1}) - linear
-                if factor.depends_on(atom.name) or not self._linear(value, atom.name):
-                    continue
-                if self._natural(factor):
-                    return [linear + factor * self.last[atom.name]]
-                if self._natural(-factor):
-                    return [linear]
+        found = self._without_variable(value)
+        if found is not None:
+            return [found]
         for mono, coef, atom in _factors(value):
-            rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
-            without = value - Sym.of({mono: coef})
-            if coef > 0 and isinstance(atom, Mod):
-                return [without + rest * (atom.den - 1)]
-            if coef < 0 and isinstance(atom, Mod):
-                return [without]
-            if isinstance(atom, Div) and atom.num.constant == -1:
-                return [without - rest]
-            if coef < 0 and isinstance(atom, Opaque) and atom.head == "max":
-                return [without + rest * arg for arg in atom.args]
-            if coef > 0 and isinstance(atom, Div) and (narrower := self._narrower(rest, atom)) is not None:
-                return [without + bound for bound in narrower]
-            if coef > 0 and isinstance(atom, Div):
-                over = self._over(without, rest, atom.num, atom.den, const(0))
-                whole = self._natural(atom.num) and self._natural(atom.den - 1)
-                return [without + rest * atom.num] if over is None and self._natural(rest) and whole else over
-            if coef > 0 and isinstance(atom, Opaque) and atom.head == "cdiv":
-                counts = list(self._counts(atom.args[0], atom.args[1], _DEPTH - 2))
-                if counts:
-                    return [without + rest * count for count in counts]
-                return self._over(without, rest, atom.args[0], atom.args[1], atom.args[1] - 1)
-            if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
-                return [without + rest * arg for arg in atom.args]
+            rule = self._rule(coef, atom)
+            if rule is not None:
+                rest = Sym.of({tuple(a for a in mono if a is not atom): coef})
+                return rule(value - Sym.of({mono: coef}), rest, atom)
         return None
+
+    def _without_variable(self, value: Sym) -> Sym | None:
+        """An upper bound where one variable is what it is at most, or 0."""
+        for _, _, atom in _factors(value):
+            if not isinstance(atom, Var) or atom.name not in self.last or self._decides(atom.name, value):
+                continue
+            linear = value.substitute({atom.name: 0})
+            factor = value.substitute({atom.name: 1}) - linear
+            if factor.depends_on(atom.name) or not self._linear(value, atom.name):
+                continue
+            if self._natural(factor):
+                return linear + factor * self.last[atom.name]
+            if self._natural(-factor):
+                return linear
+        return None
+
+    def _rule(self, coef: int, atom: Atom) -> Callable[[Sym, Sym, Any], list[Sym] | None] | None:
+        """What bounds a sum that has ``rest * atom`` in it, whose coefficient is ``coef``: of ``without`` and ``rest``.
+
+        None where nothing does; the bounds of a rule that fails are None too.
+        """
+        if isinstance(atom, Mod):
+            return self._of_remainder if coef > 0 else lambda without, rest, atom: [without]
+        if isinstance(atom, Div):
+            if atom.num.constant == -1:
+                return lambda without, rest, atom: [without - rest]
+            return self._of_quotient if coef > 0 else None
+        if not isinstance(atom, Opaque):
+            return None
+        if atom.head == ("min" if coef > 0 else "max"):
+            return lambda without, rest, atom: [without + rest * arg for arg in atom.args]
+        return self._of_count if coef > 0 and atom.head == "cdiv" else None
+
+    def _of_remainder(self, without: Sym, rest: Sym, atom: Mod) -> list[Sym]:
+        return [without + rest * (atom.den - 1)]
+
+    def _of_quotient(self, without: Sym, rest: Sym, atom: Div) -> list[Sym] | None:
+        narrower = self._narrower(rest, atom)
+        if narrower is not None:
+            return [without + bound for bound in narrower]
+        over = self._over(without, rest, atom.num, atom.den, const(0))
+        whole = self._natural(atom.num) and self._natural(atom.den - 1)
+        return [without + rest * atom.num] if over is None and self._natural(rest) and whole else over
+
+    def _of_count(self, without: Sym, rest: Sym, atom: Opaque) -> list[Sym] | None:
+        num, den = atom.args
+        counts = list(self._counts(num, den, _DEPTH - 2))
+        return [without + rest * count for count in counts] or self._over(without, rest, num, den, den - 1)
 
     def _decides(self, name: str, value: Sym) -> bool:
         """True if a variable is in the end of another one, or in a minimum: it cancels out there if they go first."""

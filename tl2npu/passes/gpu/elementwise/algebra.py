@@ -28,10 +28,12 @@ from tl2npu.passes.gpu.elementwise.tree import (
 )
 from tl2npu.passes.gpu.elementwise.wholes import is_power_of_two, is_rounded_log2
 from tl2npu.source.signs import sign_of
+from tl2npu.tile import expr as tile
+from tl2npu.tile.meaning import parts_of
 
 LN_2 = math.log(2.0)
 LOG2_E = 1.0 / LN_2
-_LN_10 = math.log(10.0)
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CLOSE = 1e-6
 FOLDED = "__without_log2e"
 """Stands behind a folded name where its factor has been used: without it the name means its old value."""
@@ -70,31 +72,33 @@ class Algebra:
     def _call(self, expr: Expr) -> Expr:
         name, args = expr.name, expr.args
         first = args[0]
-        if name in ("exp2", "exp10"):
-            self.seen.add("TL142")
-            return call("exp", self.simplify(self.times(first, LN_2 if name == "exp2" else _LN_10)))
-        if name in ("log2", "log10"):
-            self.seen.add("TL142")
-            return binary("*", call("log", first), number(LOG2_E if name == "log2" else 1.0 / _LN_10))
-        if name == "log1p":
-            return call("log", self.simplify(binary("+", first, number("1.0"))))
+        formula = parts_of(name)
+        if formula is not None and formula.fits(is_leaf=first.kind in ("load", "number")):
+            self.seen.add("TL142" if functions.without_base(name) else "TL152")
+            return self.simplify(self.composed(formula.value, {"x": first}))
         if name == "abs" and element_types.is_integer(first.dtype):  # for floats alone there is an instruction
             self.seen.add("TL152")
             return self._call(call("max", first, binary("*", first, number("-1"))))
         if name == "clamp" and len(args) == 3:
             return self._call(call("min", self._call(call("max", first, args[1])), args[2]))
-        if name == "tanh":
-            self.seen.add("TL152")
-            half = call("sigmoid", self.times(first, 2.0))
-            return binary("-", binary("*", half, number("2.0")), number("1.0"))
-        if name == "tan":
-            self.seen.add("TL152")
-            return binary("/", call("sin", first), call("cos", first))
         if name == "pow" and len(args) == 2:
             return self._power(expr)
         if name in ("max", "min") and len(args) == 2 and not args[0].axes and args[1].axes:
             return call(name, args[1], args[0])
         return expr
+
+    def composed(self, part: tile.Expr, known: Mapping[str, Expr]) -> Expr:
+        """The expression of a formula, of the values that its names have."""
+        if isinstance(part, tile.Load):
+            return known[part.buffer]
+        if isinstance(part, tile.Const):
+            return number(float(part.value))
+        assert isinstance(part, tile.Call)
+        sides = [self.composed(arg, known) for arg in part.args]
+        if part.op == "mul" and any(side.value is not None for side in sides):
+            value, factor = sides if sides[1].value is not None else reversed(sides)
+            return self.times(value, factor.value or 0.0)
+        return binary(_SIGNS[part.op], *sides) if part.op in _SIGNS else call(part.op, *sides)
 
     def _power(self, expr: Expr) -> Expr:
         base, exponent = expr.args

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-MATH = frozenset(
-    """
-    exp exp2 exp10 log log2 log10 log1p sqrt rsqrt abs sigmoid tanh erf sin cos tan floor ceil trunc round
-    round_away pow max min clamp silu sinh cosh
-    """.split()
-)
+from tl2npu.dialects.functions import ASCEND_LOOPS, FUNCTIONS, NAMES
+
+MATH = frozenset(FUNCTIONS) | {"round_away", "pow", "max", "min", "clamp"}
 """Functions whose value is computed element by element."""
 
 OF_NUMBERS = frozenset("max min abs clamp floor ceil trunc round".split())
 """Those that may also be computed with numbers, outside of tiles."""
 
-SYNONYMS = {
-    "__exp": "exp",
-    "__exp10": "exp10",
-    "__log": "log",
-    "__log2": "log2",
-    "__log10": "log10",
-    "__sin": "sin",
-    "__cos": "cos",
-    "__tan": "tan",
-    "fabs": "abs",
-    "nearbyint": "round",
-    "ieee_fsqrt": "sqrt",
-    "ieee_frsqrt": "rsqrt",
-    "ln": "log",
-    "Max": "max",
-    "Min": "min",
-    "power": "pow",
-}
+SYNONYMS = {**NAMES, "Max": "max", "Min": "min", "power": "pow"}
 
 SIGNS = {
     "ieee_add": "+",
@@ -54,22 +34,10 @@ SELECTS = frozenset({"if_then_else", "Select"})
 COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 CONNECTIVES = {"And": "and", "Or": "or", "all_of": "and", "any_of": "or"}
 
-VECTOR = frozenset({"exp", "log", "sqrt", "rsqrt", "abs"})
-"""Functions of one element that the vectoriser of ``T.Parallel`` takes (facts 3)."""
-
-OPERATORS = {"exp": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "abs": "abs"}
-"""The same as operators on whole tiles."""
-
-TILE = {"sigmoid": "sigmoid", "silu": "silu", "sin": "sin", "cos": "cos"}
+TILE = {name: row.ascend for name, row in FUNCTIONS.items() if row.ascend.islower() and name not in ASCEND_LOOPS}
 """Functions that are an operator on whole tiles only; source and destination must not overlap."""
 
-ROUNDING = {
-    "floor": "CAST_FLOOR",
-    "ceil": "CAST_CEIL",
-    "trunc": "CAST_TRUNC",
-    "round": "CAST_RINT",
-    "round_away": "CAST_ROUND",
-}
+ROUNDING = {"round_away": "CAST_ROUND", **{name: row.ascend for name, row in FUNCTIONS.items() if row.rounds}}
 """Functions that are a cast of float32 to float32."""
 LOG2_ROUNDED = {"floor": "floor_log2", "ceil": "ceil_log2"}
 """Roundings that are exact for a logarithm to base two, under the name of the two together."""
@@ -79,3 +47,8 @@ INEXACT = frozenset("exp2 exp10 log log2 log10 log1p pow".split())
 """Functions that a mathematician expects whole numbers or powers of, and that the vector core only comes close to."""
 AWAY = "ties-away-from-zero"
 """The second argument of ``T.round`` that makes it ``round_away``."""
+
+
+def without_base(name: str) -> bool:
+    """True for a function that is another one but for its base, such as ``exp2``."""
+    return name.rstrip("0123456789") in FUNCTIONS.keys() - {name}

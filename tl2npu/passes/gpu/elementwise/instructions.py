@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tl2npu.dialects.functions import ASCEND_LOOPS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -18,6 +19,7 @@ from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, cast, number, show, with_args
 from tl2npu.passes.gpu.elementwise.wholes import is_whole
 from tl2npu.passes.gpu.elementwise.work import factor_text, is_flat, is_source, place_of_tile
+from tl2npu.tile.meaning import Formula, parts_of
 
 _NOTHING: frozenset[str] = frozenset()
 _COLUMNS = frozenset("c")
@@ -161,7 +163,7 @@ class Instructions(OneType):
     def function(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
         """A function of elements."""
         name = value.name
-        if name in functions.VECTOR:
+        if name in ASCEND_LOOPS:
             self.vector_function(value, place, rest, item)
         elif name in ("max", "min"):
             self.limit(value, place, rest, item)
@@ -175,8 +177,22 @@ class Instructions(OneType):
             self.power_of_two(value, place, rest)
         elif name in functions.LOG2_ROUNDED.values():
             self.rounded_log2(value, place, rest)
+        elif (formula := parts_of(name)) is not None:
+            self.by_formula(value, formula, place, rest)
         else:
             raise Blocked("TL150", self.stmt.node, f"T.{name} has no vector instruction")
+
+    def by_formula(self, value: Expr, formula: Formula, place: Place, rest: frozenset[str]) -> None:
+        """A function that no instruction computes: the argument and each step in a tile, then the formula's value."""
+        self.note("TL152")
+        dtype = value.dtype or place.dtype
+        (arg,) = value.args
+        known = {"x": arg if self.is_tile(arg) else self.hoist(replace(arg, dtype=arg.dtype or dtype), None, rest)}
+        for name, step in formula.steps:
+            found = self.algebra.simplify(self.algebra.composed(step, known))
+            where = self.tile_place(known[name].name, dtype) if name in known else None
+            known[name] = self.hoist(found, where, rest)
+        self.materialise(self.algebra.simplify(self.algebra.composed(formula.value, known)), place, rest)
 
     def vector_function(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
         """exp and the like: alone on an element; ``t = expression; y = exp(t)``."""
@@ -189,7 +205,7 @@ class Instructions(OneType):
                 return
             self.note("TL152")
             source = self.tile_operand(value.args[0], place, rest)
-            self.line(f"T.tile.{functions.OPERATORS[value.name]}({place.name}, {source})")
+            self.line(f"T.tile.{ASCEND_LOOPS[value.name]}({place.name}, {source})")
             return
         (arg,) = value.args
         if not self.is_element(arg):

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import libcst as cst
 
+from tl2npu.dialects.functions import ASCEND_LOOPS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Store
-from tl2npu.passes.gpu.elementwise import functions, masks
+from tl2npu.passes.gpu.elementwise import masks
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.indices import index_vector
 from tl2npu.passes.gpu.elementwise.instructions import Instructions
@@ -111,7 +112,7 @@ class Legality(Instructions):
             return with_args(value, self.legal(value.args[0], place, rest))
         if value.kind == "binary":
             return self.legal_binary(value, place, rest)
-        if value.kind == "call" and value.name in functions.VECTOR and self.is_element(value.args[0]):
+        if value.kind == "call" and value.name in ASCEND_LOOPS and self.is_element(value.args[0]):
             return value
         if value.kind == "call" and value.name in ("max", "min") and self.limits_in_loop(value):
             return self.legal_pair(value, place, rest)
@@ -218,7 +219,7 @@ class Legality(Instructions):
         """A value for each column that no instruction of the loop computes from elements."""
         if value.kind not in ("call", "cast", "select") or self.nest.rows is None or value.axes != _COLUMNS:
             return False
-        return not (value.kind == "call" and value.name in functions.VECTOR and self.is_element(value.args[0]))
+        return not (value.kind == "call" and value.name in ASCEND_LOOPS and self.is_element(value.args[0]))
 
     def column_value(self, value: Expr) -> Expr:
         """A value for each column that no instruction of the loop computes: into a vector, once for all rows."""

@@ -8,10 +8,9 @@ from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
 from tl2npu.passes.gpu.elementwise.tree import Expr, cast, show, with_args
 from tl2npu.passes.gpu.elementwise.work import Work
+from tl2npu.tile.meaning import parts_of
 
 _SIGNS = frozenset("+-*/")
-_BY_OTHERS = frozenset("exp2 exp10 log2 log10 log1p tanh".split())
-"""Functions written with others: their steps would each be rounded to a half, the function itself is once."""
 
 
 def _beyond_float(expr: Expr, dtype: str) -> bool:
@@ -103,8 +102,11 @@ class OneType(Work):
         return expr
 
     def by_others(self, expr: Expr) -> bool:
-        """True for a function of halves, or of what may be halves, that is written with other functions."""
-        return expr.kind == "call" and expr.name in _BY_OTHERS and self.is_half(expr.dtype)
+        """True for a function of halves, or of what may be halves, that is written with other functions.
+
+        The steps would each be rounded to a half, the function itself is once.
+        """
+        return expr.kind == "call" and parts_of(expr.name) is not None and self.is_half(expr.dtype)
 
     def is_half(self, dtype: str) -> bool:
         """True for a type that the vector core computes in and that is, or may be, narrower than float32."""
