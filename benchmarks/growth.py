@@ -23,7 +23,7 @@ from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
 HEAD = "import tilelang\nimport tilelang.language as T\n\n"
-KERNEL = '''
+KERNEL = """
 @tilelang.jit(out_idx=[1])
 def make{number}(N, block=64):
     @T.prim_func
@@ -37,7 +37,7 @@ def make{number}(N, block=64):
 
     return main
 
-'''
+"""
 LOOP = """            for r, c in T.Parallel(block, block):
                 y[r, c] = {function}(x[r, c]) * 2.0 + {number}.0
                 x[r, c] = T.max(x[r, c], y[r, c])

@@ -263,9 +263,7 @@ class HostTensors:
         return Tensor(text, found, owner.dtype, owner.fresh)
 
 
-def _like(
-    owner: Tensor, name: str, text: str, args: list[HostValue], words: Mapping[str | None, HostValue]
-) -> Tensor:
+def _like(owner: Tensor, name: str, text: str, args: list[HostValue], words: Mapping[str | None, HostValue]) -> Tensor:
     """A tensor of the same shape, perhaps of another type or in other memory."""
     dtype = {"half": "float16", "float": "float32", "bfloat16": "bfloat16"}.get(name, owner.dtype)
     dtype = converted(args, words, owner.dtype) if name == "to" else dtype_word(words, dtype)
