@@ -70,6 +70,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL124", "gpu-host-code", "info", "safe", "use the device `npu` and `torch_npu`"),
     ("TL125", "remaining-gpu-host-code", "warning", "display-only",
      "port this line by hand, once no kernel of the file needs a GPU"),
+    ("TL126", "idle-parameter", "info", "display-only",
+     "take the parameter out of the configurations and the calls: the NPU has no such choice"),
     ("TL127", "empty-first-loop", "info", "safe",
      "put an `if` around the loop that leaves it out where the grid has one block"),
     ("TL128", "run-time-grid", "info", "safe",

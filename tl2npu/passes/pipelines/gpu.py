@@ -26,7 +26,7 @@ from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
 from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, scalar_tables
 from tl2npu.passes.gpu.reductions import rewrite as reductions
-from tl2npu.passes.host import jit, pass_configs
+from tl2npu.passes.host import jit, knobs, pass_configs
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
 from tl2npu.passes.pipelines.plain import plainly
@@ -45,7 +45,7 @@ def gpu_form(job: Job, threads: int) -> None:
 
 def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     """The passes from the author's own words to the last one; ``before``: how often each name was used."""
-    alias = imports.add_alias(job)
+    alias, read = imports.add_alias(job), knobs.read(job)
     plainly(job)
     nan_notes.tell(job)
     scalar_tables.to_global(job)
@@ -62,10 +62,12 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     fills.rewrite(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
-    job.part(partial(_with_tiles, threads=threads, before=before, alias=alias))
+    job.part(partial(_with_tiles, threads=threads, before=before, alias=alias, read=read))
 
 
-def _with_tiles(job: Job, threads: int, before: Counter[str], alias: tuple[str, cst.CSTNode] | None) -> None:
+def _with_tiles(
+    job: Job, threads: int, before: Counter[str], alias: tuple[str, cst.CSTNode] | None, read: frozenset[str]
+) -> None:
     """The passes that add tiles, and those behind them."""
     elementwise.rewrite(job)
     element_copies_vectors.by_element(job)
@@ -82,4 +84,5 @@ def _with_tiles(job: Job, threads: int, before: Counter[str], alias: tuple[str, 
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     imports.drop_alias(job, alias)
+    knobs.tell(job, read)
     tidy.join_lines(job)
