@@ -30,13 +30,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "passes": DATA | {"source", "kernel", "tile", "across", "options"},
     "checks": DATA | {"source", "kernel", "options"},
     "costs": set(),
-    "cost": DATA | {"source", "kernel", "checks", "options", "languages", "costs"},
+    "cost": DATA | {"source", "kernel", "checks", "options", "costs"},
+    "costing": {"cost", "costs", "languages", "options"},
     "suppress": set(),
     "todo": set(),
     "attempts": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
-    | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts"},
+    | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts", "cost"},
     "tile": {"dialects", "kernel"},
     "triton": DATA | {"kernel", "tile", "source", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
@@ -63,6 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": DATA
     | {
         "cost",
+        "costing",
         "lsp",
         "mcp",
         "source",

@@ -358,6 +358,9 @@ def _joined(kernels: Sequence[KernelResult]) -> list[KernelResult]:
     return list(found.values())
 
 
+_MUCH_SLOWER = 1.3
+
+
 def _refused_eager(
     original: Index, kept: Eager, blocked: Blocked | None, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, list[Diagnostic]]:
@@ -418,6 +421,7 @@ def _best_form(
             help_ = "wrote `threads=1`: one vector core does the work" if kind.is_rewritten else attempt.blocked.help
             job.notes.append(replace(attempt.blocked, severity=level, help=help_))
     attempts.offer_one_thread(start, kind, suppressions, job, reached)
+    _tell_slowdown(start, job, reached)
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"
     if changed:
@@ -425,6 +429,19 @@ def _best_form(
     return _result(
         job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)
     ), job
+
+
+def _tell_slowdown(start: Job, job: Job, reached: Attempt) -> None:
+    """What the end of a pipeline by hand costs: a warning where the model of :mod:`tl2npu.cost` says much."""
+    if reached.subject is None or not any(note.code == "TL332" for note in job.notes):
+        return
+    from tl2npu.cost.estimate import slowdown  # for these few kernels only
+
+    ratio = slowdown(Subject(start.kernel, start.file, start.located, start.options), reached.subject)
+    if ratio is not None and ratio > _MUCH_SLOWER:
+        first = next(place for place, note in enumerate(job.notes) if note.code == "TL332")
+        said = f"{job.notes[first].message}; the kernel is estimated to take {ratio:.1f} times as long"
+        job.notes[first] = replace(job.notes[first], message=said, severity="warning")
 
 
 def _note_own(start: Job, suppressions: Suppressions) -> None:

@@ -33,7 +33,7 @@ def cost(paths: tuple[Path, ...], sizes: dict[str, int], device: str, cores: int
     `docs/cost.md` says what it agrees with, and what it leaves out. Exit codes: 0, 2 a file could not be used.
     """
     from tl2npu.cost.estimate import NoRates
-    from tl2npu.cost.sides import sides
+    from tl2npu.costing import sides
     from tl2npu.options import Options
     from tl2npu.report.cost import as_json, text
     from tl2npu.source.text import SourceError, read_source

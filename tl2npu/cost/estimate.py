@@ -48,6 +48,16 @@ def estimates(
     return list(dict.fromkeys(found))
 
 
+def slowdown(old: Subject, new: Subject) -> float | None:
+    """The time of a block of the new kernel over that of the old one, at the first call; None if not known."""
+    if old.options.device not in RATES:
+        return None
+    pair = [_estimate(one, Needs.of_subject(one), one.callers[0], {}, None) for one in (old, new)]
+    if any(one.unknown or not one.expected for one in pair):
+        return None
+    return pair[1].expected / pair[0].expected
+
+
 def _estimate(subject: Subject, needs: Needs, caller: Caller, sizes: Mapping[str, int], cores: int | None) -> Estimate:
     factory = subject.located.factory
     values = caller.changed(factory.node, sizes) if factory is not None and sizes else caller.values
