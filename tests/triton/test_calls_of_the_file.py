@@ -58,6 +58,66 @@ def test_names_of_triton_that_another_project_passes_on() -> None:
     assert "from vllm.triton_utils import HAS_TRITON, tl, triton" in kept
 
 
+DECORATED = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * x, mask=i < n)")
+
+
+def decorated(imports: str, decorators: str, text: str = DECORATED) -> str:
+    """The kernel of ``text`` under more decorators, which ``imports`` are for."""
+    return text.replace("\n\n\n@triton.jit", f"\n{imports}\n\n\n{decorators}\n@triton.jit")
+
+
+@pytest.mark.parametrize(
+    ("imports", "decorator"),
+    [
+        ("from flag_gems.utils import libentry", "@libentry()"),
+        ("from flag_gems.utils.libentry import libentry as quick", "@quick()"),
+        ("import flag_gems.utils as u", "@u.libentry()"),
+        ("from flag_gems import utils", "@utils.libentry()"),
+    ],
+)
+def test_decorator_that_caches_launches(imports: str, decorator: str) -> None:
+    """What it decorates is the same kernel, launched the same way."""
+    text = to_tilelang(decorated(imports, decorator)).text
+    assert decorator not in text
+    assert text.partition("@tilelang.jit")[2] == to_tilelang(DECORATED).text.partition("@tilelang.jit")[2]
+
+
+@pytest.mark.parametrize(
+    ("imports", "decorator"),
+    [
+        ("def libentry():\n    return lambda kernel: kernel", "@libentry()"),
+        ("from flag_gems.utils import libentry\nlibentry = print", "@libentry()"),
+        ("from flag_gems.utils import libentry\nfrom flag_gems.others import libentry", "@libentry()"),
+        ("from own.utils import libentry", "@libentry()"),
+        ("from flag_gems.utils import pointwise_dynamic as libentry", "@libentry()"),
+        ("from flag_gems.utils import libentry", "@libentry"),
+        ("def autotune(configs, key):\n    return print", '@autotune([triton.Config({"BLOCK": 64})], key=["n"])'),
+    ],
+)
+def test_decorator_of_another_meaning(imports: str, decorator: str) -> None:
+    assert refusals(decorated(imports, decorator)) == ["TL543"]
+
+
+def test_tuner_of_another_project() -> None:
+    """``libtuner`` is ``triton.autotune`` under another name."""
+    body = DECORATED.partition("arange(0, BLOCK)\n")[2].partition("\n\n\n")[0].replace("    ", "")
+    launched = vector(body, "k[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](x, y, n)")
+    tuned = '@tuner(configs=[triton.Config({"BLOCK": 256})], key=["n"]'
+    own = decorated("from flag_gems.utils import libtuner as tuner", f'{tuned}, strategy=["log"])', launched)
+    usual = decorated("from triton import autotune as tuner", f"{tuned})", launched)
+    assert refusals(own) == []
+    assert to_tilelang(own).text.partition("@tilelang.jit")[2] == to_tilelang(usual).text.partition("@tilelang.jit")[2]
+    assert "def k(n, BLOCK=256):" in to_tilelang(own).text
+
+
+def test_program_id_of_another_project() -> None:
+    """FlagGems' has 64 bits."""
+    imports = "from flag_gems.utils import triton_lang_extension as ext"
+    text = DECORATED.replace("tl.program_id", "ext.program_id").replace("\n\n\n@", f"\n{imports}\n\n\n@", 1)
+    assert refusals(text) == []
+    assert to_tilelang(text).text == to_tilelang(DECORATED).text
+
+
 ROWS = f"""{HEAD}@triton.jit
 def k(x_ptr, y_ptr, stride, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)

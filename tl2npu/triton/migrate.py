@@ -113,7 +113,7 @@ class _Translation:
                 outcome.refused = self.leave[name]
                 continue
             try:
-                tuned = tuning(node, self.file.values, defined, first, self.chosen.get(name, 0))
+                tuned = tuning(node, self.file.values, defined, first, self.chosen.get(name, 0), path=self.file.path)
                 outcome.configurations = tuned.many
                 splices, outcome.notes = self.kernel(name, node, tuned)
             except Refused as refused:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
+from tl2npu.source.triton_imports import LAUNCH_CACHES
 from tl2npu.triton.refused import Refused
 
 _MOST = 64
@@ -32,19 +33,24 @@ def tuning(
     functions: Mapping[str, ast.FunctionDef],
     first: Mapping[str, ast.expr],
     number: int = 0,
+    *,
+    path: Callable[[ast.expr], str],
 ) -> Tuning:
     """What the decorators of a kernel decide. Raises ``Refused``.
 
     ``functions``: those of the file; ``first``: what the module sets names to before any condition changes that;
-    ``number``: of the configuration that is chosen, from 0.
+    ``number``: of the configuration that is chosen, from 0; ``path``: what a dotted name means by the imports.
     """
     found = Tuning(number=number)
     params = {arg.arg for arg in (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)}
     for node in kernel.decorator_list:
         func = node.func if isinstance(node, ast.Call) else node
         name = ast.unparse(func)
-        last = name.rpartition(".")[2]
-        if last == "jit":
+        meaning = path(func)
+        last = meaning.rpartition(".")[2]
+        if name in functions:
+            raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
+        if last == "jit" or (meaning in LAUNCH_CACHES and isinstance(node, ast.Call)):
             continue
         if last == "autotune" and isinstance(node, ast.Call):
             _autotune(node, {**first, **constants}, functions, found)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.source.triton_imports import triton_name
 from tl2npu.tile.expr import Index, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.ranges import cdiv
@@ -116,6 +117,7 @@ class Expressions:
 
     def named(self, path: str) -> Value:
         """What a dotted name of another module is."""
+        path = triton_name(path)
         last = path.rpartition(".")[2]
         if path.startswith("triton.") and last in DTYPES:
             return DType(DTYPES[last])
