@@ -314,3 +314,32 @@ def test_a_translation_that_breaks_the_rules_of_the_ir_is_refused(monkeypatch: p
     monkeypatch.setattr(migrate, "check", broken)
     body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * 2.0, mask=i < n)"
     assert refusals(vector(body)) == ["TL902"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "loop"),
+    [
+        ("TURNS=turns", "for turn in T.serial(TURNS):"),  # only the caller knows
+        ("TURNS=70", "for turn in T.serial(70):"),  # too many to write out
+        ("TURNS=2", ""),
+        ("TURNS=0", ""),
+    ],
+)
+def test_static_range_is_written_out_or_stays_a_loop(turns: str, loop: str) -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ny = x\nfor turn in tl.static_range(TURNS):\n    y = y * x + turn\n"
+    body += "tl.store(y_ptr + i, y, mask=i < n)"
+    text = vector(body, f"k[(triton.cdiv(n, 128),)](x, y, n, {turns}, BLOCK=128)")
+    text = text.replace("n, BLOCK: tl", "n, TURNS: tl.constexpr, BLOCK: tl").replace("def f(x)", "def f(x, turns)")
+    done = to_tilelang(text)
+    assert [kernel.refused for kernel in done.kernels] == [None]
+    assert loop in done.text
+    assert ("T.serial" in done.text) == bool(loop)
+
+
+def test_loop_in_place_of_a_static_range_carries_what_a_loop_can() -> None:
+    """Where the turns are written out, a pointer may move by another amount in each of them."""
+    body = "for turn in tl.static_range(TURNS):\n    x = tl.load(x_ptr + i, mask=i < n)\n"
+    body += "    tl.store(y_ptr + i, x, mask=i < n)\n    i += turn * 128"
+    text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, n, TURNS=turns, BLOCK=128)")
+    text = text.replace("n, BLOCK: tl", "n, TURNS: tl.constexpr, BLOCK: tl").replace("def f(x)", "def f(x, turns)")
+    assert refusals(text) == ["TL541"]

@@ -274,8 +274,7 @@ class Interpreter(Calls):
         passed = isinstance(step.atom, Var) and step.atom.name not in state.ranges.lets
         if passed and not state.ranges.at_least_zero(step - 1):
             raise state.refuse("TL541", f"the step of `{ast.unparse(stmt.iter)}` may be negative")
-        if path.endswith("static_range"):
-            self.unrolled(stmt, start, stop, step)
+        if path.endswith("static_range") and self.unrolled(stmt, start, stop, step):
             return
         stages = integer(words.get("num_stages"))
         if step.constant == 0:
@@ -316,21 +315,21 @@ class Interpreter(Calls):
         state.spread[stmt.lineno] = Spread(loop.var, share.block, share.blocks, step)
         frame.env.update(ends)
 
-    def unrolled(self, stmt: ast.For, start: Sym, stop: Sym, step: Sym) -> None:
-        """``tl.static_range``."""
-        state = self.state
+    def unrolled(self, stmt: ast.For, start: Sym, stop: Sym, step: Sym) -> bool:
+        """``tl.static_range``, written out; False where its bounds are not known or far apart: a loop does the same."""
         if start.constant is None or stop.constant is None or step.constant is None:
             self.pin(stmt.iter)
-            raise state.refuse("TL550", f"the bounds of `{ast.unparse(stmt.iter)}` are not known")
+            return False
         assert isinstance(stmt.target, ast.Name)
-        turns = range(start.constant, stop.constant, step.constant)
-        if len(turns) > 64:
-            raise state.refuse("TL550", f"`{ast.unparse(stmt.iter)}` writes its body {len(turns)} times")
+        turns = range(start.constant, stop.constant, step.constant or 1)
+        if not step.constant or len(turns) > 64:
+            return False
         self.nested += 1
         for number in turns:
-            state.frame.env[stmt.target.id] = number
+            self.state.frame.env[stmt.target.id] = number
             self.run(stmt.body)
         self.nested -= 1
+        return True
 
     def counted(self, stmt: ast.For, start: Sym, step: Sym, count: Sym, stages: int) -> None:
         """A loop: read once to see what its names become, again with what is known then."""
