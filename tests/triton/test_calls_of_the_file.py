@@ -483,3 +483,107 @@ def test_number_that_a_call_passes_is_not_that_of_a_later_value() -> None:
     """After ``n = n // 2`` the 200 of the call is no size of the launch any more."""
     text = vector(COPY).replace("def f(x):\n    n = x.shape[0]", "def f(x, n):\n    n = n // 2")
     assert refusals(f"{text}f(torch.randn(100), 200)\n") == []
+
+
+UNTYPED = f"""{HEAD}@triton.jit
+def k(x_ptr, i_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    i = tl.load(i_ptr + row)
+    x = tl.load(x_ptr + AT * cols + at, mask=at < cols, other=0.0)
+    tl.store(y_ptr + row * cols + at, x, mask=at < cols)
+
+
+def f(x, i):
+    rows, cols = x.shape
+    n = i.shape[0]
+    y = torch.empty(n, cols, dtype=x.dtype, device=x.device)
+    k[(n,)](x, i, y, cols, BLOCK=triton.next_power_of_2(cols))
+    return y
+"""
+
+
+@pytest.mark.parametrize("at", ["i", "i.to(tl.int64)", "(i + 2)", "tl.maximum(i.to(tl.int64), 0)"])
+def test_tensor_of_which_only_integers_make_sense(at: str) -> None:
+    """Nothing shows the type of ``i``, but a float is no index."""
+    done = to_tilelang(UNTYPED.replace("AT", at))
+    assert 'i_ptr: T.Tensor((i_shape_0,), "int32")' in done.text
+    assert 'x_ptr: T.Tensor((rows, cols), "float32")' in done.text
+    told = {note.message for kernel in done.kernels for note in kernel.notes if note.code == "TL505"}
+    assert "`i_ptr` is taken for int32: nothing in the file shows its element type" in told
+
+
+def test_integer_that_may_be_negative_is_not_divided() -> None:
+    assert refusals(UNTYPED.replace("AT", "(i // 2)")) == ["TL546"]
+
+
+def test_tensor_of_a_known_type_is_taken_for_nothing_else() -> None:
+    called = "\n\nf(torch.randn(8, 40), torch.randn(8))\n"
+    assert refusals(UNTYPED.replace("AT", "i.to(tl.int64)") + called) == ["TL546"]
+    assert refusals(UNTYPED.replace("AT", "i") + called) == ["TL523"]
+
+
+def test_tensor_that_is_a_number_elsewhere_stays_one() -> None:
+    """Only what comes from ``i`` is an index; the elements of ``x`` are numbers."""
+    text = to_tilelang(UNTYPED.replace("AT", "(i + 1)").replace("at, x, mask", "at, x * 2, mask")).text
+    assert 'i_ptr: T.Tensor((i_shape_0,), "int32")' in text
+    assert text.count('"int32")') == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "holds"),
+    [
+        ("x.dtype.is_floating()", True),
+        ("x.dtype.is_fp16()", False),
+        ("x.dtype.is_fp32()", True),
+        ("x_ptr.dtype.element_ty.is_int()", False),
+        ("x.dtype.primitive_bitwidth == 32", True),
+        ("tl.int8.is_int_signed()", True),
+        ("tl.uint8.is_int_signed()", False),
+        ("(x < 0.0).dtype.is_int_unsigned()", True),
+        ("i.dtype.is_int()", True),
+    ],
+)
+def test_questions_about_an_element_type(question: str, holds: bool) -> None:
+    body = f"x = tl.load(x_ptr + i, mask=i < n)\nif {question}:\n    x = x * 3.0\ntl.store(y_ptr + i, x, mask=i < n)"
+    text = vector(body)
+    assert refusals(text) == []
+    assert ("* 3.0" in to_tilelang(text).text) == holds
+
+
+def test_bits_of_an_index_are_not_known() -> None:
+    """It may have 32 or 64 in Triton."""
+    body = "x = tl.load(x_ptr + i, mask=i < n)\nif i.dtype.is_int64():\n    x = -x\ntl.store(y_ptr + i, x, mask=i < n)"
+    assert refusals(vector(body)) == ["TL530"]
+
+
+def test_name_that_the_module_gives_to_a_function() -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, root(x), mask=i < n)"
+    for imports in (
+        "root = tl.math.rsqrt",
+        "from triton.language.extra import libdevice\nroot = libdevice.rsqrt",
+        "from flag_gems.utils import tl_extra_shim as shim\nroot = shim.rsqrt",
+    ):
+        assert "T.rsqrt(x[i])" in to_tilelang(decorated(imports, "", vector(body))).text
+    assert refusals(decorated("root = tl.rsqrt\nroot = tl.exp", "", vector(body))) == ["TL545"]
+    assert refusals(decorated("root = torch.rsqrt", "", vector(body))) == ["TL544"]
+
+
+def test_option_of_another_compiler_is_told() -> None:
+    text = DECORATED.replace("BLOCK=128)", "BLOCK=128, num_warps=4, buffer_size=2048)")
+    done = to_tilelang(text)
+    assert done.text == to_tilelang(DECORATED).text
+    told = [note.message for kernel in done.kernels for note in kernel.notes if note.code == "TL504"]
+    assert told == ["`buffer_size` is an option of another compiler, which is left out"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "codes"),
+    [("[32, 64]", []), ("[32, 64] if n_gpus() else [16]", []), ("sizes()", ["TL514"])],
+)
+def test_lists_of_a_configuration(sizes: str, codes: list[str]) -> None:
+    text = vector(COPY, "k[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](x, y, n)")
+    tuned = "@triton.autotune([triton.Config({'BLOCK': b}, num_warps=w) for b in SIZES for w in WARPS], key=['n'])"
+    text = decorated(f"SIZES = {sizes}\nWARPS = warps()", tuned, text)
+    assert refusals(text) == codes
+    assert ("BLOCK=32)" in to_tilelang(text).text) == (not codes)

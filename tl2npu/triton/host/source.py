@@ -17,6 +17,7 @@ from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
 from tl2npu.triton.host.hints import without_hints
+from tl2npu.triton.host.whiles import with_counted_loops
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
 
@@ -91,6 +92,8 @@ def parse(text: str) -> TritonFile:
     }
     chosen = tuple(launches_by_name(tree, jitted))
     hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
+    for node in jitted.values():
+        with_counted_loops(node)
     launched = {
         node.func.value.id
         for node in ast.walk(tree)
@@ -98,6 +101,7 @@ def parse(text: str) -> TritonFile:
     }
     kernels = {name: node for name, node in jitted.items() if name in launched or _reads_program(node)}
     values = dict(_set_once(tree))
+    aliases = {**dict(_own_names(values, aliases)), **aliases}
     counted = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in jitted)
     twice = frozenset(name for name, count in counted.items() if count > 1)
     known = {name: node for name, node in jitted.items() if name not in twice}
@@ -130,6 +134,14 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
             known = REEXPORTS.get(node.module, {})
             for alias in node.names:
                 yield alias.asname or alias.name, known.get(alias.name, f"{node.module}.{alias.name}")
+
+
+def _own_names(values: Mapping[str, ast.expr], aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Names that the module gives to what it imports: ``pow = libdevice.pow``."""
+    for name, node in values.items():
+        first, _, rest = ast.unparse(node).partition(".") if isinstance(node, ast.Attribute) else ("", "", "")
+        if first in aliases:
+            yield name, triton_name(f"{aliases[first]}.{rest}")
 
 
 def _is_jit(node: ast.expr, aliases: dict[str, str]) -> bool:

@@ -242,6 +242,7 @@ class Calls(Expressions):
             raise self.state.refuse("TL539", f"`{ast.unparse(node)}`")
         known = build.is_float(dtype.name) or dtype.name in _CUT_OFF
         if build.is_float(tile.dtype) and not known and any(True for _ in loads(tile.expr)):
+            self.taken_for_integers(tile)
             raise self.state.refuse("TL546", f"`{ast.unparse(node)}` cuts off decimals, a copy may round them")
         return build.cast(tile, dtype.name)
 

@@ -16,7 +16,7 @@ from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.moves import difference, marked, shifted
-from tl2npu.triton.read.names import assigned, exposed, read_after, spine
+from tl2npu.triton.read.names import COUNTED, assigned, exposed, read_after, spine
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.shares import Share, share_of
 from tl2npu.triton.read.spec import Again
@@ -276,6 +276,8 @@ class Interpreter(Calls):
             raise state.refuse("TL541", f"the step of `{ast.unparse(stmt.iter)}` may be negative")
         if path.endswith("static_range") and self.unrolled(stmt, start, stop, step):
             return
+        if stmt.type_comment == COUNTED and not self.positive(step):
+            raise state.refuse("TL540", f"a `while` loop: `{ast.unparse(stmt.iter.args[2])}` may be less than 1")
         stages = integer(words.get("num_stages"))
         if step.constant == 0:
             raise state.refuse("TL543", "a loop without a step")
@@ -298,6 +300,12 @@ class Interpreter(Calls):
                 raise
             state.spec.shares[stmt.lineno] = True
             raise Again from None
+
+    def positive(self, step: Sym) -> bool:
+        """True for a step that is at least 1, as the number of blocks is for each of them."""
+        least = self.state.ranges.at_least_zero
+        sizes = [const(1), *(var(name) for name in sorted(step.names) if least(var(name) - 1))]
+        return least(step - 1) or step in [extent * size for extent in self.state.spec.grid for size in sizes]
 
     def spread(self, stmt: ast.For, share: Share, stop: Sym, step: Sym, stages: int) -> None:
         """The loop over a block's share of an axis with the tiles of the whole axis dealt out to the blocks in turn.

@@ -50,6 +50,8 @@ class State:
     """Loops over a block's share of an axis whose tiles are dealt out to the blocks instead, by their lines."""
     zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
     """Tiles that are 0 wherever one of these conditions does not hold."""
+    loaded: dict[str, str] = field(default_factory=dict)
+    """The tensor of which a buffer holds a part since it was loaded."""
     fixed: set[str] = field(default_factory=set)
     """Buffers that no name may take for its own: an extension refers to them."""
 
