@@ -343,3 +343,45 @@ def test_loop_in_place_of_a_static_range_carries_what_a_loop_can() -> None:
     text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, n, TURNS=turns, BLOCK=128)")
     text = text.replace("n, BLOCK: tl", "n, TURNS: tl.constexpr, BLOCK: tl").replace("def f(x)", "def f(x, turns)")
     assert refusals(text) == ["TL541"]
+
+
+READ = "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\n"
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        "c = tl.sum((x > 0.5).to(tl.int32))",
+        "f = x > 0.5\nc = tl.sum(f)",
+        "f = tl.where(x > 0.5, 200, -3)\nc = tl.sum(f, axis=0)",
+        "c = tl.sum((x > 0.5).to(tl.int64))",
+        "c = tl.max(tl.where(x > 0.5, 70000, 3))",
+        "c = 0\nfor t in range(n):\n    c += tl.sum((x > t).to(tl.int32))",
+    ],
+)
+def test_small_integers_are_reduced_as_floats(counted: str) -> None:
+    """A sum of as many terms as a unified buffer holds is exact while each is at most 256."""
+    text = vector(f"{READ}{counted}\ntl.store(y_ptr + pid, c.to(tl.float32))")
+    text = text.replace("torch.empty_like(x)", "torch.empty(triton.cdiv(n, 128))")
+    done = migrate_triton(text, "k.py", Options())
+    assert [kernel.disposition for kernel in done.kernels] == ["migrated"]
+
+
+@pytest.mark.parametrize(
+    "summed",
+    [
+        "c = tl.sum(tl.where(x > 0.5, 257, 0))",  # 2**16 of them are more than 2**24
+        "f = (x > 0.5).to(tl.int32)\nif n > 3:\n    f = f * 1000\nc = tl.sum(f)",
+        "f = (x > 0.5).to(tl.int32)\nfor t in range(n):\n    f = f + f\nc = tl.sum(f)",
+        "c = tl.max(x.to(tl.int32))",
+        "c = tl.sum(x.to(tl.int16))",
+        "c = tl.sum(tl.load(z_ptr + i, mask=i < n, other=0))",
+    ],
+)
+def test_integers_of_any_size_are_not(summed: str) -> None:
+    launch = "k[(triton.cdiv(n, 128),)](x, y, z, n, BLOCK=128)"
+    text = vector(f"{READ}{summed}\ntl.store(y_ptr + pid, c.to(tl.float32))", launch)
+    made = "torch.empty(triton.cdiv(n, 128))\n    z = torch.ones(n, dtype=torch.int32)"
+    text = text.replace("torch.empty_like(x)", made)
+    done = migrate_triton(text.replace("y_ptr, n", "y_ptr, z_ptr, n"), "k.py", Options())
+    assert [item.code for item in done.diagnostics if item.severity == "error"] == ["TL164"]
