@@ -385,3 +385,13 @@ def test_integers_of_any_size_are_not(summed: str) -> None:
     text = text.replace("torch.empty_like(x)", made)
     done = migrate_triton(text.replace("y_ptr, n", "y_ptr, z_ptr, n"), "k.py", Options())
     assert [item.code for item in done.diagnostics if item.severity == "error"] == ["TL164"]
+
+
+def test_one_name_for_two_loaded_numbers() -> None:
+    """It is a tile that is loaded twice: the number is no constant of the block."""
+    body = "y = tl.zeros((BLOCK,), tl.float32)\nfor c in tl.static_range(2):\n    w = tl.load(w_ptr + c)\n"
+    body += "    y += w * tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, y, mask=i < n)"
+    text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, torch.ones(2), n, BLOCK=128)")
+    done = to_tilelang(text.replace("y_ptr, n", "y_ptr, w_ptr, n"))
+    assert [kernel.refused for kernel in done.kernels] == [None]
+    assert done.text.count("T.copy(w_ptr[") == 2
