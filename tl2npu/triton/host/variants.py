@@ -72,8 +72,8 @@ def stable(test: str, function: ast.FunctionDef | None) -> bool:
 
 
 def _kept(stmt: ast.AST, test: str) -> list[ast.expr]:
-    """What ``x = x.contiguous()`` sets, also ``x = None if x is None else x.contiguous()``, if ``x is None`` is the test:
-    no such method returns None, and None has none."""
+    """What ``x = x.contiguous()`` sets, also ``x = None if x is None else x.contiguous()``, where the test is whether
+    ``x`` is None: no such method returns None, and None has none."""
     if not isinstance(stmt, ast.Assign) or len(stmt.targets) != 1 or f"{ast.unparse(stmt.targets[0])} is None" != test:
         return []
     value = stmt.value
