@@ -58,6 +58,66 @@ def test_names_of_triton_that_another_project_passes_on() -> None:
     assert "from vllm.triton_utils import HAS_TRITON, tl, triton" in kept
 
 
+DECORATED = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * x, mask=i < n)")
+
+
+def decorated(imports: str, decorators: str, text: str = DECORATED) -> str:
+    """The kernel of ``text`` under more decorators, which ``imports`` are for."""
+    return text.replace("\n\n\n@triton.jit", f"\n{imports}\n\n\n{decorators}\n@triton.jit")
+
+
+@pytest.mark.parametrize(
+    ("imports", "decorator"),
+    [
+        ("from flag_gems.utils import libentry", "@libentry()"),
+        ("from flag_gems.utils.libentry import libentry as quick", "@quick()"),
+        ("import flag_gems.utils as u", "@u.libentry()"),
+        ("from flag_gems import utils", "@utils.libentry()"),
+    ],
+)
+def test_decorator_that_caches_launches(imports: str, decorator: str) -> None:
+    """What it decorates is the same kernel, launched the same way."""
+    text = to_tilelang(decorated(imports, decorator)).text
+    assert decorator not in text
+    assert text.partition("@tilelang.jit")[2] == to_tilelang(DECORATED).text.partition("@tilelang.jit")[2]
+
+
+@pytest.mark.parametrize(
+    ("imports", "decorator"),
+    [
+        ("def libentry():\n    return lambda kernel: kernel", "@libentry()"),
+        ("from flag_gems.utils import libentry\nlibentry = print", "@libentry()"),
+        ("from flag_gems.utils import libentry\nfrom flag_gems.others import libentry", "@libentry()"),
+        ("from own.utils import libentry", "@libentry()"),
+        ("from flag_gems.utils import pointwise_dynamic as libentry", "@libentry()"),
+        ("from flag_gems.utils import libentry", "@libentry"),
+        ("def autotune(configs, key):\n    return print", '@autotune([triton.Config({"BLOCK": 64})], key=["n"])'),
+    ],
+)
+def test_decorator_of_another_meaning(imports: str, decorator: str) -> None:
+    assert refusals(decorated(imports, decorator)) == ["TL543"]
+
+
+def test_tuner_of_another_project() -> None:
+    """``libtuner`` is ``triton.autotune`` under another name."""
+    body = DECORATED.partition("arange(0, BLOCK)\n")[2].partition("\n\n\n")[0].replace("    ", "")
+    launched = vector(body, "k[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](x, y, n)")
+    tuned = '@tuner(configs=[triton.Config({"BLOCK": 256})], key=["n"]'
+    own = decorated("from flag_gems.utils import libtuner as tuner", f'{tuned}, strategy=["log"])', launched)
+    usual = decorated("from triton import autotune as tuner", f"{tuned})", launched)
+    assert refusals(own) == []
+    assert to_tilelang(own).text.partition("@tilelang.jit")[2] == to_tilelang(usual).text.partition("@tilelang.jit")[2]
+    assert "def k(n, BLOCK=256):" in to_tilelang(own).text
+
+
+def test_program_id_of_another_project() -> None:
+    """FlagGems' has 64 bits."""
+    imports = "from flag_gems.utils import triton_lang_extension as ext"
+    text = DECORATED.replace("tl.program_id", "ext.program_id").replace("\n\n\n@", f"\n{imports}\n\n\n@", 1)
+    assert refusals(text) == []
+    assert to_tilelang(text).text == to_tilelang(DECORATED).text
+
+
 ROWS = f"""{HEAD}@triton.jit
 def k(x_ptr, y_ptr, stride, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
@@ -423,3 +483,107 @@ def test_number_that_a_call_passes_is_not_that_of_a_later_value() -> None:
     """After ``n = n // 2`` the 200 of the call is no size of the launch any more."""
     text = vector(COPY).replace("def f(x):\n    n = x.shape[0]", "def f(x, n):\n    n = n // 2")
     assert refusals(f"{text}f(torch.randn(100), 200)\n") == []
+
+
+UNTYPED = f"""{HEAD}@triton.jit
+def k(x_ptr, i_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    i = tl.load(i_ptr + row)
+    x = tl.load(x_ptr + AT * cols + at, mask=at < cols, other=0.0)
+    tl.store(y_ptr + row * cols + at, x, mask=at < cols)
+
+
+def f(x, i):
+    rows, cols = x.shape
+    n = i.shape[0]
+    y = torch.empty(n, cols, dtype=x.dtype, device=x.device)
+    k[(n,)](x, i, y, cols, BLOCK=triton.next_power_of_2(cols))
+    return y
+"""
+
+
+@pytest.mark.parametrize("at", ["i", "i.to(tl.int64)", "(i + 2)", "tl.maximum(i.to(tl.int64), 0)"])
+def test_tensor_of_which_only_integers_make_sense(at: str) -> None:
+    """Nothing shows the type of ``i``, but a float is no index."""
+    done = to_tilelang(UNTYPED.replace("AT", at))
+    assert 'i_ptr: T.Tensor((i_shape_0,), "int32")' in done.text
+    assert 'x_ptr: T.Tensor((rows, cols), "float32")' in done.text
+    told = {note.message for kernel in done.kernels for note in kernel.notes if note.code == "TL505"}
+    assert "`i_ptr` is taken for int32: nothing in the file shows its element type" in told
+
+
+def test_integer_that_may_be_negative_is_not_divided() -> None:
+    assert refusals(UNTYPED.replace("AT", "(i // 2)")) == ["TL546"]
+
+
+def test_tensor_of_a_known_type_is_taken_for_nothing_else() -> None:
+    called = "\n\nf(torch.randn(8, 40), torch.randn(8))\n"
+    assert refusals(UNTYPED.replace("AT", "i.to(tl.int64)") + called) == ["TL546"]
+    assert refusals(UNTYPED.replace("AT", "i") + called) == ["TL523"]
+
+
+def test_tensor_that_is_a_number_elsewhere_stays_one() -> None:
+    """Only what comes from ``i`` is an index; the elements of ``x`` are numbers."""
+    text = to_tilelang(UNTYPED.replace("AT", "(i + 1)").replace("at, x, mask", "at, x * 2, mask")).text
+    assert 'i_ptr: T.Tensor((i_shape_0,), "int32")' in text
+    assert text.count('"int32")') == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "holds"),
+    [
+        ("x.dtype.is_floating()", True),
+        ("x.dtype.is_fp16()", False),
+        ("x.dtype.is_fp32()", True),
+        ("x_ptr.dtype.element_ty.is_int()", False),
+        ("x.dtype.primitive_bitwidth == 32", True),
+        ("tl.int8.is_int_signed()", True),
+        ("tl.uint8.is_int_signed()", False),
+        ("(x < 0.0).dtype.is_int_unsigned()", True),
+        ("i.dtype.is_int()", True),
+    ],
+)
+def test_questions_about_an_element_type(question: str, holds: bool) -> None:
+    body = f"x = tl.load(x_ptr + i, mask=i < n)\nif {question}:\n    x = x * 3.0\ntl.store(y_ptr + i, x, mask=i < n)"
+    text = vector(body)
+    assert refusals(text) == []
+    assert ("* 3.0" in to_tilelang(text).text) == holds
+
+
+def test_bits_of_an_index_are_not_known() -> None:
+    """It may have 32 or 64 in Triton."""
+    body = "x = tl.load(x_ptr + i, mask=i < n)\nif i.dtype.is_int64():\n    x = -x\ntl.store(y_ptr + i, x, mask=i < n)"
+    assert refusals(vector(body)) == ["TL530"]
+
+
+def test_name_that_the_module_gives_to_a_function() -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, root(x), mask=i < n)"
+    for imports in (
+        "root = tl.math.rsqrt",
+        "from triton.language.extra import libdevice\nroot = libdevice.rsqrt",
+        "from flag_gems.utils import tl_extra_shim as shim\nroot = shim.rsqrt",
+    ):
+        assert "T.rsqrt(x[i])" in to_tilelang(decorated(imports, "", vector(body))).text
+    assert refusals(decorated("root = tl.rsqrt\nroot = tl.exp", "", vector(body))) == ["TL545"]
+    assert refusals(decorated("root = torch.rsqrt", "", vector(body))) == ["TL544"]
+
+
+def test_option_of_another_compiler_is_told() -> None:
+    text = DECORATED.replace("BLOCK=128)", "BLOCK=128, num_warps=4, buffer_size=2048)")
+    done = to_tilelang(text)
+    assert done.text == to_tilelang(DECORATED).text
+    told = [note.message for kernel in done.kernels for note in kernel.notes if note.code == "TL504"]
+    assert told == ["`buffer_size` is an option of another compiler, which is left out"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "codes"),
+    [("[32, 64]", []), ("[32, 64] if n_gpus() else [16]", []), ("sizes()", ["TL514"])],
+)
+def test_lists_of_a_configuration(sizes: str, codes: list[str]) -> None:
+    text = vector(COPY, "k[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](x, y, n)")
+    tuned = "@triton.autotune([triton.Config({'BLOCK': b}, num_warps=w) for b in SIZES for w in WARPS], key=['n'])"
+    text = decorated(f"SIZES = {sizes}\nWARPS = warps()", tuned, text)
+    assert refusals(text) == codes
+    assert ("BLOCK=32)" in to_tilelang(text).text) == (not codes)

@@ -91,7 +91,7 @@ def test_hints_are_told() -> None:
         ("import triton.experimental.tle as tle", []),
         ("from triton.experimental.tle import language as tle", []),
         ("import triton.experimental.tle.language as tle", []),
-        ("import flag_gems.utils.triton_lang_extension as tle", ["TL545"]),
+        ("import flag_gems.utils.triton_lang_extension as tle", ["TL544"]),
         ("from flag_gems.utils import triton_lang_extension as tle", ["TL544"]),
     ],
 )

@@ -314,3 +314,85 @@ def test_a_translation_that_breaks_the_rules_of_the_ir_is_refused(monkeypatch: p
     monkeypatch.setattr(migrate, "check", broken)
     body = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * 2.0, mask=i < n)"
     assert refusals(vector(body)) == ["TL902"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "loop"),
+    [
+        ("TURNS=turns", "for turn in T.serial(TURNS):"),  # only the caller knows
+        ("TURNS=70", "for turn in T.serial(70):"),  # too many to write out
+        ("TURNS=2", ""),
+        ("TURNS=0", ""),
+    ],
+)
+def test_static_range_is_written_out_or_stays_a_loop(turns: str, loop: str) -> None:
+    body = "x = tl.load(x_ptr + i, mask=i < n)\ny = x\nfor turn in tl.static_range(TURNS):\n    y = y * x + turn\n"
+    body += "tl.store(y_ptr + i, y, mask=i < n)"
+    text = vector(body, f"k[(triton.cdiv(n, 128),)](x, y, n, {turns}, BLOCK=128)")
+    text = text.replace("n, BLOCK: tl", "n, TURNS: tl.constexpr, BLOCK: tl").replace("def f(x)", "def f(x, turns)")
+    done = to_tilelang(text)
+    assert [kernel.refused for kernel in done.kernels] == [None]
+    assert loop in done.text
+    assert ("T.serial" in done.text) == bool(loop)
+
+
+def test_loop_in_place_of_a_static_range_carries_what_a_loop_can() -> None:
+    """Where the turns are written out, a pointer may move by another amount in each of them."""
+    body = "for turn in tl.static_range(TURNS):\n    x = tl.load(x_ptr + i, mask=i < n)\n"
+    body += "    tl.store(y_ptr + i, x, mask=i < n)\n    i += turn * 128"
+    text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, n, TURNS=turns, BLOCK=128)")
+    text = text.replace("n, BLOCK: tl", "n, TURNS: tl.constexpr, BLOCK: tl").replace("def f(x)", "def f(x, turns)")
+    assert refusals(text) == ["TL541"]
+
+
+READ = "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\n"
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        "c = tl.sum((x > 0.5).to(tl.int32))",
+        "f = x > 0.5\nc = tl.sum(f)",
+        "f = tl.where(x > 0.5, 200, -3)\nc = tl.sum(f, axis=0)",
+        "c = tl.sum((x > 0.5).to(tl.int64))",
+        "c = tl.max(tl.where(x > 0.5, 70000, 3))",
+        "c = 0\nfor t in range(n):\n    c += tl.sum((x > t).to(tl.int32))",
+    ],
+)
+def test_small_integers_are_reduced_as_floats(counted: str) -> None:
+    """A sum of as many terms as a unified buffer holds is exact while each is at most 256."""
+    text = vector(f"{READ}{counted}\ntl.store(y_ptr + pid, c.to(tl.float32))")
+    text = text.replace("torch.empty_like(x)", "torch.empty(triton.cdiv(n, 128))")
+    done = migrate_triton(text, "k.py", Options())
+    assert [kernel.disposition for kernel in done.kernels] == ["migrated"]
+
+
+@pytest.mark.parametrize(
+    "summed",
+    [
+        "c = tl.sum(tl.where(x > 0.5, 257, 0))",  # 2**16 of them are more than 2**24
+        "f = (x > 0.5).to(tl.int32)\nif pid > 0:\n    f = f * 1000\nc = tl.sum(f)",
+        "f = (x > 0.5).to(tl.int32)\nfor t in range(n):\n    f = f + f\nc = tl.sum(f)",
+        "f = x.to(tl.int32)\nif pid > 0:\n    f = (x > 0.5).to(tl.int32)\nc = tl.sum(f)",
+        "c = tl.max(x.to(tl.int32))",
+        "c = tl.sum(x.to(tl.int16))",
+        "c = tl.sum(tl.load(z_ptr + i, mask=i < n, other=0))",
+    ],
+)
+def test_integers_of_any_size_are_not(summed: str) -> None:
+    launch = "k[(triton.cdiv(n, 128),)](x, y, z, n, BLOCK=128)"
+    text = vector(f"{READ}{summed}\ntl.store(y_ptr + pid, c.to(tl.float32))", launch)
+    made = "torch.empty(triton.cdiv(n, 128))\n    z = torch.ones(n, dtype=torch.int32)"
+    text = text.replace("torch.empty_like(x)", made)
+    done = migrate_triton(text.replace("y_ptr, n", "y_ptr, z_ptr, n"), "k.py", Options())
+    assert [item.code for item in done.diagnostics if item.severity == "error"] == ["TL164"]
+
+
+def test_one_name_for_two_loaded_numbers() -> None:
+    """It is a tile that is loaded twice: the number is no constant of the block."""
+    body = "y = tl.zeros((BLOCK,), tl.float32)\nfor c in tl.static_range(2):\n    w = tl.load(w_ptr + c)\n"
+    body += "    y += w * tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, y, mask=i < n)"
+    text = vector(body, "k[(triton.cdiv(n, 128),)](x, y, torch.ones(2), n, BLOCK=128)")
+    done = to_tilelang(text.replace("y_ptr, n", "y_ptr, w_ptr, n"))
+    assert [kernel.refused for kernel in done.kernels] == [None]
+    assert done.text.count("T.copy(w_ptr[") == 2

@@ -227,3 +227,23 @@ def test_condition_of_several_that_are_known() -> None:
     text = to_tilelang(f"{text}f(torch.ones(150), False, False, torch.ones(150))\n").text
     assert "def k_3(" in text
     assert "def k_4(" not in text
+
+
+@pytest.mark.parametrize(
+    ("made", "codes"),
+    [
+        ("b = None if b is None else b.contiguous()", []),
+        ("b = b.contiguous() if b is not None else None", []),
+        ("if b is not None:\n        b = b.view(-1)", []),
+        ("b = None if b is not None else b.contiguous()", ["TL511"]),
+        ("b = None if b is None else b.storage()", ["TL511"]),
+        ("b = x if b is None else b.contiguous()", ["TL512"]),
+        ("b = None if b is None else x.contiguous()", ["TL511"]),
+    ],
+)
+def test_tensor_that_stays_none_if_it_is(made: str, codes: list[str]) -> None:
+    """The launch asks for ``b`` where the function was given another ``b``."""
+    text = BOTH.replace("    y = torch", f"    {made}\n    y = torch")
+    assert refusals(text) == codes
+    asked = "if b is None:" in to_tilelang(text).text
+    assert asked == (not codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from tl2npu.tile.expr import Expr, Load, Opaque, rebuilt
@@ -19,7 +20,8 @@ def with_scalars(kernel: Kernel) -> Kernel:
         for stmt in statements(kernel.body)
         for name in (*(writes(stmt) if not isinstance(stmt, Move) else ()), *_whole(stmt))
     }
-    written = {name for stmt in statements(kernel.body) for name in writes(stmt)}
+    writing = Counter(name for stmt in statements(kernel.body) for name in writes(stmt))
+    alone -= {name for name, count in writing.items() if count > 1}
     found: set[str] = set()
 
     def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -28,7 +30,7 @@ def with_scalars(kernel: Kernel) -> Kernel:
             name = stmt.dst.buffer if isinstance(stmt, Move) else ""
             behind = sum(_uses(item, name) for item in statements(stmts[number + 1 :])) if name in alone else 0
             every = sum(_uses(item, name) for item in statements(kernel.body)) if name in alone else 0
-            if behind == every - 1 and isinstance(stmt, Move) and stmt.inside and stmt.src.buffer not in written:
+            if behind == every - 1 and isinstance(stmt, Move) and stmt.inside and stmt.src.buffer not in writing:
                 found.add(name)
                 new.append(Let(name, Load(stmt.src.buffer, stmt.src.start, _DTYPE), stmt.origin))
             else:

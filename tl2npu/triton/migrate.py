@@ -113,7 +113,7 @@ class _Translation:
                 outcome.refused = self.leave[name]
                 continue
             try:
-                tuned = tuning(node, self.file.values, defined, first, self.chosen.get(name, 0))
+                tuned = tuning(node, self.file.values, defined, first, self.chosen.get(name, 0), path=self.file.path)
                 outcome.configurations = tuned.many
                 splices, outcome.notes = self.kernel(name, node, tuned)
             except Refused as refused:
@@ -304,11 +304,15 @@ class _Translation:
             for text in launched.checks:
                 code = "TL502" if ".is_contiguous()" in text else "TL503"
                 found.append(diagnostic(code, line, f"the host checks `{text}` before the launch", name))
+            for option in launched.binding.options:
+                text = f"`{option}` is an option of another compiler, which is left out"
+                found.append(diagnostic("TL504", line, text, name))
             if launched.one_row:
                 found.append(diagnostic("TL506", line, launched.one_row, name))
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
-                    text = f"`{tensor}` is taken for float32: nothing in the file shows its element type"
+                    kind = launched.binding.spec.tensors[tensor].dtype
+                    text = f"`{tensor}` is taken for {kind}: nothing in the file shows its element type"
                     found.append(diagnostic("TL505", line, text, name))
         extrema = {line for launched in launches for line in launched.binding.spec.extrema}
         if extrema:

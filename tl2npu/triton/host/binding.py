@@ -48,7 +48,8 @@ class Binding:
 
     ``arguments``: the text of what the launch passes for each parameter; ``names``: host name -> the name that the
     kernel has for it; ``absent``: what is taken of parameters that no call of the file passes; ``tests``: conditions of
-    the host code that would decide what the kernel gets for some parameters.
+    the host code that would decide what the kernel gets for some parameters; ``options``: keywords that are neither
+    parameters nor options that are known: by Triton's own check, they are options of another compiler.
     """
 
     site: LaunchSite
@@ -58,6 +59,7 @@ class Binding:
     names: dict[str, str]
     absent: frozenset[str]
     tests: tuple[str, ...]
+    options: tuple[str, ...] = ()
 
     @property
     def loose(self) -> frozenset[str]:
@@ -105,6 +107,7 @@ class _Binder:
         self.defaults: Mapping[str, ast.expr] = dict(defaults)
         self.rename: dict[str, str] = {}
         self.numbers: dict[str, Value] = {}
+        self.options: list[str] = []
 
     def refuse(self, code: str, message: str) -> Refused:
         return Refused(code, self.site.call.lineno, message)
@@ -149,7 +152,7 @@ class _Binder:
         }
         absent = {text for name in absent | (host.consulted & host.absent) if (text := self.left_out(name))}
         tests = tuple(dict.fromkeys(self.tests(found, nodes)))
-        return Binding(self.site, spec, texts, passed, self.rename, frozenset(absent), tests)
+        return Binding(self.site, spec, texts, passed, self.rename, frozenset(absent), tests, tuple(self.options))
 
     def left_out(self, name: str) -> str | None:
         """What is taken of a parameter that no call of the file passes: its default, None or a text."""
@@ -189,7 +192,7 @@ class _Binder:
             if word.arg in self.params:
                 found[word.arg] = word.value
             elif word.arg not in _OPTIONS | LAUNCH_OPTIONS and word.arg not in ("grid", "warmup", "stream"):
-                raise self.refuse("TL511", f"`{word.arg}` is no parameter of `{self.kernel.name}`")
+                self.options.append(word.arg)
         for name, node in self.defaults.items():
             if name not in found:
                 found[name] = self.of_module(node, ast.walk(node))

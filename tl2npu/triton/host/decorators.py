@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
+from tl2npu.source.triton_imports import LAUNCH_CACHES
 from tl2npu.triton.refused import Refused
 
 _MOST = 64
@@ -32,19 +33,24 @@ def tuning(
     functions: Mapping[str, ast.FunctionDef],
     first: Mapping[str, ast.expr],
     number: int = 0,
+    *,
+    path: Callable[[ast.expr], str],
 ) -> Tuning:
     """What the decorators of a kernel decide. Raises ``Refused``.
 
     ``functions``: those of the file; ``first``: what the module sets names to before any condition changes that;
-    ``number``: of the configuration that is chosen, from 0.
+    ``number``: of the configuration that is chosen, from 0; ``path``: what a dotted name means by the imports.
     """
     found = Tuning(number=number)
     params = {arg.arg for arg in (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)}
     for node in kernel.decorator_list:
         func = node.func if isinstance(node, ast.Call) else node
         name = ast.unparse(func)
-        last = name.rpartition(".")[2]
-        if last == "jit":
+        meaning = path(func)
+        last = meaning.rpartition(".")[2]
+        if name in functions:
+            raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
+        if last == "jit" or (meaning in LAUNCH_CACHES and isinstance(node, ast.Call)):
             continue
         if last == "autotune" and isinstance(node, ast.Call):
             _autotune(node, {**first, **constants}, functions, found)
@@ -67,7 +73,7 @@ def _autotune(
     items = configs.elts if isinstance(configs, (ast.List, ast.Tuple)) else []
     calls = [item for item in items if isinstance(item, ast.Call)]
     if isinstance(configs, ast.ListComp) and isinstance(configs.elt, ast.Call):
-        calls = _turns(configs)
+        calls = _turns(configs, constants)
     hooks = [word for call in (node, *calls[:1]) for word in call.keywords if word.arg in ("pre_hook", "post_hook")]
     if any(not isinstance(word.value, ast.Constant) and not _only_blocks(word.value, functions) for word in hooks):
         raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel")
@@ -143,11 +149,22 @@ def _returned(
     return next((found for found in lists if found is not None), None)
 
 
-def _turns(comp: ast.ListComp) -> list[ast.Call]:
+def _written_out(node: ast.expr, constants: Mapping[str, ast.expr]) -> list[ast.expr]:
+    """The elements of a list, of the first of two between which the file chooses; none where they are not seen."""
+    for _ in range(8):
+        match node:
+            case ast.Name() if node.id in constants:
+                node = constants[node.id]
+            case ast.IfExp():
+                node = node.body
+    return list(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else []
+
+
+def _turns(comp: ast.ListComp, constants: Mapping[str, ast.expr]) -> list[ast.Call]:
     """The elements of a comprehension over values that are written out; the first alone if it filters them."""
-    parts = [part for part in comp.generators if isinstance(part.iter, (ast.List, ast.Tuple)) and part.iter.elts]
-    names = [part.target.id for part in parts if isinstance(part.target, ast.Name)]
-    values = [part.iter.elts for part in parts if isinstance(part.target, ast.Name)]  # type: ignore[attr-defined]
+    lists = [(part.target, _written_out(part.iter, constants)) for part in comp.generators]
+    names = [target.id for target, found in lists if found and isinstance(target, ast.Name)]
+    values = [found for target, found in lists if found and isinstance(target, ast.Name)]
     turns = itertools.islice(itertools.product(*values), _MOST)
     if any(part.ifs for part in comp.generators):
         turns = itertools.islice(turns, 1)

@@ -7,19 +7,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from tl2npu.source.benchmark import model_of
-from tl2npu.source.triton_imports import REEXPORTS
+from tl2npu.source.triton_imports import REEXPORTS, triton_name
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
 from tl2npu.triton.host.hints import without_hints
+from tl2npu.triton.host.whiles import with_counted_loops
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
 
-_MODULES = ("triton", "math", "torch", "numpy")
+_MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in REEXPORTS})
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,27 @@ class TritonFile:
     hints: dict[str, list[tuple[int, str]]]
     twice: frozenset[str] = frozenset()
     chosen: tuple[ast.If, ...] = ()
+
+    @cached_property
+    def rebound(self) -> frozenset[str]:
+        """Names that the file gives a function, a class or a value of its own, or imports from several modules."""
+        found: Counter[str] = Counter(name for name, _ in set(_aliases(self.tree)))
+        own = {name for name, count in found.items() if count > 1}
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                own.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                own.add(node.id)
+        return frozenset(own)
+
+    def path(self, node: ast.expr) -> str:
+        """What a dotted name means: its path by the imports; the text itself where none shows it, or the file has
+        another meaning for it, too."""
+        text = ast.unparse(node)
+        first, _, rest = text.partition(".")
+        if first in self.rebound:
+            return text
+        return triton_name(f"{self.source.aliases.get(first, first)}.{rest}".rstrip("."))
 
     @property
     def first(self) -> dict[str, ast.expr]:
@@ -69,6 +92,8 @@ def parse(text: str) -> TritonFile:
     }
     chosen = tuple(launches_by_name(tree, jitted))
     hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
+    for node in jitted.values():
+        with_counted_loops(node)
     launched = {
         node.func.value.id
         for node in ast.walk(tree)
@@ -76,6 +101,7 @@ def parse(text: str) -> TritonFile:
     }
     kernels = {name: node for name, node in jitted.items() if name in launched or _reads_program(node)}
     values = dict(_set_once(tree))
+    aliases = {**dict(_own_names(values, aliases)), **aliases}
     counted = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in jitted)
     twice = frozenset(name for name, count in counted.items() if count > 1)
     known = {name: node for name, node in jitted.items() if name not in twice}
@@ -110,10 +136,18 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, known.get(alias.name, f"{node.module}.{alias.name}")
 
 
+def _own_names(values: Mapping[str, ast.expr], aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Names that the module gives to what it imports: ``pow = libdevice.pow``."""
+    for name, node in values.items():
+        first, _, rest = ast.unparse(node).partition(".") if isinstance(node, ast.Attribute) else ("", "", "")
+        if first in aliases:
+            yield name, triton_name(f"{aliases[first]}.{rest}")
+
+
 def _is_jit(node: ast.expr, aliases: dict[str, str]) -> bool:
     func = node.func if isinstance(node, ast.Call) else node
     first, _, rest = ast.unparse(func).partition(".")
-    path = f"{aliases.get(first, first)}.{rest}".rstrip(".")
+    path = triton_name(f"{aliases.get(first, first)}.{rest}".rstrip("."))
     return path in ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 
 

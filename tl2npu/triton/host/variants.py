@@ -15,6 +15,8 @@ _Leaf = TypeVar("_Leaf")
 
 LIMIT = 4
 """Conditions that one launch may depend on."""
+_TENSORS = frozenset({"contiguous", "view", "reshape", "to", "float", "half", "bfloat16", "flatten", "cuda", "squeeze"})
+"""Methods that give a tensor of a tensor."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +52,39 @@ def normal(node: ast.expr) -> tuple[str, bool]:
 
 
 def stable(test: str, function: ast.FunctionDef | None) -> bool:
-    """True if a condition means the same everywhere in a function: it calls nothing, and no name in it changes."""
+    """True if a condition means the same everywhere in a function: it calls nothing, and no name in it changes; for
+    ``x is None``, it may change to another tensor where it is one."""
     tree = ast.parse(test, mode="eval").body
     if function is None or any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Lambda)) for node in ast.walk(tree)):
         return False
     params = {arg.arg for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    stores = [ast.unparse(node) for node in ast.walk(function) if _is_store(node)]
+    kept = {id(target) for node in ast.walk(function) for target in _kept(node, test)}
+    stores = [ast.unparse(node) for node in ast.walk(function) if _is_store(node) and id(node) not in kept]
     looped = {
         ast.unparse(node)
         for loop in ast.walk(function)
         if isinstance(loop, (ast.For, ast.While))
         for node in ast.walk(loop)
-        if _is_store(node)
+        if _is_store(node) and id(node) not in kept
     }
     parts = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute))}
     return all(stores.count(part) <= (part not in params) and part not in looped for part in parts)
+
+
+def _kept(stmt: ast.AST, test: str) -> list[ast.expr]:
+    """What ``x = x.contiguous()`` sets, also ``x = None if x is None else x.contiguous()``, where the test is whether
+    ``x`` is None: no such method returns None, and None has none."""
+    if not isinstance(stmt, ast.Assign) or len(stmt.targets) != 1 or f"{ast.unparse(stmt.targets[0])} is None" != test:
+        return []
+    value = stmt.value
+    if isinstance(value, ast.IfExp) and normal(value.test)[0] == test:
+        none, value = (value.body, value.orelse) if normal(value.test)[1] else (value.orelse, value.body)
+        if not isinstance(none, ast.Constant) or none.value is not None:
+            return []
+    method = value.func if isinstance(value, ast.Call) else None
+    name = ast.unparse(stmt.targets[0])
+    known = isinstance(method, ast.Attribute) and method.attr in _TENSORS and ast.unparse(method.value) == name
+    return [stmt.targets[0]] if known else []
 
 
 def asked_behind(test: str, function: ast.FunctionDef | None) -> bool:

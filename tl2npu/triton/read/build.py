@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tl2npu.dialects.functions import IN_FLOATS
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Opaque, axis, substituted
+from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Load, Opaque, axis, substituted
 from tl2npu.triton.read.ranges import floored, largest, smallest
 from tl2npu.triton.read.values import Shape, Tile
 from tl2npu.triton.refused import Refused, Unequal
@@ -310,3 +310,26 @@ def _folded_logic(op: str, args: list[Expr]) -> Expr:
             return Const(False, "bool")
         return open_[0] if len(open_) == 1 else Call("or", tuple(open_), "bool")
     return Call(op, tuple(args), "bool")
+
+
+def integer_type(dtype: str) -> str:
+    """The type in which Triton reduces integers of a type: at least 32 bits; "" for floats."""
+    return "" if is_float(dtype) else dtype if dtype in ("int64", "uint32", "uint64") else "int32"
+
+
+def most(expr: Expr, sizes: Mapping[str, float]) -> float:
+    """What the size of an integer is at most, by its type and by what it is made of; infinite for a float.
+
+    ``sizes``: those of integers in buffers, as far as they are known.
+    """
+    bits = int(expr.dtype.lstrip("uint") or 0) if "int" in expr.dtype else 0
+    limit = 1.0 if expr.dtype == "bool" else 2.0**bits if "int" in expr.dtype else math.inf
+    if isinstance(expr, Const):
+        return min(limit, abs(expr.value))
+    if isinstance(expr, Index) and expr.value.constant is not None:
+        return abs(expr.value.constant)
+    if isinstance(expr, Load):
+        return min(limit, sizes.get(expr.buffer, limit))
+    if isinstance(expr, Call) and expr.op in ("cast", "select"):
+        return min(limit, max(most(arg, sizes) for arg in expr.args[expr.op == "select" :]))
+    return limit

@@ -22,6 +22,8 @@ LOADED = "pointer mask other boundary_check padding_option cache_modifier evicti
 _REDUCED = "input axis keep_dims dtype propagate_nan"
 _CUT_OFF = frozenset({"int8", "uint8", "int16", "int32"})
 """Integers to which TileLang's ``T.cast`` of a float cuts off decimals, on GPU and NPU."""
+_EXACT: Mapping[str, int] = {"sum": 2**8, "max": 2**24, "min": 2**24}
+"""The size up to which integers are reduced as float32, which has all up to 2^24; a unified buffer holds 2^16 terms."""
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 
 
@@ -242,6 +244,7 @@ class Calls(Expressions):
             raise self.state.refuse("TL539", f"`{ast.unparse(node)}`")
         known = build.is_float(dtype.name) or dtype.name in _CUT_OFF
         if build.is_float(tile.dtype) and not known and any(True for _ in loads(tile.expr)):
+            self.taken_for_integers(tile)
             raise self.state.refuse("TL546", f"`{ast.unparse(node)}` cuts off decimals, a copy may round them")
         return build.cast(tile, dtype.name)
 
@@ -402,6 +405,11 @@ class Calls(Expressions):
         dtype = values.get("dtype")
         if dtype is not None:
             tile = self.tile_of(self.converted(tile, {"dtype": dtype}, node), node)
+        whole = build.integer_type(tile.dtype) if build.most(tile.expr, self.state.sizes) <= _EXACT[name] else ""
+        if whole:
+            values = {**values, "input": build.cast(tile, "float32"), "dtype": None}
+            found = self.tile_of(self.reduced(name, values, node), node)
+            return build.cast(build.cast(found, "int32"), whole)
         place = values.get("axis")
         if place is None:
             for _ in range(len(tile.shape)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.source.triton_imports import triton_name
 from tl2npu.tile.expr import Index, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.ranges import cdiv
@@ -116,6 +117,7 @@ class Expressions:
 
     def named(self, path: str) -> Value:
         """What a dotted name of another module is."""
+        path = triton_name(path)
         last = path.rpartition(".")[2]
         if path.startswith("triton.") and last in DTYPES:
             return DType(DTYPES[last])
@@ -133,7 +135,9 @@ class Expressions:
             return self.named(f"{owner.path}.{node.attr}")
         name = node.attr
         if name == "dtype" and isinstance(owner, Tile):
-            return DType(owner.dtype)
+            return DType(owner.dtype, owner.integer is None)
+        if isinstance(owner, DType) and not name.startswith("is_") and (told := owner.asked(name)) is not None:
+            return told
         if name == "dtype" and isinstance(owner, BlockPointer) and owner.described:
             return DType(self.state.spec.tensors[owner.base.param].dtype)
         if name == "dtype" and isinstance(owner, (Pointer, BlockPointer)):
@@ -165,6 +169,17 @@ class Expressions:
             spec.tensors[name] = Tensor(None, "float32")
             spec.names -= {name}
             spec.assumed.append(name)
+            raise Again
+
+    def taken_for_integers(self, *values: Value) -> None:
+        """Read again with tensors of which nothing shows the element type as integers, if the values come from some:
+        for a place where Triton takes no floats."""
+        spec = self.state.spec
+        tiles = [tile for tile in map(build.tile, values) if tile is not None and build.is_float(tile.dtype)]
+        found = {self.state.loaded.get(load.buffer, load.buffer) for tile in tiles for load in loads(tile.expr)}
+        found = {name for name in found & set(spec.assumed) if spec.tensors[name].dtype == "float32"}
+        spec.tensors.update({name: Tensor(spec.tensors[name].shape, "int32") for name in found})
+        if found:
             raise Again
 
     def on_Tuple(self, node: ast.Tuple) -> Value:
@@ -274,6 +289,7 @@ class Expressions:
         if isinstance(left, (int, float)) and isinstance(right, (int, float)):
             return self.numbers(op, left, right, node)
         if op in ("floordiv", "mod"):
+            self.taken_for_integers(left, right)
             for side in (left, right):
                 tile = build.tile(side)
                 value = tile.integer if tile is not None else None
@@ -313,6 +329,7 @@ class Expressions:
             raise self.state.refuse("TL520", f"`{ast.unparse(node)}` is no address")
         value = tile.integer
         if value is None:
+            self.taken_for_integers(tile)
             raise self.state.refuse("TL523", f"`{ast.unparse(node)}` is an address that is computed from loaded data")
         shape = build.broadcast_shape([pointer.shape, tile.shape], self.state.line)
         base = build.broadcast(Tile(pointer.shape, Index(pointer.offset)), shape).integer
@@ -388,6 +405,11 @@ class Expressions:
         return Pointer(owner.param, tile.integer, tile.shape)
 
     def on_Call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("is_") and not node.args:
+            owner = self.eval(node.func.value)
+            told = owner.asked(node.func.attr) if isinstance(owner, DType) else None
+            if told is not None:
+                return told
         return self.call(node)
 
     def on_JoinedStr(self, node: ast.JoinedStr) -> Value:
@@ -397,6 +419,7 @@ class Expressions:
         """A scalar integer."""
         found = integer(value)
         if found is None:
+            self.taken_for_integers(value)
             raise self.state.refuse("TL543", f"`{ast.unparse(node)}` must be an integer that the launch decides")
         return found
 

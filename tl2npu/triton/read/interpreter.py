@@ -16,7 +16,7 @@ from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.moves import difference, marked, shifted
-from tl2npu.triton.read.names import assigned, exposed, read_after, spine
+from tl2npu.triton.read.names import COUNTED, assigned, exposed, read_after, spine
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.shares import Share, share_of
 from tl2npu.triton.read.spec import Again
@@ -274,9 +274,10 @@ class Interpreter(Calls):
         passed = isinstance(step.atom, Var) and step.atom.name not in state.ranges.lets
         if passed and not state.ranges.at_least_zero(step - 1):
             raise state.refuse("TL541", f"the step of `{ast.unparse(stmt.iter)}` may be negative")
-        if path.endswith("static_range"):
-            self.unrolled(stmt, start, stop, step)
+        if path.endswith("static_range") and self.unrolled(stmt, start, stop, step):
             return
+        if stmt.type_comment == COUNTED and not self.positive(step):
+            raise state.refuse("TL540", f"a `while` loop: `{ast.unparse(stmt.iter.args[2])}` may be less than 1")
         stages = integer(words.get("num_stages"))
         if step.constant == 0:
             raise state.refuse("TL543", "a loop without a step")
@@ -300,6 +301,12 @@ class Interpreter(Calls):
             state.spec.shares[stmt.lineno] = True
             raise Again from None
 
+    def positive(self, step: Sym) -> bool:
+        """True for a step that is at least 1, as the number of blocks is for each of them."""
+        least = self.state.ranges.at_least_zero
+        sizes = [const(1), *(var(name) for name in sorted(step.names) if least(var(name) - 1))]
+        return least(step - 1) or step in [extent * size for extent in self.state.spec.grid for size in sizes]
+
     def spread(self, stmt: ast.For, share: Share, stop: Sym, step: Sym, stages: int) -> None:
         """The loop over a block's share of an axis with the tiles of the whole axis dealt out to the blocks in turn.
 
@@ -316,21 +323,21 @@ class Interpreter(Calls):
         state.spread[stmt.lineno] = Spread(loop.var, share.block, share.blocks, step)
         frame.env.update(ends)
 
-    def unrolled(self, stmt: ast.For, start: Sym, stop: Sym, step: Sym) -> None:
-        """``tl.static_range``."""
-        state = self.state
+    def unrolled(self, stmt: ast.For, start: Sym, stop: Sym, step: Sym) -> bool:
+        """``tl.static_range``, written out; False where its bounds are not known or far apart: a loop does the same."""
         if start.constant is None or stop.constant is None or step.constant is None:
             self.pin(stmt.iter)
-            raise state.refuse("TL550", f"the bounds of `{ast.unparse(stmt.iter)}` are not known")
+            return False
         assert isinstance(stmt.target, ast.Name)
-        turns = range(start.constant, stop.constant, step.constant)
-        if len(turns) > 64:
-            raise state.refuse("TL550", f"`{ast.unparse(stmt.iter)}` writes its body {len(turns)} times")
+        turns = range(start.constant, stop.constant, step.constant or 1)
+        if not step.constant or len(turns) > 64:
+            return False
         self.nested += 1
         for number in turns:
-            state.frame.env[stmt.target.id] = number
+            self.state.frame.env[stmt.target.id] = number
             self.run(stmt.body)
         self.nested -= 1
+        return True
 
     def counted(self, stmt: ast.For, start: Sym, step: Sym, count: Sym, stages: int) -> None:
         """A loop: read once to see what its names become, again with what is known then."""

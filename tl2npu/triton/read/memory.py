@@ -41,6 +41,7 @@ def load(
         return operation("ne", [single, 0], state.line) if truth else single
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
+    state.loaded[buffer] = pointer.param
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
     beyond = operation(
         "add", [int(other or 0) if isinstance(other, bool) or other is None else other, empty], state.line

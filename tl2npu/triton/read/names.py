@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+COUNTED = "counts up"
+"""The ``type_comment`` of a ``for`` that was a ``while``: it is one only where its step is at least 1."""
+
 
 def assigned(body: Sequence[ast.AST]) -> frozenset[str]:
     """Names that are set somewhere in statements."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, iden
 from tl2npu.tile.ir import Buffer, Map, Origin, Scope, Stmt, writes
 from tl2npu.tile.spread import Spread
 from tl2npu.tile.unstored import Beyond
+from tl2npu.triton.read.build import most
 from tl2npu.triton.read.ranges import Ranges
 from tl2npu.triton.read.spec import Spec
 from tl2npu.triton.read.values import Shape, Tile, Value
@@ -50,6 +52,10 @@ class State:
     """Loops over a block's share of an axis whose tiles are dealt out to the blocks instead, by their lines."""
     zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
     """Tiles that are 0 wherever one of these conditions does not hold."""
+    sizes: dict[str, float] = field(default_factory=dict)
+    """The size that no integer in a buffer exceeds."""
+    loaded: dict[str, str] = field(default_factory=dict)
+    """The tensor of which a buffer holds a part since it was loaded."""
     fixed: set[str] = field(default_factory=set)
     """Buffers that no name may take for its own: an extension refers to them."""
 
@@ -90,21 +96,29 @@ class State:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the body that is read now."""
         self.out.append(stmt)
-        if not self.zeros:
-            return
-        gone = writes(stmt)
-        self.zeros = {tile: parts for tile, parts in self.zeros.items() if tile.buffer not in gone}
+        size = most(stmt.value, self.sizes) if isinstance(stmt, Map) else math.inf
+        if self.zeros or self.sizes:
+            gone = writes(stmt)
+            self.zeros = {tile: parts for tile, parts in self.zeros.items() if tile.buffer not in gone}
+            self.sizes = {name: value for name, value in self.sizes.items() if name not in gone}
+        if isinstance(stmt, Map) and size < math.inf:
+            self.sizes[stmt.dst] = size
 
     @contextmanager
     def body(self) -> Iterator[list[Stmt]]:
         """Statements go to a body of their own."""
         outer, self.out = self.out, []
-        self.zeros.clear()
+        self.forget()
         try:
             yield self.out
         finally:
             self.out = outer
-            self.zeros.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Where statements may run more than once or not at all, nothing is known of what tiles hold."""
+        self.zeros.clear()
+        self.sizes.clear()
 
     def snapshot(self) -> tuple[object, ...]:
         """What :meth:`restore` goes back to."""
@@ -114,7 +128,7 @@ class State:
 
     def restore(self, saved: tuple[object, ...]) -> None:
         """Forget everything that was read since the snapshot, which may be used once."""
-        self.zeros.clear()
+        self.forget()
         buffers, frames, out, taken, beyond, lets, used, unknown, fixed = saved
         self.buffers, self.taken, self.used, self.beyond = buffers, taken, used, beyond  # type: ignore[assignment]
         self.ranges.lets, self.ranges.unknown, self.fixed = lets, unknown, fixed  # type: ignore[assignment]

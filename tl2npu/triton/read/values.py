@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.tile.expr import Const, Expr, Index
@@ -83,9 +83,31 @@ class LocalPointer:
 
 @dataclass(frozen=True)
 class DType:
-    """An element type, by its name in TileLang."""
+    """An element type, by its name in TileLang. ``exact``: False for an index, of which the bits are not known."""
 
     name: str
+    exact: bool = field(default=True, compare=False)
+
+    def asked(self, question: str) -> bool | int | None:
+        """What a method or property of ``tl.dtype`` says; None if that is not known.
+
+        Source: triton-lang/triton 3.8, ``python/triton/language/core.py``; a bool is unsigned there.
+        """
+        own = _OWN_NAMES.get(self.name, "")
+        floating, bits = own.startswith(("fp", "bf")), own.lstrip("fpbuint")
+        found: dict[str, bool | int] = dict.fromkeys(("is_floating", "is_standard_floating"), floating)
+        found["is_int"] = not floating
+        if self.exact:
+            signed = own.startswith("int") and own != "int1"
+            found |= {f"is_{name}": name == own for name in _OWN_NAMES.values()}
+            found |= {"is_int_signed": signed, "is_int_unsigned": not signed and not floating}
+            found |= {"primitive_bitwidth": int(bits or 0)} if own != "int1" else {"is_bool": True}
+        return found.get(question) if own else None
+
+
+_OWN_NAMES = {f"float{bits}": f"fp{bits}" for bits in (16, 32, 64)} | {"bfloat16": "bf16", "bool": "int1"}
+_OWN_NAMES |= {name: name for bits in (8, 16, 32, 64) for name in (f"int{bits}", f"uint{bits}")}
+"""Element types by their names in TileLang -> ``tl.dtype.name``."""
 
 
 @dataclass(frozen=True)
