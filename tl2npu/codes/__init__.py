@@ -127,6 +127,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "convert in steps that the vector core supports: truncate floats first, drop upper integer bits by shifts"),
     ("TL157", "division-by-row-value", "info", "safe",
      "broadcast the divisors to a tile and divide by that"),
+    ("TL158", "row-by-row-loop", "info", "safe",
+     "give statements with a value per row or column a `T.Parallel` of their own"),
     ("TL159", "table-on-chip", "info", "safe",
      "read tables of conditions or indices from global memory, which both cores can read"),
     ("TL160", "gpu-fill", "info", "safe", "fill a vector tile with `T.tile.fill(tile, value)`"),

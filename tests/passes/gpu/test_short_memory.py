@@ -35,7 +35,7 @@ def test_an_index_tile_needs_no_second_tile_for_its_vector() -> None:
     new = agree(text(112), inputs, args=(112,))
     assert "T.tile.fill(index_tile, 0.0)" in new
     assert "index_tile[i, j] = index_tile[i, j] + index[j]" in new
-    assert "index_tile[i, j] = index_tile[i, j] - index[i]" in new
+    assert "T.tile.sub(index_tile[i, :], index, T.float32(i))" in new
     found = [(note.severity, note.message[:15]) for note in result_of(text(112)).diagnostics if note.code == "TL801"]
     assert found == [("warning", "for target pto:")]  # which has scratch tiles of its own
 

@@ -22,7 +22,7 @@ from tl2npu.passes.gpu.elementwise.lowering import Lowering
 from tl2npu.passes.gpu.elementwise.nest import Nest, nests
 from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.reading import Reading
-from tl2npu.passes.gpu.elementwise.writing import Writer
+from tl2npu.passes.gpu.elementwise.writing import Writer, parted
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import nodes_of
 
@@ -39,6 +39,7 @@ _MESSAGES = {
     "TL148": "copied a part of the columns into a separate tile",
     "TL149": "wrote a fill for a constant and a copy for a tile",
     "TL157": "divided by a tile, not by a rounded reciprocal",
+    "TL158": "gave what needs no value of the row or column a loop of its own",
     "TL152": "wrote an operator on tiles for a function",
 }
 
@@ -81,8 +82,12 @@ def rewrite(job: Job) -> None:
         for node, text, dtype in lowering.unrounded:
             text = f"wrote float32 for `{text}`, which a GPU rounds to `{dtype}`: the result is more exact"
             job.note("TL144", node, text, done=True)
-        if writer.nest(nest, scales.named(lowering.steps)):
+        steps = scales.named(lowering.steps)
+        if writer.nest(nest, steps):
             first = first or nest
+            stmt = parted(steps)
+            if stmt is not None:
+                lowering.codes.setdefault("TL158", stmt.node)
             for rule, node in sorted(lowering.codes.items()):
                 job.change(rule, node, _MESSAGES[rule])
     if first is not None:

@@ -50,8 +50,11 @@ class Algebra:
         self.constants = constants or {}
         self.seen: set[str] = set()
 
-    def simplify(self, expr: Expr) -> Expr:
-        """The expression with everything below it rewritten; the same object if nothing was."""
+    def simplify(self, expr: Expr, alone: bool = True) -> Expr:
+        """The expression with everything below it rewritten; the same object if nothing was.
+
+        ``alone``: it is no operand beside a tile or a vector.
+        """
         if not expr.args:
             return expr
         if is_power_of_two(expr):
@@ -60,9 +63,12 @@ class Algebra:
         if expr.kind == "call" and is_rounded_log2(expr):
             self.seen.add("TL112")
             return call(functions.LOG2_ROUNDED[expr.name], self.simplify(expr.args[0].args[0]))
-        found = rebuilt(expr, *(self.simplify(arg) for arg in expr.args))
+        inside = expr.kind != "binary" or (alone and any(arg.is_number for arg in expr.args))
+        found = rebuilt(expr, *(self.simplify(arg, inside) for arg in expr.args))
         if found.kind == "call":
             return self._call(found)
+        if found.kind == "binary" and alone and _are_vectors(*found.args):
+            return found  # the value of the row is spread, that of the column needs no number in every row
         if found.kind == "binary":
             return self._binary(found)
         return found
@@ -207,6 +213,11 @@ class Algebra:
         if rest is not None:
             return number(rest, dynamic=value.dynamic)
         return number(f"{show(value, 20)} * {_short(factor)}", dynamic=value.dynamic)
+
+
+def _are_vectors(left: Expr, right: Expr) -> bool:
+    """A value of the row on the left of an element of the column."""
+    return left.axes == {"r"} and right.axes == {"c"} and right.kind in ("load", "index")
 
 
 def _size(expr: Expr) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise.places import Temporaries
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show
 
 if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.work import Work
@@ -47,17 +48,70 @@ def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
     if key in temporaries.shared:
         return temporaries.shared[key]
     row_wish, column_wish = ("index", "index") if rows == columns else ("row_index", "column_index")
-    row = vector(temporaries, rows, "float32", row_wish) if sign != "c" else ""
-    column = vector(temporaries, columns, "float32", column_wish) if sign != "r" else ""
+    axis = (rows, row_wish) if sign == "r" else (columns, column_wish)
+    index = vector(temporaries, axis[0], "float32", axis[1])
     wish = {"-": "column_minus_row", "+": "column_plus_row", "c": "column_indices", "r": "row_indices"}[sign]
     name = temporaries.tile(extents, "float32", wish, keep=True)
-    header = f"for i, j in T.Parallel({rows}, {columns}):"
-    first = f"{row}[i]" if sign == "r" else f"{column}[j]"
-    if sign == "r" and rows == "1":  # one row is not spread (facts 11), and its number is 0
+    if sign in ("+", "-"):
+        temporaries.prelude.append(moved_rows(name, "i", rows, index, sign))
+    elif sign == "r" and rows == "1":  # one row is not spread (facts 11), and its number is 0
         temporaries.prelude.append(f"T.tile.fill({name}, 0.0)")
     else:
-        temporaries.prelude.append(f"{header}\n    {name}[i, j] = {first}")
-    if sign in ("+", "-"):
-        temporaries.prelude.append(f"{header}\n    {name}[i, j] = {name}[i, j] {sign} {row}[i]")
+        element = f"{index}[{'i' if sign == 'r' else 'j'}]"
+        temporaries.prelude.append(f"for i, j in T.Parallel({rows}, {columns}):\n    {name}[i, j] = {element}")
     temporaries.shared[key] = name
     return name
+
+
+def moved_rows(name: str, variable: str, rows: str, index: str, sign: str) -> str:
+    """A tile of column + row or column - row: one instruction for each row, which reads no element of a tile.
+
+    Without the fill, memory planning would take the tile for dead between the loop and its readers (TL721).
+    """
+    operator = "add" if sign == "+" else "sub"
+    line = f"T.tile.{operator}({name}[{variable}, :], {index}, T.float32({variable}))"
+    return f"T.tile.fill({name}, 0.0)\nfor {variable} in T.serial({rows}):\n    {line}"
+
+
+def terms(expr: Expr, side: int = 1) -> list[tuple[int, Expr]]:
+    """The terms of a sum with their signs."""
+    if expr.kind == "binary" and expr.name in ("+", "-"):
+        left, right = expr.args
+        return [*terms(left, side), *terms(right, side if expr.name == "+" else -side)]
+    if expr.kind == "negative" or (expr.kind == "binary" and expr.name == "*" and expr.args[1].value == -1.0):
+        return terms(expr.args[0], -side)
+    return [(side, expr)]
+
+
+def both(work: Work, value: Expr) -> Expr | None:
+    """A sum of one index of each axis and numbers, with the tile of both that is made once; None for anything else."""
+    nest = work.nest
+    if nest.rows is None or work.temporaries.tight:
+        return None
+    parts = terms(value)
+    columns, rows = ([side for side, term in parts if term.kind == "index" and term.axes == {axis}] for axis in "cr")
+    fixed = [(side, term) for side, term in parts if term.is_number]
+    if len(columns) != 1 or len(rows) != 1 or len(fixed) + 2 != len(parts):
+        return None
+    name = tile(work.temporaries, (nest.rows.text, nest.columns.text), "+" if columns == rows else "-")
+    work.note("TL147")
+    found = work.tile_place(name, "float32").load
+    if columns == [-1]:
+        found = binary("*", found, number("-1.0"))
+    if not fixed:
+        return found
+    total = number(bound([(-side, term) for side, term in fixed]))
+    whole = all(term.name == "integer" or term.text.isdecimal() for _, term in fixed)
+    dynamic = any(term.dynamic for _, term in fixed)
+    return binary("+", found, replace(total, name="integer" if whole else "", dynamic=dynamic))
+
+
+def bound(fixed: list[tuple[int, Expr]]) -> str:
+    """The text of minus the sum of numbers, the positive ones first; empty if there are none."""
+    total: Expr | None = None
+    for side, term in sorted(fixed, key=lambda pair: pair[0]):
+        if total is None:
+            total = term if side < 0 else number(f"-{show(term, 30)}")
+        else:
+            total = binary("+" if side < 0 else "-", total, term)
+    return "" if total is None else show(total)

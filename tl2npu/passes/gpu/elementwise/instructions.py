@@ -10,7 +10,7 @@ from tl2npu.dialects.functions import ASCEND_LOOPS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Store
+from tl2npu.kernel.model import Memory, Store
 from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.algebra import LN_2, LOG2_E
 from tl2npu.passes.gpu.elementwise.body import Put
@@ -23,6 +23,7 @@ from tl2npu.tile.meaning import Formula, parts_of
 
 _NOTHING: frozenset[str] = frozenset()
 _COLUMNS = frozenset("c")
+_OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 
 
 class Instructions(OneType):
@@ -31,7 +32,7 @@ class Instructions(OneType):
     def emit(self, place: Place, value: Expr, kept: bool = False, item: Put | None = None) -> None:
         """``place = value`` in the loop."""
         target = show(place.load)
-        if self.alone(place, value):
+        if self.alone(place, value) or self.by_element(place, value):
             return
         if kept and isinstance(self.stmt, Store):
             text = code(self.stmt.node)
@@ -49,15 +50,30 @@ class Instructions(OneType):
             return False
         if not place.on_chip:
             return False
-        names = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
         if place.whole and value.kind == "binary" and value.args[0].kind == "load" and value.args[1].kind == "load":
             left, right = (self.region(arg) if arg.span is Span.TILE else "" for arg in value.args)
             if left and right:
-                self.line(f"T.tile.{names[value.name]}({place.name}, {left}, {right})")
+                self.line(f"T.tile.{_OPERATORS[value.name]}({place.name}, {left}, {right})")
                 return True
         tile = self.tile_place(self.take(place.dtype, place.name), place.dtype)
         self.loop_statement(f"{show(tile.load)} = {show(value)}", self.form(value))
         self.copy(tile.region, place.region)
+        return True
+
+    def by_element(self, place: Place, value: Expr) -> bool:
+        """A tile and an element of a vector as an operator: a loop would read it for every row. True if it was put so.
+
+        Of a buffer with two axes the operator takes another element (facts 2: g2_scalar).
+        """
+        if self.nest.rows is None or not place.whole or value.kind != "binary" or value.name not in _OPERATORS:
+            return False
+        left, right = value.args
+        if right.span is not Span.POINT or not self.is_tile(left) or not is_flat(right) or right.load is None:
+            return False
+        if right.load.buffer.memory in (Memory.GM, Memory.VAR):
+            return False
+        self.note("TL158")
+        self.line(f"T.tile.{_OPERATORS[value.name]}({place.name}, {self.region(left)}, {show(right)})")
         return True
 
     def is_update(self, item: Put, value: Expr) -> bool:

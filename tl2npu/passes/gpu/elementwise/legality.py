@@ -13,12 +13,12 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Store
 from tl2npu.passes.gpu.elementwise import masks
 from tl2npu.passes.gpu.elementwise.body import Put
-from tl2npu.passes.gpu.elementwise.indices import index_vector
+from tl2npu.passes.gpu.elementwise.indices import both, index_vector
 from tl2npu.passes.gpu.elementwise.instructions import Instructions
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show, with_args
-from tl2npu.passes.gpu.elementwise.work import is_source
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, same, show, with_args
+from tl2npu.passes.gpu.elementwise.work import is_flat, is_source
 
 _SIGNS = frozenset("+-*/")
 _ROWS, _COLUMNS = frozenset("r"), frozenset("c")
@@ -56,7 +56,7 @@ class Legality(Instructions):
             self.integers(value, place, rest, item)
             return
         found = self.spread_out(self.legal(value, scratch, rest), place, rest)
-        if found.kind == "load" and found.span is Span.ROW:
+        if found.kind == "load":
             self.move(found, place, item)
             return
         rows = self.form(found) == "rows"
@@ -65,6 +65,7 @@ class Legality(Instructions):
         if not self.usable(place) or (rows and not self.takes_rows(place)):
             self.through_tile(found, place, rest)
             return
+        found = self.apart(found, place, rest)
         self.emit(place, found, is_source(found, item), item)
 
     def integers(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
@@ -81,6 +82,48 @@ class Legality(Instructions):
         kept = is_source(value, item) and isinstance(self.stmt, Store)
         text = code(self.stmt.node) if kept else f"{show(place.load)} = {show(value)}"
         self.loop_statement(text, "scalar", kept)
+
+    def apart(self, value: Expr, place: Place, rest: frozenset[str]) -> Expr:
+        """The last of the statements for ``place = value``: only those with a vector run row by row.
+
+        In one statement, each instruction would start once for every row. Where memory is short, every step is stored
+        to the place, or nothing is taken apart: the compiler needs a tile for each inner value of a statement.
+        """
+        rows, tight = self.nest.rows, self.temporaries.tight
+        if rows is None or rows.extent.constant == 1 or not value.args:
+            return value
+        if not self.is_in_place(value, place, rest) if tight else self.form(value) != "rows":
+            return value
+        args, by = list(value.args), _by(value)
+        for position, arg in enumerate(value.args):
+            twin = next((new for old, new in zip(value.args[:position], args, strict=False) if same(old, arg)), None)
+            others = rest.union(*(other.buffers for other in args if other is not arg and not same(other, arg)))
+            found = twin or self.apart(arg, place, others)
+            if not _is_leaf_or_vector(found) and (_by(found) != by or by == {Span.POINT} or (tight and not by)):
+                where = self.spare(found, others) or self.scratch(place, others, found.dtype)
+                self.emit(where, found)
+                found = where.load
+            args[position] = found
+        return with_args(value, *args)
+
+    def spare(self, value: Expr, rest: frozenset[str]) -> Place | None:
+        """A temporary tile that nothing but the value reads."""
+        for load in value.loads:
+            fits = load.span is Span.TILE and load.dtype == value.dtype
+            if fits and load.name not in rest and self.temporaries.lends(load.name):
+                return self.tile_place(load.name, load.dtype)
+        return None
+
+    def is_in_place(self, value: Expr, place: Place, rest: frozenset[str]) -> bool:
+        """Whether every step of a value can be stored to the place: ``((x op a) op b) op c``."""
+        right = value
+        kept = set(rest)
+        while right.kind == "binary":
+            kept |= right.args[1].buffers
+            if right.args[1].args:
+                return False
+            right = right.args[0]
+        return not right.args and place.whole and place.name not in kept and value.dtype in ("", place.dtype)
 
     def two_dimensional(self, value: Expr) -> Expr:
         """Beside a vector only tiles with two axes are read row by row; others are copied into one."""
@@ -102,6 +145,10 @@ class Legality(Instructions):
             return self.legal_number(value, dtype)
         if value.kind == "index":
             return index_vector(self, value, place.dtype if place is not None else "float32")
+        if len(value.axes) == 2 and place is not None and place.dtype == "float32":
+            difference = both(self, value)
+            if difference is not None:
+                return self.legal(difference, place, rest, dtype)
         if "c" not in value.axes and value.kind in ("binary", "negative", "call", "cast", "select"):
             if not value.axes:
                 return self.point_value(value, place, rest)
@@ -216,15 +263,19 @@ class Legality(Instructions):
         return self.legal(value, place, rest)
 
     def is_worth_a_vector(self, value: Expr) -> bool:
-        """A value for each column that no instruction of the loop computes from elements."""
-        if value.kind not in ("call", "cast", "select") or self.nest.rows is None or value.axes != _COLUMNS:
+        """A value for each column that no instruction of the loop computes, or several would in every row."""
+        if self.nest.rows is None or value.axes != _COLUMNS:
+            return False
+        if value.kind in ("binary", "negative"):
+            return all(map(is_flat, value.loads)) and self.nest.rows.extent.constant != 1
+        if value.kind not in ("call", "cast", "select"):
             return False
         return not (value.kind == "call" and value.name in ASCEND_LOOPS and self.is_element(value.args[0]))
 
     def column_value(self, value: Expr) -> Expr:
-        """A value for each column that no instruction of the loop computes: into a vector, once for all rows."""
+        """A value for each column that is more than an element: into a vector, once for all rows."""
         columns = self.nest.columns
-        self.note("TL144" if value.kind == "cast" else "TL140")
+        self.note({"cast": "TL144", "binary": "TL158", "negative": "TL158"}.get(value.kind, "TL140"))
         dtype = value.dtype or "float32"
         stem = next((load.name for load in value.loads), "columns")
         name = self.temporaries.tile((columns.text,), dtype, stem)
@@ -258,12 +309,30 @@ class Legality(Instructions):
         loads = list(value.loads)
         if len(loads) < 2 or any(load.span is Span.TILE for load in loads):
             return value
-        first = next((load for load in loads if load.span in (Span.ROW, Span.COLUMN)), None)
+        # beside a vector of the columns no number is read in every row
+        first = next((load for span in (Span.ROW, Span.COLUMN) for load in loads if load.span is span), None)
         if first is None:
             return value
         others = frozenset(load.name for load in loads if load is not first)
         tile = self.hoist(first, place if place.whole else None, rest | others)
         return _with_leaf(value, first, tile)
+
+
+def _by(value: Expr) -> frozenset[Span]:
+    """Which operands make an operation one for each row: vectors, or a single element."""
+    if any(arg.span in (Span.ROW, Span.COLUMN) or _of_vectors(arg) for arg in value.args):
+        return frozenset({Span.ROW})
+    return frozenset({Span.POINT}.intersection(arg.span for arg in value.args if arg.span is not None))
+
+
+def _is_leaf_or_vector(value: Expr) -> bool:
+    """An operand that takes no statement of its own: an element or a number, or a value of vectors."""
+    return not value.args or _of_vectors(value)
+
+
+def _of_vectors(value: Expr) -> bool:
+    """An operation on elements of vectors, not of tiles."""
+    return bool(value.args) and Span.TILE not in {load.span for load in value.loads}
 
 
 def rows_only(nest: Nest) -> Nest:

@@ -14,7 +14,7 @@ from tl2npu.passes.gpu.elementwise import indices, integers
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, joined, number, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, joined, number, show, with_args
 from tl2npu.passes.gpu.elementwise.work import factor_text
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ class _Select:
         return _Leaf(tile, sign, self.lowering.tile_operand(right, None, kept | {tile, self.place.name}), total)
 
     def of_indices(self, sign: str, left: Expr, right: Expr) -> _Leaf:
-        terms = [*_terms(left, 1), *_terms(right, -1)]
+        terms = [*indices.terms(left, 1), *indices.terms(right, -1)]
         parts: dict[str, list[tuple[int, Expr]]] = {"c": [], "r": [], "": []}
         for side, term in terms:
             if len(term.axes) > 1 or term.kind == "unknown":
@@ -321,6 +321,11 @@ class _Select:
                 indices.tile(self.lowering.temporaries, (extents[0], extents[1]), kind), sign, _bound(fixed), True
             )
         target = show(where.load)
+        if tight and kind in ("+", "-") and where.load.load is None:  # one instruction a row
+            column = indices.index_vector(self.lowering, columns[0][1], "float32").name
+            variable = self.lowering.nest.names[0]
+            self.lowering.line(indices.moved_rows(where.name, variable, extents[0], column, kind))
+            return _Leaf(where.name, sign, _bound(fixed), True)
         if tight:  # an assignment would make the compiler keep the vector in a tile of its own, with a workspace
             self.lowering.line(f"T.tile.fill({where.name}, 0.0)")
             vector = indices.index_vector(self.lowering, (columns or rows)[0][1], "float32")
@@ -334,23 +339,9 @@ class _Select:
 
 
 def _bound(fixed: list[tuple[int, Expr]]) -> str:
-    """The text of minus the sum of the terms, the positive ones first."""
-    total: Expr | None = None
-    for side, term in sorted(fixed, key=lambda pair: pair[0]):
-        if total is None:
-            total = term if side < 0 else number(f"-{show(term, 30)}")
-        else:
-            total = binary("+" if side < 0 else "-", total, term)
-    if total is None:
+    """The text of minus the sum of the terms as a float32."""
+    text = indices.bound(fixed)
+    if not text:
         return "0.0"
-    return f"{total.value:.1f}" if total.value is not None else f"T.float32({show(total)})"
-
-
-def _terms(expr: Expr, side: int) -> list[tuple[int, Expr]]:
-    """The terms of a sum with their signs."""
-    if expr.kind == "binary" and expr.name in ("+", "-"):
-        left, right = expr.args
-        return [*_terms(left, side), *_terms(right, side if expr.name == "+" else -side)]
-    if expr.kind == "negative":
-        return _terms(expr.args[0], -side)
-    return [(side, expr)]
+    value = number(text).value
+    return f"{value:.1f}" if value is not None else f"T.float32({text})"

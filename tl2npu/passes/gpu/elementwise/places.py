@@ -178,6 +178,10 @@ class Temporaries:
                 self._free.setdefault(entry[0], []).append(name)
                 return
 
+    def lends(self, name: str) -> bool:
+        """Whether a tile is handed out until :meth:`release`."""
+        return any(taken == name for _, taken in self._taken)
+
     def release(self) -> None:
         """All tiles that were handed out may be handed out again."""
         for key, name in self._taken:

@@ -26,11 +26,10 @@ class InLoop:
     kept: bool = False
 
     def joins(self, other: InLoop) -> bool:
-        """Whether both may stand in one loop: one statement decides the form of all (facts 3)."""
-        if (self.names, self.extents) != (other.names, other.extents):
-            return False
-        forms = {self.form, other.form}
-        return forms <= {"flat", "rows"} or forms == {"scalar"}
+        """Whether both may stand in one loop: one statement that runs row by row makes all of them do so
+        (ascend_lower_parallel_to_vector.cc, ``TryVectorizeBufferStoreSeq``)."""
+        same = (self.names, self.extents, self.form) == (other.names, other.extents, other.form)
+        return same and self.form != "spread"
 
 
 @dataclass(frozen=True, eq=False)

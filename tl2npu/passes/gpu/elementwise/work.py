@@ -20,6 +20,8 @@ from tl2npu.passes.gpu.elementwise.tree import Expr, Span, show
 
 _NOTHING: frozenset[str] = frozenset()
 _COLUMNS = frozenset("c")
+VECTORS = frozenset({Span.ROW, Span.COLUMN, Span.POINT})
+"""Elements that do not change along both axes: beside a tile, they make the compiler go row by row."""
 
 
 class Work:
@@ -84,6 +86,8 @@ class Work:
 
     def loop_statement(self, text: str, form: Form, kept: bool = False) -> None:
         """A statement in the loops of the nest."""
+        if form == "rows" and self.nest.rows is not None and self.nest.rows.extent.constant == 1:
+            form = "flat"  # there is no loop over one row
         self.steps.append(InLoop(self.nest.names, self.nest.extents, text, form, self.stmt, kept))
 
     def line(self, text: str) -> None:
@@ -103,7 +107,7 @@ class Work:
         spans = {load.span for load in value.loads}
         if Span.TILE not in spans:
             return "spread"
-        return "rows" if spans & {Span.ROW, Span.COLUMN} else "flat"
+        return "rows" if spans & VECTORS else "flat"
 
     def region(self, value: Expr) -> str:
         """A load as a region for ``T.copy``."""

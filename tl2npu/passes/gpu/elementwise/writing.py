@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import libcst as cst
 
@@ -165,6 +166,15 @@ def blocks(steps: Sequence[Step]) -> Iterator[list[Step]]:
         block = [step]
     if block:
         yield block
+
+
+def parted(steps: Sequence[Step]) -> Stmt | None:
+    """The first statement that follows one of the same loop and may not stand in it: only one goes row by row."""
+    arms = [arm for step in steps if isinstance(step, Under) for arm in (step.then, step.orelse)]
+    for before, step in pairwise(steps):
+        if isinstance(before, InLoop) and isinstance(step, InLoop) and {before.form, step.form} == {"flat", "rows"}:
+            return step.stmt
+    return next((found for arm in arms if (found := parted(arm)) is not None), None)
 
 
 def _one_loop(steps: Sequence[Step]) -> bool:

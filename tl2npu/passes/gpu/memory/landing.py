@@ -14,6 +14,7 @@ from tl2npu.kernel.access import reads
 from tl2npu.kernel.memory.chains import Chain, touches
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Stmt, Store
 from tl2npu.kernel.runtime import Late
+from tl2npu.passes.gpu.elementwise.functions import VECTOR
 from tl2npu.passes.gpu.memory.layout import Layout, changes
 from tl2npu.passes.gpu.memory.masked_products import keeps_whole
 from tl2npu.source.tree import walk as nodes
@@ -28,7 +29,7 @@ def read_whole(layout: Layout, chain: Chain) -> bool:
             break
         if any(operand.buffer is buffer for operand in reads(stmt)) and stmt not in chain.gemms:
             return False
-    return _takes_whole(layout.late, [s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
+    return takes_whole(layout.late, [s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
 
 
 def needs_own_tile(layout: Layout, copy: Copy) -> bool:
@@ -38,13 +39,13 @@ def needs_own_tile(layout: Layout, copy: Copy) -> bool:
     later = [s for s in site.body[site.position + 1 :] if touches(s, tile)]
     after = later[0] if later else None
     if isinstance(after, Branch):
-        return not _takes_whole(layout.late, later, tile)
+        return not takes_whole(layout.late, later, tile)
     if not isinstance(after, Loop) or keeps_whole(layout.late, after, tile):
         return False
     return changes(after, tile) and not (after.kind == "parallel" and _tiles_only(after))
 
 
-def _takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
+def takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
     """The first of these statements reads the whole tile; at a branch that Python decides, whichever it takes."""
     after = later[0] if later else None
     if isinstance(after, Branch):
@@ -52,13 +53,14 @@ def _takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
             return False
         arms = [[s for s in arm if touches(s, buffer)] for arm in (after.then, after.orelse)]
         masks = all(len(arm) == 1 and keeps_whole(late, arm[0], buffer) for arm in arms if arm)
-        return masks and (all(arms) or _takes_whole(late, later[1:], buffer))
+        return masks and (all(arms) or takes_whole(late, later[1:], buffer))
     if after is not None and keeps_whole(late, after, buffer):
         return True
     if isinstance(after, Copy):
         return after.src.buffer is buffer and after.src.is_whole and after.dst.buffer.memory is not Memory.GM
     if isinstance(after, Op):
-        return after.op.name.startswith("reduce_") and all(operand.is_whole for _, operand in after.operands)
+        whole = after.op.name.startswith(("reduce_", "tile."))
+        return whole and all(operand.is_whole for _, operand in after.operands)
     return isinstance(after, Loop) and after.kind == "parallel" and _tiles_only(after)
 
 
@@ -71,6 +73,14 @@ def _tiles_only(loop: Loop) -> bool:
         for operand in (stmt.target, *stmt.value.loads):
             if operand.dims is None or [dim.lo for dim in operand.dims] != variables:
                 return False
-        if any(isinstance(node, (cst.IfExp, cst.Call)) for node in nodes(stmt.value.node)):
+        if any(isinstance(node, cst.IfExp) or _is_no_instruction(node) for node in nodes(stmt.value.node)):
             return False
     return True
+
+
+def _is_no_instruction(node: cst.CSTNode) -> bool:
+    """A call of anything but a function that runs on an element."""
+    if not isinstance(node, cst.Call):
+        return False
+    attribute = isinstance(node.func, cst.Attribute) and node.func.attr.value in VECTOR
+    return not (attribute and all(isinstance(arg.value, cst.Subscript) for arg in node.args))

@@ -1,0 +1,91 @@
+"""TL137: copies that only give a vector tile another name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, result_of
+
+PARAMS = 'X: T.Tensor((64, 64), "float32"), S: T.Tensor((64,), "float32"), O: T.Tensor((64, 64), "float32")'
+HEAD = """
+a = T.alloc_shared((64, 64), "float32")
+b = T.alloc_fragment((64, 64), "float32")
+s = T.alloc_fragment((64,), "float32")
+T.copy(S, s)
+"""
+MUL = "for i, j in T.Parallel(64, 64):\n    {0}[i, j] = {0}[i, j] * 2.0"
+INPUTS = {
+    "X": np.random.default_rng(3).normal(size=(64, 64)).astype(np.float32),
+    "S": np.arange(64, dtype=np.float32),
+}
+
+
+def new_text(body: str) -> str:
+    """The migrated kernel, compared with the old one."""
+    return agree(gpu_file(PARAMS, HEAD + body, launch="T.Kernel(1, threads=128) as bx"), INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("body", "there", "gone"),
+    [
+        (f"T.copy(X, a)\nT.copy(a, b)\n{MUL.format('b')}\nT.copy(b, O)", "T.copy(X, b)", "a = "),
+        (f"T.copy(X, b)\n{MUL.format('b')}\nT.copy(b, a)\nT.copy(a, O)", "T.copy(b, O)", "a = "),
+    ],
+)
+def test_one_tile_is_enough(body: str, there: str, gone: str) -> None:
+    new = new_text(body)
+    assert there in new
+    assert gone not in new
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # the loaded values are needed again
+        f"T.copy(X, a)\nT.copy(a, b)\n{MUL.format('b')}\n"
+        "for i, j in T.Parallel(64, 64):\n    b[i, j] += a[i, j]\nT.copy(b, O)",
+        # the second tile is read after the load
+        f"T.copy(X, b)\nT.copy(X, a)\n{MUL.format('b')}\nT.copy(b, O)\nT.copy(a, b)\nT.copy(b, O)",
+        # the first tile changes before the second one is stored
+        f"T.copy(X, b)\nT.copy(b, a)\n{MUL.format('b')}\nT.copy(b, O)\nT.copy(a, O)",
+    ],
+)
+def test_both_tiles_are_needed(body: str) -> None:
+    new = new_text(body)
+    assert "T.copy(a, b)" in new or "T.copy(b, a)" in new
+
+
+PRODUCT = (
+    'Q: T.Tensor((64, 64), "float16"), K: T.Tensor((64, 64), "float16"), '
+    'S: T.Tensor((64,), "float32"), O: T.Tensor((64, 64), "float32")'
+)
+GEMM = """
+q = T.alloc_shared((64, 64), "float16")
+k = T.alloc_shared((64, 64), "float16")
+s = T.alloc_fragment((64,), "float32")
+p = T.alloc_fragment((64, 64), "float32")
+T.copy(Q, q)
+T.copy(K, k)
+T.copy(S, s)
+T.gemm(q, k, p, clear_accum=True)
+for i, j in T.Parallel(64, 64):
+    p[i, j] = {0}
+T.copy(p, O)
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ("p[i, j] * 0.5 - s[i]", 0),  # the whole product is scaled first
+        ("T.exp(p[i, j] * 0.5)", 0),
+        ("(p[i, j] - s[i]) * 0.5", 1),  # the first reader goes row by row and would be loaded again for every row
+    ],
+)
+def test_a_product_lands_in_its_tile_if_it_is_read_as_a_whole(value: str, parts: int) -> None:
+    draw = np.random.default_rng(5)
+    inputs = {name: draw.normal(size=(64, 64)).astype(np.float16) for name in "QK"} | {"S": INPUTS["S"]}
+    text = gpu_file(PRODUCT, GEMM.format(value), launch="T.Kernel(1, threads=128) as bx")
+    assert agree(text, inputs, rtol=1e-3, atol=1e-2).count("T.copy(p_l0c, p_part)") == parts
+    assert ("TL137" in {change.code for change in result_of(text).changes}) == (parts == 0)

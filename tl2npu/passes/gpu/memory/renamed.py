@@ -1,0 +1,124 @@
+"""TL137: a copy between two vector tiles of one shape and type that does nothing but rename the tile.
+
+On a GPU one of them is shared by the threads and the other one is in registers; on an NPU both are in UB.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import libcst as cst
+
+from tl2npu.kernel.access import accesses, reads, writes
+from tl2npu.kernel.memory.chains import touches
+from tl2npu.kernel.memory.roles import sites
+from tl2npu.kernel.model import Buffer, Copy, Memory, Stmt
+from tl2npu.passes.gpu.memory.landing import takes_whole
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_VECTOR = ("alloc_shared", "alloc_ub")
+
+
+def drop(job: Job) -> None:
+    """Load into the second tile or store from the first one, as long as there is such a copy."""
+    while _Copies(job).drop_one():
+        continue
+
+
+class _Copies:
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.places = sites(job.kernel)
+        self.stmts = list(job.kernel.walk())
+        self.mentioned = Counter(name.value for name in names_in(job.located.node))
+
+    def drop_one(self) -> bool:
+        """Leave out one copy; False if every one is needed."""
+        for copy in self.stmts:
+            if isinstance(copy, Copy) and self.is_plain(copy) and (self.load(copy) or self.stores(copy)):
+                return True
+        return False
+
+    def is_plain(self, copy: Copy) -> bool:
+        """From a vector tile to another one of the same shape and type."""
+        a, b = copy.src.buffer, copy.dst.buffer
+        same = a is not b and a.shape == b.shape and a.dtype == b.dtype
+        whole = copy.src.is_whole and copy.dst.is_whole and not copy.options
+        return same and whole and all(tile.alloc in _VECTOR and tile.memory is Memory.UB for tile in (a, b))
+
+    def others(self, buffer: Buffer, copy: Copy) -> list[Stmt] | None:
+        """What else uses a tile; None where the text names it in another way."""
+        found = [stmt for stmt in self.stmts if stmt is not copy and _uses(stmt, buffer)]
+        return found if self.mentioned[buffer.name] == len(found) + 2 else None
+
+    def load(self, copy: Copy) -> bool:
+        """``T.copy(x, a); T.copy(a, b)`` with nothing else in ``a``."""
+        a, b = copy.src.buffer, copy.dst.buffer
+        others, site = self.others(a, copy), self.places[id(copy)]
+        if others is None or len(others) != 1:
+            return False
+        (first,) = others
+        if not isinstance(first, Copy) or first.dst.buffer is not a or not first.dst.is_whole:
+            return False
+        there, memory = self.places[id(first)], first.src.buffer.memory
+        if there.body is not site.body or there.position > site.position or memory not in (Memory.GM, Memory.L0C):
+            return False
+        if any(touches(stmt, b) for stmt in site.body[there.position + 1 : site.position]):
+            return False
+        if memory is Memory.L0C and not self.lands(first, copy):
+            return False
+        self.write({first: (first.dst.node, b.name)}, copy, f"copied into `{b.name}` directly, without `{a.name}`")
+        return True
+
+    def lands(self, first: Copy, copy: Copy) -> bool:
+        """Whether the first reader of the tile takes the whole product."""
+        tile, site = copy.dst.buffer, self.places[id(copy)]
+        for stmt in self.stmts:
+            if stmt is first:
+                break
+            if any(operand.buffer is tile for operand in reads(stmt)):
+                return False
+        if any(isinstance(s, Copy) and s.dst.buffer is tile and _is_product(s) for s in self.stmts):
+            return False
+        later = [stmt for stmt in site.body[site.position + 1 :] if touches(stmt, tile)]
+        return takes_whole(self.job.late, later, tile)
+
+    def stores(self, copy: Copy) -> bool:
+        """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
+        a, b = copy.src.buffer, copy.dst.buffer
+        readers, site = self.others(b, copy), self.places[id(copy)]
+        if not readers or any(isinstance(s, Copy) and s.dst.buffer is a and _is_product(s) for s in self.stmts):
+            return False
+        changed: dict[Copy, tuple[cst.BaseExpression, str]] = {}
+        for stmt in readers:
+            there = self.places[id(stmt)]
+            if not isinstance(stmt, Copy) or stmt.src.buffer is not b or not stmt.src.is_whole:
+                return False
+            if stmt.dst.buffer.memory is not Memory.GM or there.body is not site.body or there.position < site.position:
+                return False
+            changed[stmt] = (stmt.src.node, a.name)
+        last = max(self.places[id(stmt)].position for stmt in readers)
+        for stmt in site.body[site.position + 1 : last]:
+            if any(operand.buffer is a for operand in writes(stmt, deep=True)):
+                return False
+        self.write(changed, copy, f"stored `{a.name}` directly, without `{b.name}`")
+        return True
+
+    def write(self, changed: dict[Copy, tuple[cst.BaseExpression, str]], copy: Copy, message: str) -> None:
+        """Put other tiles into some copies, and leave one out."""
+        edits = Edits(self.job.file.index)
+        for node, name in changed.values():
+            edits.replace(node, cst.Name(name))
+        edits.remove(copy.node)
+        self.job.change("TL137", copy.node, message)
+        self.job.apply(edits)
+
+
+def _is_product(copy: Copy) -> bool:
+    return copy.src.buffer.memory is Memory.L0C
+
+
+def _uses(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(access.operand.buffer is buffer for access in accesses(stmt))
