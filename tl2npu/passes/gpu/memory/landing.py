@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from tl2npu.dialects.functions import ASCEND_LOOPS
 from tl2npu.kernel.access import reads
 from tl2npu.kernel.memory.chains import Chain, touches
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Stmt, Store
 from tl2npu.kernel.runtime import Late
-from tl2npu.passes.gpu.elementwise.functions import VECTOR
 from tl2npu.passes.gpu.memory.layout import Layout, changes
 from tl2npu.passes.gpu.memory.masked_products import keeps_whole
 from tl2npu.source.tree import walk as nodes
@@ -82,5 +82,5 @@ def _is_no_instruction(node: cst.CSTNode) -> bool:
     """A call of anything but a function that runs on an element."""
     if not isinstance(node, cst.Call):
         return False
-    attribute = isinstance(node.func, cst.Attribute) and node.func.attr.value in VECTOR
+    attribute = isinstance(node.func, cst.Attribute) and node.func.attr.value in ASCEND_LOOPS
     return not (attribute and all(isinstance(arg.value, cst.Subscript) for arg in node.args))
