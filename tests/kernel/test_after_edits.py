@@ -73,11 +73,18 @@ def same(made: FileKernels, fresh: FileKernels) -> None:
             list(found.kwargs.items()) for found in other.compilations
         ]
         same_environment(one.env, other.env)
+        assert outermost(one.env) is made.module_env
+        assert one.factory is None or outermost(one.factory.env) is made.module_env
         assert one.targets == other.targets
         same_kernel(one.read(), other.read())
     for node in nodes_of(fresh.index.module, cst.Name, cst.Attribute, cst.Call):
         assert made.names.resolve(node) == fresh.names.resolve(node)
     assert set(made.names.imported) == set(fresh.names.imported)
+
+
+def outermost(env: Env) -> Env:
+    """The environment of the module."""
+    return env if env.parent is None else outermost(env.parent)
 
 
 def same_kernel(one: Kernel, other: Kernel) -> None:
@@ -159,3 +166,16 @@ def test_edits_outside_of_the_kernel_are_read() -> None:
     made = file.after(edits)
     same(made, FileKernels(made.index))
     assert str(made.module_env.values["SIZE"]) == "96"
+
+
+def test_edits_of_one_kernel_after_another() -> None:
+    """Also where both factories have one name."""
+    kernel = TEXT.format(first="max", body="twice(tile)").split("@tilelang.jit", 1)
+    text = kernel[0] + "".join("@tilelang.jit" + kernel[1].partition("def host")[0] for _ in range(2))
+    file = FileKernels(Index.parse(text))
+    for number in (0, 1, 0):
+        edits = Edits(file.index)
+        node = file.located[number].node
+        edits.replace(node.body.body[0].body.body[1], cst.parse_statement("T.copy(A[i, 0], tile)"))  # type: ignore[union-attr]
+        file = file.after(edits)
+        same(file, FileKernels(file.index))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import libcst as cst
 
@@ -70,27 +70,30 @@ def _is_tensor(param: cst.Param) -> bool:
     return param.annotation is not None and isinstance(param.annotation.annotation, cst.Call)
 
 
-def moved_environments(edited: Located, moved: Moved, module: cst.Module) -> dict[int, Env] | None:
-    """The environments around a prim_func that was edited inside, by the ids of those before.
+def moved_environments(
+    edited: Located, others: Iterable[Located], moved: Moved, module: cst.Module
+) -> dict[int, Env] | None:
+    """All environments of a file after edits inside of a prim_func, by the ids of those before.
 
-    None if the prim_func hides other names of theirs than before: these are other unknowns then.
+    None if the prim_func hides other names of those around it than before: these are other unknowns then.
     """
-    around: list[Env] = []
-    env: Env | None = edited.env
-    while env is not None:
-        around.append(env)
-        env = env.parent
+    around = list(_outwards(edited.env))
     nodes: list[cst.CSTNode] = [module, *(node for node in moved.now.values() if node is not moved.new)]
     if len(nodes) != len(around):
         return None
     made: dict[int, Env] = {}
-    for old, node in zip(reversed(around), nodes, strict=True):
+    every = list(reversed(around))
+    for old, node in zip(every, nodes, strict=True):
         shadowed = inner_names(node)
         if (shadowed ^ old.shadowed) & old.values.keys():
             return None
-        parent = made[id(old.parent)] if old.parent is not None else None
-        made[id(old)] = Env(parent, versions=dict(old.versions), shadowed=shadowed)
-    for old in around:
+        made[id(old)] = _again(old, made, shadowed)
+    for item in others:
+        for old in reversed(list(_outwards(item.env))):
+            if id(old) not in made:
+                made[id(old)] = _again(old, made, old.shadowed)
+                every.append(old)
+    for old in every:
         for name, value in old.values.items():
             if isinstance(value, Helper):
                 value = Helper(moved.now.get(id(value.node), value.node), made.get(id(value.env), value.env))
@@ -98,6 +101,17 @@ def moved_environments(edited: Located, moved: Moved, module: cst.Module) -> dic
                 value = Closure(value.node, made.get(id(value.env), value.env))
             made[id(old)].values[name] = value
     return made
+
+
+def _outwards(env: Env | None) -> Iterator[Env]:
+    while env is not None:
+        yield env
+        env = env.parent
+
+
+def _again(old: Env, made: Mapping[int, Env], shadowed: frozenset[str]) -> Env:
+    parent = made[id(old.parent)] if old.parent is not None else None
+    return Env(parent, versions=dict(old.versions), shadowed=shadowed)
 
 
 class FileKernels:
@@ -137,7 +151,7 @@ class FileKernels:
         """The same for edits in one prim_func; None where more than it has to be read again."""
         if not self.names.can_follow(moved):
             return None
-        envs = moved_environments(edited, moved, index.module)
+        envs = moved_environments(edited, self.located, moved, index.module)
         if envs is None:
             return None
         made = FileKernels.__new__(FileKernels)
@@ -149,10 +163,10 @@ class FileKernels:
         for item in self.located:
             old = item.factory
             if old is not None and id(old) not in factories:
-                node, env = moved.now.get(id(old.node), old.node), envs.get(id(old.env), old.env)
+                node, env = moved.now.get(id(old.node), old.node), envs[id(old.env)]
                 factories[id(old)] = Factory(node, env, old.compilations)
             factory = factories[id(old)] if old is not None else None
-            node, env = moved.now.get(id(item.node), item.node), envs.get(id(item.env), item.env)
+            node, env = moved.now.get(id(item.node), item.node), envs[id(item.env)]
             made.located.append(Located(item.key, node, factory, env, made.evaluator, item.own))
         return made
 
