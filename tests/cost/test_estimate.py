@@ -126,6 +126,21 @@ def test_two_vector_cores_share_the_rows() -> None:
     assert cycles(rows, threads=2) == 32 * (25 + 1)
 
 
+@pytest.mark.parametrize(
+    ("barrier", "waits"),
+    [("T.barrier_all()", True), ('T.pipe_barrier("all")', True), ('T.pipe_barrier("mte2")', False), ("pass", False)],
+)
+def test_by_hand_the_pipes_wait_only_where_a_barrier_stops_all(barrier: str, waits: bool) -> None:
+    text = GEMM.format(sizes="1024, 1024, 1024, 64, 64, 64").replace(", pass_configs=PASS_CONFIGS", "")
+    head, body = text.split('            out = T.alloc_L0C((bm, bn), "float")\n')
+    scoped = head + '            out = T.alloc_L0C((bm, bn), "float")\n            with T.Scope("C"):\n'
+    scoped += textwrap.indent(body.split("\n    return")[0], "    ") + "\n    return" + body.split("\n    return")[1]
+    scoped = scoped.replace("    T.copy(A[", f"    {barrier}\n                    T.copy(A[")
+    found = one(scoped)
+    assert found.waits is waits
+    assert found.expected == (found.serial if waits else found.overlapped)
+
+
 def test_bytes_that_are_moved() -> None:
     found = one(VECTOR.format(body="            T.tile.exp(y, x)", threads=1))
     moved = {load.pipe: load.size for load in found.loads}

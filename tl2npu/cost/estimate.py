@@ -18,8 +18,6 @@ from tl2npu.kernel.model import Sync
 from tl2npu.options import Options
 from tl2npu.source.index import Index
 
-_BARRIERS = frozenset({"barrier_all", "pipe_barrier_all"})
-
 
 class NoRates(ValueError):
     """Nothing public says what the pipes of a device can do."""
@@ -94,6 +92,10 @@ def _estimate(subject: Subject, needs: Needs, caller: Caller, sizes: Mapping[str
 
 
 def _stops_all(subject: Subject) -> bool:
-    """Whether a barrier for all pipes stands in a loop."""
-    found = (placed for placed in subject.statements if isinstance(placed.stmt, Sync) and placed.loops)
-    return any(placed.stmt.op.name in _BARRIERS for placed in found if isinstance(placed.stmt, Sync))
+    """Whether a barrier for all pipes stands in a loop: ``T.barrier_all()`` or ``T.pipe_barrier("all")``."""
+    found = [placed.stmt for placed in subject.statements if placed.loops]
+    return any(
+        stmt.op.name == "barrier_all" or (stmt.op.name == "pipe_barrier" and stmt.text("pipe")[1:-1].upper() == "ALL")
+        for stmt in found
+        if isinstance(stmt, Sync)
+    )

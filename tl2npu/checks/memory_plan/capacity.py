@@ -151,7 +151,7 @@ class Needs:
         """Every memory that these sizes and types overflow, or might overflow."""
         launch = self.subject.kernel.launch
         assert launch is not None
-        plans = [self._plan(known, without) for tests, without in self._choices if self._may_hold(tests, known, words)]
+        plans = list(self._possible(known, words))
         for memory in self._memories:
             limit = self.capacity.of(memory.value.lower())
             if limit is None:
@@ -170,7 +170,7 @@ class Needs:
 
     def filled(self, known: Values, words: Mapping[str, str]) -> Iterator[tuple[str, int, int]]:
         """Of each memory that planning fills: its name, the bytes that are wanted at the same time, its size."""
-        plans = [self._plan(known, without) for tests, without in self._choices if self._may_hold(tests, known, words)]
+        plans = list(self._possible(known, words))
         for memory in self._memories:
             limit = self.capacity.of(memory.value.lower())
             if limit is not None:
@@ -203,21 +203,16 @@ class Needs:
 
     def _waiting(self, known: Values, words: Mapping[str, str]) -> Iterator[PlannedTile]:
         """Every tile that memory planning places."""
-        for tests, without in self._choices:
-            if self._may_hold(tests, known, words):
-                plan = self._plan(known, without)
-                for number, tile in enumerate(plan.program.tiles):
-                    if number in plan.lives and tile.memory in self._memories:
-                        yield tile
+        for plan in self._possible(known, words):
+            for number, tile in enumerate(plan.program.tiles):
+                if number in plan.lives and tile.memory in self._memories:
+                    yield tile
 
     def shared(self, known: Values, words: Mapping[str, str]) -> Iterator[Shared]:
         """Tiles that are overwritten while they are needed, for sizes with which the compiler accepts the kernel."""
         if self.subject.is_on(PLANNING) is False:
             return
-        for tests, without in self._choices:
-            if not self._may_hold(tests, known, words):
-                continue
-            plan = self._plan(known, without)
+        for plan in self._possible(known, words):
             tiles = plan.program.tiles
             for memory in self._memories if plan.conflicts else ():
                 limit = self.capacity.of(memory.value.lower())
@@ -235,6 +230,12 @@ class Needs:
                     if any(bad):
                         certain = kind.is_certain and all(bad) and not plan.program.unsure
                         yield Shared(tiles[kept], tiles[over], certain)
+
+    def _possible(self, known: Values, words: Mapping[str, str]) -> Iterator[_Plan]:
+        """The program for every outcome of the conditions that these sizes and types allow."""
+        for tests, without in self._choices:
+            if self._may_hold(tests, known, words):
+                yield self._plan(known, without)
 
     def _may_hold(self, tests: _Tests, known: Values, words: Mapping[str, str]) -> bool:
         """False if a condition that Python decides is known to have another outcome."""

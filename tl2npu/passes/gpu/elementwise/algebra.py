@@ -33,7 +33,7 @@ from tl2npu.tile.meaning import parts_of
 
 LN_2 = math.log(2.0)
 LOG2_E = 1.0 / LN_2
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CLOSE = 1e-6
 FOLDED = "__without_log2e"
 """Stands behind a folded name where its factor has been used: without it the name means its old value."""
@@ -104,7 +104,7 @@ class Algebra:
         if part.op == "mul" and any(side.value is not None for side in sides):
             value, factor = sides if sides[1].value is not None else reversed(sides)
             return self.times(value, factor.value or 0.0)
-        return binary(_SIGNS[part.op], *sides) if part.op in _SIGNS else call(part.op, *sides)
+        return binary(SIGNS[part.op], *sides) if part.op in SIGNS else call(part.op, *sides)
 
     def _power(self, expr: Expr) -> Expr:
         base, exponent = expr.args

@@ -12,7 +12,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Store
 from tl2npu.passes.gpu.elementwise import functions
-from tl2npu.passes.gpu.elementwise.algebra import LN_2, LOG2_E
+from tl2npu.passes.gpu.elementwise.algebra import LN_2, LOG2_E, SIGNS
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.one_type import OneType
 from tl2npu.passes.gpu.elementwise.places import Place
@@ -23,7 +23,7 @@ from tl2npu.tile.meaning import Formula, parts_of
 
 _NOTHING: frozenset[str] = frozenset()
 _COLUMNS = frozenset("c")
-_OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_OPERATORS = {sign: name for name, sign in SIGNS.items()}
 
 
 class Instructions(OneType):
