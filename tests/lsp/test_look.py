@@ -46,15 +46,20 @@ def test_a_kernel_in_developer_mode_is_checked() -> None:
 
 def test_one_kernel_of_two() -> None:
     text = two()
-    first, second = look(text, PATH).kernels
+    view = look(text, PATH)
+    first, second = view.kernels
     for kernel, other in ((first, second), (second, first)):
-        new = migrate_one(text, PATH, kernel.result.line)
+        place = (None, kernel.result.line)
+        assert view.migrated(place) is None
+        new = migrate_one(text, PATH, place, view.places)
         assert new != text
         ast.parse(new)
         (left,) = look(new, PATH).kernels
         assert left.result.name == other.result.name
         kept = "\n".join(text.split("\n")[other.span[0] - 1 : other.span[1]])
         assert kept in new
+        known = look(new, PATH).migrated((None, left.result.line))  # the only one that is left: the whole file
+        assert known == migrate_one(new, PATH, (None, left.result.line), look(new, PATH).places)
 
 
 def test_files_without_kernels_cost_nothing() -> None:

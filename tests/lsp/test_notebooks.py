@@ -143,7 +143,8 @@ def test_the_view_of_a_notebook() -> None:
     (kernel,) = view.kernels
     assert (kernel.result.cell, kernel.span) == (4, (1, FACTORY.count("\n") + 1))
     assert view.new_text == by_cells(KERNELS, "a.ipynb", lambda code: migrate_text(code, "a.ipynb", Options())).new_text
-    assert migrate_one(KERNELS, "a.ipynb", kernel.result.line, 4) == view.new_text
+    assert migrate_one(KERNELS, "a.ipynb", (4, kernel.result.line), view.places) == view.new_text
+    assert view.migrated((4, kernel.result.line)) == view.new_text
     assert [view.of_cell(n).kernels for n in (2, 4)] == [(), (kernel,)]
     assert SCRIPT[:20] in Notebook.read(view.new_text or "").code
 

@@ -14,7 +14,7 @@ from tests.lsp.client import ROOT, Client
 from tests.lsp.test_edits import applied
 from tests.lsp.test_look import DONE, GEMM, two
 from tl2npu.lsp.edits import Edit, Position
-from tl2npu.lsp.look import migrate_one
+from tl2npu.lsp.look import look, migrate_one
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
@@ -66,7 +66,8 @@ def test_a_session(client: Client, tmp_path: Path) -> None:
     (change,) = client.ask("codeAction/resolve", **one)["edit"]["documentChanges"]
     assert change["textDocument"] == {"uri": uri, "version": 1}
     new = carried_out(text, change["edits"])
-    assert new == migrate_one(text, str(tmp_path / "a.py"), offers[1]["range"]["start"]["line"] + 1)
+    path = str(tmp_path / "a.py")
+    assert new == migrate_one(text, path, (None, offers[1]["range"]["start"]["line"] + 1), look(text, path).places)
     assert new.startswith(text[: text.index("def second")].rsplit("@", 1)[0])  # nothing above it is touched
     (change,) = client.ask("codeAction/resolve", **file)["edit"]["documentChanges"]
     assert carried_out(text, change["edits"]) == migrate_text(text, "a.py", Options()).new_text

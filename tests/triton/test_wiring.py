@@ -64,7 +64,7 @@ def test_editor_does_not_write_into_the_triton_file() -> None:
     """What its kernels become is another file, which `migrate` writes."""
     view = look(DOUBLE, "k.py")
     assert (view.kernels, view.new_text, view.problem) == ((), None, None)
-    assert migrate_one(DOUBLE, "k.py", LINE) == DOUBLE
+    assert migrate_one(DOUBLE, "k.py", (None, LINE), view.places) == DOUBLE
 
 
 def test_report_names_the_file_that_the_result_goes_to(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.config import ConfigError, load_options
 from tl2npu.files import skip_reason, worth_a_look
 from tl2npu.migration import migrate_text
-from tl2npu.options import Options
 from tl2npu.project.one import process
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import Notebook, is_notebook
 
 Span = tuple[int, int]
+Place = tuple[int | None, int]
+"""The cell of a notebook, and the line of a kernel's ``def`` there or in the file."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class View:
     """``kernels``: those that would be rewritten. ``obstacles``: why others are not, or not into the best form.
 
     ``faults``: what is wrong with kernels that are in Developer mode. ``new_text``: the migrated file; None where that
-    is another file, beside this one. ``problem``: why nothing of this is known.
+    is another file, beside this one. ``problem``: why nothing of this is known. ``places``: cell, if there are any, and
+    line of every kernel of the file.
     """
 
     kernels: tuple[Kernel, ...] = ()
@@ -43,6 +45,12 @@ class View:
     faults: tuple[Diagnostic, ...] = ()
     new_text: str | None = None
     problem: str | None = None
+    places: tuple[Place, ...] = ()
+
+    def migrated(self, place: Place) -> str | None:
+        """The text with this kernel alone migrated, where it is known: it is the only one that is rewritten."""
+        only = [(kernel.result.cell, kernel.result.line) for kernel in self.kernels] == [place]
+        return self.new_text if only else None
 
     def of_cell(self, number: int) -> View:
         """What is to be said of one cell of a notebook; a ``problem`` of all of it is for the caller."""
@@ -85,28 +93,28 @@ def look(text: str, path: str) -> View:
         tuple(item for item in result.diagnostics if (item.cell, item.line, item.code) not in told),
         faults,
         result.new_text if result.changed and not result.beside else None,
+        places=tuple((kernel.cell, kernel.line) for kernel in result.kernels),
     )
 
 
-def migrate_one(text: str, path: str, line: int, cell: int | None = None) -> str:
-    """The text with only the kernel migrated whose ``def`` stands on a line, in a notebook on one of a cell."""
-    if cell is not None:
-        starts = {part.number: part.start for part in Notebook.read(text).python}
-        there = starts[cell] + line - 1
-        done = by_cells(text, path, lambda code: FileResult(path, code, migrate_one(code, path, there)))
-        return text if done.new_text is None else done.new_text
-    options = load_options(Path(path), {})
-    others = [kernel.line for kernel in migrate_text(text, path, options).kernels if kernel.line != line]
-    return _without(text, path, options, others)
+def migrate_one(text: str, path: str, place: Place, places: tuple[Place, ...]) -> str:
+    """The text with only one kernel migrated of those of the file, see ``View.places``."""
+    others = [other for other in places if other != place]
+    if place[0] is None:
+        return _without(text, path, [line for _, line in others])
+    starts = {part.number: part.start for part in Notebook.read(text).python}
+    lines = [starts[cell] + line - 1 for cell, line in others if cell is not None]
+    done = by_cells(text, path, lambda code: FileResult(path, code, _without(code, path, lines)))
+    return text if done.new_text is None else done.new_text
 
 
-def _without(text: str, path: str, options: Options, lines: list[int]) -> str:
+def _without(text: str, path: str, lines: list[int]) -> str:
     why = Diagnostic("", "", "info", 1, "not asked for")
-    result = migrate_text(text, path, options, {line: [why] for line in lines})
+    result = migrate_text(text, path, load_options(Path(path), {}), {line: [why] for line in lines})
     return text if result.new_text is None else result.new_text
 
 
-def _spans(text: str, path: str) -> dict[tuple[int | None, int], Span]:
+def _spans(text: str, path: str) -> dict[Place, Span]:
     """Cell, if there are any, and line of each ``def`` -> the lines of the outermost function around it."""
     if not is_notebook(path):
         return {(None, line): span for line, span in _outermost(text).items()}

@@ -240,9 +240,10 @@ class Editor:
         if document is None or document.version != version or document.view is None:
             raise JsonRpcException("the document has changed meanwhile", _CONTENT_MODIFIED)
         try:
-            new = document.view.new_text if line is None else None
+            view, place = document.view, (cell, line)
+            new = view.new_text if line is None else view.migrated(place)
             if new is None:
-                new = await self._call(migrate_one, document.text, self._path(uri, document), line, cell)
+                new = await self._call(migrate_one, document.text, self._path(uri, document), place, view.places)
         except WorkerError as error:
             raise JsonRpcException(str(error), _CONTENT_MODIFIED) from None
         texts = [new] if document.cells is None else ["", *notebooks.texts_of(new)]  # by the numbers of what is shown
