@@ -53,17 +53,21 @@ class Surroundings:
     def focus(self, mine: cst.CSTNode) -> Focus:
         """The module with only those functions that the statement ``mine`` needs, or that mention it."""
         keep = self._needed(mine) | self._users(mine)
-        aside: dict[str, cst.FunctionDef] = {}
+        aside: dict[str, list[cst.FunctionDef]] = {}
         elsewhere: Counter[str] = Counter()
         body: list[cst.BaseStatement] = []
+        run: list[cst.FunctionDef] | None = None
         for statement in self.module.body:
             if not isinstance(statement, cst.FunctionDef) or statement is mine or statement.name.value in keep:
                 body.append(statement)
+                run = None
                 continue
-            name = f"{_MARK}{len(aside)}"
-            aside[name] = statement
+            if run is None:  # one mark for all that stand together: passes look at every statement of the module
+                name = f"{_MARK}{len(aside)}"
+                run = aside[name] = []
+                body.append(cst.SimpleStatementLine([cst.Expr(cst.Name(name))]))
+            run.append(statement)
             elsewhere.update(self.names(statement))
-            body.append(cst.SimpleStatementLine([cst.Expr(cst.Name(name))]))
         if aside:
             return Focus(self, FileKernels(Index.of(self.module.with_changes(body=body))), aside, elsewhere)
         if self.file.index.module is not self.module:
@@ -105,7 +109,7 @@ class Surroundings:
         while grown:
             before = len(holders)
             for statement in self.module.body:
-                if any(name in holders for name in self.names(statement)):
+                if self.names(statement).keys() & holders:
                     holders |= assigned_names(statement)
             grown = len(holders) > before
         return holders
@@ -117,7 +121,7 @@ class Focus:
 
     around: Surroundings
     file: FileKernels
-    aside: dict[str, cst.FunctionDef]
+    aside: dict[str, list[cst.FunctionDef]]
     elsewhere: Counter[str]
 
     def kernels_in(self, holder: cst.CSTNode) -> list[tuple[str, int]]:
@@ -133,10 +137,10 @@ class Focus:
             if name is None or not isinstance(statement, cst.SimpleStatementLine):
                 body.append(statement)
                 continue
-            kept = self.aside[name]
+            kept, *others = self.aside[name]
             gained = statement.leading_lines  # comments of a removed statement that stood before
             lines = [*gained, *kept.leading_lines]
-            body.append(kept.with_changes(leading_lines=lines) if gained else kept)
+            body += [kept.with_changes(leading_lines=lines) if gained else kept, *others]
         self.around.module = file.index.module.with_changes(body=body)
 
 
