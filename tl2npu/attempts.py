@@ -89,8 +89,8 @@ def _misfits(tried: Attempt) -> bool:
     return any(note.code in ("TL720", "TL801") for note in tried.job.notes)
 
 
-def _shortage(tried: Attempt) -> tuple[int, int]:
-    """How many calls, and how many bytes are missing; all of them, if no size fits."""
+def _shortage(tried: Attempt) -> tuple[int, float]:
+    """How many calls ask for too much, and how often their tiles are to be halved; all of them, if no size fits."""
     if tried.blocked is not None:
         return (sys.maxsize, 0) if tried.blocked.code == "TL801" else (0, 0)
     return shortage(tried.subject) if tried.subject is not None else (0, 0)

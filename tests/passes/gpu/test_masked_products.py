@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated, refused
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
 
 _PARAMS = 'Q: T.Tensor((S, 32), "float16"), K: T.Tensor((S, 32), "float16"), R: T.Tensor((S,), "float32")'
 
@@ -188,3 +190,46 @@ def test_index_tiles_are_kept_where_there_is_room_only() -> None:
     new = agree(text, _inputs(256), args=(256, True), rtol=2e-2, atol=2e-2)
     assert "column_minus_row" not in new
     assert "index_tile = " in new
+
+
+def test_where_no_form_fits_the_one_with_fewer_instructions_stays() -> None:
+    """128 x 128 scores, their 16-bit copy and a tile of 128 x 128 beside them do not fit in any form: the call has to
+    ask for less, and one size halved is enough with the index tile, too."""
+    tail = "T.if_then_else(bx * bm + i >= n * bn + j, 0, -T.infinity(s.dtype))"
+    body = f"""
+    q = T.alloc_shared((bm, 128), "float16")
+    k = T.alloc_shared((bn, 128), "float16")
+    s = T.alloc_fragment((bm, bn), "float32")
+    p16 = T.alloc_fragment((bm, bn), "float16")
+    o = T.alloc_fragment((bm, 128), "float32")
+    w = T.alloc_fragment((bm, 128), "float32")
+    top = T.alloc_fragment((bm,), "float32")
+    T.copy(Q[bx * bm, 0], q)
+    T.copy(W[bx * bm, 0], w)
+    T.clear(o)
+    for n in range(S // bn):
+        T.copy(K[n * bn, 0], k)
+        for i, j in T.Parallel(bm, bn):
+            s[i, j] = {tail}
+        T.gemm(q, k, s, transpose_B=True)
+        T.reduce_max(s, top, dim=1)
+        for i, j in T.Parallel(bm, bn):
+            s[i, j] = T.exp(s[i, j] - T.max(top[i], -1e4))
+        T.copy(s, p16)
+        T.gemm(p16, k, o)
+    for i, j in T.Parallel(bm, 128):
+        w[i, j] = w[i, j] + top[i]
+    T.copy(w, W[bx * bm, 0])
+    T.copy(o, R[bx * bm, 0])
+    """
+    params = 'Q: T.Tensor((S, 128), "float16"), K: T.Tensor((S, 128), "float16"), R: T.Tensor((S, 128), "float32")'
+    params += ', W: T.Tensor((S, 128), "float32")'
+    launch = "T.Kernel(S // bm, threads=128) as bx"
+
+    def written(bm: int, bn: int) -> str:
+        call = f"\n\ndef build():\n    return factory(512, {bm}, {bn})\n"
+        text = gpu_file(params, body, args="S, bm, bn", launch=launch) + call
+        return migrate_text(text, "k.py", Options()).new_text or ""
+
+    assert "column_minus_row" in written(64, 128)
+    assert "column_minus_row" in written(128, 128)

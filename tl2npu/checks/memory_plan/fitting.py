@@ -142,16 +142,22 @@ def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[st
             yield " and ".join(filter(None, (sizes, f"`{word}`" if word else ""))), overflows, each
 
 
-def shortage(subject: Subject) -> tuple[int, int]:
-    """How many calls ask for tiles that do not fit for certain, and the bytes that they want more than there are.
+def shortage(subject: Subject) -> tuple[int, float]:
+    """How many calls ask for tiles that do not fit for certain, and how often a tile has to be halved until they do.
 
-    Where sizes are open, the usual ones are calls of their own.
+    Where sizes are open, the usual ones are calls of their own. Bytes do not count: who has to choose other tiles
+    chooses among the usual ones.
     """
     needs = Needs.of_subject(subject)
-    found = [_worst(overflows) for overflows in map(needs.of, subject.callers) if overflows]
-    for caller in subject.callers:
-        found += [_worst(overflows) for _, overflows, _ in _trials(subject, needs, caller) if overflows]
-    return len(found), sum(max(1, overflow.need - overflow.limit) for overflow in found)
+    misfits = [caller for caller in subject.callers if needs.of(caller)]
+    trials = sum(bool(o) for caller in subject.callers for _, o, _ in _trials(subject, needs, caller))
+    return len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
+
+
+def _halved(subject: Subject, needs: Needs, caller: Caller) -> float:
+    """How often a tile of a caller is halved until all fit; infinitely often, if none does."""
+    fit, tiles = largest(subject, needs, caller), tile_parameters(subject, caller)
+    return sum(math.log2(caller.values[name] / fit[name]) for name in tiles) if fit is not None else math.inf
 
 
 def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Finding:
