@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import zip_longest
 
-from tl2npu.cost.estimate import estimates
+from tl2npu.cost.file import estimates
 from tl2npu.costs import Sides
 from tl2npu.languages import migrate_source
 from tl2npu.options import Options
@@ -20,8 +20,10 @@ def sides(text: str, path: str, options: Options, sizes: Mapping[str, int], core
     result = migrate_source(text, path, options)
     if not result.changed or result.new_text is None:
         return [Sides(one, None) for one in old]
+    # An eager kernel has become the prim_func of a factory of its name.
     done = {kernel.name for kernel in result.kernels if kernel.disposition == "migrated"}
-    new = [one for one in estimates(result.new_text, path, options, sizes, cores) if one.kernel in done]
+    made = estimates(result.new_text, path, options, sizes, cores)
+    new = [one for one in made if any(part in done for part in (one.kernel, one.kernel.rpartition(".")[0]))]
     found: list[Sides] = []
     for name in dict.fromkeys(one.kernel for one in (*old, *new)):
         pairs = zip_longest((one for one in old if one.kernel == name), (one for one in new if one.kernel == name))

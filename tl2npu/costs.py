@@ -18,13 +18,22 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What makes a kernel slow: a code (TL951 to TL955), its line in the text, a message."""
+
+    code: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Estimate:
     """One kernel for one set of sizes.
 
     ``serial``: cycles of a block if the pipes of a core wait for each other, as automatic synchronisation makes them;
     ``overlapped``: if nothing waits. ``blocks``, ``cores``: None where they are not known; a core is a cube and two
     vector cores. ``filled``: of each on-chip memory the bytes that are wanted at once, and those that there are.
-    ``unknown``: what was assumed.
+    ``unknown``: what was assumed. ``advice``: what makes it slow.
     """
 
     kernel: str
@@ -41,6 +50,7 @@ class Estimate:
     both_vector_cores: bool
     filled: tuple[tuple[str, int, int], ...]
     unknown: tuple[str, ...]
+    advice: tuple[Advice, ...] = ()
 
     @property
     def expected(self) -> float:

@@ -426,6 +426,8 @@ def _best_form(
     disposition: Disposition = "unchanged"
     if changed:
         disposition = "partial" if reached.target == "fallback" else "migrated"
+        if reached.target != "npuir" and reached.subject is not None:
+            _tell_speed(job, reached.subject)
     return _result(
         job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)
     ), job
@@ -442,6 +444,14 @@ def _tell_slowdown(start: Job, job: Job, reached: Attempt) -> None:
         first = next(place for place, note in enumerate(job.notes) if note.code == "TL332")
         said = f"{job.notes[first].message}; the kernel is estimated to take {ratio:.1f} times as long"
         job.notes[first] = replace(job.notes[first], message=said, severity="warning")
+
+
+def _tell_speed(job: Job, subject: Subject) -> None:
+    """What makes the new kernel slow, at the first call of its factory."""
+    from tl2npu.cost.notes import of_first_call
+
+    for note in of_first_call(subject):
+        job.note(note.code, note.node, note.message)
 
 
 def _note_own(start: Job, suppressions: Suppressions) -> None:

@@ -40,6 +40,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "a5": "TL5",
         "instructions": "TL7",
         "output": "TL8",
+        "speed": "TL95",
         "tool": "TL9",
     }
 )
@@ -54,6 +55,7 @@ _TITLES = {
     "a5": "Triton kernels for the cores of A5",
     "instructions": "Instructions: element types, alignment, arguments",
     "output": "Limits of the compiler, checks of the output",
+    "speed": "Speed",
     "tool": "The tool itself",
 }
 _KEYS = frozenset({"code", "name", "group", "severity", "safety", "disposition", "since", "evidence"})

@@ -6,7 +6,8 @@ import textwrap
 
 import pytest
 
-from tl2npu.cost.estimate import NoRates, estimates
+from tl2npu.cost.estimate import NoRates
+from tl2npu.cost.file import estimates
 from tl2npu.costs import Estimate
 from tl2npu.options import Options
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tl2npu.codes import a5, device, instructions, mma, npuir, tle, triton
+from tl2npu.codes import a5, device, instructions, mma, npuir, speed, tle, triton
 from tl2npu.results import Safety, Severity
 
 
@@ -484,9 +484,12 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
 )
 # fmt: on
 
-_GROUPS = (a5.ROWS, device.ROWS, instructions.ROWS, mma.ROWS, npuir.ROWS, tle.ROWS, triton.ROWS)
+_GROUPS = (a5.ROWS, device.ROWS, instructions.ROWS, mma.ROWS, npuir.ROWS, speed.ROWS, tle.ROWS, triton.ROWS)
 ROWS = tuple(sorted((*_ROWS, *(row for rows in _GROUPS for row in rows))))
 CODES: Mapping[str, Code] = MappingProxyType({row[0]: Code(*row) for row in ROWS})
+
+SPEED = frozenset(row[0] for row in speed.ROWS)
+"""What makes a kernel slow; a kernel is right with any of them."""
 
 VID = frozenset("TL220 TL221 TL222 TL223 TL224".split())
 """Why the two vector cores of a kernel with ``vid`` do not share one tile by rows."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
 from tl2npu.checks.operators.expr import Expr
 from tl2npu.checks.operators.gemm import depth_of
-from tl2npu.checks.operators.vector_form import ParallelStore, parallel_store
+from tl2npu.checks.operators.vector_form import ParallelStore, for_types, parallel_store
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Subject
 from tl2npu.cost import rates
@@ -43,11 +44,27 @@ _BY_ONE = frozenset({"abs", "cast", "relu", "fill", "adds", "muls", "copy", "neg
 _ASSUMED_TYPE = 4
 
 
+@dataclass(frozen=True)
+class Part:
+    """What a statement asks of a pipe: ``cycles`` in all, in ``times`` turns; each moves ``size`` bytes.
+
+    ``elements``: those of one vector instruction, 1 where they are computed one by one.
+    """
+
+    stmt: Stmt
+    pipe: Pipe
+    cycles: float
+    times: float
+    size: float
+    elements: float
+
+
 class Work:
     """The walk through the body of a kernel, for sizes that are ``known`` and types that are ``words``.
 
     ``cycles`` of each pipe and ``bytes`` that it moves; ``count`` of its instructions; ``unknown``: what had to be
-    assumed, in words.
+    assumed, in words; ``sized``: False if it is a size; ``parts``: the same by
+    statement.
     """
 
     def __init__(self, subject: Subject, rate: Rates, known: Mapping[str, int], words: Mapping[str, str]) -> None:
@@ -58,6 +75,9 @@ class Work:
         self.bytes: dict[Pipe, float] = defaultdict(float)
         self.count: dict[Pipe, float] = defaultdict(float)
         self.unknown: dict[str, None] = {}
+        self.sized = True
+        self.parts: list[Part] = []
+        self._now: Stmt | None = None
         split = split_of(subject) if subject.is_split else None
         self._halved_rows = frozenset(split.rows) if split is not None else frozenset[Range]()
         self._halved = split.halved if split is not None else set[Buffer]()
@@ -77,6 +97,7 @@ class Work:
             self._statement(stmt, times)
 
     def _statement(self, stmt: Stmt, times: float) -> None:
+        self._now = stmt
         if isinstance(stmt, Loop):
             turns = 1.0 if stmt.kind == "parallel" else self._turns(stmt)
             self._walk(stmt.body, times * turns)
@@ -124,7 +145,7 @@ class Work:
             extent, start = self._value(item.extent), self._value(item.start)
             step = self._value(item.step) if item.step is not None else 1
             if extent is None or not step:
-                self.unknown[f"the loop over `{item.name}` counts once: `{item.extent}` is not known"] = None
+                self._without(f"the loop over `{item.name}` counts once: `{item.extent}` is not known")
                 extent, step = 1, 1
             turns = max(0, -(-extent // step))
             if item in self._halved_rows:
@@ -147,18 +168,26 @@ class Work:
         before = self._state()
         outcomes = []
         for arm in (stmt.then, stmt.orelse):
-            self.cycles, self.bytes, self.count = (defaultdict(float, part) for part in before)
+            self.cycles, self.bytes, self.count = (defaultdict(float, part) for part in before[:3])
+            self.parts = [*before[3]]
             self._walk(arm, times)
             outcomes.append(self._state())
-        self.cycles, self.bytes, self.count = max(outcomes, key=lambda state: sum(state[0].values()))
+        self.cycles, self.bytes, self.count, self.parts = max(outcomes, key=lambda state: sum(state[0].values()))
 
-    def _state(self) -> tuple[dict[Pipe, float], dict[Pipe, float], dict[Pipe, float]]:
-        return self.cycles, self.bytes, self.count
+    def _state(self) -> tuple[dict[Pipe, float], dict[Pipe, float], dict[Pipe, float], list[Part]]:
+        return self.cycles, self.bytes, self.count, self.parts
 
-    def _spend(self, pipe: Pipe, cycles: float, times: float, size: float = 0.0) -> None:
+    def _spend(self, pipe: Pipe, cycles: float, times: float, size: float = 0.0, elements: float = 0.0) -> None:
         self.cycles[pipe] += cycles * times
         self.bytes[pipe] += size * times
         self.count[pipe] += times
+        assert self._now is not None
+        self.parts.append(Part(self._now, pipe, cycles * times, times, size, elements))
+
+    def _without(self, size: str) -> None:
+        """A size is not known; what is done in its place, in words."""
+        self.unknown[size] = None
+        self.sized = False
 
     # how much ---------------------------------------------------------------------------------------------------------
 
@@ -181,7 +210,7 @@ class Work:
         for extent in buffer.shape:
             value = self._value(extent)
             if value is None:
-                self.unknown[f"`{buffer.name}` counts as one row: `{extent}` is not known"] = None
+                self._without(f"`{buffer.name}` counts as one row: `{extent}` is not known")
                 value = 1
             total *= value
         return total
@@ -232,7 +261,7 @@ class Work:
         self._spend(pipe, self.rate.transfer(way, size), times, size)
 
     def _instruction(self, kind: Instruction, elements: float, size: int, times: float) -> None:
-        self._spend(Pipe.VECTOR, kind.cycles(elements, size), times)
+        self._spend(Pipe.VECTOR, kind.cycles(elements, size), times, elements=elements)
 
     def _op(self, stmt: Op, times: float) -> None:
         kind = stmt.op.kind
@@ -290,7 +319,7 @@ class Work:
         deep = self._value(depth) if depth is not None else None
         shape = [self._value(extent) for extent in out.buffer.shape[-2:]]
         if deep is None or len(shape) < 2 or None in shape:
-            self.unknown[f"the sizes of `{code(stmt.call)}` are not known: it is left out"] = None
+            self._without(f"the sizes of `{code(stmt.call)}` are not known: it is left out")
             return
         rows, columns = (value or 1 for value in shape)
         size = self._size(left.buffer)
@@ -305,8 +334,9 @@ class Work:
     def _store(self, stmt: Store, times: float) -> None:
         found = parallel_store(self.subject, self._placed[id(stmt)])
         if found is None:
-            self._spend(Pipe.VECTOR, rates.ELEMENT, times)
+            self._spend(Pipe.VECTOR, rates.ELEMENT, times, elements=1.0)
             return
+        found = for_types(found, self.words)
         inner = self._extent(found.inner)
         rows = self._extent(found.outer) if found.outer is not None else 1.0
         for loop in found.nest:
@@ -315,7 +345,7 @@ class Work:
                     times *= self._extent(item)
         size = self._size(stmt.target.buffer)
         if found.form == "scalar":
-            self._spend(Pipe.VECTOR, rates.ELEMENT, times * rows * inner)
+            self._spend(Pipe.VECTOR, rates.ELEMENT, times * rows * inner, elements=1.0)
             self.unknown["element by element: 20 cycles an element are assumed"] = None
             return
         for kind in _instructions(found):
@@ -327,7 +357,7 @@ class Work:
     def _extent(self, item: Range) -> float:
         value = self._value(item.extent)
         if value is None:
-            self.unknown[f"`{item.name}` counts as one element: `{item.extent}` is not known"] = None
+            self._without(f"`{item.name}` counts as one element: `{item.extent}` is not known")
             value = 1
         return math.ceil(value / 2) if item in self._halved_rows else float(value)
 

@@ -88,4 +88,5 @@ def _estimate(word: str, one: Estimate) -> list[str]:
     full += ["two vector cores a block" if one.both_vector_cores else "one vector core a block"] if vector else []
     lines += [f"    {', '.join(full)}"] if full else []
     lines += [f"    assumed: {said}" for said in one.unknown]
+    lines += [f"    {note.code} line {note.line}: {note.message}" for note in one.advice]
     return lines

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import click
 
+from tl2npu.codes import SPEED
 from tl2npu.report.digest import MANY, digest
 from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
@@ -54,6 +55,7 @@ class TextReport:
         lines += [f"{visible(file.path)}: skipped ({visible(file.reason)})" for file in report.skipped]
         if sum(1 for _ in report.kernels()) >= MANY:
             lines += ["", *digest(report)]
+        lines += [] if self.explain else speed(report)
         lines.append(summary(report))
         return "\n".join(lines) + "\n"
 
@@ -71,7 +73,8 @@ class TextReport:
             if kernel is not None and report.run.task != "check":
                 lines += self._kernel(entry, kernel)
             for finding in entry.findings_of(kernel):
-                lines += self._finding(entry, finding)
+                if self.explain or finding.diagnostic.code not in SPEED:
+                    lines += self._finding(entry, finding)
             if self.explain:
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
@@ -151,6 +154,15 @@ def reason_beside(kernel: KernelResult, findings: Sequence[Finding]) -> str:
         if message and kernel.reason.endswith(f": {message}"):
             return kernel.reason.removesuffix(f": {message}")
     return kernel.reason
+
+
+def speed(report: Report) -> list[str]:
+    """One line on what makes kernels slow, which all other formats and ``--explain`` say one by one."""
+    found = Counter(item.diagnostic.code for _, item in report.findings() if item.diagnostic.code in SPEED)
+    if not found:
+        return []
+    codes = ", ".join(f"{code} {number}" for code, number in sorted(found.items()))
+    return [f"{counted(sum(found.values()), 'note')} on speed ({codes}): --explain lists them, `tl2npu cost` has times"]
 
 
 def summary(report: Report) -> str:

@@ -6,9 +6,10 @@ Decides which accesses the later passes see as calls. Evidence: facts 3 and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 from tl2npu.checks.operators.expr import Expr, value_of
@@ -61,10 +62,23 @@ def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
     return ParallelStore(placed, stmt, nest, outer, ranges[-1], value, form)
 
 
-def _form(store: Store, value: Expr, nest: tuple[Loop, ...], outer: Range | None, inner: Range) -> Form:
+def for_types(found: ParallelStore, words: Mapping[str, str]) -> ParallelStore:
+    """The store where the names of element types stand for ``words``, as for one call of a factory."""
+    form = _form(found.store, found.value, found.nest, found.outer, found.inner, words)
+    return replace(found, form=form)
+
+
+def _form(
+    store: Store,
+    value: Expr,
+    nest: tuple[Loop, ...],
+    outer: Range | None,
+    inner: Range,
+    words: Mapping[str, str] = MappingProxyType({}),
+) -> Form:
     if not all(_only_stores(loop.body, nest) for loop in nest):
         return "scalar"
-    if not value.loads or not _vectorises(value, store.target, (outer, inner)):
+    if not value.loads or not _vectorises(value, store.target, (outer, inner), words):
         return "scalar"
     if not any(dim.lo.depends_on(str(inner.var)) for dim in store.target.dims or ()):
         return "scalar"
@@ -83,7 +97,7 @@ def _axes(operand: Operand, outer: Range, inner: Range) -> set[str]:
     return {str(item.var) for item in (outer, inner) if any(lo.depends_on(str(item.var)) for lo in lows)}
 
 
-def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range]) -> bool:
+def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range], words: Mapping[str, str]) -> bool:
     """False if the value is computed element by element."""
     if value.kind == "load":
         return True
@@ -96,7 +110,7 @@ def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range])
             return False
         if part.kind == "binary" and (part.name in ("//", "%", "^", "**", "?") or not part.args[0].loads):
             return False  # integer division; a number on the left
-    return len(types_of(value, target)) == 1
+    return len({one_name(words.get(name, name)) for name in types_of(value, target)}) == 1
 
 
 def types_of(value: Expr, target: Operand) -> set[str]:

@@ -1,0 +1,100 @@
+"""What is said of slow kernels: only what the estimate bears out, and nothing that is not so in every turn."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cost.test_estimate import GEMM, one
+
+LOOP = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[1], pass_configs={{"tl.ascend_auto_sync": True}})
+def make(N=1 << 20):
+    @T.prim_func
+    def main(A: T.Tensor((N, 256), "float32"), B: T.Tensor((N, 256), "float32"), I: T.Tensor((N,), "int32")):
+        with T.Kernel(24, threads=2, is_npu=True) as (cid):
+            x = T.alloc_ub((64, 256), "float32")
+            y = T.alloc_ub((64, 256), "float32")
+            for k in T.serial(N // 64 // 24):
+{body}
+                T.tile.add(y, y, x)
+            T.copy(y, B[cid * 64, 0])
+
+    return main
+
+make()
+"""
+
+
+def codes(text: str) -> list[str]:
+    """Of the notes, in order."""
+    return [note.code for note in one(text).advice]
+
+
+def loop(body: str) -> str:
+    """A kernel with some statements in its loop, which every turn adds up."""
+    lines = body.strip().split("\n")
+    return LOOP.format(body="\n".join(" " * 16 + line for line in lines))
+
+
+def test_the_sizes_that_are_named_are_as_fast_as_is_said() -> None:
+    made = one(GEMM.format(sizes="2048, 2048, 2048, 64, 64, 64"))
+    (said,) = [note.message for note in made.advice if note.code == "TL951"]
+    sizes, times = re.findall(r"`(.*?)` is ([\d.]+) times", said)[0]
+    chosen = {"bm": 64, "bn": 64, "slab": 64, **{k: int(v) for k, v in (item.split("=") for item in sizes.split(", "))}}
+    other = one(GEMM.format(sizes=f"2048, 2048, 2048, {chosen['bm']}, {chosen['bn']}, {chosen['slab']}"))
+    assert other.fits
+    assert made.microseconds is not None
+    assert other.microseconds is not None
+    assert made.microseconds / other.microseconds == pytest.approx(float(times), abs=0.05)
+    # Per product a tile of 128 x 256 loads 3/8 of what four by two of 64 x 64 load (published: twice as fast).
+    assert float(times) > 1.8
+    assert 128 in (chosen["bm"], chosen["bn"])
+    assert "TL951" not in [note.code for note in other.advice]
+
+
+def test_sizes_divide_what_they_divided() -> None:
+    """192 = 3 * 64: with tiles of 128 a part of the tensor would be left."""
+    made = one(GEMM.format(sizes="192, 192, 8192, 64, 64, 64"))
+    said = " ".join(note.message for note in made.advice if note.code == "TL951")
+    assert not re.search(r"b[mn]=(128|256)", said)
+
+
+def test_small_transfers() -> None:
+    """128 x 32 elements of two bytes are 8 KB, 128 x 64 are 16."""
+    assert "TL952" in codes(GEMM.format(sizes="4096, 4096, 4096, 128, 128, 32"))
+    assert "TL952" not in codes(GEMM.format(sizes="4096, 4096, 4096, 128, 128, 64"))
+
+
+def test_many_blocks() -> None:
+    """1024 blocks of 4096^3 start in 100 us beside 1300; the 64 of tiles twice as long and wide as 2048 / 8 in 4."""
+    assert "TL954" in codes(GEMM.format(sizes="4096, 4096, 4096, 128, 128, 64"))
+    assert "TL954" not in codes(GEMM.format(sizes="2048, 2048, 8192, 256, 256, 64"))
+
+
+def test_short_kernels_are_left_alone() -> None:
+    assert codes(GEMM.format(sizes="128, 128, 128, 64, 64, 32")) == []
+
+
+def test_a_load_that_is_the_same_in_every_turn() -> None:
+    assert "TL955" in codes(loop("T.copy(A[cid * 64, 0], x)"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "T.copy(A[(cid + 24 * k) * 64, 0], x)",
+        "row = k * 64\nT.copy(A[row, 0], x)",
+        "T.copy(A[I[k], 0], x)",
+        "if k > 0:\n    T.copy(A[cid * 64, 0], x)",
+        "T.copy(A[cid * 64, 0], x)\nT.tile.add(x, x, y)",
+        "T.copy(B[cid * 64, 0], x)",
+    ],
+    ids=["counted", "named", "at an index that is loaded", "conditional", "changed", "of what is stored"],
+)
+def test_loads_that_are_not_the_same(body: str) -> None:
+    assert "TL955" not in codes(loop(body))

@@ -1,0 +1,20 @@
+"""TL951 to TL955: what makes a kernel slow. Notes only: each of them is right as it is."""
+
+from __future__ import annotations
+
+from tl2npu.results import Safety, Severity
+
+# fmt: off
+ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
+    ("TL951", "slow-tiles", "info", "display-only",
+     "try these sizes; `tl2npu cost` has the estimate of each pipe"),
+    ("TL952", "small-transfers", "info", "display-only",
+     "use larger tiles, or load several at once, so that a copy moves 16 KB or more"),
+    ("TL953", "short-vectors", "info", "display-only",
+     "make rows longer, or write operators on whole tiles"),
+    ("TL954", "many-blocks", "info", "display-only",
+     "launch as many blocks as there are cores, and let each do several of them in a loop"),
+    ("TL955", "repeated-load", "info", "display-only",
+     "move the copy in front of the loop"),
+)
+# fmt: on

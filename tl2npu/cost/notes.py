@@ -1,0 +1,148 @@
+"""TL951 to TL955: what makes a kernel slow, where the model says that it is a good part of its time.
+
+Limits: 16 KB a transfer, 128 elements a vector instruction (upstream's guide to performance), 0.1 us for the start of
+a block (published for grids of 2048 blocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.checks.memory_plan.capacity import Needs
+from tl2npu.checks.subject import Subject
+from tl2npu.cost.estimate import measured
+from tl2npu.cost.rates import RATES, Pipe
+from tl2npu.cost.tiles import faster
+from tl2npu.cost.work import Part, Work
+from tl2npu.costs import Estimate
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.callers import Caller
+from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Operand, Stmt, walk
+
+_MUCH = 0.25
+"""The part of a block's time from which on something is worth a word."""
+_FASTER = 1.2
+_CALLS = 4
+"""Of a kernel that is called with more sizes than these somebody has tried others already: a tuner."""
+_TRANSFER = 16 * 1024
+_VECTOR = 128
+_START = 0.1
+_STARTS = 0.05
+_SHORT = 10.0
+"""Microseconds: of a shorter kernel the launch by the host, about 50, is all that can be felt."""
+_GLOBAL = (Pipe.LOAD_L1, Pipe.LOAD_UB, Pipe.STORE_UB)
+
+
+@dataclass(frozen=True, eq=False)
+class Note:
+    """A word about speed, and the node of the kernel that it is about."""
+
+    code: str
+    node: cst.CSTNode
+    message: str
+
+
+def notes(
+    subject: Subject, caller: Caller, made: Estimate, work: Work, sizes: Mapping[str, int], cores: int | None
+) -> Iterator[Note]:
+    """What to say of one kernel for one call."""
+    assert subject.kernel.launch is not None
+    if not work.sized or made.microseconds is None or made.microseconds < _SHORT:
+        return
+    launch = subject.kernel.launch.call
+    better = faster(subject, caller, sizes, cores) if len(subject.callers) <= _CALLS else []
+    if better and better[0].microseconds is not None:
+        times = made.microseconds / better[0].microseconds
+        if times >= _FASTER:
+            yield Note("TL951", launch, f"{_sizes(made, better[0])} {times:.1f} times as fast, as estimated")
+    yield from _transfers(work, made)
+    yield from _short(work, made)
+    yield from _starts(made, launch)
+    yield from _repeated(subject)
+
+
+def of_first_call(subject: Subject) -> Iterator[Note]:
+    """The same for the first call of a kernel's factory; nothing for a device of which nothing public is known."""
+    if subject.kernel.launch is None or not subject.callers or subject.options.device not in RATES:
+        return
+    caller = subject.callers[0]
+    made, work = measured(subject, Needs.of_subject(subject), caller, {}, None)
+    yield from notes(subject, caller, made, work, {}, None)
+
+
+def _sizes(made: Estimate, other: Estimate) -> str:
+    """The sizes that differ, as the subject of a sentence."""
+    before = dict(made.sizes)
+    changed = [f"{name}={value}" for name, value in other.sizes if before.get(name) != value]
+    return f"`{', '.join(changed)}` is"
+
+
+def _transfers(work: Work, made: Estimate) -> Iterator[Note]:
+    small = [p for p in work.parts if isinstance(p.stmt, Copy) and p.pipe in _GLOBAL and p.times > 1]
+    small = [part for part in small if 0 < part.size < _TRANSFER]
+    worst = _worth_it(small, made)
+    if worst is not None:
+        text = f"{worst.times:,.0f} transfers of {worst.size:,.0f} bytes each: below 16 KB the start of one counts"
+        yield Note("TL952", worst.stmt.node, text)
+
+
+def _short(work: Work, made: Estimate) -> Iterator[Note]:
+    short = [part for part in work.parts if part.pipe is Pipe.VECTOR and 0 < part.elements < _VECTOR]
+    worst = _worth_it(short, made)
+    if worst is not None:
+        spent = sum(part.cycles for part in short) / made.serial
+        text = f"{spent:.0%} of a block's time passes in vector instructions on less than {_VECTOR} elements"
+        if worst.elements > 1:
+            text += f", here {worst.times:,.0f} on {worst.elements:,.0f} each"
+        yield Note("TL953", worst.stmt.node, text)
+
+
+def _starts(made: Estimate, launch: cst.CSTNode) -> Iterator[Note]:
+    if made.blocks is None or not made.cores or made.microseconds is None:
+        return
+    starts = _START * (made.blocks - made.cores)
+    if starts > _STARTS * made.microseconds:
+        text = f"{made.blocks:,} blocks on {made.cores} cores: their starts take about {starts:,.0f} us"
+        yield Note("TL954", launch, f"{text} beside {made.microseconds:,.0f} us of work")
+
+
+def _repeated(subject: Subject) -> Iterator[Note]:
+    """Loads that are the same in every turn of a loop."""
+    stored: dict[Buffer, list[Stmt]] = {}
+    for placed in subject.statements:
+        for access in accesses(placed.stmt):
+            if access.writes:
+                stored.setdefault(access.operand.buffer, []).append(placed.stmt)
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if not isinstance(stmt, Copy) or stmt.src.buffer.memory is not Memory.GM or not placed.loops:
+            continue
+        loop = placed.loops[-1]
+        fixed = placed.parents[-1] is loop and not _variables(stmt.src, stmt.dst) & _changing(loop)
+        fixed = fixed and not (stmt.src.loads or stmt.dst.loads or stmt.options)
+        if fixed and loop.kind != "parallel" and stmt.src.buffer not in stored and stored[stmt.dst.buffer] == [stmt]:
+            text = f"`{code(stmt.call)}` loads the same in every turn: it can stand before the loop"
+            yield Note("TL955", stmt.node, text)
+
+
+def _variables(*operands: Operand) -> set[str]:
+    parts = [part for one in operands for dim in one.dims or () for part in (dim.lo, dim.extent) if part is not None]
+    return {name.partition("@")[0] for part in parts for name in part.variables()}
+
+
+def _changing(loop: Loop) -> set[str]:
+    """Names that may be another number in another turn: what the loop counts, and what its body binds."""
+    body = list(walk(loop.body))
+    ranges = [item for one in (loop, *body) if isinstance(one, Loop) for item in one.ranges]
+    return {item.name for item in ranges} | {stmt.name for stmt in body if isinstance(stmt, Let)}
+
+
+def _worth_it(parts: Sequence[Part], made: Estimate) -> Part | None:
+    """The part that takes longest, if all of them together are a good part of a block's time."""
+    if not parts or sum(part.cycles for part in parts) < _MUCH * made.serial:
+        return None
+    return max(parts, key=lambda part: part.cycles)
