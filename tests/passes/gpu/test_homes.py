@@ -392,3 +392,17 @@ T.copy(c, O)
 def test_a_name_that_stands_for_different_buffers(use: str) -> None:
     params = ", ".join(f'{name}: T.Tensor((64, 64), "float16")' for name in "ABO")
     assert refused(gpu_file(params, ALIASED.format(use=use), args="flag")) == [("TL902", 21)]
+
+
+@pytest.mark.parametrize(
+    ("start", "kept"),
+    [("T.floordiv(bx * 32, 16)", True), ("T.floordiv(bx * 32, 16) + 5", False)],
+    ids=["runs", "may not"],
+)
+def test_a_sum_whose_loop_begins_with_its_block(start: str, kept: bool) -> None:
+    """Block 1 begins at turn 2 of 6: it has four, and with 5 more none, where the sum has to stay zero."""
+    tiles = TILES.replace("(32, 32)", "(32, 16)").replace('(32, 64), "float16"', '(16, 64), "float16"')
+    loads = LOAD.replace("k * 32", "k * 16")
+    text = f"{tiles}st = {start}\nT.clear(acc)\nfor k in T.serial(st, 6):\n{loads}    T.gemm(a, b, acc)\n{STORE}"
+    new = agree(gpu_file(GEMM, text), INPUTS)
+    assert ("init=(k == st)" in new) == kept

@@ -89,3 +89,13 @@ def test_a_product_lands_in_its_tile_if_it_is_read_as_a_whole(value: str, parts:
     text = gpu_file(PRODUCT, GEMM.format(value), launch="T.Kernel(1, threads=128) as bx")
     assert agree(text, inputs, rtol=1e-3, atol=1e-2).count("T.copy(p_l0c, p_part)") == parts
     assert ("TL137" in {change.code for change in result_of(text).changes}) == (parts == 0)
+
+
+def test_a_copy_that_nothing_reads() -> None:
+    """The author stores the sum itself; where a tile out of L0C is not read the compiler could wait nowhere."""
+    draw = np.random.default_rng(5)
+    inputs = {name: draw.normal(size=(64, 64)).astype(np.float16) for name in "QK"} | {"S": INPUTS["S"]}
+    unread = GEMM[: GEMM.index("for i, j")] + 'h = T.alloc_shared((64, 64), "float16")\nT.copy(p, h)\nT.copy(p, O)\n'
+    new = agree(gpu_file(PRODUCT, unread, launch="T.Kernel(1, threads=128) as bx"), inputs, rtol=1e-3, atol=1e-2)
+    assert "T.copy(p, O)" in new
+    assert "h = " not in new

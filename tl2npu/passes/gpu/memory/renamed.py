@@ -1,6 +1,7 @@
-"""TL137: a copy between two vector tiles of one shape and type that does nothing but rename the tile.
+"""TL137: a copy between two vector tiles of one shape and type that does nothing but rename the tile; one nobody reads.
 
-On a GPU one of them is shared by the threads and the other one is in registers; on an NPU both are in UB.
+On a GPU one of them is shared by the threads and the other one is in registers; on an NPU both are in UB. A tile that
+is copied out of L0C and not read has no place where the compiler could wait for it (TL845).
 """
 
 from __future__ import annotations
@@ -37,9 +38,19 @@ class _Copies:
     def drop_one(self) -> bool:
         """Leave out one copy; False if every one is needed."""
         for copy in self.stmts:
-            if isinstance(copy, Copy) and self.is_plain(copy) and (self.load(copy) or self.stores(copy)):
+            if not isinstance(copy, Copy):
+                continue
+            if self.unread(copy) or (self.is_plain(copy) and (self.load(copy) or self.stores(copy))):
                 return True
         return False
+
+    def unread(self, copy: Copy) -> bool:
+        """A copy into a tile that nothing else names."""
+        tile = copy.dst.buffer
+        if tile.memory is Memory.GM or tile.statement is None or self.others(tile, copy) != []:
+            return False
+        self.write({}, copy, f"nothing reads `{tile.name}`")
+        return True
 
     def is_plain(self, copy: Copy) -> bool:
         """From a vector tile to another one of the same shape and type."""
