@@ -17,7 +17,7 @@ import tilelang
 import tilelang.language as T
 
 @tilelang.jit
-def make(S, M, N, causal):
+def make(S, M, N, W, causal):
     @T.prim_func
     def main(A: T.Tensor((S, 16), "float16"), n: T.int32):
         with T.Kernel({grid}, 3, threads=128) as (bx, by):
@@ -53,7 +53,7 @@ def always(grid: str, start: str, stop: str) -> bool:
     for size, rows, columns, causal, n in itertools.product(
         range(1, 10), (1, 2, 3, 4), (1, 2, 3), (True, False), (0, 5)
     ):
-        known: dict[str, Any] = {"S": size, "M": rows, "N": columns, "causal": causal, "n": n, "T": _T}
+        known: dict[str, Any] = {"S": size, "M": rows, "N": columns, "causal": causal, "n": n, "W": n + 1, "T": _T}
         for bx, by in itertools.product(range(eval(GRIDS[grid], {}, known)), range(3)):
             here = {**known, "bx": bx, "by": by}
             if eval(start, {}, here) >= eval(stop, {}, here):
@@ -71,12 +71,16 @@ PROVED = [
     ("T.max(0, bx * M // N)", "T.ceildiv(S, N)"),
     ("by", "3"),
     ("bx * M", "S"),
+    ("bx * M // N", "T.min(T.ceildiv((bx + 1) * M + W, N), T.ceildiv(S, N)) if causal else T.ceildiv(S, N)"),
+    ("bx * M // N", "(bx * M + N) // N"),
 ]
 MORE = ("bx", "T.ceildiv(S, M)")  # as many turns as blocks, or fewer
 OPEN = [
     ("(bx + 1) * M // N", "T.ceildiv(S, N)"),
     ("bx * M // N", "S // N"),
     ("bx * N // M", "T.ceildiv(S, N)"),
+    ("bx * M // N", "(bx * M + W) // N"),
+    ("bx * M // N", "(bx * M + M - 2) // N + 1"),
     ("by", "2"),
     ("bx * M // N", "T.ceildiv(S, N) if causal else 1"),
     ("n", "T.ceildiv(S, N)"),

@@ -6,6 +6,8 @@ variables are at least 0. Nothing is known of the numbers that a kernel is given
 
 from __future__ import annotations
 
+import itertools
+
 import libcst as cst
 
 from tl2npu.kernel.environment import Env
@@ -50,11 +52,20 @@ class TripCounts:
             return False
         stops = self._choices(item.stop_node, env, 0)
         starts = self._choices(item.start_node, env, 0) if item.start_node is not None else [item.start]
-        for start in starts or ():
-            most = start if start.constant is not None else self._most(start)
-            if most is None or not stops or any((self._lower(stop - most) or 0) < 1 for stop in stops):
-                return False
-        return bool(starts)
+        if not starts or not stops:
+            return False
+        return all(self._is_less(start, stop) for start in starts for stop in stops)
+
+    def _is_less(self, start: Sym, stop: Sym) -> bool:
+        most = start if start.constant is not None else self._most(start)
+        if most is not None and (self._lower(stop - most) or 0) >= 1:
+            return True
+        for small, large in itertools.product(_quotients(start), _quotients(stop)):
+            further = self._lower(large.num - small.num) if large.den == small.den else None
+            if further is not None and further >= 0:  # a floor of more is no less
+                rest = stop - Sym.of({(large,): 1}) - (start - Sym.of({(small,): 1}))
+                return (self._lower(rest) or 0) >= 1
+        return False
 
     def _is_size(self, name: str) -> bool:
         return "@" not in name and name not in self._scalars
@@ -151,6 +162,12 @@ def _last_start(grid: Sym, step: Sym) -> Sym:
             if less is not None and less <= 0:
                 return atom.num + less  # and not ``less * step``: a step is 1 or more
     return last * step
+
+
+def _quotients(sym: Sym) -> list[Div]:
+    """Floor divisions that are terms of their own."""
+    single = [monomial[0] for monomial, coef in sym.terms if len(monomial) == 1 and coef == 1]
+    return [atom for atom in single if isinstance(atom, Div)]
 
 
 def _loads(sym: Sym) -> bool:
