@@ -163,3 +163,17 @@ def test_a_size_that_nobody_gives_is_said() -> None:
 def test_nothing_is_said_of_a_device_without_rates() -> None:
     with pytest.raises(NoRates, match="A5"):
         estimates(GEMM.format(sizes="64, 64, 64, 64, 64, 64"), "kernel.py", Options(device="A5"), {})
+
+
+@pytest.mark.parametrize("wave", ["24", "wave_size=24"])
+def test_each_block_does_its_share_of_the_tasks(wave: str) -> None:
+    """32 tasks in waves of 24 are two turns: twice the product of one block."""
+    single = one(GEMM.format(sizes="1024, 1024, 1024, 128, 256, 128")).expected
+    tasks = "T.Persistent([T.ceildiv(M, bm), T.ceildiv(N, bn)], " + wave + ", index=cid)"
+    if "=" not in wave:
+        tasks = tasks.replace("index=cid", "cid")
+    text = GEMM.format(sizes="1024, 1024, 1024, 128, 256, 128")
+    loop, store = text.index("            for k in"), text.index("            T.copy(out")
+    body = textwrap.indent(text[loop : text.index("\n", store) + 1], "    ")
+    text = text[:loop] + f"            for bx, by in {tasks}:\n" + body + text[text.index("\n", store) + 1 :]
+    assert one(text).expected == pytest.approx(2 * single)

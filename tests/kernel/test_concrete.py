@@ -125,6 +125,7 @@ main()
     ("body", "value"),
     [
         ("r = T.ceildiv(n, 24)", 2),
+        ("r = T.floordiv(n, 24) * 100 + T.floormod(n, 24)", 108),
         ("r = tilelang.math.next_power_of_2(n + 1)", 64),
         ("r = max(n // 2, 20)", 20),
         ("r = 64 if n > 16 else 8", 64),

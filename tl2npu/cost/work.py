@@ -152,7 +152,21 @@ class Work:
                 turns = -(-turns // 2)
             self.known[str(item.var)] = (start or 0) + turns // 2 * step
             total *= turns
-        return total
+        return total if loop.kind != "persistent" else math.ceil(total / self._wave(loop))
+
+    def _wave(self, loop: Loop) -> int:
+        """``T.Persistent(domain, wave_size, index)``: how many tasks are done at a time."""
+        call = loop.call
+        given = [arg for arg in call.args if arg.keyword is None or arg.keyword.value == "wave_size"] if call else []
+        named = [arg for arg in given if arg.keyword is not None]
+        try:
+            found = evaluate((named or given[1:2])[0].value, {**self.known, **self._lets}, self.subject.file.names)
+        except (Unknown, IndexError):
+            found = None
+        if not isinstance(found, int) or found < 1:
+            self._without("a loop over tasks counts all of them: its waves are not known")
+            return 1
+        return found
 
     def _branch(self, stmt: Branch, times: float) -> None:
         """The arm that is taken, if Python decides; else the one that takes longer."""

@@ -174,6 +174,8 @@ def _call(node: cst.Call, known: Known, names: Names) -> object:
     whole = [int(value) for value in numbers]
     if short in ("ceildiv", "cdiv") and len(whole) == 2 and whole[1]:
         return -(-whole[0] // whole[1])
+    if short in ("floordiv", "floormod") and len(whole) == 2 and whole[1]:
+        return whole[0] // whole[1] if short == "floordiv" else whole[0] % whole[1]
     if short == "next_power_of_2" and len(whole) == 1:
         return 1 << max(0, whole[0] - 1).bit_length()
     if short in ("min", "max") and numbers:
