@@ -311,27 +311,24 @@ class _Select:
         if len(extents) == 1:
             return _Leaf(indices.vector(self.lowering.temporaries, extents[0], "float32"), sign, _bound(fixed), True)
         tight = self.lowering.temporaries.tight
-        if (kind in ("c", "r") or tight) and self.is_free and self.place.dtype == "float32":
+        if not tight:
+            made = indices.tile(self.lowering.temporaries, (extents[0], extents[1]), kind)
+            return _Leaf(made, sign, _bound(fixed), True)
+        if self.is_free and self.place.dtype == "float32":
             where = self.place  # the vector is spread in the destination, which is written anyway
-        elif tight:
+        else:
             name = self.lowering.temporaries.tile(extents, "float32", "index_tile", bare=True)
             where, self.spare = self.lowering.tile_place(name, "float32"), name
-        else:
-            return _Leaf(
-                indices.tile(self.lowering.temporaries, (extents[0], extents[1]), kind), sign, _bound(fixed), True
-            )
         target = show(where.load)
-        if tight and kind in ("+", "-") and where.load.load is None:  # one instruction a row
+        if kind in ("+", "-") and where.load.load is None:  # one instruction a row
             column = indices.index_vector(self.lowering, columns[0][1], "float32").name
             variable = self.lowering.nest.names[0]
             self.lowering.line(indices.moved_rows(where.name, variable, extents[0], column, kind))
             return _Leaf(where.name, sign, _bound(fixed), True)
-        if tight:  # an assignment would make the compiler keep the vector in a tile of its own, with a workspace
-            self.lowering.line(f"T.tile.fill({where.name}, 0.0)")
-            vector = indices.index_vector(self.lowering, (columns or rows)[0][1], "float32")
-            self.lowering.loop_statement(f"{target} = {target} + {show(vector)}", "rows")
-        else:
-            self.lowering.materialise((columns or rows)[0][1], where, self.rest)
+        # An assignment would make the compiler keep the vector in a tile of its own, with a workspace.
+        self.lowering.line(f"T.tile.fill({where.name}, 0.0)")
+        vector = indices.index_vector(self.lowering, (columns or rows)[0][1], "float32")
+        self.lowering.loop_statement(f"{target} = {target} + {show(vector)}", "rows")
         if kind in ("+", "-"):
             row = indices.index_vector(self.lowering, rows[0][1], "float32")
             self.lowering.loop_statement(f"{target} = {target} {kind} {show(row)}", "rows")
