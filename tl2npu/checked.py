@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -87,6 +88,21 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _constants(value: Any, where: str) -> tuple[str, ...]:
+    found = _texts(value, where)
+    for item in found:
+        name, sign, given = item.partition("=")
+        if not sign or not name.strip().isidentifier():
+            raise ConfigError(f"{where}: {item!r} is not NAME=VALUE")
+        try:
+            constant = isinstance(ast.literal_eval(given.strip()), (int, float, str))
+        except (ValueError, SyntaxError):
+            constant = False
+        if not constant:
+            raise ConfigError(f"{where}: the value of {item!r} is no number, True, False or string in quotes")
+    return found
+
+
 def _patterns(value: Any, where: str) -> tuple[str, ...]:
     lines = _texts(value, where)
     for line in lines:
@@ -122,6 +138,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "ascend_version": _one_of(*COMPILERS),
     "threads": _one_of(*get_args(Threads)),
     "rows_per_block": _whole(1),
+    "tuned": _constants,
     "unsafe": _switch,
     "keep_expert": _switch,
     "partial": _switch,

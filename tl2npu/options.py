@@ -56,6 +56,7 @@ class Options:
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
     ``rows_per_block``: rows that a block computes where a Triton kernel computes one, if they are computed apart.
+    ``tuned``: ``NAME=VALUE`` for constants of Triton kernels that ``autotune`` chooses, where it is not seen how.
     ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
     ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
     ``partial``: mark in kernels that are refused where a person must go on.
@@ -71,6 +72,7 @@ class Options:
     ascend_version: str = DEFAULT_COMPILER.version
     threads: Threads = "auto"
     rows_per_block: int = 1
+    tuned: tuple[str, ...] = ()
     unsafe: bool = False
     keep_expert: bool = False
     partial: bool = False

@@ -587,3 +587,19 @@ def test_lists_of_a_configuration(sizes: str, codes: list[str]) -> None:
     text = decorated(f"SIZES = {sizes}\nWARPS = warps()", tuned, text)
     assert refusals(text) == codes
     assert ("BLOCK=32)" in to_tilelang(text).text) == (not codes)
+
+
+def test_constants_that_the_user_gives_for_configurations_that_are_not_seen() -> None:
+    text = vector(COPY, "k[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](x, y, n)")
+    text = decorated("", "@triton.autotune(configs=runtime.get_tuned_config('copy'), key=['n'])", text)
+    assert refusals(text) == ["TL514"]
+    assert to_tilelang(text, tuned=["OTHER=64"]).text == text
+    done = to_tilelang(text, tuned=["OTHER=32", "BLOCK=64"])
+    assert "BLOCK=64)" in done.text
+    (told,) = [note.message for kernel in done.kernels for note in kernel.notes if note.code == "TL504"]
+    assert told.startswith("BLOCK=64 by `--tuned`")
+    # Those that are written out hold, and a hook that is seen is still in the way.
+    written = text.replace("runtime.get_tuned_config('copy')", "[triton.Config({'BLOCK': 32})]")
+    assert "BLOCK=32)" in to_tilelang(written, tuned=["BLOCK=64"]).text
+    hooked = text.replace("key=['n']", "key=['n'], pre_hook=lambda a: a['y_ptr'].zero_()")
+    assert to_tilelang(hooked, tuned=["BLOCK=64"]).text == hooked

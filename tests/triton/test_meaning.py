@@ -69,7 +69,10 @@ MEANT = {
         LOAD + "x = tl.where(x + s > 100, 1, 0)" + STORE,
         "torch.full((200,), 100, dtype=torch.int8), 100",
     ),
-    "cut_off": (LOAD + "x = (x * 40.0).to(tl.int8).to(tl.float32) + x.to(tl.int32)" + STORE, NORMAL),
+    "cut_off": (
+        LOAD + "x = (x * 40.0).to(tl.int8).to(tl.float32) + x.to(tl.int32)" + STORE,
+        "torch.rand(200) * 6 - 3",
+    ),  # in an int8
     "upper_bits": (LOAD + "q = (x * 1000.0).to(tl.int32)\nx = q.to(tl.int8).to(tl.float32)" + STORE, NORMAL),
     "halves_to_even": (LOAD + "x = tl.extra.cuda.libdevice.rint(x)" + STORE, "(torch.ones(64).cumsum(0) - 32.0) / 2"),
     "nearest": (

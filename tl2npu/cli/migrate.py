@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     help="Rows of a block where a Triton kernel computes one, if they are computed apart.  [default: 1]",
 )
 @click.option(
+    "--tuned",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A constant of Triton kernels that `autotune` chooses, where its configurations are not written out; several.",
+)
+@click.option(
     "--pass-config-policy",
     type=click.Choice(["needed", "four", "keep"]),
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",

@@ -58,6 +58,12 @@ from tl2npu.cli.output import say, wants_color
     show_default=True,
     help="What counts as right.",
 )
+@click.option(
+    "--tuned",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A constant of Triton kernels that `autotune` chooses, where its configurations are not written out; several.",
+)
 @click.option("--golden", type=click.Choice(["fp64"]), help="Measure old and new against OLD in float64.")
 @click.option("--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="Write figures, as msprobe does.")
 @DEVICE
@@ -69,6 +75,7 @@ def verify(
     table: Path | None,
     threads: str | None,
     rows_per_block: int | None,
+    tuned: tuple[str, ...],
     target: str | None,
     style: str,
     report: Path | None,
@@ -88,7 +95,13 @@ def verify(
     from tl2npu.verify.settings import UsageError
 
     backend = backend_of(given)
-    chosen = {"threads": threads, "rows_per_block": rows_per_block, "target": target, "device": given["device"]}
+    chosen = {
+        "threads": threads,
+        "rows_per_block": rows_per_block,
+        "tuned": tuned,
+        "target": target,
+        "device": given["device"],
+    }
     options = settings_at([old], chosen).options
     options = replace(options, backend=backend)
     try:

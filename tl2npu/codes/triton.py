@@ -29,7 +29,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL513", "triton-mixed-element-types", "error", "display-only",
      "leave the parameter that has the type as it is, or write one wrapper for each element type"),
     ("TL514", "computed-configuration", "error", "display-only",
-     "write the values out, or pass them at the launch"),
+     "write the values out, pass them at the launch, or give them by `--tuned NAME=VALUE`"),
     ("TL520", "irregular-address", "error", "display-only",
      "address tiles by a start and consecutive elements along each axis"),
     ("TL521", "unproved-stride", "error", "display-only",

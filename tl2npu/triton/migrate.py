@@ -70,15 +70,17 @@ def to_tilelang(
     rows_per_block: int = 1,
     one_row: Mapping[str, str] = MappingProxyType({}),
     chosen: Mapping[str, int] = MappingProxyType({}),
+    tuned: Sequence[str] = (),
 ) -> Translated:
     """Translate every kernel that can be. ``leave``: kernels that stay, and why.
 
     ``rows_per_block``: how many rows a block computes where one of the Triton kernel computes one. ``one_row``: kernels
     for which it stays one, and why. ``chosen``: the configurations of ``autotune`` that kernels get, if not the first.
+    ``tuned``: ``NAME=VALUE`` for constants whose configurations are not seen.
 
     Raises ``SyntaxError`` for text that is no Python.
     """
-    return _Translation(text, parse(text), leave, rows_per_block, one_row, chosen).done()
+    return _Translation(text, parse(text), leave, rows_per_block, one_row, chosen, tuned).done()
 
 
 class _Translation:
@@ -90,9 +92,13 @@ class _Translation:
         rows: int,
         one_row: Mapping[str, str],
         chosen: Mapping[str, int],
+        tuned: Sequence[str],
     ) -> None:
         self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
         self.chosen = chosen
+        self.tuned = {
+            name.strip(): ast.literal_eval(value.strip()) for name, _, value in (t.partition("=") for t in tuned)
+        }
         self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
         self.arms: dict[int, str] = {}
@@ -113,7 +119,8 @@ class _Translation:
                 outcome.refused = self.leave[name]
                 continue
             try:
-                tuned = tuning(node, self.file.values, defined, first, self.chosen.get(name, 0), path=self.file.path)
+                number = self.chosen.get(name, 0)
+                tuned = tuning(node, self.file.values, defined, first, number, path=self.file.path, given=self.tuned)
                 outcome.configurations = tuned.many
                 splices, outcome.notes = self.kernel(name, node, tuned)
             except Refused as refused:
@@ -322,6 +329,10 @@ class _Translation:
             found.append(replace(diagnostic("TL742", min(extrema), text, name), severity="info"))
         for line, text in self.file.hints[name]:
             found.append(diagnostic("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
+        if tuned.given:
+            shown = ", ".join(f"{key}={value!r}" for key, value in tuned.values.items())
+            text = f"{shown} by `--tuned`; what the configurations of `autotune` do besides, as a hook, is lost"
+            found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
         if tuned.many > 1 or tuned.filtered:
             rest = "1 other is" if tuned.many == 2 else f"{tuned.many - 1 or 'all'} others are"
             text = f"the first configuration of `autotune` is the default, {rest} not tried"

@@ -42,7 +42,7 @@ def migrate_triton(
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
     while True:
-        translated = to_tilelang(text, leave, options.rows_per_block, one_row, chosen)
+        translated = to_tilelang(text, leave, options.rows_per_block, one_row, chosen, options.tuned)
         stuck = [kernel.name for kernel in translated.kernels if kernel.refused and kernel.name not in leave]
         if again := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
             chosen |= again

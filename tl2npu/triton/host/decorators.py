@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from tl2npu.source.triton_imports import LAUNCH_CACHES
 from tl2npu.triton.refused import Refused
@@ -14,15 +15,24 @@ _MOST = 64
 """Configurations of a comprehension that are told apart."""
 
 
+Constant = int | float | bool | str | None
+
+
+class _Unseen(Exception):
+    """The values of the configurations are computed, or stand elsewhere."""
+
+
 @dataclass
 class Tuning:
     """``values``: parameter -> the value of the chosen configuration, which has this ``number`` of so ``many``;
-    ``filtered``: the file chooses among them; ``heuristics``: parameter -> what computes it from the arguments."""
+    ``filtered``: the file chooses among them; ``given``: the values are the user's;
+    ``heuristics``: parameter -> what computes it from the arguments."""
 
-    values: dict[str, int | float | bool | str | None] = field(default_factory=dict)
+    values: dict[str, Constant] = field(default_factory=dict)
     number: int = 0
     many: int = 1
     filtered: bool = False
+    given: bool = False
     heuristics: dict[str, ast.Lambda] = field(default_factory=dict)
     line: int | None = None
 
@@ -35,11 +45,13 @@ def tuning(
     number: int = 0,
     *,
     path: Callable[[ast.expr], str],
+    given: Mapping[str, Constant] = MappingProxyType({}),
 ) -> Tuning:
     """What the decorators of a kernel decide. Raises ``Refused``.
 
     ``functions``: those of the file; ``first``: what the module sets names to before any condition changes that;
     ``number``: of the configuration that is chosen, from 0; ``path``: what a dotted name means by the imports.
+    ``given``: the user's values for constants, where the configurations of ``autotune`` are not seen.
     """
     found = Tuning(number=number)
     params = {arg.arg for arg in (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)}
@@ -53,7 +65,15 @@ def tuning(
         if last == "jit" or (meaning in LAUNCH_CACHES and isinstance(node, ast.Call)):
             continue
         if last == "autotune" and isinstance(node, ast.Call):
-            _autotune(node, {**first, **constants}, functions, found)
+            try:
+                _autotune(node, {**first, **constants}, functions, found)
+            except _Unseen as unseen:
+                values = {name: value for name, value in given.items() if name in params}
+                if not values:
+                    raise Refused(
+                        "TL514", node.lineno, f"{unseen}, and `--tuned` gives none of its constants"
+                    ) from None
+                found = replace(found, values=values, many=1, filtered=False, given=True, line=node.lineno)
         elif last == "heuristics" and isinstance(node, ast.Call):
             _heuristics(node, functions, params, found)
         else:
@@ -78,7 +98,7 @@ def _autotune(
     if any(not isinstance(word.value, ast.Constant) and not _only_blocks(word.value, functions) for word in hooks):
         raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel")
     if not calls or (not calls[0].args and not any(word.arg == "kwargs" for word in calls[0].keywords)):
-        raise Refused("TL514", node.lineno, "the configurations of `autotune` are not written out")
+        raise _Unseen("the configurations of `autotune` are not written out")
     found.many = len(calls)
     one = calls[found.number]
     chosen = one.args[0] if one.args else next((w.value for w in one.keywords if w.arg == "kwargs"), None)
@@ -86,10 +106,10 @@ def _autotune(
         chosen = ast.Dict([ast.Constant(w.arg) for w in chosen.keywords], [w.value for w in chosen.keywords])
     which = "the first" if found.number == 0 else "a"
     if not isinstance(chosen, ast.Dict):
-        raise Refused("TL514", node.lineno, f"{which} configuration of `autotune` is no dictionary")
+        raise _Unseen(f"{which} configuration of `autotune` is no dictionary")
     for key, value in zip(chosen.keys, chosen.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(value, ast.Constant):
-            raise Refused("TL514", node.lineno, f"{which} configuration of `autotune` is not written out")
+            raise _Unseen(f"{which} configuration of `autotune` is not written out")
         found.values[str(key.value)] = value.value  # type: ignore[assignment]
     found.line = node.lineno
 
