@@ -77,11 +77,14 @@ class ValueUses:
             yield dim.node
 
     def _in_node(self, node: cst.CSTNode, env: Env, item: Range) -> cst.CSTNode | None:
+        if isinstance(node, cst.BinaryOperation) and self.split.counts_rows(self.evaluator.sym(node, env), item):
+            return None
         if isinstance(node, cst.Name):
             value = env.lookup(node.value)
             if isinstance(value, Closure):
                 return self._in_node(value.node, value.env, item)
-            return node if isinstance(value, Sym) and value.depends_on(str(item.var)) else None
+            local = isinstance(value, Sym) and value.depends_on(str(item.var))
+            return node if local and not self.split.counts_rows(value, item) else None
         if isinstance(node, cst.Attribute):
             return self._in_node(node.value, env, item)
         if isinstance(node, cst.Subscript):

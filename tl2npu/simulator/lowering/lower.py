@@ -54,9 +54,9 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
         check_inference(launch.body, shared)
     vectors = 1 if launch.threads is not None else 2
     if launch.threads == 2 and reading == ACTUAL:
-        split, vectors = Var("vid"), 2
-        gathered = vid.gathered_buffers(launch.body)
-        body = vid.reduce_vid(launch.body, split)
+        split, vectors = Var("vid") if launch.vid is None else launch.vid, 2
+        gathered = vid.gathered_buffers(launch.body, launch.outside)
+        body = vid.reduce_vid(launch.body, split, launch.outside)
     else:
         body = Copier().block(launch.body)
     if reading == ACTUAL:
@@ -82,8 +82,13 @@ def _meets(stmt: Op) -> bool:
 
 
 def developer(launch: Launch) -> bool:
-    """Whether the two readings of a launch may differ: tiles are split, or handed over, by the compiler."""
-    return launch.is_npu and not launch.npuir and launch.threads is not None
+    """Whether the two readings of a launch may differ: tiles are split, or handed over, by the compiler.
+
+    A kernel that names its vector core, or half of the rows, speaks of the split itself: it has no reading without.
+    """
+    if not launch.is_npu or launch.npuir or launch.threads is None:
+        return False
+    return launch.threads == 1 or not (launch.vid is not None or vid.names_halves(launch.body))
 
 
 class Configs:
