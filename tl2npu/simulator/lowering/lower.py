@@ -44,6 +44,7 @@ def _gpu(kernel: Kernel, launch: Launch, symbols: list[Var], meets: bool) -> Pro
 
 
 def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets: bool) -> Program:
+    reading = ACTUAL if _names_cores(launch) else reading
     configs = Configs(kernel.configs)
     shared = memories.infer(launch.body)
     element_types.check(launch.body)
@@ -82,13 +83,13 @@ def _meets(stmt: Op) -> bool:
 
 
 def developer(launch: Launch) -> bool:
-    """Whether the two readings of a launch may differ: tiles are split, or handed over, by the compiler.
+    """Whether the two readings of a launch may differ: tiles are split, or handed over, by the compiler."""
+    return launch.is_npu and not launch.npuir and launch.threads is not None and not _names_cores(launch)
 
-    A kernel that names its vector core, or half of the rows, speaks of the split itself: it has no reading without.
-    """
-    if not launch.is_npu or launch.npuir or launch.threads is None:
-        return False
-    return launch.threads == 1 or not (launch.vid is not None or vid.names_halves(launch.body))
+
+def _names_cores(launch: Launch) -> bool:
+    """A kernel that names its vector core, or half of the rows, speaks of the split itself: it has one reading."""
+    return launch.threads == 2 and (launch.vid is not None or vid.names_halves(launch.body))
 
 
 class Configs:

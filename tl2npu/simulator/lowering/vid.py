@@ -56,7 +56,7 @@ def names_halves(body: list[Stmt]) -> bool:
 def _is_half(region: Region) -> bool:
     rows, part = region.buffer.shape[0], region.extents[0]
     counted = isinstance(rows, int) and isinstance(part, int) and 1 < rows == THREADS * part
-    return counted and region.buffer.memory == "ub" and _constant(region.starts[0]) == 0
+    return counted and region.buffer.memory in ("ub", "shared") and _constant(region.starts[0]) == 0
 
 
 def gathered_buffers(body: list[Stmt], outside: frozenset[int] = frozenset()) -> set[int]:
