@@ -124,8 +124,8 @@ def _attempt(
     """Build a form and check it. The original job stays as it is.
 
     ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
-    ``mend``: what is done to that attempt instead, for ``threads=2``. ``fork``: from where the form differs if memory is short. ``in_place``: macros are written out first; those of GPU
-    kernels always are.
+    ``mend``: what is done to that attempt instead, for ``threads=2``. ``fork``: from where the form differs if memory
+    is short. ``in_place``: macros are written out first; those of GPU kernels always are.
     """
     job = Job(
         start.original,

@@ -268,8 +268,8 @@ class Launch:
 class Kernel:
     """One prim_func; ``cid`` and ``vid`` are the symbolic names of the launch axes (None: not named).
 
-    ``core`` is that of ``T.get_block_binding(1)``: with ``threads=2`` the number of the vector core, 0 or 1 (the frame of
-    a launch binds its block and its core, ``src/ir.cc``). ``dialect``: the language that it was read as.
+    ``core`` is that of ``T.get_block_binding(1)``: with ``threads=2`` the number of the vector core, 0 or 1 (the frame
+    of a launch binds its block and its core, ``src/ir.cc``). ``dialect``: the language that it was read as.
     """
 
     name: str

@@ -36,7 +36,8 @@ def test_an_index_tile_needs_no_second_tile_for_its_vector() -> None:
     assert "T.tile.fill(index_tile, 0.0)" in new
     assert "index_tile[i, j] = index_tile[i, j] + index[j]" in new
     assert "T.tile.sub(index_tile[i, :], index, T.float32(i))" in new
-    found = [(note.severity, note.message[:15]) for note in result_of(text(112), "1").diagnostics if note.code == "TL801"]
+    notes = result_of(text(112), "1").diagnostics
+    found = [(note.severity, note.message[:15]) for note in notes if note.code == "TL801"]
     assert found == [("warning", "for target pto:")]  # which has scratch tiles of its own
     assert "index_tile" not in agree(text(112), inputs, args=(112,))  # two vector cores have half of each tile
 

@@ -1,8 +1,8 @@
 """TL820 in a migration: ``threads=2`` halves buffers that the old kernel did not halve, and an odd extent loses a row.
 
 What the old kernel split itself must have been even, or its halves did not cover the tile. Everything else that the
-compiler halves now needs a proof: a literal, every call of the factory in the file, or a tile of the cube core with such
-an extent, which has to be a multiple of 16 in any case (facts 4, g4_s_*).
+compiler halves now needs a proof: a literal, every call of the factory in the file, or a tile of the cube core with
+such an extent, which has to be a multiple of 16 in any case (facts 4, g4_s_*).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """TL839: tiles in front of ``T.Kernel``, which ``threads=2`` leaves whole, and the number of the vector core.
 
-The pass that halves buffers and moves copies visits the blocks in the launch; the root block around it keeps its buffers
-(``src/transform/ascend_vid_reduction.cc``, VisitStmt_ of BlockNode). Each vector core so has all of such a tile, and it
-is right if both fill it with the same values: from global memory and from each other, never from rows of which the other
-core has different ones. Transfers between the cores are halved by another pass, which does not ask.
+The pass that halves buffers and moves copies visits the blocks in the launch; the root block around it keeps its
+buffers (``src/transform/ascend_vid_reduction.cc``, VisitStmt_ of BlockNode). Each vector core so has all of such a
+tile, and it is right if both fill it with the same values: from global memory and from each other, never from rows of
+which the other core has different ones. Transfers between the cores are halved by another pass, which does not ask.
 """
 
 from __future__ import annotations

@@ -63,15 +63,20 @@ def _check_atomic(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]
 def _adds_its_rows(split: Split, stmt: Op, source: Operand) -> bool:
     """Each core adds half of the tile to its own half of the rows of a tensor: nobody moves such an addition."""
     target = stmt.args.get("dst")
-    if not is_half(source) or split.core is None or not isinstance(target, Operand) or not split.has_rows(source.buffer):
+    if (
+        not is_half(source)
+        or split.core is None
+        or not isinstance(target, Operand)
+        or not split.has_rows(source.buffer)
+    ):
         return False
     half = source.buffer.shape[0] // const(2)
-    moving = [dim for dim in target.dims or () if dim.lo.depends_on(split.core)]
-    return (
-        len(moving) == 1
-        and moving[0].extent == half
-        and not (moving[0].lo - var(split.core) * half).depends_on(split.core)
-    )
+    dims, rank = target.dims or (), len(source.buffer.shape)
+    moving = [axis for axis, dim in enumerate(dims) if dim.lo.depends_on(split.core)]
+    if len(moving) != 1 or (dims[moving[0]].lo - var(split.core) * half).depends_on(split.core):
+        return False
+    starts = all(dim.is_point for dim in dims) and moving[0] == len(dims) - rank
+    return starts or dims[moving[0]].extent == half
 
 
 def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:

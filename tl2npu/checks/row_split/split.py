@@ -1,9 +1,9 @@
 """What ``threads=2`` does to a kernel: the buffers and loops that the compiler cuts in half, and those it leaves whole.
 
 Mirrors ``src/transform/ascend_vid_reduction.cc``: every UB buffer loses half of dim 0
-except those that a copy fills through an index read from UB, and those in front of ``T.Kernel``, which stand in the root
-block that the pass leaves alone; a loop is halved if its plain variable is the first index of a halved buffer. Nothing
-else knows of the split, which is why the checks of rows exist.
+except those that a copy fills through an index read from UB, and those in front of ``T.Kernel``, which stand in the
+root block that the pass leaves alone; a loop is halved if its plain variable is the first index of a halved buffer.
+Nothing else knows of the split, which is why the checks of rows exist.
 
 ``T.get_block_binding(1)`` is the number of the vector core, so that ``i + vid * (M // 2)`` is a row of the tile.
 """
@@ -164,7 +164,8 @@ def is_half(operand: Operand) -> bool:
 
 
 def takes_its_rows(split: Split, source: Operand, target: Operand) -> bool:
-    """A copy ``w[vid * (M // 2) : vid * (M // 2) + M // 2]`` to ``x[: M // 2]``: a core's part of a vector that it has whole.
+    """A copy ``w[vid * (M // 2) : vid * (M // 2) + M // 2]`` to ``x[: M // 2]``: a core's part of a vector that it has
+    whole.
 
     No side of such a copy is changed, as not both tiles are halved.
     """

@@ -83,8 +83,9 @@ class ValueUses:
             value = env.lookup(node.value)
             if isinstance(value, Closure):
                 return self._in_node(value.node, value.env, item)
-            local = isinstance(value, Sym) and value.depends_on(str(item.var))
-            return node if local and not self.split.counts_rows(value, item) else None
+            if not isinstance(value, Sym) or not value.depends_on(str(item.var)):
+                return None
+            return None if self.split.counts_rows(value, item) else node
         if isinstance(node, cst.Attribute):
             return self._in_node(node.value, env, item)
         if isinstance(node, cst.Subscript):

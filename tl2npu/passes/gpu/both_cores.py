@@ -7,8 +7,8 @@ halve, and all three can be said (the text that the compiler makes of them was r
   buffers does not come (``src/transform/ascend_vid_reduction.cc``: the root block), so that each core has all of it;
 * the row as a value: ``i + vid * (M // 2)`` with ``vid = T.get_block_binding(1)``, the second variable of the launch's
   frame (``src/ir.cc``), which is the number of the vector core;
-* ``T.tile.select``, whose number of elements is not halved: of ``x[: M // 2, :]`` it is right. Target pto counts a select
-  by its tiles, so there the whole tile stays.
+* ``T.tile.select``, whose number of elements is not halved: of ``x[: M // 2, :]`` it is right. Target pto counts a
+select by its tiles, so there the whole tile stays.
 
 What is written here is judged by the checks of the split, as if an author had written it.
 """
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
 from tl2npu.kernel.access import Access, accesses
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
@@ -47,6 +48,8 @@ from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children
 
+_ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
+
 
 def share(job: Job) -> bool:
     """Say all that ``threads=2`` needs to know; False if there is nothing to say."""
@@ -63,7 +66,7 @@ def share(job: Job) -> bool:
                     words.number_rows(split, loop, item)
     words.give_rows()
     for stmt in kernel.walk():
-        if isinstance(stmt, Op) and stmt.op.name == "tile.select" and "pto" not in job.located.targets:
+        if isinstance(stmt, Op) and stmt.op.name == "tile.select" and not _is_halved(job, stmt):
             words.select_half(split, stmt)
         elif isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
             words.add_half(split, stmt)
@@ -206,26 +209,31 @@ class _Words:
         source, target = stmt.args.get("src"), stmt.args.get("dst")
         if not isinstance(source, Operand) or not isinstance(target, Operand) or not target.dims:
             return
-        rows = source.buffer.shape[0] if source.buffer.shape else None
-        slices = [dim for dim in target.dims if isinstance(dim.node, cst.Slice) and dim.extent == rows]
-        if not source.is_whole or not split.is_halved(source.buffer) or not slices:
+        rank = len(source.buffer.shape)
+        if not source.is_whole or not split.is_halved(source.buffer) or len(target.dims) < rank:
             return
-        node = slices[0].node
-        assert isinstance(node, cst.Slice)
-        half = _half(source.buffer.shape_nodes[0])
-        start = f"{code(node.lower)} + {self.vid()} * {half}" if node.lower is not None else f"{self.vid()} * {half}"
-        bare = _half(source.buffer.shape_nodes[0], bare=True)
-        rest = ", :" * (len(source.buffer.shape) - 1)
-        part = cst.parse_expression(f"x[{start} : {start} + {bare}]")
-        assert isinstance(part, cst.Subscript)
-        self.edits.replace(node, part.slice[0].slice)
+        rows = source.buffer.shape[0]
+        parts = [dim.node for dim in target.dims if isinstance(dim.node, cst.Slice) and dim.extent == rows]
+        half, bare = (_half(source.buffer.shape_nodes[0], bare=bare) for bare in (False, True))
+        if parts:
+            first = _sum(parts[0].lower, f"{self.vid()} * {half}")
+            part = cst.ensure_type(cst.parse_expression(f"x[{first} : {first} + {bare}]"), cst.Subscript)
+            self.edits.replace(parts[0], part.slice[0].slice)
+        elif all(dim.is_point for dim in target.dims):  # where it starts; its last axes are those of the tile
+            start = target.dims[-rank].node
+            assert isinstance(start, cst.BaseExpression)
+            self.edits.replace(start, cst.parse_expression(_sum(start, f"{self.vid()} * {half}")))
+        else:
+            return
+        rest = ", :" * (rank - 1)
         self.edits.replace(source.node, cst.parse_expression(f"{source.buffer.name}[: {bare}{rest}]"))
         self.job.change("TL108", stmt.node, f"each vector core adds its rows of `{source.buffer.name}`")
 
     def give_rows(self) -> None:
         """Copy a core's part of a vector to a tile of its own, where elements of the vector belong to rows."""
         for buffer, places in self.rows.items():
-            writers = [s for s in self.job.kernel.walk() for a in accesses(s) if a.writes and a.operand.buffer is buffer]
+            every = ((stmt, access) for stmt in self.job.kernel.walk() for access in accesses(stmt))
+            writers = [stmt for stmt, access in every if access.writes and access.operand.buffer is buffer]
             if len(writers) != 1 or not isinstance(writers[0], (Copy, Op)):
                 continue
             self.parts[buffer] = name = Names(self.job).fresh(f"{buffer.name}_rows")
@@ -265,6 +273,13 @@ class _Words:
             self.edits.replace_many(first, [*parse(self.job, text, launch.node), first])
 
 
+def _is_halved(job: Job, stmt: Op) -> bool:
+    """The element count of an operator is halved by the compiler, or taken from the halved tile (target pto)."""
+    compiler = COMPILERS.get(str(job.options.ascend_version), DEFAULT_COMPILER)
+    pto = any(isinstance(target, str) and "pto" in target for target in job.located.targets)
+    return pto or compiler.adapts_to_vid(stmt.op.name)
+
+
 def _roots(split: _Split, stmt: Stmt, item: Range) -> Iterator[cst.CSTNode]:
     """The expressions of a statement itself, but for places of tensors to which the compiler adds the core's row."""
     if isinstance(stmt, Store):
@@ -290,6 +305,15 @@ def _half(rows: cst.BaseExpression, *, bare: bool = False) -> str:
     if text.isdecimal():
         return str(int(text) // 2)
     return f"{factor(text)} // 2" if bare else f"({factor(text)} // 2)"
+
+
+def _sum(start: cst.BaseExpression | None, term: str) -> str:
+    """The text of a start, if there is one, plus a term."""
+    if start is None or (isinstance(start, cst.Integer) and start.value == "0"):
+        return term
+    loose = isinstance(start, cst.BinaryOperation) and not isinstance(start.operator, _ARITHMETIC)
+    text = f"({code(start)})" if loose or isinstance(start, cst.IfExp) else code(start)
+    return f"{text} + {term}"
 
 
 def _is_vector(buffer: Buffer) -> bool:
