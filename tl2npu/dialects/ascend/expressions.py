@@ -84,12 +84,6 @@ OPERATORS = (
         """,
         _NODE,
     ),
-    _scalar(
-        "get_block_binding",
-        "dim=0",
-        "tilelang/language/kernel.py",
-        note="variable `dim` of the launch's frame: the block, then the vector core, 0 or 1",
-    ),
     _scalar("symbolic", "name dtype='int32'", "tilelang/language/__init__.py", note="an extent known at the call only"),
     *_group(
         """
