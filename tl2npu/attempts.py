@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -18,7 +19,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Inlined
 from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
-from tl2npu.passes.gpu import unit_axes
+from tl2npu.passes.gpu import both_cores, unit_axes
 from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
@@ -76,7 +77,7 @@ def _attempts(start: Job, kind: Traits, suppressions: Suppressions, fork: Fork |
         if not kind.is_rewritten or (kind.style, form) == ("npuir", "npuir"):
             attempts[-1] = _with_macros_in_place(start, kind, suppressions, attempts[-1])
         if kind.is_rewritten and form == "developer":
-            attempts[-1] = _with_unit_axes(start, kind, suppressions, attempts[-1])
+            attempts[-1] = _mended(start, kind, suppressions, attempts[-1])
         if attempts[-1].reached:
             break
     return attempts
@@ -118,12 +119,13 @@ def _attempt(
     fork: Fork | None = None,
     *,
     in_place: bool = False,
+    mend: Callable[[Job], bool] | None = None,
 ) -> Attempt:
     """Build a form and check it. The original job stays as it is.
 
     ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
-    ``fork``: from where the form differs if memory is short. ``in_place``: macros are written out first; those of GPU
-    kernels always are.
+    ``mend``: what is done to that attempt instead, for ``threads=2``. ``fork``: from where the form differs if memory
+    is short. ``in_place``: macros are written out first; those of GPU kernels always are.
     """
     job = Job(
         start.original,
@@ -141,9 +143,10 @@ def _attempt(
             macros.inline(job)
         if before is None and fork is None and form != "fallback":
             allocations_apart.take_apart(job)
-        if before is not None and before.built and form == before.target:
+        if before is not None and before.built and mend is not None:
             job = replace(before.job, edited=list(before.job.edited), notes=before.job.notes[: before.job.told])
-            unit_axes.insert(job)
+            if not mend(job):
+                return before
         elif before is not None and before.built:
             job = grid.one_thread(before.job)
         elif before is not None:
@@ -222,12 +225,18 @@ def _with_macros_in_place(start: Job, kind: Traits, suppressions: Suppressions, 
     return again if again.reached or (tried.blocked and tried.blocked.code in _OF_MACROS) else tried
 
 
-def _with_unit_axes(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
-    """The attempt, or one with the axes of the tensors in the tiles, if that is all that ``threads=2`` lacks."""
-    if tried.reached or not tried.built or tried.blocked is None or tried.blocked.code != "TL824":
-        return tried
-    again = _attempt(start, kind, tried.target, suppressions, tried)
-    return again if again.reached else tried
+def _mended(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
+    """The attempt, or one that says what ``threads=2`` lacks: which rows, which vectors, the axes of the tensors."""
+    best = tried
+    for mend in (unit_axes.insert, both_cores.share, unit_axes.insert):
+        blocked = best.blocked
+        if blocked is None or not best.built or blocked.code not in ROW_SPLIT:
+            break
+        if mend is both_cores.share or blocked.code == "TL824":
+            found = _attempt(start, kind, best.target, suppressions, best, mend=mend)
+            if found.reached or mend is both_cores.share:
+                best = found
+    return best if best.reached else tried
 
 
 def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:

@@ -40,16 +40,23 @@ def load(text: str, session: Session | None = None) -> dict[str, Any]:
     return space
 
 
-def developer(signature: str, body: str, threads: int | None = 2, blocks: int = 1, names: str = "cid") -> str:
-    """A Developer-mode kernel ``main`` with the parameters of ``signature``; ``C`` is its output."""
+def developer(
+    signature: str, body: str, threads: int | None = 2, blocks: int = 1, names: str = "cid", outside: str = ""
+) -> str:
+    """A Developer-mode kernel ``main`` with the parameters of ``signature``; ``C`` is its output.
+
+    ``outside``: what stands in front of ``T.Kernel``.
+    """
     launch = f"threads={threads}, " if threads is not None else ""
     inner = textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 12)
+    before = textwrap.indent(textwrap.dedent(outside).strip("\n"), " " * 8)
     count = signature.count("T.Tensor")
     return f"""{HEADER}
 @tilelang.jit(out_idx=[{count - 1}], pass_configs=ALL)
 def factory(M=32, N=64):
     @T.prim_func
     def main({signature}):
+{before}
         with T.Kernel({blocks}, {launch}is_npu=True) as ({names}):
 {inner}
     return main

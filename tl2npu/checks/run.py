@@ -26,7 +26,7 @@ from tl2npu.checks.operators import (
     reciprocals,
     starts,
 )
-from tl2npu.checks.row_split import doubled, row_ops, rows
+from tl2npu.checks.row_split import doubled, outside, row_ops, rows
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.compiler import COMPILERS
@@ -38,6 +38,7 @@ Check = Callable[[Subject], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     rows.check,
     row_ops.check,
+    outside.check,
     hand_overs.check,
     races.check,
     self_check.check,

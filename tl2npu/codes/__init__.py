@@ -43,6 +43,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write one factory with one prim_func for each launch, and call them in order"),
     ("TL107", "inseparable-launches", "error", "display-only",
      "write a prim_func for each launch, and call them one after the other from host code"),
+    ("TL108", "both-vector-cores", "info", "safe",
+     "use `T.get_block_binding(1)` for row numbers, and allocate vectors along the columns in front of `T.Kernel`"),
     ("TL110", "dtype-object", "info", "safe",
      "write the dtype as a string: `\"float16\"`"),
     ("TL111", "subscripted-tensor-type", "info", "safe",
@@ -337,6 +339,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "use `threads=1`, where one vector core has all rows"),
     ("TL838", "row-view-first", "error", "display-only",
      "pass the whole buffer first, or row views only"),
+    ("TL839", "tile-outside-of-launch", "error", "display-only",
+     "allocate the tile inside of `T.Kernel`, or use `threads=1`"),
     ("TL840", "shared-hand-over", "error", "display-only", "use one on-chip buffer per cross-core transfer"),
     ("TL841", "partial-hand-over", "error", "display-only", "transfer whole buffers between the cores"),
     ("TL842", "shared-workspace-region", "error", "display-only",
@@ -497,7 +501,7 @@ VID = frozenset("TL220 TL221 TL222 TL223 TL224".split())
 ROW_SPLIT = frozenset(
     """
     TL820 TL821 TL822 TL823 TL824 TL825 TL826 TL827 TL828 TL829
-    TL830 TL831 TL832 TL833 TL834 TL835 TL836 TL837 TL838
+    TL830 TL831 TL832 TL833 TL834 TL835 TL836 TL837 TL838 TL839
     """.split()
 )
 """Limits of the row split of ``threads=2``; ``threads=1`` has none of them."""

@@ -47,7 +47,10 @@ class Side(enum.Enum):
 
 @dataclass(eq=False)
 class Buffer(Storage):
-    """A tensor parameter (``memory`` GM) or an on-chip allocation; ``shape`` in elements."""
+    """A tensor parameter (``memory`` GM) or an on-chip allocation; ``shape`` in elements.
+
+    ``outside``: allocated in front of ``T.Kernel``. With ``threads=2`` each vector core has all of such a tile.
+    """
 
     name: str
     memory: Memory
@@ -58,6 +61,7 @@ class Buffer(Storage):
     alloc: str = ""
     statement: cst.CSTNode | None = None
     index: int = -1
+    outside: bool = False
 
     def __repr__(self) -> str:
         return f"<{self.memory.value} {self.name}[{', '.join(map(str, self.shape))}]>"
@@ -264,7 +268,8 @@ class Launch:
 class Kernel:
     """One prim_func; ``cid`` and ``vid`` are the symbolic names of the launch axes (None: not named).
 
-    ``dialect``: the language that it was read as.
+    ``core`` is that of ``T.get_block_binding(1)``: with ``threads=2`` the number of the vector core, 0 or 1 (the frame
+    of a launch binds its block and its core, ``src/ir.cc``). ``dialect``: the language that it was read as.
     """
 
     name: str
@@ -278,6 +283,7 @@ class Kernel:
     vid: str | None = None
     problems: list[tuple[cst.CSTNode, str, str]] = field(default_factory=list)
     dialect: Dialect = "ascend"
+    core: str | None = None
 
     def walk(self) -> Iterator[Stmt]:
         """Every statement, outer before inner, in text order."""

@@ -87,6 +87,7 @@ class Reader:
         self.inlining: list[cst.FunctionDef] = []
         self.inlined = 0
         self.launch: Launch | None = None
+        self.core: str | None = None
         self.cid: str | None = None
         self.vid: str | None = None
         self._serial = 0
@@ -194,6 +195,8 @@ class Reader:
             bound = value_of(name, value, env, self.evaluator)
             if isinstance(bound, Sym) and not is_arithmetic(scalar.sym):
                 bound = self.fresh(name)
+                if isinstance(value, cst.Call) and self._is_core_number(value):
+                    self.core = str(bound)
             env.values[name] = bound
             if isinstance(bound, Buffer):
                 return []
@@ -201,6 +204,12 @@ class Reader:
         for name in target_names(target):
             env.values[name] = self.fresh(name)
         return [self.opaque(node, env, via, "this assignment is not supported")]
+
+    def _is_core_number(self, call: cst.Call) -> bool:
+        resolved = self.names.resolve(call.func) or ""
+        numbers = [arg.value for arg in call.args]
+        known = resolved == "tilelang.language.get_block_binding" and len(numbers) == 1
+        return known and isinstance(numbers[0], cst.Integer) and numbers[0].value == "1"
 
     def _unique(self, name: str) -> str:
         if name not in self.buffers:
@@ -241,6 +250,7 @@ class Reader:
             call,
             op.name,
             node,
+            outside=self.launch is None,
         )
 
     def _variable(self, node: cst.BaseExpression, env: Env) -> Operand | None:
@@ -505,4 +515,5 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator, targets
         reader.vid,
         reader.problems,
         reader.dialect,
+        reader.core,
     )

@@ -204,7 +204,7 @@ for k in T.serial(2):
             O[bx, k * 32 + i, 1] = g[i]
 """
     new = agree(gpu_file(params, body), {"G": RNG.standard_normal((2, 60, 4)).astype(np.float32)})
-    assert "if k * 32 + i < 60:" in new
+    assert "if k * 32 + i + vid * 16 < 60:" in new  # the row of the tile: each vector core counts its own half
     assert "T.copy(o_rows[i, 0:1], O[bx, k * 32 + i, 1:2])" in new
 
 
@@ -216,7 +216,7 @@ for k in T.serial(2):
     T.copy(g, O[bx, k * 32 : (k + 1) * 32, 1])
 """
     new = agree(gpu_file(params, body), {"G": RNG.standard_normal((2, 64, 4)).astype(np.float32)})
-    assert "g_value = G[bx, k * 32 + i, 2]" in new
+    assert "g_value = G[bx, k * 32 + i + vid * 16, 2]" in new
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ for i, j in T.Parallel(32, 16):
         "O": np.zeros((2, 40, 3, 16), np.float32),
     }
     new = agree(gpu_file(params, body, jit="@tilelang.jit"), inputs)
-    assert new.count("if bx * 32 + i < 40 and M[bx * 32 + i] > 0:") == 1
+    assert new.count("if bx * 32 + i + vid * 16 < 40 and M[bx * 32 + i + vid * 16] > 0:") == 1
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,8 @@ for k in T.serial(2):
         "O": np.zeros((2, 64, 64), np.float32),
     }
     new = agree(gpu_file(params, body, jit="@tilelang.jit"), inputs)
-    assert "if k * 32 + i < limit:" in new
+    row = "i" if at.startswith("0") else "i + vid * 16"  # the elements of one row are for one vector core
+    assert f"if k * 32 + {row} < limit:" in new
 
 
 def test_a_column_and_a_tile_with_a_unit_axis() -> None:

@@ -184,10 +184,12 @@ CALL = "\n\ndef build():\n    return factory(512, True)\n"
 
 def test_index_tiles_are_kept_where_there_is_room_only() -> None:
     """Beside scores of 64 KB and the compiler's scratch tile of a reduction no second tile of 64 KB fits: lowered with
-    `column_minus_row`, the kernel of 128 rows was rejected (Memory allocation failed for: tmp_ub)."""
+    `column_minus_row`, the kernel of 128 rows was rejected (Memory allocation failed for: tmp_ub). Two vector cores
+    have 32 KB of each."""
     assert "column_minus_row" in migrated(_text(_mask(CAUSAL), end=CALL))
     text = _text(_mask(CAUSAL.replace("32", "128")).replace("32, 32", "128, 128"), block="128", end=CALL)
-    new = agree(text, _inputs(256), args=(256, True), rtol=2e-2, atol=2e-2)
+    assert "column_minus_row" in migrated(text)
+    new = agree(text, _inputs(256), args=(256, True), rtol=2e-2, atol=2e-2, threads="1")
     assert "column_minus_row" not in new
     assert "index_tile = " in new
 

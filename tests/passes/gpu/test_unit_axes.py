@@ -124,7 +124,7 @@ def test_threads_that_were_asked_for_are_not_halved_without_a_word() -> None:
         x = T.alloc_shared((64, 64), "float32")
         T.copy(X, x)
         for i, j in T.Parallel(64, 64):
-            x[i, j] = T.if_then_else(j <= i, x[i, j], 0.0)
+            x[i, j] = T.if_then_else(j <= i, x[63 - i, j], 0.0)
         T.copy(x, X)
         """,
     )

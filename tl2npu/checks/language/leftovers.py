@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.checks.row_split.split import is_half
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind
@@ -35,7 +36,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     for placed in subject.statements:
         yield from _check_scalars(subject, placed)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
-            yield from _check_ranges(placed.stmt)
+            yield from _check_ranges(subject, placed.stmt)
 
 
 def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:
@@ -52,8 +53,10 @@ def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:
             yield Finding("TL897", call, f"the Ascend compiler does not support T.{name} of single values")
 
 
-def _check_ranges(stmt: Op) -> Iterator[Finding]:
+def _check_ranges(subject: Subject, stmt: Op) -> Iterator[Finding]:
     for _, operand in stmt.operands:
+        if subject.is_split and is_half(operand):
+            continue  # the rows of one vector core: judged with the split
         sizes = zip(operand.dims or (), operand.buffer.shape, strict=False)
         ranges = [(dim, size) for dim, size in sizes if not dim.is_point]
         if len(ranges) > 1 and any(not dim.lo.is_zero or dim.extent != size for dim, size in ranges):

@@ -89,7 +89,7 @@ def _check_allocations(subject: Subject) -> Iterator[Finding]:
     found = certain_uses(subject.kernel, subject.late)
     for buffer, use in found.items():
         general = _EXPLICIT.get(buffer.alloc)
-        if general is None or not isinstance(buffer.node, cst.Call):
+        if general is None or not isinstance(buffer.node, cst.Call) or buffer.outside:
             continue
         if general == "alloc_shared" and inferred(use) is not buffer.memory:
             continue

@@ -1,16 +1,19 @@
 """TL820 in a migration: ``threads=2`` halves buffers that the old kernel did not halve, and an odd extent loses a row.
 
 What the old kernel split itself must have been even, or its halves did not cover the tile. Everything else that the
-compiler halves now needs a proof: a literal, or every call of the factory in the file.
+compiler halves now needs a proof: a literal, every call of the factory in the file, or a tile of the cube core with
+such an extent, which has to be a multiple of 16 in any case (facts 4, g4_s_*).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from tl2npu.checks.operators.gemm import FRACTAL
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import CUBE_MEMORY
 from tl2npu.kernel.symbolic import Sym, Var, var
 
 
@@ -35,16 +38,19 @@ def unproved_evenness(
     if subject.threads != 2:
         return
     found = split_of(subject)
+    cube = {size.atom for b in subject.kernel.buffers.values() if b.memory in CUBE_MEMORY for size in b.shape}
+    fractals = {atom.name for atom in cube if isinstance(atom, Var)}
     for buffer in dict.fromkeys(use.buffer for use in found.uses):
-        if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known):
+        if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known, fractals):
             continue
         rows = code(buffer.shape_nodes[0])
         text = f"cannot prove that `{rows}`, the rows of `{buffer.name}`, is even; assert it to get `threads=2`"
         yield Finding("TL820", buffer.node, text)
 
 
-def _is_even(subject: Subject, sym: Sym, known: Collection[str]) -> bool:
-    doubled = sym.map_variables(lambda name: Sym.of({(Var(name),): 2}) if name in known else None)
+def _is_even(subject: Subject, sym: Sym, known: Collection[str], fractals: Collection[str] = ()) -> bool:
+    factors = dict.fromkeys(known, 2) | dict.fromkeys(fractals, FRACTAL)
+    doubled = sym.map_variables(lambda name: Sym.of({(Var(name),): factors[name]}) if name in factors else None)
     if all(coefficient % 2 == 0 for _, coefficient in doubled.terms):
         return True
     return all(number is not None and number % 2 == 0 for number in subject.numbers(sym))

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.checks.row_split.split import Split, is_element, is_row_view, row_operands, split_of, starts_whole
+from tl2npu.checks.row_split.split import (
+    Split,
+    is_element,
+    is_half,
+    is_row_view,
+    row_operands,
+    split_of,
+    starts_whole,
+)
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import const, var
 
 _VECTOR_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE)
 _COMPARE_BYTES = 256
@@ -30,7 +39,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         if not isinstance(stmt, Op):
             continue
         if stmt.op.kind is Kind.ATOMIC:
-            yield from _check_atomic(subject, stmt)
+            yield from _check_atomic(subject, split, stmt)
         elif subject.is_split and stmt.op.kind in _VECTOR_KINDS:
             yield from _check_op(subject, split, stmt)
     if subject.is_split:
@@ -38,9 +47,11 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_carried(subject, split, item)
 
 
-def _check_atomic(subject: Subject, stmt: Op) -> Iterator[Finding]:
+def _check_atomic(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
     source = next((o for name, o in stmt.operands if name == "src"), None)
     if source is not None and source.buffer.memory is Memory.UB:
+        if subject.is_split and _adds_its_rows(split, stmt, source):
+            return
         why = (
             "`threads=2` splits neither its size nor its offset"
             if subject.is_split
@@ -49,8 +60,32 @@ def _check_atomic(subject: Subject, stmt: Op) -> Iterator[Finding]:
         yield Finding("TL836", stmt.node, f"both vector cores would add all of `{source.buffer.name}`: {why}")
 
 
+def _adds_its_rows(split: Split, stmt: Op, source: Operand) -> bool:
+    """Each core adds half of the tile to its own half of the rows of a tensor: nobody moves such an addition."""
+    target = stmt.args.get("dst")
+    if (
+        not is_half(source)
+        or split.core is None
+        or not isinstance(target, Operand)
+        or not split.has_rows(source.buffer)
+    ):
+        return False
+    half = source.buffer.shape[0] // const(2)
+    dims, rank = target.dims or (), len(source.buffer.shape)
+    moving = [axis for axis, dim in enumerate(dims) if dim.lo.depends_on(split.core)]
+    if len(moving) != 1 or (dims[moving[0]].lo - var(split.core) * half).depends_on(split.core):
+        return False
+    starts = all(dim.is_point for dim in dims) and moving[0] == len(dims) - rank
+    return starts or dims[moving[0]].extent == half
+
+
 def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
     operands = [o for _, o in row_operands(stmt) if o.buffer.memory is Memory.UB]
+    halves = [o for o in operands if is_half(o) and split.has_rows(o.buffer)]
+    if halves and (subject.target == "pto" or subject.compiler.adapts_to_vid(stmt.op.name)):
+        text = f"T.{stmt.op.name} of `{code(halves[0].node)}`: `threads=2` halves this half once more"
+        yield Finding("TL832", stmt.node, text)
+        return
     cut = [o for o in operands if starts_whole(o) and split.has_rows(o.buffer)]
     if not cut:
         return
@@ -67,7 +102,7 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
                     "a causal mask needs row numbers, but with `threads=2` they would restart at 0 on each vector core"
                 )
             yield Finding("TL837", stmt.node, text)
-        elif subject.target != "pto":
+        elif subject.target != "pto" and not _names_half(stmt, split):
             text = f"{name} processes all of `{buffer}`, but with `threads=2` each vector core has half"
             yield Finding("TL832", stmt.node, text)
         return
@@ -78,6 +113,14 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
         yield Finding("TL838", stmt.node, text)
     if stmt.op.name == "tile.compare":
         yield from _check_compare(subject, stmt, cut[-1])
+
+
+def _names_half(stmt: Op, split: Split) -> bool:
+    """A select that names the rows of one vector core: it counts the elements of ``dst`` and ``src0``."""
+    counted = [stmt.args.get(name) for name in ("dst", "src0")]
+    return stmt.op.name == "tile.select" and all(
+        isinstance(o, Operand) and is_half(o) and split.has_rows(o.buffer) for o in counted
+    )
 
 
 def _along_rows(stmt: Op) -> bool:

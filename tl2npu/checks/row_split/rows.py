@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.row_split.split import Split, Use, is_element, is_row_view, split_of, starts_whole
+from tl2npu.checks.row_split.split import Split, Use, is_element, is_row_view, split_of, starts_whole, takes_its_rows
 from tl2npu.checks.row_split.value_uses import ValueUses
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.catalogue import Kind
@@ -116,9 +116,12 @@ def _check_row_index(subject: Subject, use: Use) -> Iterator[Finding]:
 
 def _check_copy(subject: Subject, split: Split, use: Use, other: Operand) -> Iterator[Finding]:
     operand, buffer = use.operand, use.buffer
+    assert isinstance(use.placed.stmt, Copy)
     node = use.placed.stmt.node
     shown = code(operand.node)
     view = is_row_view(operand, whole=False)
+    if operand is use.placed.stmt.dst and takes_its_rows(split, other, operand):
+        return
     if not view and not starts_whole(operand) and not is_element(operand) and split.has_rows(buffer):
         yield Finding(
             "TL825",
@@ -146,6 +149,9 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
         if any(size != const(1) for size in tensor.shape[:axis]) or tensor.shape[axis] == const(1):
             wrong = f"`threads=2` adds the vector core's offset to axis {axis} of `{tensor.name}`"
             yield Finding("TL824", node, f"{wrong}, which is not the row axis")
+    if split.core is not None and split.has_rows(buffer) and any(dim.lo.depends_on(split.core) for dim in dims or ()):
+        text = f"`{code(outer.node)}`: `threads=2` adds the vector core's offset itself"
+        yield Finding("TL824", node, text)
     if dims is None or not split.has_rows(buffer) or len(dims) != len(tensor.shape):
         return
     axis = len(dims) - rank

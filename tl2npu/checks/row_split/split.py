@@ -1,8 +1,11 @@
 """What ``threads=2`` does to a kernel: the buffers and loops that the compiler cuts in half, and those it leaves whole.
 
 Mirrors ``src/transform/ascend_vid_reduction.cc``: every UB buffer loses half of dim 0
-except those that a copy fills through an index read from UB; a loop is halved if its plain variable is the first index
-of a halved buffer. Nothing else knows of the split, which is why the checks of rows exist.
+except those that a copy fills through an index read from UB, and those in front of ``T.Kernel``, which stand in the
+root block that the pass leaves alone; a loop is halved if its plain variable is the first index of a halved buffer.
+Nothing else knows of the split, which is why the checks of rows exist.
+
+``T.get_block_binding(1)`` is the number of the vector core, so that ``i + vid * (M // 2)`` is a row of the tile.
 """
 
 from __future__ import annotations
@@ -10,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Range
-from tl2npu.kernel.symbolic import Opaque, const
+from tl2npu.kernel.symbolic import Opaque, Sym, const, var
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +43,27 @@ class Use:
 
 @dataclass(eq=False)
 class Split:
-    """``halved`` and ``gathered`` (left whole) UB buffers; ``rows`` the halved loop variables with their uses.
+    """``halved``, ``gathered`` and ``outside`` (both left whole) UB buffers; ``rows`` the halved loop variables with
+    their uses.
 
-    ``columns`` are the loop variables that occur in another index than the first one.
+    ``columns`` are the loop variables that occur in another index than the first one; ``core`` is the variable for the
+    number of the vector core, if the kernel asks for it.
     """
 
     halved: set[Buffer] = field(default_factory=set)
     gathered: set[Buffer] = field(default_factory=set)
+    outside: set[Buffer] = field(default_factory=set)
+    core: str | None = None
     uses: list[Use] = field(default_factory=list)
     rows: dict[Range, list[Use]] = field(default_factory=dict)
     columns: set[Range] = field(default_factory=set)
+
+    def counts_rows(self, sym: Sym, item: Range) -> bool:
+        """True if the variable of a halved loop occurs as a row of the tile only: its core's first row is added."""
+        if self.core is None or not sym.depends_on(str(item.var)) or not is_arithmetic(sym):
+            return False
+        first = var(self.core) * (item.extent // const(2))
+        return not sym.substitute({str(item.var): item.var - first}).depends_on(self.core)
 
     def has_rows(self, buffer: Buffer) -> bool:
         """Halved and with more than one row (a buffer of one row keeps it)."""
@@ -55,11 +72,12 @@ class Split:
 
 def split_of(subject: Subject) -> Split:
     """The split of a kernel launched with ``threads=2``."""
-    result = Split()
+    result = Split(core=subject.kernel.core)
     for placed in subject.statements:
         if isinstance(placed.stmt, Copy):
             result.gathered |= _gathered(placed.stmt)
-    result.halved = set(subject.allocated(Memory.UB)) - result.gathered
+    result.outside = {buffer for buffer in subject.allocated(Memory.UB) if buffer.outside}
+    result.halved = set(subject.allocated(Memory.UB)) - result.gathered - result.outside
     for placed in subject.statements:
         for access in accesses(placed.stmt):
             if access.operand.buffer in result.halved:
@@ -98,9 +116,9 @@ def index_loads(operand: Operand) -> list[Dim]:
 
 
 def is_plain_load(dim: Dim) -> bool:
-    """True for ``ix[i]`` as a whole index, with ``ix`` in UB."""
+    """True for ``ix[i]`` as a whole index, with ``ix`` in UB (where the compiler looks for such indices)."""
     atom = dim.lo.atom
-    names = {load.buffer.name for load in dim.loads if load.buffer.memory is Memory.UB}
+    names = {load.buffer.name for load in dim.loads if load.buffer.memory is Memory.UB and not load.buffer.outside}
     return isinstance(atom, Opaque) and atom.head.startswith("load ") and atom.head[5:] in names
 
 
@@ -125,6 +143,38 @@ def starts_whole(operand: Operand) -> bool:
     """The operand starts at offset 0 and covers the rows: the whole buffer, or all rows of some columns from 0."""
     dims = operand.dims
     return dims is None or (not dims[0].is_point and dims[0].lo.is_zero and dims[0].extent == operand.buffer.shape[0])
+
+
+def is_half(operand: Operand) -> bool:
+    """``b[: M // 2, :]``: half of the rows from the first one, the rows of one vector core.
+
+    The front end takes a range that ends only; one that also begins becomes vector lanes, which operators reject.
+    """
+    dims, shape = operand.dims, operand.buffer.shape
+    if not dims or dims[0].is_point or len(dims) != len(shape):
+        return False
+    node = dims[0].node
+    rest = zip(dims[1:], shape[1:], strict=True)
+    return (
+        isinstance(node, cst.Slice)
+        and node.lower is None
+        and dims[0].extent == shape[0] // const(2)
+        and all(not dim.is_point and dim.lo.is_zero and dim.extent == size for dim, size in rest)
+    )
+
+
+def takes_its_rows(split: Split, source: Operand, target: Operand) -> bool:
+    """A copy ``w[vid * (M // 2) : vid * (M // 2) + M // 2]`` to ``x[: M // 2]``: a core's part of a vector that it has
+    whole.
+
+    No side of such a copy is changed, as not both tiles are halved.
+    """
+    if split.core is None or source.buffer not in split.outside or not is_half(target) or not source.dims:
+        return False
+    half = target.buffer.shape[0] // const(2)
+    rows, *rest = source.dims
+    own = rows.lo == var(split.core) * half and rows.extent == half
+    return own and not rest and len(target.buffer.shape) == 1
 
 
 def row_operands(stmt: Op) -> Iterator[tuple[str, Operand]]:

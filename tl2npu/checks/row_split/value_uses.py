@@ -77,11 +77,15 @@ class ValueUses:
             yield dim.node
 
     def _in_node(self, node: cst.CSTNode, env: Env, item: Range) -> cst.CSTNode | None:
+        if isinstance(node, cst.BinaryOperation) and self.split.counts_rows(self.evaluator.sym(node, env), item):
+            return None
         if isinstance(node, cst.Name):
             value = env.lookup(node.value)
             if isinstance(value, Closure):
                 return self._in_node(value.node, value.env, item)
-            return node if isinstance(value, Sym) and value.depends_on(str(item.var)) else None
+            if not isinstance(value, Sym) or not value.depends_on(str(item.var)):
+                return None
+            return None if self.split.counts_rows(value, item) else node
         if isinstance(node, cst.Attribute):
             return self._in_node(node.value, env, item)
         if isinstance(node, cst.Subscript):

@@ -28,7 +28,7 @@ _TABLE = {
         shfl_xor shfl_down shfl_up: value offset
         """,
     _KERNEL: """
-        get_thread_binding get_block_binding: dim=0
+        get_thread_binding: dim=0
         get_thread_bindings get_block_bindings get_block_extents:
         """,
     "tilelang/language/logical.py": "any_of all_of: buffer",

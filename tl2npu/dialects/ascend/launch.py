@@ -20,6 +20,14 @@ OPERATORS = (
         note="with is_npu: one block dimension, threads None (binds cid and vid), 1 or 2 (binds cid)",
     ),
     operator(
+        "get_block_binding",
+        Kind.SCALAR,
+        scalar("dim", "0"),
+        core=Core.NONE,
+        defined="tilelang/language/kernel.py:get_block_binding",
+        note="variable `dim` of the launch's frame: 0 the block, 1 the vector core, 0 or 1",
+    ),
+    operator(
         "Scope",
         Kind.SCOPE,
         mode("name"),

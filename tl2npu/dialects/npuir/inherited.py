@@ -83,6 +83,14 @@ view: <src shape=None dtype=None
         note=_GPU,
     ),
     *rows(
+        Kind.SYSTEM,
+        "get_block_binding: dim=0",
+        core=Core.NONE,
+        modes=NO_MODE,
+        file="tilelang/language/kernel.py",
+        note=_GPU,
+    ),
+    *rows(
         Kind.COPY,
         "c2d_im2col: <img >col nhw_step c_step kernel stride dilation pad",
         core=Core.NONE,

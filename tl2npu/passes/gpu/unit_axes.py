@@ -61,7 +61,7 @@ def insert(job: Job) -> bool:
             edits.replace(shape, _with_units(buffer, shape, tile.units))
             job.change("TL155", buffer.node, f"gave `{buffer.name}` the axes of its tensor")
             for copy in tile.copies:
-                if copy.dst.buffer is buffer and behind.is_used(copy.src):
+                if copy.dst.buffer is buffer and copy.dst.is_whole and behind.is_used(copy.src):
                     edits.replace_many(
                         copy.node, [*parse(job, _fill(job, buffer, copy, buffer.name), copy.node), copy.node]
                     )
@@ -71,10 +71,15 @@ def insert(job: Job) -> bool:
         if not isinstance(stmt, Copy):
             continue
         units = [own[o.buffer].units if o.buffer in own else 0 for o in (stmt.src, stmt.dst)]
+        for operand in (stmt.src, stmt.dst):
+            if operand.buffer in own and not operand.is_whole and operand.dims is not None:
+                zeros = ", 0" * own[operand.buffer].units
+                text = f"{operand.buffer.name}[{code(operand.dims[0].node)}{zeros}, :]"
+                edits.replace(operand.node, cst.parse_expression(text))
         if Memory.GM in (stmt.src.buffer.memory, stmt.dst.buffer.memory) or units[0] == units[1]:
             continue
         for operand in (stmt.src, stmt.dst):
-            if operand.buffer in own:
+            if operand.buffer in own and operand.is_whole:
                 edits.replace(operand.node, cst.parse_expression(_view(operand.buffer.name, own[operand.buffer].units)))
     job.apply(edits)
     allocations.finish(job)
@@ -103,14 +108,30 @@ def _tiles(kernel: Kernel) -> dict[Buffer, _Tile]:
 def _units(inner: Operand, outer: Operand) -> int:
     """How many axes of length 1 the tensor has between the rows and the columns of a whole tile."""
     tile, dims = inner.buffer, outer.dims
-    if tile.memory is not Memory.UB or outer.buffer.memory is not Memory.GM or not inner.is_whole:
+    if tile.memory is not Memory.UB or outer.buffer.memory is not Memory.GM:
         return 0
+    if not inner.is_whole:
+        return _units_of_row(inner, outer)
     if len(tile.shape) != 2 or dims is None or len(dims) != len(outer.buffer.shape) or dims[-1].is_point:
         return 0
     rows = _rows(outer)
     if rows is None or any(not dim.is_point for dim in dims[:rows]) or dims[rows].extent != tile.shape[0]:
         return 0
     return len(dims) - 2 - rows
+
+
+def _units_of_row(inner: Operand, outer: Operand) -> int:
+    """The same for one row of a tile, ``x[i, :]``, and the place of a tensor that moves with ``i``."""
+    mine, dims = inner.dims, outer.dims
+    if mine is None or len(mine) != 2 or not mine[0].is_point or mine[1].is_point or not mine[1].lo.is_zero:
+        return 0
+    if mine[1].extent != inner.buffer.shape[1] or dims is None or len(dims) != len(outer.buffer.shape):
+        return 0
+    (row,) = mine[0].lo.variables() if len(mine[0].lo.variables()) == 1 else ("",)
+    moving = [axis for axis, dim in enumerate(dims) if row and dim.lo.depends_on(row)]
+    if len(moving) != 1 or dims[-1].is_point or any(not dim.is_point for dim in dims[:-1]):
+        return 0
+    return len(dims) - 2 - moving[0]
 
 
 def _rows(outer: Operand) -> int | None:
@@ -122,7 +143,9 @@ def _rows(outer: Operand) -> int | None:
 def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
     if isinstance(stmt, Op):
         return stmt.op.kind is Kind.FILL and operand.is_whole
-    if not isinstance(stmt, Copy) or not operand.is_whole:
+    if isinstance(stmt, Copy) and not operand.is_whole:
+        return stmt in tile.copies
+    if not isinstance(stmt, Copy):
         return False
     other = stmt.dst if operand is stmt.src else stmt.src
     if other.buffer.memory is Memory.GM:
@@ -134,7 +157,9 @@ def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind
     """A second tile for the copies with global memory; the tile that computes stays as it is."""
     assert isinstance(buffer.node, cst.Call)
     shape = _shape_argument(buffer.node)
-    if shape is None or buffer.statement is None:
+    alone = any(not copy.src.is_whole and copy.src.buffer is buffer for copy in tile.copies)
+    alone = alone or any(not copy.dst.is_whole and copy.dst.buffer is buffer for copy in tile.copies)
+    if shape is None or buffer.statement is None or alone:
         return False
     call = substitute(buffer.node, {id(shape): _with_units(buffer, shape, tile.units)})
     edits.replace_many(buffer.statement, [buffer.statement, *parse(job, f"{name} = {code(call)}", buffer.statement)])

@@ -14,7 +14,7 @@ from tl2npu.simulator.frontend.reducers import contribution_of
 from tl2npu.simulator.ir import buffer as buffers
 from tl2npu.simulator.ir.buffer import Buffer, Region, index
 from tl2npu.simulator.ir.expr import Expr, Load, Var, cast, plain, walk
-from tl2npu.simulator.ir.stmt import Kernel, Launch, Let, Op, Site, Stmt, Store
+from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Let, Op, Site, Stmt, Store
 
 
 class OnlyNpuir(TraceError):
@@ -74,6 +74,8 @@ class Builder:
     unsolved: set[str] = field(default_factory=set)
     """Names of ``T.const`` extents that had no value when they were asked for."""
     names: dict[str, int] = field(default_factory=dict)
+    outside: list[Alloc] = field(default_factory=list)
+    """Tiles of the vector cores that were allocated in front of the launch."""
     on_launch: Callable[[], None] | None = None
     """Called when a launch begins."""
     lets: dict[Var, Expr] = field(default_factory=dict)
@@ -127,6 +129,9 @@ class Builder:
         """Append a statement at the current line."""
         if not stmt.site.line:
             stmt.site = self.here()
+        if self.launch is None and isinstance(stmt, Alloc) and stmt.buffer.memory == "ub":
+            self.outside.append(stmt)
+            return
         if self.launch is None:
             raise TraceError("a statement of the kernel outside of `with T.Kernel(...)`", stmt.site)
         self.body.append(stmt)

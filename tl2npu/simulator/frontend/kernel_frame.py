@@ -47,6 +47,8 @@ class KernelFrame:
         self.launch = Launch(self.blocks, variables, self.threads, self.is_npu, vid, [], builder.here())
         if builder.npuir:
             self.launch.npuir = self.launch.is_npu = True
+        self.launch.body += builder.outside
+        self.launch.outside = frozenset(alloc.buffer.number for alloc in builder.outside)
         builder.launch = self.launch
         builder.kernel.launches.append(self.launch)
         builder.bodies.append(self.launch.body)

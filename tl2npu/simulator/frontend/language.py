@@ -198,8 +198,13 @@ def get_let_value(var: Any) -> Any:
 
 
 def get_block_binding(dim: int = 0) -> Var:
-    """``blockIdx``."""
-    return _launch().blocks[dim]  # type: ignore[no-any-return]
+    """``blockIdx``; of an Ascend launch the frame binds the block and the vector core's number (``src/ir.cc``)."""
+    launch = _launch()
+    if dim == 1 and launch.is_npu and not launch.npuir:
+        if launch.vid is None:
+            launch.vid = Var(Builder.current().unique("vid"))
+        return launch.vid  # type: ignore[no-any-return]
+    return launch.blocks[dim]  # type: ignore[no-any-return]
 
 
 def get_block_bindings() -> list[Var]:

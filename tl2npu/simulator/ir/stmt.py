@@ -138,6 +138,8 @@ class Launch:
     site: Site = NOWHERE
     npuir: bool = False
     """The npuir language (an Ascend launch with its own operators, grid and lowering)."""
+    outside: frozenset[int] = frozenset()
+    """Numbers of the tiles that were allocated in front of ``T.Kernel``: ``threads=2`` does not halve them."""
 
 
 @dataclass(eq=False)

@@ -44,6 +44,7 @@ def _gpu(kernel: Kernel, launch: Launch, symbols: list[Var], meets: bool) -> Pro
 
 
 def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets: bool) -> Program:
+    reading = ACTUAL if _names_cores(launch) else reading
     configs = Configs(kernel.configs)
     shared = memories.infer(launch.body)
     element_types.check(launch.body)
@@ -54,9 +55,9 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
         check_inference(launch.body, shared)
     vectors = 1 if launch.threads is not None else 2
     if launch.threads == 2 and reading == ACTUAL:
-        split, vectors = Var("vid"), 2
-        gathered = vid.gathered_buffers(launch.body)
-        body = vid.reduce_vid(launch.body, split)
+        split, vectors = Var("vid") if launch.vid is None else launch.vid, 2
+        gathered = vid.gathered_buffers(launch.body, launch.outside)
+        body = vid.reduce_vid(launch.body, split, launch.outside)
     else:
         body = Copier().block(launch.body)
     if reading == ACTUAL:
@@ -83,7 +84,12 @@ def _meets(stmt: Op) -> bool:
 
 def developer(launch: Launch) -> bool:
     """Whether the two readings of a launch may differ: tiles are split, or handed over, by the compiler."""
-    return launch.is_npu and not launch.npuir and launch.threads is not None
+    return launch.is_npu and not launch.npuir and launch.threads is not None and not _names_cores(launch)
+
+
+def _names_cores(launch: Launch) -> bool:
+    """A kernel that names its vector core, or half of the rows, speaks of the split itself: it has one reading."""
+    return launch.threads == 2 and (launch.vid is not None or vid.names_halves(launch.body))
 
 
 class Configs:

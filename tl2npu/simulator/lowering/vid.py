@@ -23,16 +23,18 @@ THREADS = 2
 _REDUCE = ("reduce", "reduce_max", "reduce_min", "reduce_sum")
 
 
-def reduce_vid(body: list[Stmt], vid: Var) -> list[Stmt]:
+def reduce_vid(body: list[Stmt], vid: Var, outside: frozenset[int] = frozenset()) -> list[Stmt]:
     """The program that each of two vector cores runs, ``vid`` being its number.
+
+    ``outside``: the buffers in front of ``T.Kernel``, which stand in the root block that the pass leaves alone.
 
     Raises SimulatorError where the compiler stops: a UB buffer with more axes than the global tensor of its copy, a
     symbolic number of rows.
     """
-    gathered = gathered_buffers(body)
+    gathered = gathered_buffers(body, outside)
     halves: dict[int, Buffer] = {}
     for stmt in statements(body):
-        if isinstance(stmt, Alloc) and stmt.buffer.memory == "ub" and stmt.buffer.number not in gathered:
+        if isinstance(stmt, Alloc) and stmt.buffer.memory == "ub" and stmt.buffer.number not in gathered | outside:
             halves[stmt.buffer.number] = _half(stmt.buffer, stmt)
     return _VidReduction(halves, {}, vid, dict(halves), gathered).block(body)
 
@@ -45,8 +47,23 @@ def _half(buffer: Buffer, stmt: Stmt) -> Buffer:
     return Buffer(buffer.name, shape, buffer.dtype, buffer.memory, line=buffer.line)
 
 
-def gathered_buffers(body: list[Stmt]) -> set[int]:
-    """UB buffers whose rows come from an index in UB: they are not halved (2.5, the skip set)."""
+def names_halves(body: list[Stmt]) -> bool:
+    """Whether an operator that the compiler does not halve names half of the rows of a tile."""
+    found = (s for s in statements(body) if isinstance(s, Op) and s.name not in ("copy", *JUNE_2026.vid_aware_ops))
+    return any(isinstance(value, Region) and _is_half(value) for stmt in found for value in stmt.args.values())
+
+
+def _is_half(region: Region) -> bool:
+    rows, part = region.buffer.shape[0], region.extents[0]
+    counted = isinstance(rows, int) and isinstance(part, int) and 1 < rows == THREADS * part
+    return counted and region.buffer.memory in ("ub", "shared") and _constant(region.starts[0]) == 0
+
+
+def gathered_buffers(body: list[Stmt], outside: frozenset[int] = frozenset()) -> set[int]:
+    """UB buffers whose rows come from an index in UB: they are not halved (2.5, the skip set).
+
+    The pass does not look for indices in the buffers in front of ``T.Kernel``.
+    """
     found = set()
     for stmt in statements(body):
         if isinstance(stmt, Op) and stmt.name == "copy":
@@ -55,7 +72,7 @@ def gathered_buffers(body: list[Stmt]) -> set[int]:
                 continue
             ub, gm = sides
             for index in _starts(stmt.args[gm]):
-                if isinstance(index, Load) and index.buffer.memory == "ub":
+                if isinstance(index, Load) and index.buffer.memory == "ub" and index.buffer.number not in outside:
                     found.add(_buffer(stmt.args[ub]).number)
     return found
 
@@ -133,6 +150,9 @@ class _VidReduction(Copier):
             return [self._reduce(stmt)]
         if stmt.name in JUNE_2026.vid_aware_ops:
             return [self._tile(stmt)]
+        if any(isinstance(v, Region) and v.buffer.number in self.halves and _is_half(v) for v in stmt.args.values()):
+            # the operator processes as many elements as it names; of the others it is given only where they begin
+            return [self.copy(replace(stmt, args={name: self._as_far(value) for name, value in stmt.args.items()}))]
         return [self.copy(stmt)]
 
     # copies
@@ -210,6 +230,10 @@ class _VidReduction(Copier):
         for name, value in stmt.args.items():
             args[name] = self._counted(value) if isinstance(value, Region) else value
         return self.copy(replace(stmt, args=args))
+
+    def _as_far(self, value: object) -> object:
+        whole_tile = isinstance(value, Region) and value.buffer.number in self.halves and _all(value)
+        return self._counted(value) if whole_tile else value  # type: ignore[arg-type]
 
     def _counted(self, region: Region) -> Region:
         """Half of a region's elements: of its rows, or of its single row."""

@@ -1,0 +1,82 @@
+"""Tiles in front of ``T.Kernel`` and the number of the vector core under ``threads=2`` (TL839, TL824, TL828, TL832,
+TL836)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.support import LOAD, PARAMS, STORE, TILES, errors, findings, kernel, source
+from tl2npu.codes import CODES
+
+VECTORS = 'w = T.alloc_ub((64,), "float32")\nw2 = T.alloc_ub((64,), "float32")\nn = T.alloc_ub((32,), "int32")'
+MORE = """
+vid = T.get_block_binding(1)
+s = T.alloc_ub((32,), "float32")
+t = T.alloc_ub((64,), "float32")
+mask = T.alloc_ub((32, 8), "uint8")
+b_l1 = T.alloc_L1((32, 64), "float32")
+"""
+
+
+def found(statement: str, **settings: object) -> list[str]:
+    """The codes of the errors of a kernel with ``threads=2`` and vectors in front of it."""
+    text = source(kernel(TILES, MORE, LOAD, statement, STORE), **settings)  # type: ignore[arg-type]
+    outside = "".join(f"        {line}\n" for line in VECTORS.splitlines())
+    text = text.replace("        with T.Kernel", f"{outside}        with T.Kernel")
+    return sorted({f.code for f in findings(text) if (f.severity or CODES[f.code].severity) == "error"})
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "T.copy(A[cid, 0:64], w)",
+        "T.tile.fill(w, 0.0)\nT.tile.add(w2, w, w)",
+        "T.copy(A[0, 0:64], w)\nfor i, j in T.Parallel(32, 64):\n    b[i, j] = a[i, j] + w[j]",
+        "T.copy(A[0, 0:64], w)\nfor i in T.serial(32):\n    T.tile.sub(b[i, :], w, T.float32(i + vid * 16))",
+        "T.tile.createvecindex(n, 0)",
+        "for i, j in T.Parallel(32, 64):\n    if cid * 32 + i + vid * 16 > j:\n        b[i, j] = 0.0",
+        "for i in T.serial(32):\n    row = cid * 32 + i + vid * 16\n    T.tile.add(b[i, :], a[i, :], A[row, 0])",
+        "T.tile.select(b[:16, :], mask, a[:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')",
+        "T.tile.select(b[:16, :], mask, a[:16, :], b, 'VSEL_TENSOR_TENSOR_MODE')",
+        "T.tile.atomic_add(O[cid * 32 + vid * 16 : cid * 32 + vid * 16 + 16, :], a[:16, :])",
+    ],
+)
+def test_right_on_both_cores(statement: str) -> None:
+    assert found(statement) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "codes"),
+    [
+        ("T.copy(w, O[cid, 0:64])", ["TL839"]),  # both cores store it
+        ("T.copy(w, t)", ["TL839"]),  # half of a tile from a whole one
+        ("T.tile.add(w, w, t)", ["TL839"]),
+        ("T.reduce_sum(a, w, dim=0)", ["TL833", "TL839"]),
+        ("for i in T.serial(32):\n    T.tile.add(w, w, a[i, :])", ["TL839"]),  # the rows of one core
+        ("for i in T.serial(32):\n    T.tile.fill(w, 0.0)\n    T.tile.add(b[i, :], a[i, :], w)", ["TL839"]),
+        ("T.copy(A[n[0], :], w)", ["TL839", "TL852"]),
+        ("for i in T.serial(32):\n    T.copy(A[n[i + vid * 16], :], a[i, :])", ["TL824", "TL826", "TL839", "TL852"]),
+        ("T.copy(A[vid * 16 : vid * 16 + 32, :], b_l1)", ["TL839"]),  # the cube core has no such number
+        ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], T.float32(i + vid * 32))", ["TL828"]),
+        ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], T.float32(2 * i + vid * 16))", ["TL828"]),
+        ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], n[i])", ["TL828"]),
+        ("for i in T.serial(32):\n    T.copy(A[cid * 32 + i + vid * 16, :], a[i, :])", ["TL824"]),  # added twice
+        ("T.tile.select(b, mask, a, 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832"]),
+        ("T.tile.add(b[:16, :], a[:16, :], a[:16, :])", ["TL832"]),  # halved once more
+        ("T.tile.select(b[0:16, :], mask, a[0:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832", "TL897"]),
+        ("T.tile.select(b[:8, :], mask, a[:8, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832", "TL897"]),
+        ("T.tile.atomic_add(O[cid * 32 : cid * 32 + 16, :], a[:16, :])", ["TL836"]),
+        ("T.tile.atomic_add(O[cid * 32 + vid * 8 : cid * 32 + vid * 8 + 16, :], a[:16, :])", ["TL836"]),
+    ],
+)
+def test_wrong_on_one_of_the_cores(statement: str, codes: list[str]) -> None:
+    assert found(statement) == codes
+
+
+def test_target_pto_counts_by_the_halved_tile() -> None:
+    half = "T.tile.select(b[:16, :], mask, a[:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')"
+    assert "TL832" in found(half, jit="out_idx=[1], target='pto'")
+
+
+def test_other_launches_do_not_halve_anything() -> None:
+    assert errors(kernel(TILES, LOAD, STORE), params=PARAMS) == []

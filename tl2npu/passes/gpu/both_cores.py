@@ -1,0 +1,342 @@
+"""TL108: what a kernel says so that both vector cores share its tiles rightly (``threads=2``).
+
+The compiler gives each core half of the rows of every tile and restarts row numbers. Three things of a tile it cannot
+halve, and all three can be said (the text that the compiler makes of them was read, for both targets):
+
+* a vector along the columns, or a vector of numbers: allocated in front of ``T.Kernel``, where the pass that halves
+  buffers does not come (``src/transform/ascend_vid_reduction.cc``: the root block), so that each core has all of it;
+* the row as a value: ``i + vid * (M // 2)`` with ``vid = T.get_block_binding(1)``, the second variable of the launch's
+  frame (``src/ir.cc``), which is the number of the vector core;
+* ``T.tile.select``, whose number of elements is not halved: of ``x[: M // 2, :]`` it is right. Target pto counts a
+select by its tiles, so there the whole tile stays.
+
+What is written here is judged by the checks of the split, as if an author had written it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
+from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import (
+    CUBE_MEMORY,
+    Branch,
+    Buffer,
+    Copy,
+    Kernel,
+    Let,
+    Loop,
+    Memory,
+    Op,
+    Operand,
+    Range,
+    Stmt,
+    Store,
+    walk,
+    walk_with_parents,
+)
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import Names, factor, parse
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import children
+
+_ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
+
+
+def share(job: Job) -> bool:
+    """Say all that ``threads=2`` needs to know; False if there is nothing to say."""
+    kernel = job.kernel
+    if kernel.launch is None:
+        return False
+    split = _Split(kernel)
+    edits = Edits(job.file.index)
+    words = _Words(job, edits)
+    for loop in kernel.walk():
+        if isinstance(loop, Loop):
+            for item in loop.ranges:
+                if split.halves(item, loop) and item.stop_node is not None:
+                    words.number_rows(split, loop, item)
+    words.give_rows()
+    for stmt in kernel.walk():
+        if isinstance(stmt, Op) and stmt.op.name == "tile.select" and not _is_halved(job, stmt):
+            words.select_half(split, stmt)
+        elif isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
+            words.add_half(split, stmt)
+    texts = words.take_out(split.whole)
+    if not edits:
+        return False
+    words.finish()
+    job.apply(edits)
+    if texts:
+        launch = job.kernel.launch
+        assert launch is not None
+        around = Edits(job.file.index)
+        around.replace_many(launch.node, [*parse(job, "\n".join(texts), launch.node), launch.node])
+        job.apply(around)
+    return True
+
+
+@dataclass(eq=False)
+class _Split:
+    """The tiles that stay whole, and the loops that the compiler halves."""
+
+    kernel: Kernel
+    whole: set[Buffer] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._seed()
+        before = -1
+        while before != len(self.whole):
+            before = len(self.whole)
+            for stmt in self.kernel.walk():
+                together = self._together(stmt)
+                if together & self.whole:
+                    self.whole |= together
+
+    def _seed(self) -> None:
+        """Vectors of numbers, and vectors that run along the columns of a tile."""
+        for stmt, parents in walk_with_parents(self.kernel.body):
+            ranges = [item for loop in (*parents, stmt) if isinstance(loop, Loop) for item in loop.ranges]
+            columns = _columns(stmt)
+            if isinstance(stmt, Op) and stmt.op.name == "tile.createvecindex":
+                self.whole |= {o.buffer for _, o in stmt.operands if _is_vector(o.buffer)}
+            if isinstance(stmt, Op) and stmt.op.kind is not Kind.REDUCE and any(_is_row(o) for _, o in stmt.operands):
+                self.whole |= {o.buffer for _, o in stmt.operands if _is_vector(o.buffer) and o.dims is None}
+            for access in accesses(stmt):
+                first = _first(access.operand)
+                moved = next((item for item in ranges if item.var == first), None)
+                column = moved is not None and moved.var in columns
+                number = first is not None and access.element and not any(first.depends_on(str(i.var)) for i in ranges)
+                if (column or number) and _is_vector(access.operand.buffer):
+                    self.whole.add(access.operand.buffer)
+
+    def _together(self, stmt: Stmt) -> set[Buffer]:
+        """Vectors of which a statement makes one from the others, element by element."""
+        found = [a.operand for a in accesses(stmt)]
+        if any(o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 for o in found):
+            return set()
+        if isinstance(stmt, (Copy, Op)):
+            return {o.buffer for o in found if _is_vector(o.buffer) and o.dims is None}
+        if isinstance(stmt, Store):
+            first = _first(stmt.target)
+            return {o.buffer for o in found if _is_vector(o.buffer) and _first(o) == first}
+        return set()
+
+    def is_halved(self, buffer: Buffer) -> bool:
+        """A tile of the vector cores of which each has half."""
+        rows = buffer.shape[0] if buffer.shape else const(1)
+        return buffer.memory is Memory.UB and buffer not in self.whole and not buffer.outside and rows != const(1)
+
+    def halves(self, item: Range, loop: Loop) -> bool:
+        """A loop over the rows of a halved tile."""
+        return any(self.is_halved(a.operand.buffer) and _first(a.operand) == item.var for a in _inside(loop))
+
+
+@dataclass(eq=False)
+class _Words:
+    """The edits."""
+
+    job: Job
+    edits: Edits
+    core: str = ""
+    rows: dict[Buffer, list[cst.Subscript]] = field(default_factory=dict)
+    """Elements of vectors that stay whole, at the row of a halved loop."""
+    parts: dict[Buffer, str] = field(default_factory=dict)
+    """The tiles with a core's part of such a vector."""
+
+    def number_rows(self, split: _Split, loop: Loop, item: Range) -> None:
+        """Add the first row of the core to a loop variable wherever it is a value."""
+        for stmt in (loop, *walk(loop.body)):
+            for root in _roots(split, stmt, item):
+                for node, around in self._values(split, root, None, stmt.env or Env(), item):
+                    self._number(node, around, item)
+
+    def _values(
+        self, split: _Split, node: cst.CSTNode, around: cst.CSTNode | None, env: Env, item: Range
+    ) -> Iterator[tuple[cst.Name, cst.CSTNode | None]]:
+        """The uses of a loop variable in an expression, with the node around each, but for rows of halved tiles."""
+        if isinstance(node, cst.Name):
+            if node.value == item.name and env.lookup(node.value) == item.var:
+                yield node, around
+            return
+        operand = self.job.located.evaluator.operand(node, env) if isinstance(node, cst.Subscript) else None
+        if operand is not None:
+            if operand.buffer in split.whole and _first(operand) == item.var:
+                assert isinstance(node, cst.Subscript)
+                self.rows.setdefault(operand.buffer, []).append(node)
+                return
+            local = split.is_halved(operand.buffer) or operand.buffer.memory in CUBE_MEMORY
+            for dim in (operand.dims or ())[1 if local else 0 :]:
+                yield from self._values(split, dim.node, None, env, item)
+            return
+        for child in children(node):
+            if not isinstance(node, (cst.Call, cst.Attribute)) or child is not getattr(node, "func", None):
+                yield from self._values(split, child, node, env, item)
+
+    def _number(self, node: cst.Name, around: cst.CSTNode | None, item: Range) -> None:
+        assert item.stop_node is not None
+        loose = around is None or isinstance(around, (cst.Arg, cst.Index, cst.Slice, cst.ComparisonTarget))
+        loose = loose or (isinstance(around, cst.Comparison) and around.left is node)
+        if isinstance(around, cst.BinaryOperation):
+            loose = isinstance(around.operator, cst.Add) or (
+                isinstance(around.operator, cst.Subtract) and around.left is node
+            )
+        text = f"{node.value} + {self.vid()} * {_half(item.stop_node)}"
+        self.edits.replace(node, cst.parse_expression(text if loose else f"({text})"))
+        self.job.change("TL108", node, f"added the vector core's first row to `{node.value}`")
+
+    def select_half(self, split: _Split, stmt: Op) -> None:
+        """Name half of the rows in a select."""
+        both = [stmt.args.get(name) for name in ("dst", "src0")]
+        if all(isinstance(o, Operand) and o.is_whole and split.is_halved(o.buffer) for o in both):
+            for operand in both:
+                assert isinstance(operand, Operand)
+                rest = ", :" * (len(operand.buffer.shape) - 1)
+                text = f"{operand.buffer.name}[: {_half(operand.buffer.shape_nodes[0], bare=True)}{rest}]"
+                self.edits.replace(operand.node, cst.parse_expression(text))
+            self.job.change("TL108", stmt.node, "`T.tile.select` takes the rows of one vector core")
+
+    def add_half(self, split: _Split, stmt: Op) -> None:
+        """Let each core add its half of a tile to its own rows of a tensor."""
+        source, target = stmt.args.get("src"), stmt.args.get("dst")
+        if not isinstance(source, Operand) or not isinstance(target, Operand) or not target.dims:
+            return
+        rank = len(source.buffer.shape)
+        if not source.is_whole or not split.is_halved(source.buffer) or len(target.dims) < rank:
+            return
+        rows = source.buffer.shape[0]
+        parts = [dim.node for dim in target.dims if isinstance(dim.node, cst.Slice) and dim.extent == rows]
+        half, bare = (_half(source.buffer.shape_nodes[0], bare=bare) for bare in (False, True))
+        if parts:
+            first = _sum(parts[0].lower, f"{self.vid()} * {half}")
+            part = cst.ensure_type(cst.parse_expression(f"x[{first} : {first} + {bare}]"), cst.Subscript)
+            self.edits.replace(parts[0], part.slice[0].slice)
+        elif all(dim.is_point for dim in target.dims):  # where it starts; its last axes are those of the tile
+            start = target.dims[-rank].node
+            assert isinstance(start, cst.BaseExpression)
+            self.edits.replace(start, cst.parse_expression(_sum(start, f"{self.vid()} * {half}")))
+        else:
+            return
+        rest = ", :" * (rank - 1)
+        self.edits.replace(source.node, cst.parse_expression(f"{source.buffer.name}[: {bare}{rest}]"))
+        self.job.change("TL108", stmt.node, f"each vector core adds its rows of `{source.buffer.name}`")
+
+    def give_rows(self) -> None:
+        """Copy a core's part of a vector to a tile of its own, where elements of the vector belong to rows."""
+        for buffer, places in self.rows.items():
+            every = ((stmt, access) for stmt in self.job.kernel.walk() for access in accesses(stmt))
+            writers = [stmt for stmt, access in every if access.writes and access.operand.buffer is buffer]
+            if len(writers) != 1 or not isinstance(writers[0], (Copy, Op)):
+                continue
+            self.parts[buffer] = name = Names(self.job).fresh(f"{buffer.name}_rows")
+            bare, half = (_half(buffer.shape_nodes[0], bare=bare) for bare in (True, False))
+            start = f"{self.vid()} * {half}"
+            text = f"T.copy({buffer.name}[{start} : {start} + {bare}], {name}[: {bare}])"
+            line = writers[0].node
+            self.edits.replace_many(line, [line, *parse(self.job, text, line)])
+            for place in places:
+                self.edits.replace(place, place.with_changes(value=cst.Name(name)))
+            self.job.change("TL108", line, f"`{name}`: each vector core's part of `{buffer.name}`")
+
+    def take_out(self, whole: set[Buffer]) -> list[str]:
+        """Take the allocations of tiles out of the launch; their text."""
+        texts = []
+        for buffer in self.job.kernel.buffers.values():
+            if buffer in whole and buffer.statement is not None and isinstance(buffer.node, cst.Call):
+                call = buffer.node.with_changes(func=cst.parse_expression("T.alloc_ub"))
+                texts.append(f"{buffer.name} = {code(call)}")
+                part = [f"{self.parts[buffer]} = {code(call)}"] if buffer in self.parts else []
+                self.edits.replace_many(buffer.statement, parse(self.job, "\n".join(part), buffer.statement))
+                self.job.change("TL108", buffer.statement, f"each vector core has all of `{buffer.name}`")
+        return texts
+
+    def vid(self) -> str:
+        """The name of the vector core's number."""
+        self.core = self.core or Names(self.job).fresh("vid", "core")
+        return self.core
+
+    def finish(self) -> None:
+        """Bind the number of the vector core at the start of the kernel."""
+        launch = self.job.kernel.launch
+        assert launch is not None
+        if self.core:
+            first = launch.node.body.body[0]
+            text = f"{self.core} = T.get_block_binding(1)"
+            self.edits.replace_many(first, [*parse(self.job, text, launch.node), first])
+
+
+def _is_halved(job: Job, stmt: Op) -> bool:
+    """The element count of an operator is halved by the compiler, or taken from the halved tile (target pto)."""
+    compiler = COMPILERS.get(str(job.options.ascend_version), DEFAULT_COMPILER)
+    pto = any(isinstance(target, str) and "pto" in target for target in job.located.targets)
+    return pto or compiler.adapts_to_vid(stmt.op.name)
+
+
+def _roots(split: _Split, stmt: Stmt, item: Range) -> Iterator[cst.CSTNode]:
+    """The expressions of a statement itself, but for places of tensors to which the compiler adds the core's row."""
+    if isinstance(stmt, Store):
+        yield from (stmt.target.node, stmt.value.node)
+    elif isinstance(stmt, Let):
+        yield stmt.value.node
+    elif isinstance(stmt, Branch):
+        yield stmt.cond.node
+    elif isinstance(stmt, Op):
+        yield from (arg.node for arg in stmt.args.values())
+    elif isinstance(stmt, Loop):
+        ends = (node for inner in stmt.ranges if inner is not item for node in (inner.start_node, inner.stop_node))
+        yield from (node for node in ends if node is not None)
+    elif isinstance(stmt, Copy):
+        for operand, other in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
+            if operand.buffer.memory is not Memory.GM or not split.is_halved(other.buffer):
+                yield operand.node
+
+
+def _half(rows: cst.BaseExpression, *, bare: bool = False) -> str:
+    """Half of a number of rows, as a factor or alone."""
+    text = code(rows)
+    if text.isdecimal():
+        return str(int(text) // 2)
+    return f"{factor(text)} // 2" if bare else f"({factor(text)} // 2)"
+
+
+def _sum(start: cst.BaseExpression | None, term: str) -> str:
+    """The text of a start, if there is one, plus a term."""
+    if start is None or (isinstance(start, cst.Integer) and start.value == "0"):
+        return term
+    loose = isinstance(start, cst.BinaryOperation) and not isinstance(start.operator, _ARITHMETIC)
+    text = f"({code(start)})" if loose or isinstance(start, cst.IfExp) else code(start)
+    return f"{text} + {term}"
+
+
+def _is_vector(buffer: Buffer) -> bool:
+    return buffer.memory is Memory.UB and len(buffer.shape) == 1 and buffer.index < 0
+
+
+def _is_row(operand: Operand) -> bool:
+    """``x[i, :]``: a row of a tile."""
+    dims = operand.dims
+    return dims is not None and len(dims) > 1 and dims[0].is_point and not dims[-1].is_point
+
+
+def _first(operand: Operand) -> Sym | None:
+    """The first index of an element or of a row."""
+    return operand.dims[0].lo if operand.dims and operand.dims[0].is_point else None
+
+
+def _columns(stmt: Stmt) -> set[Sym]:
+    """The indices of tiles in a statement behind the first one."""
+    found = (a.operand for a in accesses(stmt) if a.operand.buffer.memory is Memory.UB)
+    return {dim.lo for operand in found for dim in (operand.dims or ())[1:]}
+
+
+def _inside(loop: Loop) -> Iterator[Access]:
+    for stmt in walk(loop.body):
+        yield from accesses(stmt)
