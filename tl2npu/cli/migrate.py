@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     help="Rows of a block where a Triton kernel computes one, if they are computed apart.  [default: 1]",
 )
 @click.option(
+    "--fp8",
+    type=click.Choice(["refuse", "float16"]),
+    help="Kernels with 8-bit floats: refuse them, or write float16 in place of fp8.  [default: refuse]",
+)
+@click.option(
     "--pass-config-policy",
     type=click.Choice(["needed", "four", "keep"]),
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",

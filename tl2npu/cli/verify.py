@@ -35,6 +35,9 @@ from tl2npu.cli.output import say, wants_color
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
 @click.option("--rows-per-block", type=click.IntRange(min=1), metavar="N", help="Of the migration.")
 @click.option(
+    "--fp8", type=click.Choice(["refuse", "float16"]), help="Of the migration: float16 also stands for fp8 in NEW."
+)
+@click.option(
     "--to", "target", type=click.Choice(["ascendc", "npuir", "tle-dsa"]), help="Of the migration: what it writes."
 )
 @click.option(
@@ -69,6 +72,7 @@ def verify(
     table: Path | None,
     threads: str | None,
     rows_per_block: int | None,
+    fp8: str | None,
     target: str | None,
     style: str,
     report: Path | None,
@@ -88,7 +92,8 @@ def verify(
     from tl2npu.verify.settings import UsageError
 
     backend = backend_of(given)
-    chosen = {"threads": threads, "rows_per_block": rows_per_block, "target": target, "device": given["device"]}
+    chosen = {"threads": threads, "rows_per_block": rows_per_block, "fp8": fp8, "target": target}
+    chosen["device"] = given["device"]
     options = settings_at([old], chosen).options
     options = replace(options, backend=backend)
     try:
