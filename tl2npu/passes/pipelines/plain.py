@@ -13,6 +13,7 @@ from tl2npu.passes.plain.despecialise import program as despecialise
 from tl2npu.passes.plain.hints import drop as hints
 from tl2npu.passes.plain.loops import normal as loops
 from tl2npu.passes.plain.macros import inline as macros
+from tl2npu.passes.plain.threads import loops as threads
 from tl2npu.passes.plain.types import strings as types
 
 
@@ -22,6 +23,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     macros.inline(job)
     known_branches.fold(job)
     conditions.to_python(job)
+    threads.to_loops(job)
     hints.drop(job)
     types.to_strings(job)
     symbolic_sizes.rename(job)

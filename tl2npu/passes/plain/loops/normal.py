@@ -37,6 +37,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     ``nests``: parallel loops in each other, and serial ones in parallel ones, are taken apart too.
     """
     _refuse_jumps(job)
+    _parallel(job)
     drop_continues(job)
     _plain_calls(job)
     _plain_assignments(job)
@@ -45,6 +46,19 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     if nests:
         flatten(job)
         untangle(job)
+
+
+def _parallel(job: Job) -> None:
+    """``T.parallel(n)``, the loop of TIR whose runs have no order, is ``T.Parallel(n)``."""
+    edits = Edits(job.file.index)
+    for loop in nodes_of(job.located.node.body, cst.For):
+        call = loop.iter
+        if not isinstance(call, cst.Call) or job.file.names.resolve(call.func) != _LANGUAGE + "parallel":
+            continue
+        if len(call.args) == 1 and call.args[0].keyword is None:
+            edits.replace(call.func, expression(job, "T.Parallel", call.func))
+            job.change("TL119", loop, f"`{code(call)}` -> `T.Parallel`")
+    job.apply(edits)
 
 
 def _refuse_jumps(job: Job) -> None:
