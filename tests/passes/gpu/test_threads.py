@@ -62,8 +62,8 @@ def test_elements_that_a_condition_chooses_are_stored_and_no_others() -> None:
 
 def test_both_branches() -> None:
     body = TX + (
-        "s = T.alloc_shared((128,), 'float32')\nif tx < 64:\n    s[tx] = A[bx, tx]\nelse:\n    s[tx] = A[bx, tx] * 3.0\n"
-        "B[bx, tx] = s[tx]"
+        "s = T.alloc_shared((128,), 'float32')\nif tx < 64:\n    s[tx] = A[bx, tx]\n"
+        "else:\n    s[tx] = A[bx, tx] * 3.0\nB[bx, tx] = s[tx]"
     )
     check(body, np.where(np.arange(128) < 64, A, A * 3))
 

@@ -14,6 +14,7 @@ from tl2npu.passes.plain.hints import drop as hints
 from tl2npu.passes.plain.loops import normal as loops
 from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.passes.plain.threads import loops as threads
+from tl2npu.passes.plain.types import bools
 from tl2npu.passes.plain.types import strings as types
 
 
@@ -26,6 +27,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     threads.to_loops(job)
     hints.drop(job)
     types.to_strings(job)
+    bools.to_uint8(job)
     symbolic_sizes.rename(job)
     branches_values.choose(job)
     front_end.make_strict(job)

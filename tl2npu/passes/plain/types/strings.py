@@ -87,7 +87,7 @@ def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:
     """Buffer -> the expression of its dtype; a name that several buffers have is left out."""
     found: dict[str, cst.BaseExpression] = {}
     for name, buffer in kernel.buffers.items():
-        node = _written_type(buffer.node)
+        node = written_type(buffer.node)
         if "#" in name:
             found.pop(name.partition("#")[0], None)
         elif node is not None:
@@ -95,7 +95,7 @@ def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:
     return found
 
 
-def _written_type(node: cst.CSTNode) -> cst.BaseExpression | None:
+def written_type(node: cst.CSTNode) -> cst.BaseExpression | None:
     """The dtype in ``T.alloc_*(shape, dtype)`` or ``A: T.Tensor(shape, dtype)``."""
     if isinstance(node, cst.Param) and node.annotation is not None:
         node = node.annotation.annotation
