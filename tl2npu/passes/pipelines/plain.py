@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
-from tl2npu.passes.plain import front_end, negative_indices, symbolic_sizes
+from tl2npu.passes.plain import float_bits, front_end, negative_indices, symbolic_sizes
 from tl2npu.passes.plain.branches import conditions
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
@@ -28,6 +28,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     hints.drop(job)
     types.to_strings(job)
     bools.to_uint8(job)
+    float_bits.to_functions(job)
     symbolic_sizes.rename(job)
     branches_values.choose(job)
     front_end.make_strict(job)
