@@ -8,6 +8,7 @@ from tl2npu.passes.plain import float_bits, front_end, negative_indices, symboli
 from tl2npu.passes.plain.branches import conditions
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
+from tl2npu.passes.plain.branches import tiles as branches_tiles
 from tl2npu.passes.plain.branches import values as branches_values
 from tl2npu.passes.plain.despecialise import program as despecialise
 from tl2npu.passes.plain.hints import drop as hints
@@ -31,6 +32,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     float_bits.to_functions(job)
     symbolic_sizes.rename(job)
     branches_values.choose(job)
+    branches_tiles.allocate_in_front(job)
     front_end.make_strict(job)
     negative_indices.count_from_the_start(job)
     loops.normalise(job, nests=nests)

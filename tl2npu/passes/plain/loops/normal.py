@@ -17,6 +17,7 @@ from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.loops.continues import drop_continues
+from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
 from tl2npu.passes.plain.loops.nests import untangle
 from tl2npu.passes.plain.types.names import STRINGS
@@ -36,6 +37,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
 
     ``nests``: parallel loops in each other, and serial ones in parallel ones, are taken apart too.
     """
+    to_serial(job)
     _refuse_jumps(job)
     _parallel(job)
     drop_continues(job)
