@@ -111,3 +111,17 @@ def test_a_condition_of_the_device_keeps_its_tile() -> None:
         launch="T.Kernel(10, threads=128) as bx",
     )
     assert [kernel.disposition for kernel in result_of(text).kernels] == ["refused"]
+
+
+def test_the_parallel_loop_of_tir() -> None:
+    body = """
+        x = T.alloc_fragment((32, 64), "float32")
+        T.copy(X[bx * 32, 0], x)
+        for r in T.parallel(32):
+            for c in T.parallel(64):
+                x[r, c] = x[r, c] * 2.0
+        T.copy(x, Y[bx * 32, 0])
+    """
+    new = migrated(gpu_file(PARAMS, body, launch="T.Kernel(10, threads=128) as bx"))
+    assert "for r, c in T.Parallel(32, 64):" in new
+    np.testing.assert_array_equal(run(new, {"X": X})["Y"], X * 2)

@@ -23,7 +23,7 @@ def repair(subject: Subject, needs: Needs, callers: Sequence[Caller], fit: Value
     place = callers[0].node
     factory = subject.located.factory
     assert factory is not None
-    wanted = {name: fit[name] for name in tiles if fit[name] != callers[0].values.get(name)}
+    wanted = {name: fit[name] for name in tiles if fit[name] != callers[0].values[name]}
     if isinstance(place, cst.FunctionDef) and place is not factory.node:
         return _fewer(needs, place, callers, tiles)
     found: list[tuple[cst.CSTNode, str | None]] = []
