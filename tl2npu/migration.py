@@ -167,7 +167,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         around = host.of_file(original, module, kernels)
         module = around.module
         done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in around.changes]
-        for code, left in (("TL125", around.left), ("TL108", around.of_fp8)):
+        for code, left in (("TL125", around.left), ("TL100", around.of_fp8)):
             diagnostics += [finding(code, line_of(original, node) or 1, text) for node, text in left]
         if any(kernel.rewritten for kernel in kernels):
             module, dropped = configs.of_file(module, kernels, file.users.may_take)
@@ -222,7 +222,7 @@ def _half_retargeted(
     groups: dict[int, list[KernelResult]] = {}
 
     def as_a_group(kernel: KernelResult) -> bool:
-        return kernel.rewritten and ("npuir" in (kernel.target, kernel.source) or "TL108" in kernel.codes)
+        return kernel.rewritten and ("npuir" in (kernel.target, kernel.source) or "TL100" in kernel.codes)
 
     if any(as_a_group(kernel) for kernel in done.kernels):
         for item in FileKernels(original).located:
@@ -234,7 +234,7 @@ def _half_retargeted(
         staying = next((kernel for kernel in group if kernel.disposition == "refused"), None)
         for kernel in group:
             if staying is not None and as_a_group(kernel) and kernel.line not in leave:
-                code = "TL191" if "TL108" in kernel.codes else "TL401"
+                code = "TL191" if "TL100" in kernel.codes else "TL401"
                 text = f"not migrated: `{staying.name}` of the same factory was refused"
                 found[kernel.line] = [replace(finding(code, kernel.line, text), severity="error")]
     return found
@@ -388,7 +388,7 @@ def _best_form(
     outcome, job = _best_of(given, suppressions, leave)
     if outcome.disposition != "refused" or job is given:
         return outcome, job
-    given.notes = [note for note in job.notes if note.code != "TL108"]  # the types stay those of the author
+    given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author
     return replace(outcome, codes=tuple(sorted({note.code for note in given.notes}))), given
 
 

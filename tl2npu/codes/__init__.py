@@ -43,7 +43,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write one factory with one prim_func for each launch, and call them in order"),
     ("TL107", "inseparable-launches", "error", "display-only",
      "write a prim_func for each launch, and call them one after the other from host code"),
-    ("TL108", "fp8-as-float16", "warning", "unsafe",
+    ("TL100", "fp8-as-float16", "warning", "unsafe",
      "pass float16, and round results to fp8 where a caller needs that"),
     ("TL109", "loop-over-threads", "info", "safe", "write `for tx in T.Parallel(threads)` around the statement"),
     ("TL110", "dtype-object", "info", "safe",

@@ -42,7 +42,7 @@ def errors(result: FileResult) -> list[tuple[str, str]]:
 
 
 def told(result: FileResult) -> list[str]:
-    return [d.message for d in result.diagnostics if d.code == "TL108"]
+    return [d.message for d in result.diagnostics if d.code == "TL100"]
 
 
 SPELLINGS = {
@@ -85,7 +85,7 @@ def test_spellings(text: str) -> None:
     result = wide(text)
     assert errors(result) == []
     assert [kernel.disposition for kernel in result.kernels] == ["migrated"]
-    assert "TL108" in result.kernels[0].codes
+    assert "TL100" in result.kernels[0].codes
     new = result.new_text or ""
     factory = new[new.index("def factory") : new.index("return main")]
     assert "float8" not in factory
@@ -265,7 +265,7 @@ def test_host_code_converts_on() -> None:
     )
     assert new.endswith(expected)
     line = text[: text.index("return back")].count("\n") + 1
-    found = [(d.line, d.message) for d in result.diagnostics if d.code == "TL108"][-1]
+    found = [(d.line, d.message) for d in result.diagnostics if d.code == "TL100"][-1]
     assert found == (line, "`torch.float8_e4m3fn` stays here; the kernels of this file take float16 now")
 
 

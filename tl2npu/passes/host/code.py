@@ -45,7 +45,7 @@ class Host:
     changes: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     left: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     of_fp8: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
-    """What TL108 says of places that stay."""
+    """What TL100 says of places that stay."""
 
 
 Said = list[tuple[cst.CSTNode, str]]
@@ -61,7 +61,7 @@ def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]
         first = uses_gpu(module)
         text = f"host code was not changed, because `{left[0]}` still needs a GPU"
         return Host(module, left=[] if first is None else [(first, text)])
-    return retarget(original, module, any("TL108" in kernel.codes for kernel in kernels))
+    return retarget(original, module, any("TL100" in kernel.codes for kernel in kernels))
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""TL108 in host code: kernels of the file take float16 now, where they took 8-bit floats.
+"""TL100 in host code: kernels of the file take float16 now, where they took 8-bit floats.
 
 A tensor that is converted to fp8 is converted on to float16, which keeps its values: ``x.to(torch.float8_e4m3fn)``
 becomes ``x.to(torch.float8_e4m3fn).to(torch.float16)``. New tensors and types of TileLang become float16. Of all other

@@ -1,4 +1,4 @@
-"""TL108: with ``--fp8 float16`` a kernel has float16 in place of 8-bit floats, before anything else is done with it.
+"""TL100: with ``--fp8 float16`` a kernel has float16 in place of 8-bit floats, before anything else is done with it.
 
 What is read stays exact (:mod:`tl2npu.dialects.fp8`). What the kernel rounds to fp8 is no longer rounded, and a cast no
 longer saturates; a clamp that the kernel writes stays. What would change its meaning is refused by TL191: questions
@@ -48,7 +48,7 @@ def as_float16(job: Job) -> Job:
     edits = Edits(done.file.index)
     for node, new in written:
         edits.replace(node, new)
-        done.change("TL108", node, f"`{code(node)}` -> `{code(new)}`")
+        done.change("TL100", node, f"`{code(node)}` -> `{code(new)}`")
     _tell(done, narrow)
     done.apply(edits)
     return done
@@ -70,15 +70,15 @@ def _tell(job: Job, narrow: dict[str, str]) -> None:
     given, results = [n for n in tensors if n not in written], [n for n in tensors if n in written]
     if given:
         text = "pass fp8 tensors as `x.to(torch.float16)`, which keeps every value"
-        job.note("TL108", buffers[given[0]].node, f"now float16: {_listed(given)}; {text}", "warning", done=True)
+        job.note("TL100", buffers[given[0]].node, f"now float16: {_listed(given)}; {text}", "warning", done=True)
     if rounded := _rounded(job, narrow):
         kinds = " and ".join(sorted({narrow[name] for name in rounded}))
         names = list(dict.fromkeys((*rounded, *results)))
         text = f"values are no longer rounded to {kinds}, nor limited to its range by the conversion"
-        job.note("TL108", buffers[rounded[0]].node, f"now float16: {_listed(names)}; {text}", "warning")
+        job.note("TL100", buffers[rounded[0]].node, f"now float16: {_listed(names)}; {text}", "warning")
     elif results:
         text = "callers get float16 tensors with the same values"
-        job.note("TL108", buffers[results[0]].node, f"now float16: {_listed(results)}; {text}", "warning", done=True)
+        job.note("TL100", buffers[results[0]].node, f"now float16: {_listed(results)}; {text}", "warning", done=True)
 
 
 def _listed(names: list[str]) -> str:

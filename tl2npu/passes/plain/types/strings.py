@@ -76,7 +76,7 @@ def _refuse_open_types(job: Job) -> None:
     wide = job.options.fp8 == "float16"
     if wide and (found := re.search(_FP8[1:], text)) is not None:
         message = f"callers that pass `{found.group().lstrip('.')}` as `{chosen}` pass float16 now, and float16 tensors"
-        job.note("TL108", open_ends[chosen], message, "warning")
+        job.note("TL100", open_ends[chosen], message, "warning")
     foreign = re.search(_FOREIGN if wide else _FOREIGN + _FP8, text)
     if foreign is not None:
         text = f"callers may pass `{foreign.group().lstrip('.')}` as `{chosen}`, which the NPU does not have"
