@@ -21,7 +21,7 @@ PARAMS = 'A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")'
 BODY = """
     s = T.alloc_shared((64, 64), "float16")
     # one thread for each row
-    tx = T.get_thread_binding()
+    tx = T.get_warp_idx()
     T.copy(
         A[0, 0],
         s,
@@ -50,7 +50,7 @@ def test_each_reason_stands_above_its_statement() -> None:
     lines = (found.new_text or "").splitlines()
     (thread,) = [i for i, line in enumerate(lines) if "TL184" in line]
     assert lines[thread].strip().startswith("# TODO(tl2npu): TL184 the NPU has no counterpart for ")
-    assert lines[thread + 1].strip() == "tx = T.get_thread_binding()"
+    assert lines[thread + 1].strip() == "tx = T.get_warp_idx()"
     assert lines[thread - 1].strip() == "# one thread for each row"
     (grid,) = [i for i, line in enumerate(lines) if "TL187" in line]
     assert lines[grid + 1] == " " * 16 + "T.sync_grid()"

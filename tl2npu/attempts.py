@@ -135,7 +135,9 @@ def _attempt(
         start.elsewhere,
         origin=start.origin,
         users=start.users,
+        edited=list(start.edited),
         notes=list(start.notes),
+        made=dict(start.made),
         _kernel=start.kernel,
     )
     try:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from tl2npu.codes import CODES
 from tl2npu.devices import DEVICES
 from tl2npu.dialects.compiler import COMPILERS
-from tl2npu.options import PassConfigPolicy, Target, Threads
+from tl2npu.options import Fp8, PassConfigPolicy, Target, Threads
 
 
 class ConfigError(Exception):
@@ -139,6 +139,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "threads": _one_of(*get_args(Threads)),
     "rows_per_block": _whole(1),
     "tuned": _constants,
+    "fp8": _one_of(*get_args(Fp8)),
     "unsafe": _switch,
     "keep_expert": _switch,
     "partial": _switch,

@@ -14,11 +14,11 @@ from libcst.codemod import CodemodCommand, CodemodContext, SkipFile
 
 from tl2npu.config import load_options
 from tl2npu.files import may_have_kernels, skip_reason
-from tl2npu.options import PassConfigPolicy, Target, Threads
+from tl2npu.options import Fp8, PassConfigPolicy, Target, Threads
 from tl2npu.project.one import process
 from tl2npu.results import Diagnostic
 
-_CHOICES = {"to": Target, "threads": Threads, "pass_config_policy": PassConfigPolicy}
+_CHOICES = {"to": Target, "threads": Threads, "fp8": Fp8, "pass_config_policy": PassConfigPolicy}
 _NAMES = ("device", "ascend_version")
 _NUMBERS = ("rows_per_block",)
 _SWITCHES = ("grid2d", "keep_expert", "unsafe", "partial")

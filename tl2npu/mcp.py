@@ -72,6 +72,7 @@ def server(root: Path) -> MCPServer:
             timeout=options.verify_timeout,
             shrink=shrink,
             check=options,
+            fp8=options.fp8,
             calls=tuple(map(parse_call, calls or ())),
         )
         return verify_report.text(verify_files(first, None if new is None else _inside(top, new), settings, options))

@@ -37,6 +37,7 @@ from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines.traits import Traits, left_alone, refuse_unreadable, traits
 from tl2npu.passes.plain.hints import tensor_layouts
+from tl2npu.passes.plain.types import fp8
 from tl2npu.passes.plain.unsupported import refuse as unsupported
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower, KernelResult, Promise, Severity
@@ -163,9 +164,11 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             Change("TL117", line_of(original, node) or 1, f"removed the unused `{name}`") for node, name in unused
         ]
         module = tensor_layouts.without_unused(original, module)
-        module, edited, left = host.of_file(original, module, kernels)
-        done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in edited]
-        diagnostics += [finding("TL125", line_of(original, node) or 1, text) for node, text in left]
+        around = host.of_file(original, module, kernels)
+        module = around.module
+        done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in around.changes]
+        for code, left in (("TL125", around.left), ("TL100", around.of_fp8)):
+            diagnostics += [finding(code, line_of(original, node) or 1, text) for node, text in left]
         if any(kernel.rewritten for kernel in kernels):
             module, dropped = configs.of_file(module, kernels, file.users.may_take)
             done.changes += [Change("TL122", line_of(original, node) or 1, text) for node, text in dropped]
@@ -213,10 +216,15 @@ def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]
 def _half_retargeted(
     original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> dict[int, Sequence[Diagnostic]]:
-    """Kernels that go to or from AscendNPU IR while another one of their factory, compiled by the same call, stays."""
+    """Kernels that go to or from AscendNPU IR, or to float16, while another one of their factory, compiled by the same
+    call, stays."""
     kernels = {kernel.line: kernel for kernel in done.kernels}
     groups: dict[int, list[KernelResult]] = {}
-    if any(kernel.rewritten and "npuir" in (kernel.target, kernel.source) for kernel in done.kernels):
+
+    def as_a_group(kernel: KernelResult) -> bool:
+        return kernel.rewritten and ("npuir" in (kernel.target, kernel.source) or "TL100" in kernel.codes)
+
+    if any(as_a_group(kernel) for kernel in done.kernels):
         for item in FileKernels(original).located:
             kernel = kernels.get(original.position(item.node).line)
             if kernel is not None and item.factory is not None:
@@ -225,9 +233,10 @@ def _half_retargeted(
     for group in groups.values():
         staying = next((kernel for kernel in group if kernel.disposition == "refused"), None)
         for kernel in group:
-            if staying is not None and kernel.rewritten and kernel.line not in leave:
-                text = f"not migrated: `{staying.name}` of the same factory and target was refused"
-                found[kernel.line] = [replace(finding("TL401", kernel.line, text), severity="error")]
+            if staying is not None and as_a_group(kernel) and kernel.line not in leave:
+                code = "TL191" if "TL100" in kernel.codes else "TL401"
+                text = f"not migrated: `{staying.name}` of the same factory was refused"
+                found[kernel.line] = [replace(finding(code, kernel.line, text), severity="error")]
     return found
 
 
@@ -374,6 +383,16 @@ def _refused_eager(
 
 
 def _best_form(
+    given: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
+) -> tuple[KernelResult, Job]:
+    outcome, job = _best_of(given, suppressions, leave)
+    if outcome.disposition != "refused" or job is given:
+        return outcome, job
+    given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author
+    return replace(outcome, codes=tuple(sorted({note.code for note in given.notes}))), given
+
+
+def _best_of(
     start: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, Job]:
     line = start.def_line
@@ -384,6 +403,8 @@ def _best_form(
             stays = leave[line][0].message if leave[line] else NOT_SELECTED
             return _refused(start, line, kind.style, stays), start
         refuse_unlaunched(start, kind.style)
+        if kind.style == "gpu":
+            start = fp8.as_float16(start)
         if not kind.is_rewritten and kind.style != "developer":
             _note_own(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":

@@ -11,6 +11,7 @@ from tl2npu.dialects.compiler import DEFAULT_COMPILER
 
 Target = Literal["ascendc", "npuir", "tle-dsa"]
 Threads = Literal["auto", "1", "2"]
+Fp8 = Literal["refuse", "float16"]
 PassConfigPolicy = Literal["needed", "four", "keep"]
 BackendName = Literal["sim", "compile", "npu", "camodel"]
 CodeGenerator = Literal["ascendc", "pto", "npuir"]
@@ -57,6 +58,7 @@ class Options:
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
     ``rows_per_block``: rows that a block computes where a Triton kernel computes one, if they are computed apart.
     ``tuned``: ``NAME=VALUE`` for constants of Triton kernels that ``autotune`` chooses, where it is not seen how.
+    ``fp8``: refuse kernels with 8-bit floats, which A2 and A3 lack, or write float16, which has every value of theirs.
     ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
     ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
     ``partial``: mark in kernels that are refused where a person must go on.
@@ -73,6 +75,7 @@ class Options:
     threads: Threads = "auto"
     rows_per_block: int = 1
     tuned: tuple[str, ...] = ()
+    fp8: Fp8 = "refuse"
     unsafe: bool = False
     keep_expert: bool = False
     partial: bool = False

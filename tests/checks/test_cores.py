@@ -30,6 +30,8 @@ def test_variables(statements: str, found: list[str]) -> None:
     ("statement", "found"),
     [
         ("O[cid, 0] = s[0]", ["TL861"]),
+        ("v = s[0] * 2.0\nw = v + 1.0\nO[cid, 0] = w", ["TL861"]),  # by names
+        ("v = cid * 2.0\nO[cid, 0] = v", []),
         ("for i in T.serial(64):\n    O[cid, i] = s[i]", ["TL895"]),
         ("for i in T.serial(64):\n    s[i] = s[i] * 2.0", []),
         ("O[cid, 0] = 1.0", []),

@@ -44,6 +44,7 @@ ON_A_DEVICE = {
 }
 # What needs an option that the command line sets.
 OPTIONS = {
+    "TL100": Options(fp8="float16"),
     "TL197": Options(unsafe=True),
     "TL234": Options(threads="1"),
     "TL594": Options(target="tle-dsa"),

@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     help="A constant of Triton kernels that `autotune` chooses, where its configurations are not written out; several.",
 )
 @click.option(
+    "--fp8",
+    type=click.Choice(["refuse", "float16"]),
+    help="Kernels with 8-bit floats: refuse them, or write float16 in place of fp8.  [default: refuse]",
+)
+@click.option(
     "--pass-config-policy",
     type=click.Choice(["needed", "four", "keep"]),
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",

@@ -35,6 +35,9 @@ from tl2npu.cli.output import say, wants_color
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
 @click.option("--rows-per-block", type=click.IntRange(min=1), metavar="N", help="Of the migration.")
 @click.option(
+    "--fp8", type=click.Choice(["refuse", "float16"]), help="Of the migration: float16 also stands for fp8 in NEW."
+)
+@click.option(
     "--to", "target", type=click.Choice(["ascendc", "npuir", "tle-dsa"]), help="Of the migration: what it writes."
 )
 @click.option(
@@ -76,6 +79,7 @@ def verify(
     threads: str | None,
     rows_per_block: int | None,
     tuned: tuple[str, ...],
+    fp8: str | None,
     target: str | None,
     style: str,
     report: Path | None,
@@ -99,6 +103,7 @@ def verify(
         "threads": threads,
         "rows_per_block": rows_per_block,
         "tuned": tuned,
+        "fp8": fp8,
         "target": target,
         "device": given["device"],
     }

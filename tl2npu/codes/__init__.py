@@ -29,6 +29,8 @@ class Code:
 # One line per code: the table is read by eye, so it is kept out of the formatter's hands.
 # fmt: off
 _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
+    ("TL100", "fp8-as-float16", "warning", "unsafe",
+     "pass float16, and round results to fp8 where a caller needs that"),
     ("TL101", "gpu-kernel", "info", "safe",
      "launch with `is_npu=True` and give every buffer the memory that its uses need"),
     ("TL102", "eager-kernel", "info", "safe",
@@ -45,6 +47,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write a prim_func for each launch, and call them one after the other from host code"),
     ("TL108", "both-vector-cores", "info", "safe",
      "use `T.get_block_binding(1)` for row numbers, and allocate vectors along the columns in front of `T.Kernel`"),
+    ("TL109", "loop-over-threads", "info", "safe", "write `for tx in T.Parallel(threads)` around the statement"),
     ("TL110", "dtype-object", "info", "safe",
      "write the dtype as a string: `\"float16\"`"),
     ("TL111", "subscripted-tensor-type", "info", "safe",
@@ -186,7 +189,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL190", "unfolding-copy", "error", "display-only",
      "run im2col on the host, or copy the window of each tap"),
     ("TL191", "foreign-element-type", "error", "display-only",
-     "use float16, bfloat16, float32 or int8; convert narrower data on the host or in the vector cores"),
+     "migrate fp8 kernels with `--fp8 float16`; for others use float16, bfloat16, float32 or int8"),
     ("TL192", "atomic-other-than-add", "error", "display-only",
      "write one partial result per block and combine them in a second kernel"),
     ("TL193", "raw-address", "error", "display-only",

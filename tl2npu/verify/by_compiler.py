@@ -20,6 +20,7 @@ from tl2npu.verify.judge import UNVERIFIED, Findings, judged, to_prove
 from tl2npu.verify.limits import Limits, limits_of, owner_of
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, places
+from tl2npu.verify.recording import with_float16
 from tl2npu.verify.settings import Settings
 
 REJECTED, DIED, MISSING, UNBUILT = "TL930", "TL931", "TL932", "TL933"
@@ -60,11 +61,12 @@ def verify(
 
 def _lowered(source: Source, settings: Settings) -> Lowered:
     backend = settings.backend
+    wide = with_float16 if settings.fp8 == "float16" else dict
     wanted = Wanted(
         source.pieces,
         source.path,
         settings.timeout,
-        [(call.factory, call.arguments) for call in settings.calls],
+        [(call.factory, wide(call.arguments)) for call in settings.calls],
         settings.script_args,
         backend.target,
         backend.platform,

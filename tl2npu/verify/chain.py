@@ -52,9 +52,9 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
         if judge.has_standard(recording, name):
             problems += judge.unmet(recording, name, old, counted)
             continue
-        differs = run.difference(old, counted)
+        differs = run.difference(name, old, counted)
         wide = recording.unrounded.get(name)
-        if differs is not None and wide is not None and not run.difference(wide, judged(recording, wide, found)):
+        if differs is not None and wide is not None and not run.difference(name, wide, judged(recording, wide, found)):
             unrounded.append(name)
         elif differs is not None:
             problems.append((CHANGED, said(name, differs, ("old", "new"), ("", "")) + on(recording)))
@@ -134,18 +134,18 @@ class _Run:
             text = f"the kernels run as compiled, but fail as written: {problems[0][1]}"
             return [(READINGS, text)]
         for name, left in ideal.items():
-            found = self.difference(left, actual[name])
+            found = self.difference(name, left, actual[name])
             if found is not None:
                 sides = "as written", "as compiled"
                 return [(READINGS, said(name, found, sides, ("", "")))]
         return []
 
-    def difference(self, left: np.ndarray, right: np.ndarray) -> Any:
+    def difference(self, name: str, left: np.ndarray, right: np.ndarray) -> Any:
         """The first element that differs by more than the settings allow."""
         settings = self.judge.settings
         if settings.arithmetic == "algebraic":
             return difference(left, right, 0.0, 0.0)
         if settings.arithmetic == "structure":
             return None
-        usual = self.recording.tolerances.get(left.dtype.name, 0.0)
+        usual = self.recording.tolerance(name, left.dtype.name)
         return difference(left, right, usual if settings.rtol is None else settings.rtol, settings.atol)

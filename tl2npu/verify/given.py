@@ -65,4 +65,5 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
         reference=None if reference is None else str(reference),
         standard=standard,
         golden=golden,
+        fp8=options.fp8,
     )

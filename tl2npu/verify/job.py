@@ -333,7 +333,7 @@ def _replay(job: Job, emit: Emit) -> int:
     with installed(judge.actual.session):
         emit({"event": "begin"})
         module = _load(job, emit)
-        for recording in recordings.load(Path(job.folder)) if module is not None else ():
+        for recording in recordings.load(Path(job.folder), job.settings.fp8) if module is not None else ():
             if recording.number in job.done:
                 continue
             if recording.draw and recording.kernel in failed:
@@ -383,7 +383,7 @@ def _script(job: Job, emit: Emit) -> int:
     judge = Judge(job.settings, _observe(job), _observe(job, "ideal"), _observe(job, arithmetic="numbers"))
     observed = _observe(job, arithmetic="precise")
     waiting: dict[tuple[str, int, str], list[int]] = {}
-    for r in recordings.load(Path(job.folder)):
+    for r in recordings.load(Path(job.folder), job.settings.fp8):
         waiting.setdefault((r.kernel, r.turn, r.call), []).append(r.number)
     turns: dict[str, int] = {}
     of_triton = triton.Waiting(Path(job.folder), judge, emit)
@@ -392,7 +392,7 @@ def _script(job: Job, emit: Emit) -> int:
         name = name_of(compiled)
         turn = turns[name] = turns.get(name, -1) + 1
         numbers = waiting.pop((name, turn, call_of(compiled)), [])
-        recording = recordings.load_one(Path(job.folder), numbers[0]) if numbers else None
+        recording = recordings.load_one(Path(job.folder), numbers[0], job.settings.fp8) if numbers else None
         recording = recording or of_triton.recording(compiled, arrays)
         emit({"event": "start", "kernel": name})
 
@@ -418,7 +418,7 @@ def _script(job: Job, emit: Emit) -> int:
             wrong = bool(comparison.problems)
             compared(emit, recording, comparison)
         for number in numbers[1:]:
-            repeated = recordings.load_one(Path(job.folder), number)
+            repeated = recordings.load_one(Path(job.folder), number, job.settings.fp8)
             compared(emit, repeated, None if wrong else judge.compare(repeated, compiled))
         emit({"event": "stop"})
 

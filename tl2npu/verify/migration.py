@@ -35,7 +35,11 @@ def migrate_verified(
     the text is the code of.
     """
     settings = settings or Settings(
-        device=options.device, backend=options.backend, timeout=options.verify_timeout, check=options
+        device=options.device,
+        backend=options.backend,
+        timeout=options.verify_timeout,
+        check=options,
+        fp8=options.fp8,
     )
     leave: dict[int, list[Diagnostic]] = {}
     unused: list[Diagnostic] | None = None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tl2npu.dialects.fp8 import held
+from tl2npu.options import Fp8
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import has_products, tolerances
 from tl2npu.verify.layouts import Arrays
@@ -72,6 +74,12 @@ class Recording:
     """The arguments of ``tilelang.compile`` that made it."""
     golden: Arrays = field(default_factory=dict)
     """The outputs of floats in float64, if they are wanted."""
+    narrow: Mapping[str, str] = field(default_factory=dict)
+    """Tensors that are kept as float16 here -> their 8-bit type in the old kernel."""
+
+    def tolerance(self, name: str, dtype: str) -> float:
+        """The relative tolerance for a tensor, by its type in the old kernel."""
+        return self.tolerances.get(self.narrow.get(name, dtype), 0.0)
 
 
 @dataclass(frozen=True)
@@ -194,16 +202,40 @@ def keep(folder: Path, recording: Recording) -> None:
         pickle.dump(recording, file, protocol=5)
 
 
-def load(folder: Path) -> Iterator[Recording]:
+def load(folder: Path, fp8: Fp8 = "refuse") -> Iterator[Recording]:
     """The recorded launches in order, one in memory at a time."""
     for path in sorted(folder.glob("*.launch")):
-        yield load_one(folder, int(path.stem))
+        yield load_one(folder, int(path.stem), fp8)
 
 
-def load_one(folder: Path, number: int) -> Recording:
-    """One recorded launch."""
+def load_one(folder: Path, number: int, fp8: Fp8 = "refuse") -> Recording:
+    """One recorded launch; ``fp8``: with float16 in place of 8-bit floats."""
     with (folder / f"{number:06}.launch").open("rb") as file:
-        return pickle.load(file)  # type: ignore[no-any-return]  # written a moment ago, into a folder of its own
+        found: Recording = pickle.load(file)  # written a moment ago, into a folder of its own
+    return widened(found) if fp8 == "float16" else found
+
+
+def widened(recording: Recording) -> Recording:
+    """The launch as a kernel is asked for it that has float16 for every 8-bit float: the same numbers, exactly."""
+    narrow = {name: kind for name, array in recording.inputs.items() if (kind := held(array.dtype.name))}
+
+    def wide(arrays: Arrays) -> Arrays:
+        return {name: array.astype(np.float16) if name in narrow else array for name, array in arrays.items()}
+
+    return replace(
+        recording,
+        arguments=None if recording.arguments is None else with_float16(recording.arguments),
+        inputs=wide(recording.inputs),
+        outputs=wide(recording.outputs),
+        unrounded=wide(recording.unrounded),
+        narrow=narrow,
+    )
+
+
+def with_float16(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a factory with float16 for each that is an 8-bit float of TileLang or torch."""
+    types = ("str", "DType", "dtype")
+    return {n: "float16" if type(a).__name__ in types and held(str(a)) else a for n, a in arguments.items()}
 
 
 def copies(arrays: Arrays) -> Arrays:

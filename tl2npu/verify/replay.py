@@ -81,7 +81,7 @@ class Judge:
 
     def _by_standard(self, recording: Recording, name: str, left: np.ndarray, right: np.ndarray) -> Judgement:
         settings = self.settings
-        usual = recording.tolerances.get(left.dtype.name, 0.0)
+        usual = recording.tolerance(name, left.dtype.name)
         rtol = usual if settings.rtol is None else settings.rtol
         return by_standard(settings.standard, left, right, recording.golden.get(name), rtol, settings.atol)
 
@@ -133,14 +133,15 @@ class Judge:
         return Outcome(layouts.by_index(compiled.kernel, named(compiled, arrays)), hazards, observed.writers)
 
     def _difference(
-        self, recording: Recording, buffer: Buffer, left: np.ndarray, right: np.ndarray
+        self, recording: Recording, buffer: Buffer, left: np.ndarray, right: np.ndarray, name: str = ""
     ) -> Difference | None:
+        """``name``: that of the tensor in the old kernel."""
         if self.settings.arithmetic == "algebraic":
             return difference(left, right, 0.0, 0.0)
         if self.settings.arithmetic == "structure":
             return None
         rtol = self.settings.rtol
-        usual = recording.tolerances.get(buffer.dtype, 0.0)
+        usual = recording.tolerance(name or buffer.name, buffer.dtype)
         return difference(left, right, usual if rtol is None else rtol, self.settings.atol)
 
 
@@ -231,7 +232,7 @@ class _Launch:
             return
         buffer = next(b for b in (*self.compiled.kernel.outputs, *self.compiled.kernel.params) if b.name == name)
         assert isinstance(buffer, Buffer)
-        found = judge._difference(recording, buffer, left, counted)
+        found = judge._difference(recording, buffer, left, counted, old)
         if found is None or self._is_rounding(old, buffer, right) or self._is_of_numbers(old, buffer, left, matched):
             return
         if not self.differs:
@@ -241,7 +242,9 @@ class _Launch:
     def _is_rounding(self, old: str, buffer: Buffer, right: np.ndarray) -> bool:
         """Whether the new kernel agrees with what the old one would give if it did not round on its way."""
         wide = self.recording.unrounded.get(old)
-        if wide is None or self.judge._difference(self.recording, buffer, wide, judged(self.recording, wide, right)):
+        if wide is None:
+            return False
+        if self.judge._difference(self.recording, buffer, wide, judged(self.recording, wide, right), old):
             return False
         self.unrounded.append(old)
         return True
@@ -253,7 +256,9 @@ class _Launch:
             return False
         self._as_on_gpu = self._as_on_gpu or judge._run(judge.numbers, recording, self.compiled, matched)
         arrays = self._as_on_gpu.arrays
-        if arrays is None or judge._difference(recording, buffer, left, judged(recording, left, arrays[buffer.name])):
+        if arrays is None:
+            return False
+        if judge._difference(recording, buffer, left, judged(recording, left, arrays[buffer.name]), old):
             return False
         self.quiet.append(old)
         return True

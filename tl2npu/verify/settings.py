@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tl2npu.devices import DEFAULT_DEVICE
-from tl2npu.options import VERIFY_TIMEOUT, Backend, Options
+from tl2npu.options import VERIFY_TIMEOUT, Backend, Fp8, Options
 
 Arithmetic = Literal["precise", "algebraic", "structure"]
 Counted = Literal[Arithmetic, "unrounded", "widened", "numbers"]
@@ -49,7 +49,8 @@ class Settings:
     absolute. ``seed`` draws the inputs of ``calls``, with ``draws`` 1 the standard normal ones only.
     ``check``: the options of ``tl2npu check`` on the new kernels, None to leave it out. ``reference``: the folder of a
     trace whose launches are repeated in place of those of the old file. ``standard``: a name of ``standards.py``;
-    ``golden``: measure old and new against the old kernel in float64.
+    ``golden``: measure old and new against the old kernel in float64. ``fp8``: whether float16 stands for the 8-bit
+    floats of the old file.
     """
 
     arithmetic: Arithmetic = "precise"
@@ -69,3 +70,4 @@ class Settings:
     reference: str | None = None
     standard: str = "tl2npu"
     golden: bool = False
+    fp8: Fp8 = "refuse"

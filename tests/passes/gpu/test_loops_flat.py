@@ -7,6 +7,7 @@ import pytest
 
 from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.simulated import run
 from tl2npu.passes.plain.loops.normal import normalise
 
 PARAMS = "X: T.Tensor((1000,), 'float32'), Y: T.Tensor((1000,), 'float32')"
@@ -82,3 +83,27 @@ def test_two_axes_stay_two(statement: str) -> None:
             {statement}
     """
     assert "for i, j in T.Parallel(32, 4):" in after(normalise, kernel(body))
+
+
+def test_an_axis_of_one_element_beside_a_vector() -> None:
+    """Sums of columns over rows that come one by one: the tiles have two axes, the sums one."""
+    params = "X: T.Tensor((16, 64), 'float32'), Y: T.Tensor((16, 64), 'float32'), Z: T.Tensor((64,), 'float32')"
+    body = """
+        row = T.alloc_shared((1, 64), 'float32')
+        total = T.alloc_fragment((64,), 'float32')
+        T.clear(total)
+        for k in T.serial(16):
+            T.copy(X[k, 0], row)
+            for i, j in T.Parallel(1, 64):
+                v = row[i, j] * 2.0
+                row[i, j] = v + 1.0
+                total[j] += v
+            T.copy(row, Y[k, 0])
+        T.copy(total, Z)
+    """
+    x = np.random.default_rng(4).standard_normal((16, 64)).astype(np.float32)
+    new = agree(
+        gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx", jit="@tilelang.jit(out_idx=[1, 2])"), {"X": x}
+    )
+    assert "T.Parallel(1" not in new
+    np.testing.assert_allclose(run(new, {"X": x})["Z"], (x * 2).sum(axis=0), rtol=1e-5)

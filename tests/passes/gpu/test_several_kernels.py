@@ -53,7 +53,7 @@ def test_a_comment_that_comes_to_the_next_kernel(macro_at: int, user: int) -> No
 
 def test_another_kernel_changes_with_this_one() -> None:
     """``dtype`` is bound once, in a function that both kernels are in; the second is refused."""
-    inner = factory("good") + factory("bad", "tx = T.get_thread_binding(0)")
+    inner = factory("good") + factory("bad", "tx = T.get_warp_idx()")
     inner = "    dtype = T.float32\n" + "".join(f"    {line}\n" if line else "\n" for line in inner.splitlines())
     text = HEAD + "def both():\n" + inner.replace('"float32"', "dtype") + "    return good(), bad()\n"
     result = migrate_text(text, "k.py", Options())
@@ -63,7 +63,7 @@ def test_another_kernel_changes_with_this_one() -> None:
 def test_a_factory_that_calls_another() -> None:
     """What the other one makes is refused, and its text stays as it is, types included."""
     good = factory("good").replace("():\n", "(other):\n    if other:\n        return bad()\n\n")
-    bad = factory("bad", "tx = T.get_thread_binding(0)").replace('"float32"', "T.float32")
+    bad = factory("bad", "tx = T.get_warp_idx()").replace('"float32"', "T.float32")
     result = migrate_text(HEAD + good + bad, "k.py", Options())
     assert [kernel.disposition for kernel in result.kernels] == ["migrated", "refused"]
     assert bad.strip() in (result.new_text or "")

@@ -171,7 +171,7 @@ def _two(shared: str) -> str:
     """Two factories in one class, of which the second cannot be migrated."""
     lines = ["import tilelang", "import tilelang.language as T", "", "", "class Kernels:", "    def both(self):"]
     lines += ["        dtype = T.float16"] if shared else []
-    for name, body in (("good", "T.copy(A[bx * 64], a)"), ("bad", "tx = T.get_thread_binding(0)")):
+    for name, body in (("good", "T.copy(A[bx * 64], a)"), ("bad", "tx = T.get_warp_idx()")):
         lines += ["", "        @tilelang.jit(out_idx=[1])", f"        def {name}():"]
         lines += [] if shared else ["            dtype = T.float16", ""]
         lines += [

@@ -59,7 +59,7 @@ CONSTRUCTS = [
     ("TL182", "T.tma_scatter4(s, B, 0, [0, 1, 2, 3])"),
     ("TL182", "T.ptx_wait_barrier(0)"),
     ("TL183", "T.annotate_ws_schedule(schedule)"),
-    ("TL184", "tx = T.get_thread_binding()"),
+    ("TL184", "tx = T.get_warp_idx()"),
     ("TL184", "for tx in T.thread_binding(32, thread='threadIdx.x'):\n    s[0, tx] = 0"),
     ("TL184", "v = T.shfl_xor(s[0, 0], 1)"),
     ("TL185", "T.call_extern('handle', 'decode', s)"),

@@ -23,6 +23,7 @@ from tl2npu.kernel.model import (
     Memory,
     Op,
     Operand,
+    Scalar,
     Side,
     Stmt,
     Store,
@@ -185,6 +186,15 @@ def _uses_in_vector(stmt: Stmt, name: str) -> bool:
     return any(node.value == name for node in names_in(stmt.node))
 
 
+def _loads_of_ub(subject: Subject, value: Scalar, seen: set[str]) -> Iterator[Operand]:
+    """What a value reads in UB, by itself or through names that stand for elements."""
+    yield from (load for load in value.loads if load.buffer.memory is Memory.UB)
+    used = {name.value for name in names_in(value.node)} - seen
+    for placed in subject.statements if used else ():
+        if isinstance(placed.stmt, Let) and placed.stmt.name in used:
+            yield from _loads_of_ub(subject, placed.stmt.value, seen | used)
+
+
 def _check_store(subject: Subject, placed: Placed, stmt: Store) -> Iterator[Finding]:
     """TL861, TL895: a scalar store to global memory runs on the cube core, which has no UB."""
     if stmt.target.buffer.memory is not Memory.GM or subject.is_on(COMBINE) is False:
@@ -192,7 +202,7 @@ def _check_store(subject: Subject, placed: Placed, stmt: Store) -> Iterator[Find
     parallel = parallel_store(subject, placed)
     if parallel is not None and parallel.form != "scalar":
         return
-    source = next((load for load in stmt.value.loads if load.buffer.memory is Memory.UB), None)
+    source = next(_loads_of_ub(subject, stmt.value, set()), None)
     if source is None:
         return
     rule = "TL895" if placed.loops else "TL861"

@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import is_prim_func
+from tl2npu.passes.host import fp8
 from tl2npu.passes.host import methods as host_methods
 from tl2npu.passes.host.imports import add_import, without_unused
 from tl2npu.passes.host.torch import SAME_IN_NPU, device_text, is_device, joined_device
@@ -43,23 +44,24 @@ class Host:
     type_variables: frozenset[str] = frozenset()
     changes: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     left: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+    of_fp8: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+    """What TL100 says of places that stay."""
 
 
 Said = list[tuple[cst.CSTNode, str]]
 """Nodes with what is said of them."""
 
 
-def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Module, Said, Said]:
+def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]) -> Host:
     """The module, its host code for the NPU if no kernel is left that needs a GPU; what changed, what stays."""
     if not any(kernel.source == "gpu" and kernel.rewritten for kernel in kernels):
-        return module, [], []
+        return Host(module)
     left = [kernel.name for kernel in kernels if kernel.disposition == "refused"]
     if left:
         first = uses_gpu(module)
         text = f"host code was not changed, because `{left[0]}` still needs a GPU"
-        return module, [], [] if first is None else [(first, text)]
-    host = retarget(original, module)
-    return host.module, host.changes, host.left
+        return Host(module, left=[] if first is None else [(first, text)])
+    return retarget(original, module, any("TL100" in kernel.codes for kernel in kernels))
 
 
 @dataclass(eq=False)
@@ -87,11 +89,14 @@ class Tree:
         return found
 
 
-def retarget(original: Index, module: cst.Module) -> Host:
-    """Devices, profilers and the like; ``original`` tells which imports had a use before the migration."""
+def retarget(original: Index, module: cst.Module, widened: bool = False) -> Host:
+    """Devices, profilers and the like; ``original`` tells which imports had a use before the migration.
+
+    ``widened``: kernels of the file take float16 where they took 8-bit floats.
+    """
     host = Host(module, _type_variables(Tree(original)))
     tree = Tree(Index.of(module))
-    for step in (_types, _devices, _cores, _methods):
+    for step in (*((_fp8_names, _fp8_values) if widened else ()), _types, _devices, _cores, _methods):
         edits = Edits(tree.index)
         step(host, tree, edits)
         if edits:
@@ -116,6 +121,15 @@ def uses_gpu(module: cst.Module) -> cst.CSTNode | None:
 def _type_variables(original: Tree) -> frozenset[str]:
     """What held a dtype object before the kernels were migrated."""
     return frozenset(TypeNames(original.names, original.index, original.nodes).variables)
+
+
+def _fp8_names(host: Host, tree: Tree, edits: Edits) -> None:
+    host.changes += fp8.name_types(tree.index, tree.names, tree.nodes, edits)
+
+
+def _fp8_values(host: Host, tree: Tree, edits: Edits) -> None:
+    changed, host.of_fp8 = fp8.to_float16(tree.index, tree.names, tree.nodes, edits)
+    host.changes += changed
 
 
 def _types(host: Host, tree: Tree, edits: Edits) -> None:

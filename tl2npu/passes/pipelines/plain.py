@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
-from tl2npu.passes.plain import front_end, negative_indices, symbolic_sizes
+from tl2npu.passes.plain import float_bits, front_end, negative_indices, symbolic_sizes
 from tl2npu.passes.plain.branches import conditions
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
+from tl2npu.passes.plain.branches import tiles as branches_tiles
 from tl2npu.passes.plain.branches import values as branches_values
 from tl2npu.passes.plain.despecialise import program as despecialise
 from tl2npu.passes.plain.hints import drop as hints
 from tl2npu.passes.plain.loops import normal as loops
 from tl2npu.passes.plain.macros import inline as macros
+from tl2npu.passes.plain.threads import loops as threads
+from tl2npu.passes.plain.types import bools
 from tl2npu.passes.plain.types import strings as types
 
 
@@ -22,10 +25,14 @@ def plainly(job: Job, nests: bool = True) -> None:
     macros.inline(job)
     known_branches.fold(job)
     conditions.to_python(job)
+    threads.to_loops(job)
     hints.drop(job)
     types.to_strings(job)
+    bools.to_uint8(job)
+    float_bits.to_functions(job)
     symbolic_sizes.rename(job)
     branches_values.choose(job)
+    branches_tiles.allocate_in_front(job)
     front_end.make_strict(job)
     negative_indices.count_from_the_start(job)
     loops.normalise(job, nests=nests)

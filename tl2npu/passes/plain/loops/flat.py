@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Loop, walk
+from tl2npu.kernel.model import Loop, Store, walk
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.render import Unrenderable, render
@@ -22,12 +22,39 @@ _PARTS = (cst.Add, cst.Subtract, cst.Multiply)
 
 
 def flatten(job: Job) -> None:
-    """One loop variable where only the position in row-major order is used."""
+    """One loop variable where only the position in row-major order is used, none for an axis of one element."""
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        if isinstance(stmt, Loop) and stmt.kind == "parallel" and not stmt.via and len(stmt.ranges) > 1:
+            _without_units(job, stmt, edits)
+    job.apply(edits)
     edits = Edits(job.file.index)
     for stmt in job.kernel.walk():
         if isinstance(stmt, Loop) and stmt.kind == "parallel" and not stmt.via and len(stmt.ranges) > 1:
             _flatten(job, stmt, edits)
     job.apply(edits)
+
+
+def _without_units(job: Job, loop: Loop, edits: Edits) -> None:
+    """``for i, j in T.Parallel(1, n)`` that also stores to ``v[j]`` is a loop over ``j``."""
+    assert isinstance(loop.node, cst.For)
+    assert loop.call is not None
+    units = {item.name for item in loop.ranges if item.start.is_zero and item.extent == const(1)}
+    stores = [stmt.target.node for stmt in walk(loop.body) if isinstance(stmt, Store)]
+    units = {name for name in units if any(name not in {n.value for n in names_in(node)} for node in stores)}
+    positional = [arg for arg in loop.call.args if arg.keyword is None]
+    left = [item for item in loop.ranges if item.name not in units]
+    if not units or not left or len(positional) != len(loop.ranges):
+        return
+    for use in names_in(loop.node.body):
+        if use.value in units:
+            edits.replace(use, cst.Integer("0"))
+    names = ", ".join(item.name for item in left)
+    edits.replace(loop.node.target, cst.parse_expression(names))
+    for arg, item in zip(positional, loop.ranges, strict=True):
+        if item.name in units:
+            edits.remove(arg)
+    job.change("TL119", loop.node, f"no loop over the one value of {', '.join(f'`{name}`' for name in sorted(units))}")
 
 
 def _flatten(job: Job, loop: Loop, edits: Edits) -> None:

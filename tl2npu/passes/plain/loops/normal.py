@@ -17,6 +17,7 @@ from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.loops.continues import drop_continues
+from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
 from tl2npu.passes.plain.loops.nests import untangle
 from tl2npu.passes.plain.types.names import STRINGS
@@ -36,7 +37,9 @@ def normalise(job: Job, *, nests: bool = True) -> None:
 
     ``nests``: parallel loops in each other, and serial ones in parallel ones, are taken apart too.
     """
+    to_serial(job)
     _refuse_jumps(job)
+    _parallel(job)
     drop_continues(job)
     _plain_calls(job)
     _plain_assignments(job)
@@ -45,6 +48,19 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     if nests:
         flatten(job)
         untangle(job)
+
+
+def _parallel(job: Job) -> None:
+    """``T.parallel(n)``, the loop of TIR whose runs have no order, is ``T.Parallel(n)``."""
+    edits = Edits(job.file.index)
+    for loop in nodes_of(job.located.node.body, cst.For):
+        call = loop.iter
+        if not isinstance(call, cst.Call) or job.file.names.resolve(call.func) != _LANGUAGE + "parallel":
+            continue
+        if len(call.args) == 1 and call.args[0].keyword is None:
+            edits.replace(call.func, expression(job, "T.Parallel", call.func))
+            job.change("TL119", loop, f"`{code(call)}` -> `T.Parallel`")
+    job.apply(edits)
 
 
 def _refuse_jumps(job: Job) -> None:

@@ -54,6 +54,12 @@ class TypeNames:
                     self.variables.add(node.name.value)
             elif type(node) is cst.Assign and self.is_type(node.value):
                 self.learn(t.target.value for t in node.targets if isinstance(t.target, cst.Name))
+            elif type(node) is cst.For and isinstance(node.target, cst.Name) and self._lists_types(node.iter):
+                self.learn([node.target.value])
+
+    def _lists_types(self, node: cst.BaseExpression) -> bool:
+        listed = node.elements if isinstance(node, (cst.List, cst.Tuple)) else ()
+        return bool(listed) and all(self.is_type(item.value) for item in listed)
 
     @cached_property
     def imported(self) -> frozenset[str]:

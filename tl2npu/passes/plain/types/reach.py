@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -41,12 +41,17 @@ def top_statement(job: Job) -> cst.CSTNode:
 
 def nodes(job: Job) -> Iterator[cst.CSTNode]:
     """Every node of :func:`parts` without what makes other prim_funcs, then of the arguments of its callers."""
-    others = list(_of_others(job))
+    others = list(of_others(job))
     aside = {id(other) for other in others}
     own = parts(job)
     for part in own:
         if id(part) not in aside:  # the factory may call another
             yield from walk(part, aside)
+    yield from arguments(job, own, others)
+
+
+def arguments(job: Job, own: Sequence[cst.CSTNode], others: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """Every node of the arguments of the factory's callers, outside of its ``own`` statements."""
     if job.located.factory is not None:
         for other in others:
             yield from _arguments(other, job.located.factory.node.name.value)
@@ -57,7 +62,7 @@ def nodes(job: Job) -> Iterator[cst.CSTNode]:
                 yield from _arguments(statement, top.name.value)
 
 
-def _of_others(job: Job) -> Iterator[cst.CSTNode]:
+def of_others(job: Job) -> Iterator[cst.CSTNode]:
     """Other prim_funcs, with the outermost function that makes such a one alone, from names of its own."""
     index = job.file.index
     around = {id(above) for above in index.ancestors(job.located.node)}
@@ -66,13 +71,15 @@ def _of_others(job: Job) -> Iterator[cst.CSTNode]:
             continue
         functions = [above for above in index.ancestors(item.node) if isinstance(above, cst.FunctionDef)]
         makers = [item.node, *(above for above in functions if id(above) not in around)]
-        shared = {name for above in functions if id(above) in around for name in _bound(above)}
+        shared = {name for above in functions if id(above) in around for name in bound_names(above)}
         shared -= {maker.name.value for maker in makers}
         yield makers[0] if _free_names(makers[-1]) & shared else makers[-1]
 
 
-def _bound(node: cst.FunctionDef) -> set[str]:
-    """The names that a function binds: parameters, locals, other functions."""
+def bound_names(node: cst.CSTNode) -> set[str]:
+    """The names that a function binds (parameters, locals, other functions), or another statement."""
+    if not isinstance(node, cst.FunctionDef):
+        return set(assigned_names(node))
     params = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
     bound = {param.name.value for param in params} | inner_names(node)
     for statement in node.body.body:
@@ -96,7 +103,7 @@ def _free_names(node: cst.CSTNode) -> set[str]:
     used = {name.value for name in names_in(node)}
     if not isinstance(node, cst.FunctionDef):
         return used
-    return used - _bound(node)
+    return used - bound_names(node)
 
 
 def _is_import(statement: cst.CSTNode) -> bool:

@@ -22,7 +22,8 @@ from tl2npu.passes.plain.unsupported.types import hidden_types
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 
-_FOREIGN = re.compile(r"\.(float8_\w+|float4_\w+|float6_\w+|tfloat32|int4)\b|tilelang\.language\.fp8\b")
+_FP8 = r"|\.float8_\w+|tilelang\.language\.fp8\b"
+_FOREIGN = r"\.(float8_e8m0fnu|float4_\w+|float6_\w+|tfloat32|int4)\b"
 
 
 def to_strings(job: Job) -> None:
@@ -69,8 +70,15 @@ def _refuse_open_types(job: Job) -> None:
     open_ends = {param.name.value: param for param in params if param.default is None}
     written = _written_types(job.kernel).values()
     chosen = next((node.value for node in written if isinstance(node, cst.Name) and node.value in open_ends), None)
-    foreign = _FOREIGN.search(job.original.module.code) if chosen is not None else None
-    if chosen is not None and foreign is not None:
+    if chosen is None:
+        return
+    text = job.original.module.code
+    wide = job.options.fp8 == "float16"
+    if wide and (found := re.search(_FP8[1:], text)) is not None:
+        message = f"callers that pass `{found.group().lstrip('.')}` as `{chosen}` pass float16 now, and float16 tensors"
+        job.note("TL100", open_ends[chosen], message, "warning")
+    foreign = re.search(_FOREIGN if wide else _FOREIGN + _FP8, text)
+    if foreign is not None:
         text = f"callers may pass `{foreign.group().lstrip('.')}` as `{chosen}`, which the NPU does not have"
         raise Blocked("TL191", open_ends[chosen], text)
 
@@ -79,7 +87,7 @@ def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:
     """Buffer -> the expression of its dtype; a name that several buffers have is left out."""
     found: dict[str, cst.BaseExpression] = {}
     for name, buffer in kernel.buffers.items():
-        node = _written_type(buffer.node)
+        node = written_type(buffer.node)
         if "#" in name:
             found.pop(name.partition("#")[0], None)
         elif node is not None:
@@ -87,7 +95,7 @@ def _written_types(kernel: Kernel) -> dict[str, cst.BaseExpression]:
     return found
 
 
-def _written_type(node: cst.CSTNode) -> cst.BaseExpression | None:
+def written_type(node: cst.CSTNode) -> cst.BaseExpression | None:
     """The dtype in ``T.alloc_*(shape, dtype)`` or ``A: T.Tensor(shape, dtype)``."""
     if isinstance(node, cst.Param) and node.annotation is not None:
         node = node.annotation.annotation

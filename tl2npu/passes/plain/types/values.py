@@ -13,7 +13,7 @@ from tl2npu.passes.job import Job
 from tl2npu.source.literals import text_of
 from tl2npu.source.tree import children
 
-_LIBRARY = {
+LIBRARY = {
     "tilelang.language.fp8.determine_fp8_type": "float8_e4m3fn",
     "tilelang.language.fp8.determine_torch_fp8_type": "float8_e4m3fn",
 }
@@ -87,8 +87,8 @@ class TypeValues:
 
     def _called(self, node: cst.Call, scope: Scope, depth: int) -> Iterator[str | None]:
         resolved = self.job.file.names.resolve(node.func)
-        if resolved in _LIBRARY:
-            yield _LIBRARY[resolved]
+        if resolved in LIBRARY:
+            yield LIBRARY[resolved]
             return
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "get":
             items = self._items(node.func.value, scope)

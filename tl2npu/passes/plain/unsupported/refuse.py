@@ -14,6 +14,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Let, Memory, Stmt, Store
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.despecialise import program as despecialise
+from tl2npu.passes.plain.threads import loops as threads
 from tl2npu.passes.plain.unsupported.names import Use, uses
 from tl2npu.passes.plain.unsupported.sizes import symbolic_tiles
 from tl2npu.passes.plain.unsupported.types import foreign_types
@@ -58,6 +59,8 @@ def reasons(job: Job) -> list[Reason]:
     found = {reason.code: reason for reason in _by_name(uses(job))}
     if found.keys() & despecialise.CODES and despecialise.plan(job) is not None:
         found = {code: reason for code, reason in found.items() if code not in despecialise.CODES}
+    if threads.CODE in found and threads.plan(job) is not None:
+        del found[threads.CODE]
     for node, message in foreign_types(job):
         found.setdefault("TL191", Reason("TL191", node, message))
     for node, message in symbolic_tiles(job):

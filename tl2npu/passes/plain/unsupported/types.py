@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel import element_types
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.located import Factory
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.types.values import TypeValues
+from tl2npu.source.literals import text_of
 from tl2npu.source.tree import calls_in
 
 _FP8 = re.compile(r"(torch\.)?(float8|fp8|e4m3|e5m2)")
@@ -20,13 +22,24 @@ _NARROW = re.compile(r"(torch\.)?(float[46]_|tfloat32|tf32|int4\b|uint4\b|float8
 
 def foreign_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
     """Buffers of such a type, each with a message; a type that is chosen elsewhere counts if every choice is one."""
-    values, made = TypeValues(job), _factory_calls(job)
-    for buffer in job.kernel.buffers.values():
-        found = _types_of(job, buffer, made, values)
+    for buffer, found in types_of(job):
         wrong = [name for name in found if name is not None and is_foreign(name)]
         if wrong and len(wrong) == len(found):
             where = "tensor" if buffer.memory is Memory.GM else "tile"
             yield buffer.node, f"the {where} `{buffer.name}` is {wrong[0]}, which the NPU cannot compute with"
+
+
+def types_of(job: Job) -> Iterator[tuple[Buffer, list[str | None]]]:
+    """Each buffer with the types that it may have, None for one that the file does not show."""
+    values, made = TypeValues(job), _factory_calls(job)
+    for buffer in job.kernel.buffers.values():
+        yield buffer, _types_of(job, buffer.dtype, made, values)
+
+
+def types_named(job: Job, dtype: cst.BaseExpression) -> list[str | None]:
+    """The types that an expression in the kernel may stand for, as :func:`types_of` has them."""
+    text = str(text_of(dtype)) if isinstance(dtype, cst.SimpleString) else code(dtype)
+    return _types_of(job, text, _factory_calls(job), TypeValues(job))
 
 
 def hidden_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
@@ -57,15 +70,15 @@ def _factory_calls(job: Job) -> list[cst.Call]:
     return [call for call in calls_in(job.module) if type(call.func) is cst.Name and call.func.value == name]
 
 
-def _types_of(job: Job, buffer: Buffer, made: list[cst.Call], values: TypeValues) -> list[str | None]:
+def _types_of(job: Job, dtype: str, made: list[cst.Call], values: TypeValues) -> list[str | None]:
     """The types that a buffer may have; where its factory takes it as a parameter, what default and callers give."""
-    factory, node = job.located.factory, _expression(buffer.dtype)
+    factory, node = job.located.factory, _expression(dtype)
     if node is None:
-        return [buffer.dtype]
+        return [dtype]
     if factory is None:
         return values.within(node, None)
     params = (*factory.node.params.posonly_params, *factory.node.params.params, *factory.node.params.kwonly_params)
-    param = next((item for item in params if item.name.value == buffer.dtype), None)
+    param = next((item for item in params if item.name.value == dtype), None)
     if param is None:
         return values.within(node, factory.node)
     given = list(_given(made, factory, param))

@@ -1,0 +1,1 @@
+"""TL109: code for single threads as loops over all threads of a block."""
