@@ -35,9 +35,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "suppress": set(),
     "todo": set(),
     "attempts": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
+    "speed": {"checks", "passes", "cost"},
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
-    | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts", "cost"},
+    | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts", "speed"},
     "tile": {"dialects", "kernel"},
     "triton": DATA | {"kernel", "tile", "source", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},

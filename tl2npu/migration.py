@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import libcst as cst
 
-from tl2npu import attempts
+from tl2npu import attempts, speed
 from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
@@ -367,9 +367,6 @@ def _joined(kernels: Sequence[KernelResult]) -> list[KernelResult]:
     return list(found.values())
 
 
-_MUCH_SLOWER = 1.3
-
-
 def _refused_eager(
     original: Index, kept: Eager, blocked: Blocked | None, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, list[Diagnostic]]:
@@ -442,37 +439,17 @@ def _best_of(
             help_ = "wrote `threads=1`: one vector core does the work" if kind.is_rewritten else attempt.blocked.help
             job.notes.append(replace(attempt.blocked, severity=level, help=help_))
     attempts.offer_one_thread(start, kind, suppressions, job, reached)
-    _tell_slowdown(start, job, reached)
+    if reached.subject is not None:
+        speed.tell_slowdown(start, job, reached.subject)
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"
     if changed:
         disposition = "partial" if reached.target == "fallback" else "migrated"
         if reached.target != "npuir" and reached.subject is not None:
-            _tell_speed(job, reached.subject)
+            speed.tell_notes(job, reached.subject)
     return _result(
         job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)
     ), job
-
-
-def _tell_slowdown(start: Job, job: Job, reached: Attempt) -> None:
-    """What the end of a pipeline by hand costs: a warning where the model of :mod:`tl2npu.cost` says much."""
-    if reached.subject is None or not any(note.code == "TL332" for note in job.notes):
-        return
-    from tl2npu.cost.estimate import slowdown  # for these few kernels only
-
-    ratio = slowdown(Subject(start.kernel, start.file, start.located, start.options), reached.subject)
-    if ratio is not None and ratio > _MUCH_SLOWER:
-        first = next(place for place, note in enumerate(job.notes) if note.code == "TL332")
-        said = f"{job.notes[first].message}; the kernel is estimated to take {ratio:.1f} times as long"
-        job.notes[first] = replace(job.notes[first], message=said, severity="warning")
-
-
-def _tell_speed(job: Job, subject: Subject) -> None:
-    """What makes the new kernel slow, at the first call of its factory."""
-    from tl2npu.cost.notes import of_first_call
-
-    for note in of_first_call(subject):
-        job.note(note.code, note.node, note.message)
 
 
 def _note_own(start: Job, suppressions: Suppressions) -> None:

@@ -45,9 +45,9 @@ class _Copies:
         return False
 
     def unread(self, copy: Copy) -> bool:
-        """A copy into a tile that nothing else names."""
+        """A copy of a product into a tile that nothing else names."""
         tile = copy.dst.buffer
-        if tile.memory is Memory.GM or tile.statement is None or self.others(tile, copy) != []:
+        if copy.src.buffer.memory is not Memory.L0C or tile.statement is None or self.others(tile, copy) != []:
             return False
         self.write({}, copy, f"nothing reads `{tile.name}`")
         return True

@@ -1,0 +1,33 @@
+"""What the cost model says of a migration: imported where it is asked for only, as few runs need it at their start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl2npu.checks.subject import Subject
+from tl2npu.passes.job import Job
+
+_MUCH_SLOWER = 1.3
+"""Times as long as before."""
+
+
+def tell_slowdown(start: Job, job: Job, subject: Subject) -> None:
+    """What the end of a pipeline by hand costs: a warning where the model says much."""
+    places = [place for place, note in enumerate(job.notes) if note.code == "TL332"]
+    if not places:
+        return
+    from tl2npu.cost.estimate import slowdown
+
+    ratio = slowdown(Subject(start.kernel, start.file, start.located, start.options), subject)
+    if ratio is not None and ratio > _MUCH_SLOWER:
+        first = places[0]
+        said = f"{job.notes[first].message}; the kernel is estimated to take {ratio:.1f} times as long"
+        job.notes[first] = replace(job.notes[first], message=said, severity="warning")
+
+
+def tell_notes(job: Job, subject: Subject) -> None:
+    """What makes the new kernel slow, at the first call of its factory (TL951 to TL955)."""
+    from tl2npu.cost.notes import of_first_call
+
+    for note in of_first_call(subject):
+        job.note(note.code, note.node, note.message)
