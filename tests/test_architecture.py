@@ -38,7 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "speed": {"checks", "passes", "cost"},
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
-    | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress", "todo", "attempts", "speed"},
+    | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
+    | {"todo", "attempts", "speed"},
     "tile": {"dialects", "kernel"},
     "triton": DATA | {"kernel", "tile", "source", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
