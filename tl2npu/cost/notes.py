@@ -54,7 +54,7 @@ def notes(
     if not work.sized or made.microseconds is None or made.microseconds < _SHORT:
         return
     launch = subject.kernel.launch.call
-    better = faster(subject, caller, sizes, cores) if len(subject.callers) <= _CALLS else []
+    better = faster(subject, caller, made, sizes, cores) if len(subject.callers) <= _CALLS else []
     if better and better[0].microseconds is not None:
         times = made.microseconds / better[0].microseconds
         if times >= _FASTER:

@@ -18,15 +18,16 @@ _AT_ONCE = 3
 """Parameters that are varied together: three have 26 neighbours."""
 
 
-def faster(subject: Subject, caller: Caller, sizes: Mapping[str, int], cores: int | None = None) -> list[Estimate]:
+def faster(
+    subject: Subject, caller: Caller, start: Estimate, sizes: Mapping[str, int], cores: int | None = None
+) -> list[Estimate]:
     """Sizes that fit and take less time than those of the caller, fastest first; none where the time is not known.
 
     Every size is doubled and halved from the best ones so far until nothing is faster. What a size has to divide for
-    the caller it still divides. ``sizes``: what the user gives.
+    the caller it still divides. ``start``: the estimate for the caller; ``sizes``: what the user gives.
     """
     names = [name for name in tile_parameters(subject, caller) if name not in sizes][:_AT_ONCE]
     needs = Needs.of_subject(subject)
-    start = estimate(subject, needs, caller, sizes, cores)
     if start.microseconds is None or start.unknown:
         return []
     tried: dict[tuple[int, ...], Estimate] = {}
