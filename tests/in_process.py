@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tl2npu.backends.children import Ended
 from tl2npu.cli import cli
+from tl2npu.verify import process
 
 
 def tl2npu(
@@ -25,3 +29,15 @@ def tl2npu(
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
+@contextmanager
+def jobs_in_this_process() -> Iterator[None]:
+    """Do the simulator's jobs here, without their time budget: for files that are known to be harmless."""
+
+    def follow(command: Sequence[str], told: Path, *rest: object) -> Ended:
+        return process.here(pickle.loads((told.parent / "job").read_bytes()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "follow", follow)
+        yield

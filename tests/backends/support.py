@@ -7,10 +7,11 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tests.in_process import tl2npu
+from tests.in_process import jobs_in_this_process, tl2npu
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINS = ROOT / "tests" / "standins"
@@ -99,10 +100,13 @@ class Machine:
         self.environment["ASCEND_HOME_PATH"] = str(home)
         return self
 
-    def command(self, *args: str, fault: str = "", python: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run tl2npu there."""
+    def command(
+        self, *args: str, fault: str = "", python: str | None = None, apart: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Run tl2npu there. ``apart``: the simulator's part in processes of its own, as for a user."""
         given = [*args] if "--python" in args or python == "" else [*args, "--python", python or str(self.python)]
-        return tl2npu(*given, cwd=self.folder, environment={**self.environment, "TL2NPU_STANDIN": fault})
+        with nullcontext() if apart else jobs_in_this_process():
+            return tl2npu(*given, cwd=self.folder, environment={**self.environment, "TL2NPU_STANDIN": fault})
 
     def verify(
         self, *args: str, old: str = OLD, new: str = NEW, call: str | None = CALL, fault: str = "", **named: Any
