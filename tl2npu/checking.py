@@ -15,7 +15,7 @@ from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import dialect_of, is_gpu_kernel
 from tl2npu.options import Options, Target
 from tl2npu.passes.eager.factories import find_eager
-from tl2npu.passes.job import Job, diagnostic, line_of
+from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.no_launch import no_launch
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import Diagnostic, FileResult, KernelResult
@@ -66,7 +66,7 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     kernels = sorted((k for k in kernels if k.name not in left_out), key=lambda kernel: kernel.line)
     if any(_is_for(options.target, located, file.names) for located in file.located):
         failing = importing.failing(original, options.target)
-        stops = [finding("TL734", line_of(original, node) or 1, said) for node, said in failing]
+        stops = [finding("TL734", original.first_line(node) or 1, said) for node, said in failing]
         beside = importing.beside_gpu(file)
         stops += [diagnostic(original, "TL735", kept.node, text, kept.key[0]) for kept, text in beside]
         diagnostics += [item for item in stops if not suppressions.covers(item.line, item.code)]

@@ -33,11 +33,10 @@ class Estimate:
     ``serial``: cycles of a block if the pipes of a core wait for each other, as automatic synchronisation makes them;
     ``overlapped``: if nothing waits. ``blocks``, ``cores``: None where they are not known; a core is a cube and two
     vector cores. ``filled``: of each on-chip memory the bytes that are wanted at once, and those that there are.
-    ``unknown``: what was assumed. ``advice``: what makes it slow.
+    ``unknown``: what was assumed. ``line``: of its file, 0 if not asked for. ``advice``: what makes it slow.
     """
 
     kernel: str
-    line: int
     sizes: tuple[tuple[str, int], ...]
     device: str
     frequency: float
@@ -50,6 +49,7 @@ class Estimate:
     both_vector_cores: bool
     filled: tuple[tuple[str, int, int], ...]
     unknown: tuple[str, ...]
+    line: int = 0
     advice: tuple[Advice, ...] = ()
 
     @property

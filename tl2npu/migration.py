@@ -28,7 +28,7 @@ from tl2npu.options import Options
 from tl2npu.passes.eager.factories import Eager, find_eager, to_lazy
 from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.host import code as host
-from tl2npu.passes.job import Job, diagnostic, line_of
+from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.launches.separate import split_launches
 from tl2npu.passes.no_launch import refuse_unlaunched
 from tl2npu.passes.npuir import configs, mode
@@ -161,19 +161,19 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     if done.module is not original.module:
         module, unused = restored(file.across, done.module, file.path)
         done.changes += [
-            Change("TL117", line_of(original, node) or 1, f"removed the unused `{name}`") for node, name in unused
+            Change("TL117", original.first_line(node) or 1, f"removed the unused `{name}`") for node, name in unused
         ]
         module = tensor_layouts.without_unused(original, module)
         around = host.of_file(original, module, kernels)
         module = around.module
-        done.changes += [Change("TL124", line_of(original, node) or 1, text) for node, text in around.changes]
+        done.changes += [Change("TL124", original.first_line(node) or 1, text) for node, text in around.changes]
         for code, left in (("TL125", around.left), ("TL100", around.of_fp8)):
-            diagnostics += [finding(code, line_of(original, node) or 1, text) for node, text in left]
+            diagnostics += [finding(code, original.first_line(node) or 1, text) for node, text in left]
         if any(kernel.rewritten for kernel in kernels):
             module, dropped = configs.of_file(module, kernels, file.users.may_take)
-            done.changes += [Change("TL122", line_of(original, node) or 1, text) for node, text in dropped]
+            done.changes += [Change("TL122", original.first_line(node) or 1, text) for node, text in dropped]
             stops = importing.failing(Index.of(module), file.options.target)
-            diagnostics += [finding("TL734", line_of(original, node) or 1, text) for node, text in stops]
+            diagnostics += [finding("TL734", original.first_line(node) or 1, text) for node, text in stops]
             beside = importing.beside_refused(original, kernels)
             diagnostics += [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
         module, line = mode.of_file(module, kernels)
@@ -181,7 +181,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             done.changes.append(Change("TL403", kernels[0].line, f"set `{mode.VARIABLE}` to Developer"))
         if file.options.target == "ascendc":
             module, gone = npuir_host.of_file(original.module, module, kernels)
-            done.changes += [Change("TL451", line_of(original, node) or 1, text) for node, text in gone]
+            done.changes += [Change("TL451", original.first_line(node) or 1, text) for node, text in gone]
         plain = module.code
         python = ast.parse(plain)
         new = relayout(file.text, plain, file.path, (file.native.python, python))
@@ -345,7 +345,7 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Map
     if waiting:
         raise RuntimeError("a kernel of the file got no verdict")
     done.changes += [
-        Change(code, line_of(original, node) or kept.line, message, kept.name, CODES[code].safety)
+        Change(code, original.first_line(node) or kept.line, message, kept.name, CODES[code].safety)
         for kept, code, node, message in lazy.changes
     ]
     done.module = around.module

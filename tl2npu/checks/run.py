@@ -128,21 +128,19 @@ def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     return sorted(found, key=lambda finding: (places[id(finding.node)], finding.code))
 
 
-def _ranks(index: Index, nodes: Collection[cst.CSTNode]) -> dict[int, int] | None:
-    """The order of nodes in the text, told by the statements that they are in; None if that is not enough.
+def _ranks(index: Index, nodes: Collection[cst.CSTNode]) -> dict[int, tuple[int, int, int]] | None:
+    """The order of nodes in the text: by their statements, and by their places in these; None if that is not enough.
 
     Positions say it in any case, but a tree that passes made has them only when it is written out and parsed again.
     """
-    if len(nodes) < 2:
-        return dict.fromkeys(map(id, nodes), 0)
-    order = {id(statement): rank for rank, statement in enumerate(index.statements)}
-    ranks: dict[int, int] = {}
+    order = {id(statement): rank for rank, statement in enumerate(index.statements)} if len(nodes) > 1 else {}
+    ranks: dict[int, tuple[int, int, int]] = {}
     for node in nodes:
         statement = index.statement(node) if node in index and index.foreign(node) is None else None
         if statement is None or isinstance(statement, (cst.Try, cst.TryStar, cst.Match)):
             return None  # the latter go on behind the statements in them
-        ranks[id(node)] = order[id(statement)]
-    return ranks if len(set(ranks.values())) == len(ranks) else None
+        ranks[id(node)] = order.get(id(statement), 0), *index.place_in_statement(node)
+    return ranks
 
 
 def _applies(subject: Subject, code: str) -> bool:

@@ -61,7 +61,6 @@ def measured(
     mentioned = needs.variables
     made = Estimate(
         kernel=subject.located.key[0],
-        line=subject.file.index.position(subject.located.node).line,
         sizes=tuple(sorted((name, value) for name, value in known.items() if name in mentioned)),
         device=subject.options.device,
         frequency=rate.frequency,

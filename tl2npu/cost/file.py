@@ -37,5 +37,5 @@ def estimates(
             made, work = measured(subject, needs, caller, sizes, cores)
             told = notes(subject, caller, made, work, sizes, cores)
             advice = [Advice(note.code, file.index.position(note.node).line, note.message) for note in told]
-            found.append(replace(made, advice=tuple(advice)))
+            found.append(replace(made, line=file.index.position(located.node).line, advice=tuple(advice)))
     return list(dict.fromkeys(found))

@@ -152,19 +152,20 @@ def shared(intervals: Sequence[Interval], limit: int) -> Iterator[Mapping[tuple[
     ordered = sorted(intervals, key=lambda interval: interval.start)
     groups = [list(group) for _, group in itertools.groupby(ordered, key=lambda interval: interval.start)]
     orders = itertools.product(*(itertools.permutations(group) for group in groups))
+    path: list[tuple[Interval, int, _Memory]] = []
     for order in itertools.islice(orders, _SHOWN):
-        offsets: list[tuple[Interval, int]] = []
-        memory = _Memory(limit)
-        for tile in itertools.chain(*order):
-            before = memory.at(tile.start)
+        tiles = list(itertools.chain(*order))
+        known = next((n for n, (tile, step) in enumerate(zip(tiles, path, strict=False)) if tile is not step[0]), None)
+        del path[len(path) if known is None else known :]
+        for tile in tiles[len(path) :]:
+            before = (path[-1][2] if path else _Memory(limit)).at(tile.start)
             after = before.with_tile(tile)
             if after is None:
                 break
             (taken,) = set(after.taken) - set(before.taken)
-            offsets.append((tile, taken[1]))
-            memory = after
+            path.append((tile, taken[1], after))
         else:
-            pairs = itertools.combinations(offsets, 2)
+            pairs = itertools.combinations([(tile, offset) for tile, offset, _ in path], 2)
             yield {
                 pair: (at, one.size) == (there, other.size)
                 for (one, at), (other, there) in pairs

@@ -27,7 +27,9 @@ from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import children, names_in, walk
+from tl2npu.source.tree import SubclassesOf, names_in, walk
+
+_IS_SMALL = SubclassesOf(cst.BaseSmallStatement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +217,7 @@ class Job:
             return self.original.line(node)
         return (
             self._line_of_use(node)
-            or line_of(self.original, node)
+            or self.original.first_line(node)
             or self._line_of_source(node)
             or self._line_around(node)
         )
@@ -223,7 +225,7 @@ class Job:
     def _line_of_def(self) -> int | None:
         """The line of the kernel, for what no line is known of."""
         node = self.located.node
-        return self.original.line(node.name) if node.name in self.original else line_of(self.original, node)
+        return self.original.line(node.name) if node.name in self.original else self.original.first_line(node)
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
@@ -281,12 +283,13 @@ class Job:
         added = (_names(statement) & tiles) - known
         if not added or _names(statement) & tiles & known:
             return None
-        allocated = {None, *(line_of(self.original, b.node) for b in self.kernel.buffers.values())}
-        for other in dropwhile(lambda other: other is not statement, walk(self.located.node.body)):
-            names = _names(other) & tiles if isinstance(other, cst.BaseSmallStatement) else set()
+        allocated = {None, *(self.original.first_line(b.node) for b in self.kernel.buffers.values())}
+        statements = (line for line in walk(self.located.node.body) if _IS_SMALL[type(line)])
+        for other in dropwhile(lambda other: other is not statement, statements):
+            names = _names(other) & tiles
             if not names & added:
                 continue
-            lines = (line_of(self.original, other), self._line_replaced(other), self._line_around(other))
+            lines = (self.original.first_line(other), self._line_replaced(other), self._line_around(other))
             line = next((line for line in lines if line not in allocated), None)
             if names & known and line is not None:
                 return line
@@ -297,7 +300,7 @@ class Job:
         """The line of what the statement of a new node was written for, else of the closest old text around it."""
         index = self.file.index
         for above in index.ancestors(node) if node in index else ():
-            line = self._line_replaced(above) or line_of(self.original, above)
+            line = self._line_replaced(above) or self.original.first_line(above)
             if line is not None:
                 return line
         return None
@@ -308,7 +311,7 @@ class Job:
         while id(node) in self.made and id(node) not in seen:
             seen.add(id(node))
             node = self.made[id(node)][1]
-            line = line_of(self.original, node)
+            line = self.original.first_line(node)
             if line is not None:
                 return line
         return None
@@ -349,17 +352,6 @@ def _names(node: cst.CSTNode) -> set[str]:
     return {name.value for name in names_in(node)}
 
 
-def line_of(index: Index, node: cst.CSTNode) -> int | None:
-    """The input line of a node; for a rebuilt node that of the first part of it that the input has."""
-    if node in index:
-        return index.line(node)
-    for child in children(node):
-        found = line_of(index, child)
-        if found is not None:
-            return found
-    return None
-
-
 def diagnostic(
     index: Index,
     code: str,
@@ -377,7 +369,7 @@ def diagnostic(
         code=code,
         name=rule.name,
         severity=severity or rule.severity,
-        line=line_of(index, node) or 1,
+        line=index.first_line(node) or 1,
         message=one_line(message),
         help=rule.remedy,
         kernel=kernel,

@@ -48,6 +48,7 @@ class Index:
     _positions: dict[int, Position] | None = None
     _native: Index | None = None
     _foreign: Mapping[int, Foreign] = field(default_factory=dict)
+    _first_lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> Index:
@@ -180,6 +181,14 @@ class Index:
             return base
         return span_in_statement(self.module, statement, node, base, self._parents)
 
+    def place_in_statement(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Line and column of a node, counted from its statement, for which the file need not be written out."""
+        statement, start = self.statement(node), Position(1, 1, 1, 1)
+        if statement is None or statement is node or not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)):
+            return start.line, start.column
+        found = span_in_statement(self.module, statement, node, start, self._parents)
+        return found.line, found.column
+
     def line(self, node: cst.CSTNode) -> int:
         """The line of :meth:`position`, which is often known without the column."""
         self.parent(node)
@@ -202,6 +211,17 @@ class Index:
         python = self._python_statements.get(id(statement))
         found = line_beside(statement, node, self._parents, python) if python is not None else None
         return found if found is not None else line_in_statement(self.module, statement, node, base, self._parents)
+
+    def first_line(self, node: cst.CSTNode) -> int | None:
+        """The line of a node; of one that is not of this tree, that of the first part of it that is."""
+        known = self._first_lines.get(id(node))
+        if known is None:
+            found = self.line(node) if node in self else None
+            below = iter(()) if node in self else iter(children(node))
+            while found is None and (child := next(below, None)) is not None:
+                found = self.first_line(child)
+            known = self._first_lines[id(node)] = node, found
+        return known[1]
 
     @cached_property
     def _python_statements(self) -> Mapping[int, ast.stmt]:

@@ -14,7 +14,6 @@ from tests.simulator.kernels import load
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.passes.eager.factories import to_lazy
-from tl2npu.passes.job import line_of
 from tl2npu.results import FileResult, Verified
 from tl2npu.source.index import Index
 from tl2npu.verify.migration import migrate_verified
@@ -456,7 +455,7 @@ def test_lines_are_those_of_the_input() -> None:
     index = Index.parse(text)
     made = to_lazy(index)
     inner = next(node for node in _walk(made.module) if isinstance(node, cst.With))
-    assert line_of(index, inner) == 10
+    assert index.first_line(inner) == 10
 
 
 def _walk(node: cst.CSTNode) -> list[cst.CSTNode]:

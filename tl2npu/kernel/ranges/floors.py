@@ -30,6 +30,7 @@ _SIGNS: dict[type[cst.CSTNode], str] = {
     cst.FloorDivideAssign: "//",
     cst.ModuloAssign: "%",
 }
+_DIVIDING = (cst.BinaryOperation, cst.AugAssign, cst.Call)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
 
 
 def _places(stmt: Stmt) -> Iterator[tuple[cst.CSTNode, bool]]:
-    """The nodes of a statement's own expressions; True for what is a number of iterations."""
+    """Where a statement's own expressions may divide; True for what is a number of iterations."""
     counts: set[int] = set()
     root: cst.CSTNode | None = stmt.node
     if isinstance(stmt, Loop):
@@ -106,7 +107,8 @@ def _places(stmt: Stmt) -> Iterator[tuple[cst.CSTNode, bool]]:
     elif isinstance(stmt.node, (cst.With, cst.For, cst.While, cst.If, cst.FunctionDef)):
         root = None
     for node in walk(root) if root is not None else ():
-        yield node, id(node) in counts
+        if type(node) in _DIVIDING:
+            yield node, id(node) in counts
 
 
 def _clamped(node: cst.CSTNode, evaluator: Evaluator, env: Env) -> set[int]:

@@ -10,7 +10,7 @@ from tl2npu.across.imports import DOT, dotted_text
 from tl2npu.across.users import Users
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.host.calls import Host, drop_arguments
-from tl2npu.passes.job import Job, line_of
+from tl2npu.passes.job import Job
 from tl2npu.results import Change, Follower, Promise
 from tl2npu.source.edits import EditError, Edits
 from tl2npu.source.index import Index
@@ -83,8 +83,8 @@ def _followed(index: Index, path: str, name: str, promise: Promise, changes: lis
         if promise.parameters:
             drop_parameters(host, edits, promise)
     except Blocked as blocked:
-        raise Unable(line_of(plain, blocked.node) or 1, blocked.message) from None
-    changes += [Change(code, line_of(plain, node) or 1, text.replace(DOT, ".")) for code, node, text in noted]
+        raise Unable(plain.first_line(blocked.node) or 1, blocked.message) from None
+    changes += [Change(code, plain.first_line(node) or 1, text.replace(DOT, ".")) for code, node, text in noted]
     done = edits.apply(plain.module)
     if DOT not in name:
         return Index.of(done)

@@ -15,7 +15,6 @@ from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.passes.eager.factories import Eager, Lazy
 from tl2npu.passes.eager.kernel import Line
 from tl2npu.passes.eager.text import without_blank_above
-from tl2npu.passes.job import line_of
 from tl2npu.passes.launches.jit import inseparable, only_jit
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
@@ -46,7 +45,7 @@ def separate_choices(
             return kept
         done.add(id(factory))
         sources = [
-            Eager(item, f"{factory.name.value}.{item.name.value}", line_of(original, item) or 1, is_prim_func=True)
+            Eager(item, f"{factory.name.value}.{item.name.value}", original.first_line(item) or 1, is_prim_func=True)
             for item in choices
         ]
         try:

@@ -17,7 +17,7 @@ from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.model import Inlined
 from tl2npu.kernel.style import launches_in
 from tl2npu.options import Options
-from tl2npu.passes.job import Job, line_of
+from tl2npu.passes.job import Job
 from tl2npu.passes.plain.macros.inline import inline_sites
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.index import Index
@@ -33,7 +33,7 @@ def with_launches_in_place(original: Index, module: cst.Module, leave: Container
     file = FileKernels(original if module is original.module else Index.of(module))
     for key in [item.key for item in file.located]:
         located = next(item for item in file.located if item.key == key)
-        if (line_of(original, located.node) or 1) in leave or _launching_calls(located, file) < 2:
+        if (original.first_line(located.node) or 1) in leave or _launching_calls(located, file) < 2:
             continue
         job = Job(original, file, key, Options())
         try:

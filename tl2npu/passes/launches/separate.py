@@ -17,7 +17,6 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.passes.eager.factories import Eager, Lazy, is_launch
-from tl2npu.passes.job import line_of
 from tl2npu.passes.launches.choices import all_named, separate_choices
 from tl2npu.passes.launches.jit import inseparable, only_jit
 from tl2npu.passes.launches.macros import with_launches_in_place
@@ -56,7 +55,7 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
             return
         done.add(id(program.node))
         eager = lazy.origin(program.factory)
-        line = line_of(original, program.node) or 1
+        line = original.first_line(program.node) or 1
         name = f"{program.factory.name.value}.{program.node.name.value}"
         source = eager or Eager(program.node, name, line, is_prim_func=True)
         if source.line in leave:
