@@ -59,6 +59,20 @@ class Attempt:
 
 def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
+    tried = _with_memory(start, kind, suppressions)
+    if not start.options.fixed_core or kind.style != "gpu" or (tried[-1].reached and len(tried) == 1):
+        return tried
+    by_block = _with_memory(replace(start, options=replace(start.options, fixed_core=False)), kind, suppressions)
+    if not by_block[-1].reached or (tried[-1].reached and len(by_block) == len(tried)):
+        return tried
+    if (why := tried[0].blocked) is not None:
+        text = f"kept a block for each task: in a loop over tasks {why.code} {why.message}"
+        by_block[-1].job.note("TL620", start.located.node, text)
+    return by_block
+
+
+def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
+    """The same, on the way with plenty of memory or with little."""
     attempts = _attempts(start, kind, suppressions)
     fork = attempts[0].job.fork
     if fork is not None and start.options.target == "ascendc" and _misfits(attempts[-1]):

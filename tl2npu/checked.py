@@ -141,6 +141,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "tuned": _constants,
     "fp8": _one_of(*get_args(Fp8)),
     "unsafe": _switch,
+    "fixed_core": _switch,
     "keep_expert": _switch,
     "partial": _switch,
     "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),

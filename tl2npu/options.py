@@ -60,6 +60,7 @@ class Options:
     ``tuned``: ``NAME=VALUE`` for constants of Triton kernels that ``autotune`` chooses, where it is not seen how.
     ``fp8``: refuse kernels with 8-bit floats, which A2 and A3 lack, or write float16, which has every value of theirs.
     ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
+    ``fixed_core``: a GPU kernel with more blocks than the device has cores loops over them, one block for each core.
     ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
     ``partial``: mark in kernels that are refused where a person must go on.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
@@ -77,6 +78,7 @@ class Options:
     tuned: tuple[str, ...] = ()
     fp8: Fp8 = "refuse"
     unsafe: bool = False
+    fixed_core: bool = False
     keep_expert: bool = False
     partial: bool = False
     pass_config_policy: PassConfigPolicy = "needed"

@@ -30,18 +30,18 @@ else:
 ExampleKind = Literal["edit", "refused", "accepted"]
 RuleDisposition = Literal["keep", "replace", "redesign", "drop"]
 
-GROUPS: Mapping[str, str] = MappingProxyType(
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "gpu": "TL1",
-        "workspace-vid": "TL2",
-        "expert": "TL3",
-        "npuir": "TL4",
-        "triton": "TL5",
-        "a5": "TL5",
-        "instructions": "TL7",
-        "output": "TL8",
-        "speed": "TL95",
-        "tool": "TL9",
+        "gpu": ("TL1", "TL6"),
+        "workspace-vid": ("TL2",),
+        "expert": ("TL3",),
+        "npuir": ("TL4",),
+        "triton": ("TL5",),
+        "a5": ("TL5",),
+        "instructions": ("TL7",),
+        "output": ("TL8",),
+        "speed": ("TL95",),
+        "tool": ("TL9",),
     }
 )
 SECTIONS = ("What it does", "Why", "Example", "Use instead", "Fix safety", "References")

@@ -54,6 +54,12 @@ if TYPE_CHECKING:
     help="Which pass_configs to write: those needed, the usual four, or none where a dict exists.  [default: needed]",
 )
 @click.option(
+    "--fixed-core",
+    is_flag=True,
+    default=None,
+    help="GPU kernels with more blocks than cores: one block per core, with a loop over its tasks.",
+)
+@click.option(
     "--keep-expert", is_flag=True, default=None, help="Leave kernels with hand-written mma pipelines as they are."
 )
 @click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")

@@ -33,6 +33,7 @@ from tl2npu.cli.output import say, wants_color
 @click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
 @click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
+@click.option("--fixed-core", is_flag=True, default=None, help="Of the migration.")
 @click.option("--rows-per-block", type=click.IntRange(min=1), metavar="N", help="Of the migration.")
 @click.option(
     "--fp8", type=click.Choice(["refuse", "float16"]), help="Of the migration: float16 also stands for fp8 in NEW."
@@ -77,6 +78,7 @@ def verify(
     new: Path | None,
     table: Path | None,
     threads: str | None,
+    fixed_core: bool | None,
     rows_per_block: int | None,
     tuned: tuple[str, ...],
     fp8: str | None,
@@ -101,6 +103,7 @@ def verify(
     backend = backend_of(given)
     chosen = {
         "threads": threads,
+        "fixed_core": fixed_core,
         "rows_per_block": rows_per_block,
         "tuned": tuned,
         "fp8": fp8,

@@ -206,6 +206,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write plain copies and gemms in data-flow order"),
     ("TL199", "several-stores-in-one", "error", "display-only",
      "write one store per statement, with old values saved in a name first"),
+    ("TL620", "block-per-task", "info", "safe",
+     "launch one block per core, and loop over the block's share of the tasks"),
     ("TL201", "manual-vid-axis", "info", "safe",
      "launch with `threads=2` and bind one name: `as (cid)`"),
     ("TL202", "half-tile-extent", "info", "safe",

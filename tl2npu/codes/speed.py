@@ -13,7 +13,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL953", "short-vectors", "info", "display-only",
      "make rows longer, or write operators on whole tiles"),
     ("TL954", "many-blocks", "info", "display-only",
-     "launch as many blocks as there are cores, and let each do several of them in a loop"),
+     "migrate with `--fixed-core`: as many blocks as there are cores, each with a loop over its tasks"),
     ("TL955", "repeated-load", "info", "display-only",
      "move the copy in front of the loop"),
 )

@@ -103,3 +103,17 @@ def test_one_core_that_was_asked_for() -> None:
     new = migrated(_file(body), "1")
     assert "vid" not in new
     assert [change.code for change in result_of(_file(body), "1").changes if change.code == "TL108"] == []
+
+
+def test_the_first_statement_of_the_launch_is_taken_out_of_it() -> None:
+    """A launch of one axis begins with its allocations, where the number of the core is bound."""
+    body = """b = T.alloc_shared((64,), "float32")
+T.copy(B, b)
+x = T.alloc_fragment((32, 64), "float32")
+T.copy(X[bx * 32, 0], x)
+for i, j in T.Parallel(32, 64):
+    x[i, j] = T.if_then_else(bx * 32 + i > j, x[i, j] + b[j], 0.0)
+"""
+    text = gpu_file(PARAMS, body + STORE, jit="@tilelang.jit", launch="T.Kernel(2, threads=128) as bx")
+    new = agree(text, _inputs())
+    assert "vid = T.get_block_binding(1)" in new

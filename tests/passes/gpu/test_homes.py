@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,19 @@ def test_staged_store_goes_directly() -> None:
     )
     new = agree(gpu_file(params, text), INPUTS, atol=2e-2)
     assert "staged" not in new
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_a_stage_of_two_arms(behind: bool) -> None:
+    """Each arm stores its own product; where the stage is stored behind them, it stays."""
+    params = GEMM.replace('C: T.Tensor((64, 64), "float32")', 'C: T.Tensor((64, 64), "float16")')
+    store = "T.copy(staged, C[bx * 32, 0])\n"
+    arm = "    T.clear(acc)\n    for k in T.serial({steps}):\n" + textwrap.indent(LOAD, "    ")
+    arm += "        T.gemm(a, b, acc)\n    T.copy(acc, staged)\n" + ("" if behind else f"    {store}")
+    text = body('staged = T.alloc_shared((32, 64), "float16")\n', "if bx == 0:\n", arm.format(steps=3), "else:\n")
+    text += arm.format(steps=2) + (store if behind else "")
+    new = agree(gpu_file(params, text), INPUTS, atol=2e-2)
+    assert ("staged" in new) is behind
 
 
 def test_epilogue_takes_one_copy_behind_the_loop() -> None:

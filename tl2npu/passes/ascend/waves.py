@@ -1,4 +1,4 @@
-"""TL312, TL432: ``T.Persistent`` becomes a plain loop over the tasks of a block.
+"""TL119, TL312, TL432: ``T.Persistent`` becomes a plain loop over the tasks of a block.
 
 Ascend C: the frame leaves its last wave by ``loop_break()``, a call from which AUTO_CV_COMBINE can tell no core
 (TL862); the same loop with a condition has no such call, and as many waves in every block. AscendNPU IR does not have
@@ -34,9 +34,9 @@ def unroll(job: Job) -> None:
     )
 
 
-def to_loops(job: Job) -> None:
-    """TL432: a loop over the waves in which a block has a task."""
-    _rewrite_all(job, "TL432", "wrote a loop over the tasks of a block", False)
+def to_loops(job: Job, rule: str = "TL432") -> None:
+    """A loop over the waves in which a block has a task; TL119 in a GPU kernel."""
+    _rewrite_all(job, rule, "wrote a loop over the tasks of a block", False)
 
 
 def _frames(job: Job) -> list[Loop]:

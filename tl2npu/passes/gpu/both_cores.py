@@ -31,6 +31,7 @@ from tl2npu.kernel.model import (
     Buffer,
     Copy,
     Kernel,
+    Launch,
     Let,
     Loop,
     Memory,
@@ -73,15 +74,24 @@ def share(job: Job) -> bool:
     texts = words.take_out(split.whole)
     if not edits:
         return False
-    words.finish()
     job.apply(edits)
+    if words.core:
+        _put_before(job, _launch(job).node.body.body[0], f"{words.core} = T.get_block_binding(1)")
     if texts:
-        launch = job.kernel.launch
-        assert launch is not None
-        around = Edits(job.file.index)
-        around.replace_many(launch.node, [*parse(job, "\n".join(texts), launch.node), launch.node])
-        job.apply(around)
+        _put_before(job, _launch(job).node, "\n".join(texts))
     return True
+
+
+def _launch(job: Job) -> Launch:
+    launch = job.kernel.launch
+    assert launch is not None
+    return launch
+
+
+def _put_before(job: Job, node: cst.CSTNode, text: str) -> None:
+    edits = Edits(job.file.index)
+    edits.replace_many(node, [*parse(job, text, _launch(job).node), node])
+    job.apply(edits)
 
 
 @dataclass(eq=False)
@@ -262,15 +272,6 @@ class _Words:
         """The name of the vector core's number."""
         self.core = self.core or Names(self.job).fresh("vid", "core")
         return self.core
-
-    def finish(self) -> None:
-        """Bind the number of the vector core at the start of the kernel."""
-        launch = self.job.kernel.launch
-        assert launch is not None
-        if self.core:
-            first = launch.node.body.body[0]
-            text = f"{self.core} = T.get_block_binding(1)"
-            self.edits.replace_many(first, [*parse(self.job, text, launch.node), first])
 
 
 def _is_halved(job: Job, stmt: Op) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tl2npu.passes.ascend import waves
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
 from tl2npu.passes.plain import float_bits, front_end, negative_indices, symbolic_sizes
@@ -25,6 +26,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     macros.inline(job)
     known_branches.fold(job)
     conditions.to_python(job)
+    waves.to_loops(job, "TL119")
     threads.to_loops(job)
     hints.drop(job)
     types.to_strings(job)

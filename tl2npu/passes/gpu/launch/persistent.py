@@ -1,8 +1,11 @@
-"""TL128: a grid that is only known at run time becomes a loop over tasks in a grid of the device's cores.
+"""TL128, TL620: a loop over tasks in a grid of the device's cores.
 
 The automatic workspaces of hand-overs between the cores have one tile for every block, so the compiler must know how
 many blocks there are (measured: g7_cv_*); a loop of a run-time length that both cores run is right (g7_cidtrip,
-g9_bid).
+g9_bid). Other grids become such loops where the user asks for it: a core starts its blocks one after the other, about
+0.1 us each (tilelang-ascend #1261).
+
+Task ``t`` is done by block ``t % cores`` in its turn ``t // cores``: each task once, by one block.
 """
 
 from __future__ import annotations
@@ -12,12 +15,15 @@ import libcst as cst
 from tl2npu.devices import DEVICES
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Copy, Side
+from tl2npu.kernel.factories.callers import callers_of
+from tl2npu.kernel.model import Alloc, Copy, Launch, Side
+from tl2npu.passes.gpu.launch.grid import is_outside
+from tl2npu.passes.gpu.launch.invariant import once
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import constants
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, walk
 
 _USUAL_CORES = 24
 
@@ -26,14 +32,44 @@ def loop_over_tasks(job: Job) -> None:
     """Wrap the body of such a kernel, allocations excepted, in ``for task in T.serial(...)``."""
     launch = job.kernel.launch
     assert launch is not None
-    if not grid_at_run_time(job) or not _hands_over(job):
-        return
-    names = Names(job)
     cores = DEVICES[job.options.device].cube_cores or _USUAL_CORES
+    if grid_at_run_time(job) and _hands_over(job):
+        _write(job, launch, str(cores))
+        text = f"the number of blocks is known at run time only: wrote a persistent loop for {cores} cores"
+        job.change("TL128", launch.node, text)
+    elif job.options.fixed_core and _has_more_tasks(job, launch, cores):
+        torch = job.file.names.spell("torch", launch.node)
+        asked = f'int({torch}.npu.get_device_properties("npu").cube_core_num)' if torch is not None else str(cores)
+        tasks = code(_grid(launch))
+        _write(job, launch, f"min({tasks}, {asked})" if not grid_at_run_time(job) else asked)
+        job.change("TL620", launch.node, f"wrote a loop over `{tasks}` tasks in a block for each core")
+
+
+def _grid(launch: Launch) -> cst.BaseExpression:
+    (grid,) = (arg.value for arg in launch.call.args if arg.keyword is None)
+    return grid
+
+
+def _has_more_tasks(job: Job, launch: Launch, cores: int) -> bool:
+    """A call of the factory may ask for more tasks than there are cores."""
+    node, factory = job.located.node, job.located.factory
+    if factory is None or job.file.names.resolve(cst.Name("min"), node) is not None:
+        return False
+    if any(type(inner) is cst.Return for inner in walk(launch.node.body)):
+        return False
+    if not grid_at_run_time(job) and not is_outside(job, _grid(launch)):
+        return False
+    asked = [launch.grid[0].evaluate(caller.values) for caller in callers_of(job.file, job.located)]
+    return not asked or any(tasks is None or tasks > cores for tasks in asked)
+
+
+def _write(job: Job, launch: Launch, cores: str) -> None:
+    """The loop. ``cores``: how many blocks are launched, for the factory to work out."""
+    names = Names(job)
     block = launch.names[0]
     core, task = names.fresh("core_id", "npu_core_id"), names.fresh("task", "task_id")
-    count = names.fresh("core_num", "npu_core_num") if job.located.factory is not None else str(cores)
-    (grid,) = (arg.value for arg in launch.call.args if arg.keyword is None)
+    count = names.fresh("core_num", "npu_core_num") if job.located.factory is not None else cores
+    grid = _grid(launch)
     body = launch.node.body
     assert isinstance(body, cst.IndentedBlock)
     allocated = {id(stmt.node) for stmt in job.kernel.body if isinstance(stmt, Alloc)}
@@ -42,6 +78,9 @@ def loop_over_tasks(job: Job) -> None:
     for line in body.body:
         own = isinstance(line, cst.SimpleStatementLine) and all(id(small) in allocated for small in line.body)
         (kept if own else moved).append(line)
+    first = once(job.kernel, moved, block)
+    kept += [line for line in moved if id(line) in first]
+    moved = [line for line in moved if id(line) not in first]
     (head,) = parse(
         job,
         f"for {task} in T.serial(T.ceildiv({code(grid)} - {core}, {count})):\n"
@@ -51,6 +90,9 @@ def loop_over_tasks(job: Job) -> None:
     assert isinstance(head, cst.For)
     assert isinstance(head.body, cst.IndentedBlock)
     loop = head.with_changes(body=head.body.with_changes(body=[*head.body.body, *moved], footer=body.footer))
+    above = getattr(moved[0], "leading_lines", ()) if moved else ()
+    if above and not any(line.comment for line in above):  # the paragraph begins with the loop
+        loop = loop.with_deep_changes(moved[0], leading_lines=()).with_changes(leading_lines=above)
     edits = Edits(job.file.index)
     edits.replace(body, body.with_changes(body=[*kept, loop], footer=()))
     edits.replace(grid, cst.Name(count) if job.located.factory is not None else cst.Integer(count))
@@ -61,11 +103,6 @@ def loop_over_tasks(job: Job) -> None:
     job.apply(edits)
     if job.located.factory is not None:
         constants.define(job, [f"{count} = {cores}"])
-    job.change(
-        "TL128",
-        launch.node,
-        f"the number of blocks is known at run time only: wrote a persistent loop for {cores} cores",
-    )
 
 
 def grid_at_run_time(job: Job) -> bool:

@@ -5,10 +5,12 @@ The cube core stores L0C to global memory itself and converts to the type of the
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import Uses, homes, uses
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Stmt, children, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import parse
@@ -24,9 +26,10 @@ def collapse(job: Job) -> bool:
         source = _source(staged, use)
         if source is None or not needed[source].l0c or not _only_stored(found[source], staged):
             continue
-        if not _follow(kernel, use.copied_in[0], use.stores, source):
+        if not _follow(kernel.body, use.copied_in, use.stores, source):
             continue
-        plan.remove(use.copied_in[0].node)
+        for copy in use.copied_in:
+            plan.remove(copy.node)
         for store in use.stores:
             plan.replace(store.node, parse(job, f"T.copy({source.name}, {_destination(store)})", store.node))
             job.change("TL137", store.node, f"stored `{source.name}` directly, without `{staged.name}`")
@@ -41,35 +44,40 @@ def _source(staged: Buffer, use: Uses) -> Buffer | None:
     """The product that a tile does nothing but stage."""
     if use.operand or use.product or use.vector or use.zeroed or use.loads or use.copied_out:
         return None
-    if len(use.copied_in) != 1 or not use.stores:
+    sources = {copy.src.buffer for copy in use.copied_in}
+    if len(sources) != 1 or not use.stores:
         return None
-    copy = use.copied_in[0]
-    whole = [copy.src, copy.dst, *(store.src for store in use.stores)]
-    if not all(operand.is_whole for operand in whole) or copy.src.buffer.shape != staged.shape:
+    (source,) = sources
+    whole = [*(side for copy in use.copied_in for side in (copy.src, copy.dst)), *(store.src for store in use.stores)]
+    if not all(operand.is_whole for operand in whole) or source.shape != staged.shape:
         return None
-    return copy.src.buffer
+    return source
 
 
 def _only_stored(use: Uses, staged: Buffer) -> bool:
-    """The product is used by nothing but gemms, its fill, stores and this one copy."""
+    """The product is used by nothing but gemms, its fill, stores and copies to this tile."""
     others = [copy for copy in use.copied_out if copy.dst.buffer is not staged]
     return not (use.vector or use.operand or use.loads or use.copied_in or others)
 
 
-def _follow(kernel: Kernel, copy: Copy, stores: list[Copy], source: Buffer) -> bool:
-    """Between the copy and the stores nothing changes the product."""
-    after = False
-    left = {id(store) for store in stores}
-    for stmt in kernel.walk():
-        if stmt is copy:
-            after = True
-        elif after and id(stmt) in left:
-            left.discard(id(stmt))
-            if not left:
-                return True
-        elif after and any(a.writes and a.operand.buffer is source for a in accesses(stmt)):
-            return False
-    return False
+def _follow(body: Sequence[Stmt], copies: Sequence[Copy], stores: Sequence[Copy], source: Buffer) -> bool:
+    """Each store is behind a copy of its own block, and between them nothing changes the product."""
+    return {id(store) for store in stores} == {id(stmt) for stmt in _stored(body, copies, source) if stmt in stores}
+
+
+def _stored(body: Sequence[Stmt], copies: Sequence[Copy], source: Buffer) -> Iterator[Stmt]:
+    """What runs behind a copy of the same block, as long as the product stays what it was."""
+    fresh = False
+    for stmt in body:
+        if stmt in copies:
+            fresh = True
+            continue
+        for part in children(stmt):
+            yield from _stored(part, copies, source)
+        if fresh:
+            inside = list(walk([stmt]))
+            fresh = not any(a.writes and a.operand.buffer is source for s in inside for a in accesses(s))
+            yield from inside if fresh else ()
 
 
 def _destination(store: Copy) -> str:
