@@ -117,3 +117,14 @@ for i, j in T.Parallel(32, 64):
     text = gpu_file(PARAMS, body + STORE, jit="@tilelang.jit", launch="T.Kernel(2, threads=128) as bx")
     new = agree(text, _inputs())
     assert "vid = T.get_block_binding(1)" in new
+
+
+def test_the_number_of_the_core_is_not_negative() -> None:
+    """A division of the row needs no correction and no warning."""
+    body = """for i, j in T.Parallel(32, 64):
+    x[i, j] = T.if_then_else((bx * 32 + i) // 3 < j, x[i, j], 0.0)
+"""
+    result = result_of(_file(body))
+    assert "vid" in (result.new_text or "")
+    assert not [d.code for d in result.diagnostics if d.code in ("TL760", "TL761")]
+    agree(_file(body), _inputs())

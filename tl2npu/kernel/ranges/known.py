@@ -32,8 +32,9 @@ class Known:
         ranges: dict[str, tuple[Sym, Sym]] = {}
         if kernel.launch is not None and kernel.cid is not None and len(kernel.launch.grid) == 1:
             ranges[kernel.cid] = const(0), kernel.launch.grid[0] - 1
-        if kernel.vid is not None:
-            ranges[kernel.vid] = const(0), const(1)
+        for core in (kernel.vid, kernel.core):
+            if core is not None:
+                ranges[core] = const(0), const(1)
         for item in loops:
             ranges[str(item.var)] = item.start, item.start + item.extent - 1
         known = [
@@ -41,7 +42,8 @@ class Known:
             for branch, taken in conditions
             for fact in facts(self.evaluator, branch.cond.node, branch.env or Env(), taken)
         ]
-        return Bounds(ranges, tuple(known), self._values(stmt))
+        values = self._values(stmt)
+        return Bounds(ranges, tuple(known), {name: value for name, value in values.items() if name not in ranges})
 
     def _values(self, stmt: Stmt) -> dict[str, Sym]:
         """What names stand for that were bound once, to something that is no plain arithmetic."""
