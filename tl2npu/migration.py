@@ -443,13 +443,13 @@ def _best_of(
         speed.tell_slowdown(start, job, reached.subject)
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"
+    pipes: tuple[tuple[str, float], ...] = ()
     if changed:
         disposition = "partial" if reached.target == "fallback" else "migrated"
         if reached.target != "npuir" and reached.subject is not None:
-            speed.tell_notes(job, reached.subject)
-    return _result(
-        job, line, kind, disposition, reached.target if changed else "none", _reason(kind, reached, better, changed)
-    ), job
+            pipes = speed.tell_notes(job, reached.subject)
+    target, why = reached.target if changed else "none", _reason(kind, reached, better, changed)
+    return replace(_result(job, line, kind, disposition, target, why), pipes=pipes), job
 
 
 def _note_own(start: Job, suppressions: Suppressions) -> None:

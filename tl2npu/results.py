@@ -74,7 +74,8 @@ class KernelResult:
     ``source`` is the style that was found (``expert``, ``workspace``, ``vid``, ``mixed``, ``developer``, ``gpu``,
     ``npuir``, ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``,
     ``npuir``, ``none``) and ``reason`` one sentence that says why that form. ``verified`` is None where nothing was
-    executed.
+    executed. ``pipes``: cycles that one block of the new kernel spends on each pipe at the first call, by the cost
+    model; empty where no call tells the sizes.
     """
 
     name: str
@@ -87,6 +88,7 @@ class KernelResult:
     verified: Verified | None = None
     cell: int | None = None
     file_line: int | None = None
+    pipes: tuple[tuple[str, float], ...] = ()
 
     @property
     def rewritten(self) -> bool:

@@ -25,9 +25,14 @@ def tell_slowdown(start: Job, job: Job, subject: Subject) -> None:
         job.notes[first] = replace(job.notes[first], message=said, severity="warning")
 
 
-def tell_notes(job: Job, subject: Subject) -> None:
-    """What makes the new kernel slow, at the first call of its factory (TL951 to TL955)."""
+def tell_notes(job: Job, subject: Subject) -> tuple[tuple[str, float], ...]:
+    """What makes the new kernel slow at the first call of its factory (TL951 to TL955); the cycles of its pipes."""
     from tl2npu.cost.notes import of_first_call
 
-    for note in of_first_call(subject):
+    found = of_first_call(subject)
+    if found is None:
+        return ()
+    made, notes = found
+    for note in notes:
         job.note(note.code, note.node, note.message)
+    return tuple((load.pipe, round(load.cycles, 1)) for load in made.loads) if not made.unknown else ()

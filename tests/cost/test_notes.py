@@ -7,6 +7,8 @@ import re
 import pytest
 
 from tests.cost.test_estimate import GEMM, one
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
 
 LOOP = """
 import tilelang
@@ -98,3 +100,27 @@ def test_a_load_that_is_the_same_in_every_turn() -> None:
 )
 def test_loads_that_are_not_the_same(body: str) -> None:
     assert "TL955" not in codes(loop(body))
+
+
+def test_a_migration_reports_the_cycles_of_the_new_kernel() -> None:
+    """Of a vector kernel: what is loaded and stored, and the work between."""
+    text = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def double(M):
+    @T.prim_func
+    def main(X: T.Tensor((M, 256), "float32"), Y: T.Tensor((M, 256), "float32")):
+        with T.Kernel(M // 16, threads=128) as bx:
+            x = T.alloc_fragment((16, 256), "float32")
+            T.copy(X[bx * 16, 0], x)
+            for i, j in T.Parallel(16, 256):
+                x[i, j] = x[i, j] * 2.0
+            T.copy(x, Y[bx * 16, 0])
+
+    return main
+"""
+    (kernel,) = migrate_text(text + "\nkernel = double(1024)\n", "k.py", Options()).kernels
+    assert [pipe for pipe, _ in kernel.pipes] == ["GM to UB", "vector", "UB to GM"]
+    assert all(cycles > 0 for _, cycles in kernel.pipes)

@@ -12,7 +12,8 @@ OLD = "import tilelang\n\n\ndef f():\n\twith T.Scope('C'):\n\t\tT.copy(a, b)\n  
 NEW = "import tilelang\n\n\ndef f():\n\tT.copy(a, b)\n    x = 'ü'\n"
 
 KERNEL = KernelResult(
-    "f.main", 4, "expert", "developer", "migrated", "because", ("TL201", "TL210"), Verified("sim", 2, 0.5)
+    *("f.main", 4, "expert", "developer", "migrated", "because", ("TL201", "TL210"), Verified("sim", 2, 0.5)),
+    pipes=(("vector", 30.5),),
 )
 REFUSED = KernelResult("f.other", 7, "gpu", "none", "refused", "no way", ("TL184",))
 FINDINGS = (

@@ -63,6 +63,7 @@ def test_the_whole_object() -> None:
         "reason": "because",
         "codes": ["TL201", "TL210"],
         "verified": {"backend": "sim", "calls": 2, "max_error": 0.5},
+        "pipes": [{"pipe": "vector", "cycles": 30.5}],
         "effort": {"minutes": 6, "level": "low"},
     }
     assert files[0]["diagnostics"][0] == {

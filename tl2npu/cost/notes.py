@@ -65,13 +65,13 @@ def notes(
     yield from _repeated(subject)
 
 
-def of_first_call(subject: Subject) -> Iterator[Note]:
-    """The same for the first call of a kernel's factory; nothing for a device of which nothing public is known."""
+def of_first_call(subject: Subject) -> tuple[Estimate, tuple[Note, ...]] | None:
+    """A kernel at the first call of its factory; None for a device of which nothing public is known."""
     if subject.kernel.launch is None or not subject.callers or subject.options.device not in RATES:
-        return
+        return None
     caller = subject.callers[0]
     made, work = measured(subject, Needs.of_subject(subject), caller, {}, None)
-    yield from notes(subject, caller, made, work, {}, None)
+    return made, tuple(notes(subject, caller, made, work, {}, None))
 
 
 def _sizes(made: Estimate, other: Estimate) -> str:

@@ -73,6 +73,7 @@ def _kernel(entry: Entry, kernel: KernelResult) -> dict[str, Any]:
         "reason": kernel.reason,
         "codes": list(kernel.codes),
         "verified": verified(kernel.verified),
+        "pipes": [{"pipe": pipe, "cycles": cycles} for pipe, cycles in kernel.pipes],
         "effort": {"minutes": work.minutes, "level": work.level},
     }
 

@@ -162,7 +162,12 @@ def _kernel(item: _Object) -> KernelResult:
         None if item.maybe("verified", dict) is None else _proof(item.object("verified")),
         item.maybe("cell", int),
         item.maybe("file_line", int),
+        () if item.maybe("pipes", list) is None else item.objects("pipes", _pipe),
     )
+
+
+def _pipe(item: _Object) -> tuple[str, float]:
+    return item.get("pipe", str), item.number("cycles")
 
 
 def _proof(item: _Object) -> Verified:

@@ -246,3 +246,15 @@ def test_places_in_notebooks() -> None:
     assert "<code>k.<wbr>ipynb:cell 4:2</code>" in text
     assert text.count("cell 4, line 2: ") == 2
     assert "<pre>2 | two\n" in text
+
+
+def test_estimates_are_a_chart_for_each_kernel_slowest_first() -> None:
+    pipes = ((("GM to UB", 30.0), ("vector", 90.0)), (), (("cube", 200.0),))
+    kernels = tuple(
+        KernelResult(name, 2, "gpu", "developer", "migrated", "", pipes=of)
+        for name, of in zip("abc", pipes, strict=True)
+    )
+    text = html.render(build(RUN, [FileResult("k.py", "x\n", "y\n", None, kernels)])).split('id="estimates"')[1]
+    heads = re.findall(r"<details><summary>(.*?)</summary>", text.split("</section>")[0])
+    assert heads == ["<code>c</code>: 200 cycles, most on cube", "<code>a</code>: 120 cycles, most on vector"]
+    assert '<td>30</td><td><meter max="90" value="30">33%</meter></td>' in text

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
+from tl2npu.report.html.estimates import estimates
 from tl2npu.report.html.files import files, places
 from tl2npu.report.html.ledger import ledger
 from tl2npu.report.html.markup import e, prose
@@ -28,6 +29,7 @@ def render(report: Report) -> str:
         ("overview", "Overview", overview(report)),
         ("statistics", "Statistics", _figures(report, rules)),
         ("ledger", "Kernels", ledger(report, anchors, known) if report.run.task != "check" else ""),
+        ("estimates", "Estimates", estimates(report, anchors)),
         ("files", "Files", files(report, anchors, known)),
         ("skipped", "Skipped files", _skipped(report)),
         ("rules", "Rules", _rules(rules)),
