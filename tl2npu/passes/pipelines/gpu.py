@@ -24,7 +24,7 @@ from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
 from tl2npu.passes.gpu.launch import empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
-from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, renamed, scalar_tables
+from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, merged, renamed, scalar_tables
 from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.host import jit, knobs, pass_configs
 from tl2npu.passes.job import Job
@@ -74,6 +74,7 @@ def _with_tiles(
     if job.tight:
         late_sums.put_off(job)
     renamed.drop(job)
+    merged.steps(job, before)
     pipelined.limit(job)
     empty_loops.leave_out(job)
     grid.fold(job, threads)

@@ -1,0 +1,190 @@
+"""TL137: two tiles of one shape and type are one where a value passes from one to the other and is then done with.
+
+A GPU keeps a value in registers and in shared memory, and a step of a computation leaves its operand as it was; on an NPU
+all are tiles in UB, and a person computes in place. Tiles that authors named stay apart unless one is a copy of the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.memory.liveness import Liveness
+from tl2npu.kernel.memory.roles import on_chip
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Loop, Memory, Op, Opaque, Operand, Stmt, Store
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+
+def copies(job: Job) -> bool:
+    """Of a GPU kernel: the source of a copy stands for the tile that it fills. True if there was one."""
+    tiles = _Tiles(job.kernel)
+    products = {o.buffer for s in job.kernel.walk() if _is_gemm(s) for n, o in s.operands if n == "C"}  # type: ignore[attr-defined]
+    for copy in job.kernel.walk():
+        if isinstance(copy, Copy) and not {copy.src.buffer, copy.dst.buffer} & products and not copy.via:
+            tiles.join(copy.src.buffer, copy.dst.buffer)
+    return tiles.write(job)
+
+
+def steps(job: Job, before: Counter[str]) -> None:
+    """Of what is written for an NPU: tiles that passes made. ``before``: how often the file mentioned each name."""
+    tiles = _Tiles(job.kernel, lambda buffer: not before[buffer.name])
+    for one, other in list(tiles.flows()):
+        tiles.join(one, other)
+    tiles.write(job)
+
+
+class _Tiles:
+    """The tiles of a kernel in groups that can be one."""
+
+    def __init__(self, kernel: Kernel, is_made: Callable[[Buffer], bool] | None = None) -> None:
+        self._kernel = kernel
+        self._is_made = is_made
+        self._live = Liveness(kernel)
+        self._stmts = list(kernel.walk())
+        self._groups: dict[Buffer, list[Buffer]] = {}
+        self._begin = {s.buffer: n for n, s in enumerate(self._stmts) if isinstance(s, Alloc)}
+        self._places: dict[Buffer, list[tuple[int, Access]]] = {}
+        for number, stmt in enumerate(self._stmts):
+            for access in accesses(stmt):
+                self._places.setdefault(access.operand.buffer, []).append((number, access))
+
+    def flows(self) -> Iterator[tuple[Buffer, Buffer]]:
+        """Pairs of tiles of which one is read where the other is written, in text order."""
+        for stmt in self._stmts:
+            touched = list(accesses(stmt))
+            for target in (access.operand.buffer for access in touched if access.writes):
+                for source in (access.operand.buffer for access in touched if access.reads):
+                    if source is not target:
+                        yield source, target
+
+    def join(self, one: Buffer, other: Buffer) -> bool:
+        """Make one tile of two, and of all that they stand for, if nothing speaks against it."""
+        left, right = self._group(one), self._group(other)
+        if left is right or not self._may_go(left, right):
+            return False
+        if not all(self._agree(a, b) for a in left for b in right):
+            return False
+        left += right
+        for buffer in right:
+            self._groups[buffer] = left
+        return True
+
+    def write(self, job: Job) -> bool:
+        """Carry it out: names, and copies of a tile to itself."""
+        edits = Edits(job.file.index)
+        renamed: dict[str, str] = {}
+        gone: set[int] = set()
+        for group in {id(group): group for group in self._groups.values() if len(group) > 1}.values():
+            kept = min(group, key=lambda tile: (self._is_made is not None and self._is_made(tile), self._begin[tile]))
+            for buffer in group:
+                if buffer is not kept and buffer.statement is not None:
+                    renamed[buffer.name] = kept.name
+                    edits.remove(buffer.statement)
+                    gone |= {id(name) for name in names_in(buffer.statement)}
+                    job.change("TL137", buffer.statement, f"`{kept.name}` serves for `{buffer.name}`")
+        if not renamed:
+            return False
+        for stmt in self._stmts:
+            if isinstance(stmt, Copy) and stmt.src.buffer is not stmt.dst.buffer and self._is_one(stmt.src, stmt.dst):
+                edits.remove(stmt.node)
+                gone |= {id(name) for name in names_in(stmt.node)}
+        for name in names_in(job.located.node):
+            if name.value in renamed and id(name) not in gone:
+                edits.replace(name, name.with_changes(value=renamed[name.value]))
+        job.apply(edits)
+        return True
+
+    def _is_one(self, source: Operand, target: Operand) -> bool:
+        return self._group(source.buffer) is self._group(target.buffer)
+
+    def _group(self, buffer: Buffer) -> list[Buffer]:
+        return self._groups.setdefault(buffer, [buffer])
+
+    def _may_go(self, left: list[Buffer], right: list[Buffer]) -> bool:
+        return self._is_made is None or all(map(self._is_made, left)) or all(map(self._is_made, right))
+
+    def _agree(self, one: Buffer, other: Buffer) -> bool:
+        """Whether two tiles can be one."""
+        same = one.shape == other.shape and one.dtype == other.dtype and one.outside == other.outside
+        if not same or not all(on_chip(tile) and tile.statement is not None for tile in (one, other)):
+            return False
+        if self._is_made is not None and not one.memory is other.memory is Memory.UB:
+            return False
+        if not self._are_there(one, other):
+            return False
+        if {one, other} & self._live.unwritten or self._live.conflicts(one, other):
+            return False
+        if not all(self._in_order(stmt, one, other) for stmt in self._stmts):
+            return False
+        return self._passes(one, other) and self._passes(other, one)
+
+    def _are_there(self, one: Buffer, other: Buffer) -> bool:
+        """Both are allocated in the body of the launch before either is used."""
+        used = [n for tile in (one, other) for n, _ in self._places.get(tile, [])]
+        begins = [self._begin.get(tile) for tile in (one, other)]
+        top = all(n is not None and self._stmts[n] in self._kernel.body for n in begins)
+        return top and bool(used) and max(n for n in begins if n is not None) < min(used)
+
+    def _passes(self, tile: Buffer, other: Buffer) -> bool:
+        """A tile that the cores exchange keeps its first reader in the text, and is handed over once, in the end."""
+        there = self._places.get(other, [])
+        ours = self._places.get(tile, [])
+        lands = any(_copies(self._stmts[n], Memory.L0C, Memory.UB) and access.writes for n, access in ours)
+        first = next((n for n, access in ours if access.reads), None)
+        if lands and (first is None or any(n <= first and (a.reads or not self._at_once(n, tile, other)) for n, a in there)):
+            return False
+        handed = next((n for n, access in ours if _copies(self._stmts[n], Memory.UB, Memory.L1)), None)
+        return handed is None or all(n < handed for n, _ in there)
+
+    def _at_once(self, number: int, tile: Buffer, other: Buffer) -> bool:
+        """The statement makes one of two tiles from the other, and is no copy, which would go."""
+        stmt = self._stmts[number]
+        return not isinstance(stmt, Copy) and {tile, other} <= {access.operand.buffer for access in accesses(stmt)}
+
+    def _in_order(self, stmt: Stmt, one: Buffer, other: Buffer) -> bool:
+        """In a statement, or a loop that liveness takes for one, an old value is read before a new one is stored there."""
+        found = [(n, a) for n, part in _parts(stmt) for a in accesses(part) if a.operand.buffer in (one, other)]
+        if len({access.operand.buffer for _, access in found}) < 2:
+            return True
+        if isinstance(stmt, Copy):
+            return stmt.src.is_whole and stmt.dst.is_whole and not stmt.options
+        if isinstance(stmt, Op) and not (_by_element(stmt) and all(a.operand.is_whole and not a.element for _, a in found)):
+            return False
+        if isinstance(stmt, Opaque) or len({_index(access.operand) for _, access in found}) > 1:
+            return False
+        old, new = sorted((one, other), key=lambda tile: [n for n, a in found if a.operand.buffer is tile][-1])
+        end = max(n for n, access in found if access.operand.buffer is old)
+        later = [(n, access) for n, access in found if access.operand.buffer is new]
+        if any(n < end or (n == end and access.reads) for n, access in later):
+            return False
+        return later[0][0] > end or not any(n == end and a.writes and a.operand.buffer is old for n, a in found)
+
+
+def _parts(stmt: Stmt) -> list[tuple[int, Stmt]]:
+    """The statements of a loop that has only such as store, else the statement itself."""
+    if isinstance(stmt, Loop) and all(isinstance(inner, (Store, Op)) for inner in stmt.body):
+        return list(enumerate(stmt.body))
+    return [(0, stmt)]
+
+
+def _by_element(op: Op) -> bool:
+    return bool(op.op.meaning) or op.op.name == "tile.select"
+
+
+def _index(operand: Operand) -> tuple[object, ...] | None:
+    dims = operand.dims
+    return None if dims is None else tuple((str(dim.lo), str(dim.extent), dim.is_point) for dim in dims)
+
+
+def _copies(stmt: Stmt, source: Memory, target: Memory) -> bool:
+    return isinstance(stmt, Copy) and stmt.src.buffer.memory is source and stmt.dst.buffer.memory is target
+
+
+def _is_gemm(stmt: Stmt) -> bool:
+    return isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
