@@ -9,13 +9,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import libcst as cst
-
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.access import Access, accesses, writes
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.memory.roles import on_chip
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Loop, Memory, Op, Opaque, Operand, Stmt, Store
+from tl2npu.kernel.model import (
+    Alloc,
+    Buffer,
+    Copy,
+    Kernel,
+    Let,
+    Loop,
+    Memory,
+    Op,
+    Opaque,
+    Operand,
+    Stmt,
+    Store,
+    children,
+    walk,
+)
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
@@ -36,6 +50,8 @@ def steps(job: Job, before: Counter[str]) -> None:
     tiles = _Tiles(job.kernel, lambda buffer: not before[buffer.name])
     for one, other in list(tiles.flows()):
         tiles.join(one, other)
+    for first, again in list(tiles.repeated()):
+        tiles.join(first.dst.buffer, again.dst.buffer, again)
     tiles.write(job)
 
 
@@ -48,6 +64,7 @@ class _Tiles:
         self._live = Liveness(kernel)
         self._stmts = list(kernel.walk())
         self._groups: dict[Buffer, list[Buffer]] = {}
+        self._gone: list[Copy] = []
         self._begin = {s.buffer: n for n, s in enumerate(self._stmts) if isinstance(s, Alloc)}
         self._places: dict[Buffer, list[tuple[int, Access]]] = {}
         for number, stmt in enumerate(self._stmts):
@@ -63,12 +80,42 @@ class _Tiles:
                     if source is not target:
                         yield source, target
 
-    def join(self, one: Buffer, other: Buffer) -> bool:
-        """Make one tile of two, and of all that they stand for, if nothing speaks against it."""
+    def repeated(self) -> Iterator[tuple[Copy, Copy]]:
+        """Pairs of loads of the same data in one block, with nothing between that changes it or what was loaded."""
+        for body in (self._kernel.body, *(inner for stmt in self._stmts for inner in children(stmt))):
+            for number, again in enumerate(body):
+                if isinstance(again, Copy) and _loads(again):
+                    first = next((s for s in reversed(body[:number]) if not self._leaves(s, again)), None)
+                    if isinstance(first, Copy) and _loads(first) and code(first.src.node) == code(again.src.node):
+                        yield first, again
+
+    def _leaves(self, stmt: Stmt, load: Copy) -> bool:
+        """Whether a statement before a load is another one, and leaves what is loaded and where from as it was."""
+        if isinstance(stmt, Copy) and _loads(stmt) and code(stmt.src.node) == code(load.src.node):
+            changed = {a.operand.buffer for s in self._between(stmt, load) for a in accesses(s) if a.writes}
+            return stmt.dst.buffer in changed
+        names = {name.value for name in names_in(load.src.node)}
+        bound = {inner.name for inner in walk([stmt]) if isinstance(inner, Let)}
+        return not names & bound and not any(o.buffer.name in names for o in writes(stmt, deep=True))
+
+    def _between(self, first: Stmt, last: Stmt) -> list[Stmt]:
+        return self._stmts[self._stmts.index(first) + 1 : self._stmts.index(last)]
+
+    def join(self, one: Buffer, other: Buffer, again: Copy | None = None) -> bool:
+        """Make one tile of two, and of all that they stand for, if nothing speaks against it.
+
+        ``again``: the only statement that writes the other one, with what the first one holds already.
+        """
         left, right = self._group(one), self._group(other)
         if left is right or not self._may_go(left, right):
             return False
+        if again is not None:
+            written = [n for n, access in self._places[other] if access.writes]
+            if len(right) > 1 or len(written) != 1 or not self._is_made or not self._is_made(other):
+                return False
+            self._gone.append(again)
         if not all(self._agree(a, b) for a in left for b in right):
+            self._gone = [copy for copy in self._gone if copy is not again]
             return False
         left += right
         for buffer in right:
@@ -91,7 +138,8 @@ class _Tiles:
         if not renamed:
             return False
         for stmt in self._stmts:
-            if isinstance(stmt, Copy) and stmt.src.buffer is not stmt.dst.buffer and self._is_one(stmt.src, stmt.dst):
+            one = isinstance(stmt, Copy) and stmt.src.buffer is not stmt.dst.buffer and self._is_one(stmt.src, stmt.dst)
+            if one or stmt in self._gone:
                 edits.remove(stmt.node)
                 gone |= {id(name) for name in names_in(stmt.node)}
         for name in names_in(job.located.node):
@@ -118,7 +166,7 @@ class _Tiles:
             return False
         if not self._are_there(one, other):
             return False
-        if {one, other} & self._live.unwritten or self._live.conflicts(one, other):
+        if {one, other} & self._live.unwritten or self._live.conflicts(one, other, self._gone):
             return False
         if not all(self._in_order(stmt, one, other) for stmt in self._stmts):
             return False
@@ -175,6 +223,12 @@ def _parts(stmt: Stmt) -> list[tuple[int, Stmt]]:
 
 def _by_element(op: Op) -> bool:
     return bool(op.op.meaning) or op.op.name == "tile.select"
+
+
+def _loads(copy: Copy) -> bool:
+    """All of a vector tile, from global memory."""
+    vector = (copy.src.buffer.memory, copy.dst.buffer.memory) == (Memory.GM, Memory.UB)
+    return vector and copy.dst.is_whole and not copy.options and not copy.src.loads
 
 
 def _index(operand: Operand) -> tuple[object, ...] | None:
