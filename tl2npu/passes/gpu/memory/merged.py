@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import Access, accesses, writes
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
-from tl2npu.kernel.memory.roles import on_chip
+from tl2npu.kernel.memory.roles import on_chip, uses
 from tl2npu.kernel.model import (
     Alloc,
     Buffer,
@@ -36,11 +35,18 @@ from tl2npu.source.tree import names_in
 
 
 def copies(job: Job) -> bool:
-    """Of a GPU kernel: the source of a copy stands for the tile that it fills. True if there was one."""
+    """Of a GPU kernel: the source of a copy stands for the tile that it fills. True if there was one.
+
+    A product passes to the vector cores, and what they made to the cube core, by such a copy: those stay.
+    """
     tiles = _Tiles(job.kernel)
-    products = {o.buffer for s in job.kernel.walk() if _is_gemm(s) for n, o in s.operands if n == "C"}  # type: ignore[attr-defined]
+    found = uses(job.kernel)
     for copy in job.kernel.walk():
-        if isinstance(copy, Copy) and not {copy.src.buffer, copy.dst.buffer} & products and not copy.via:
+        if not isinstance(copy, Copy) or copy.via or not {copy.src.buffer, copy.dst.buffer} <= found.keys():
+            continue
+        source, target = found[copy.src.buffer], found[copy.dst.buffer]
+        handed = target.operand and not (target.vector or source.operand)
+        if not (source.product or target.product or (handed and source.vector)):
             tiles.join(copy.src.buffer, copy.dst.buffer)
     return tiles.write(job)
 
@@ -114,7 +120,7 @@ class _Tiles:
             if len(right) > 1 or len(written) != 1 or not self._is_made or not self._is_made(other):
                 return False
             self._gone.append(again)
-        if not all(self._agree(a, b) for a in left for b in right):
+        if not all(self._agree(a, b) for a in left for b in right) or self._are_tensors([*left, *right]):
             self._gone = [copy for copy in self._gone if copy is not again]
             return False
         left += right
@@ -128,7 +134,7 @@ class _Tiles:
         renamed: dict[str, str] = {}
         gone: set[int] = set()
         for group in {id(group): group for group in self._groups.values() if len(group) > 1}.values():
-            kept = min(group, key=lambda tile: (self._is_made is not None and self._is_made(tile), self._begin[tile]))
+            kept = min(group, key=self._rank)
             for buffer in group:
                 if buffer is not kept and buffer.statement is not None:
                     renamed[buffer.name] = kept.name
@@ -147,6 +153,12 @@ class _Tiles:
                 edits.replace(name, name.with_changes(value=renamed[name.value]))
         job.apply(edits)
         return True
+
+    def _rank(self, tile: Buffer) -> tuple[int, ...]:
+        """The author's name stays, that which stands most often; of tiles that passes made the one that is used first."""
+        if self._is_made is not None and self._is_made(tile):
+            return 1, self._places[tile][0][0]
+        return 0, -len(self._places[tile]), self._begin[tile]
 
     def _is_one(self, source: Operand, target: Operand) -> bool:
         return self._group(source.buffer) is self._group(target.buffer)
@@ -171,6 +183,14 @@ class _Tiles:
         if not all(self._in_order(stmt, one, other) for stmt in self._stmts):
             return False
         return self._passes(one, other) and self._passes(other, one)
+
+    def _are_tensors(self, group: list[Buffer]) -> bool:
+        """One is loaded, another one is stored, and both are named after their tensors."""
+        if self._is_made is None or not all(map(self._is_made, group)):
+            return False
+        copies = [s for s in self._stmts if isinstance(s, Copy)]
+        loaded = any(s.src.buffer.memory is Memory.GM and s.dst.buffer in group for s in copies)
+        return loaded and any(s.dst.buffer.memory is Memory.GM and s.src.buffer in group for s in copies)
 
     def _are_there(self, one: Buffer, other: Buffer) -> bool:
         """Both are allocated in the body of the launch before either is used."""
@@ -238,7 +258,3 @@ def _index(operand: Operand) -> tuple[object, ...] | None:
 
 def _copies(stmt: Stmt, source: Memory, target: Memory) -> bool:
     return isinstance(stmt, Copy) and stmt.src.buffer.memory is source and stmt.dst.buffer.memory is target
-
-
-def _is_gemm(stmt: Stmt) -> bool:
-    return isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
