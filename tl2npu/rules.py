@@ -30,9 +30,9 @@ else:
 ExampleKind = Literal["edit", "refused", "accepted"]
 RuleDisposition = Literal["keep", "replace", "redesign", "drop"]
 
-GROUPS: Mapping[str, str] = MappingProxyType(
+GROUPS: Mapping[str, str | tuple[str, ...]] = MappingProxyType(
     {
-        "gpu": "TL1",
+        "gpu": ("TL1", "TL60"),
         "workspace-vid": "TL2",
         "expert": "TL3",
         "npuir": "TL4",

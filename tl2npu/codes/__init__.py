@@ -206,6 +206,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write plain copies and gemms in data-flow order"),
     ("TL199", "several-stores-in-one", "error", "display-only",
      "write one store per statement, with old values saved in a name first"),
+    ("TL600", "transposed-operand", "info", "safe", "store the tile as it is read, and let the gemm transpose it"),
     ("TL201", "manual-vid-axis", "info", "safe",
      "launch with `threads=2` and bind one name: `as (cid)`"),
     ("TL202", "half-tile-extent", "info", "safe",

@@ -17,6 +17,7 @@ from tl2npu.passes.gpu import (
     nan_notes,
     padded_rows,
     scalar_functions,
+    turned_operands,
 )
 from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
@@ -51,6 +52,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
     atomics_wide.to_elements(job)
+    turned_operands.turn(job)
     element_copies.to_copies(job)
     atomics.to_tile(job)
     masked_products.apply(job)

@@ -1,7 +1,8 @@
 """TL137: two tiles of one shape and type are one where a value passes from one to the other and is then done with.
 
-A GPU keeps a value in registers and in shared memory, and a step of a computation leaves its operand as it was; on an NPU
-all are tiles in UB, and a person computes in place. Tiles that authors named stay apart unless one is a copy of the other.
+A GPU keeps a value in registers and in shared memory, and a step of a computation leaves its operand as it was; on an
+NPU all are tiles in UB, and a person computes in place. Tiles that authors named stay apart, unless one is a copy of the
+other. What the compiler makes of a statement that writes its own operand was read: parts have tiles of their own.
 """
 
 from __future__ import annotations
@@ -10,15 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tl2npu.kernel.access import Access, accesses, writes
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.memory.roles import on_chip, uses
 from tl2npu.kernel.model import (
     Alloc,
     Buffer,
     Copy,
+    Dim,
     Kernel,
-    Let,
     Loop,
     Memory,
     Op,
@@ -27,8 +27,8 @@ from tl2npu.kernel.model import (
     Stmt,
     Store,
     children,
-    walk,
 )
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
@@ -91,18 +91,16 @@ class _Tiles:
         for body in (self._kernel.body, *(inner for stmt in self._stmts for inner in children(stmt))):
             for number, again in enumerate(body):
                 if isinstance(again, Copy) and _loads(again):
-                    first = next((s for s in reversed(body[:number]) if not self._leaves(s, again)), None)
-                    if isinstance(first, Copy) and _loads(first) and code(first.src.node) == code(again.src.node):
+                    first = next((s for s in reversed(body[:number]) if self._ends(s, again)), None)
+                    if isinstance(first, Copy) and _same_load(first, again):
                         yield first, again
 
-    def _leaves(self, stmt: Stmt, load: Copy) -> bool:
-        """Whether a statement before a load is another one, and leaves what is loaded and where from as it was."""
-        if isinstance(stmt, Copy) and _loads(stmt) and code(stmt.src.node) == code(load.src.node):
+    def _ends(self, stmt: Stmt, load: Copy) -> bool:
+        """Whether a statement before a load is the same one, or changes what is loaded."""
+        if isinstance(stmt, Copy) and _same_load(stmt, load):
             changed = {a.operand.buffer for s in self._between(stmt, load) for a in accesses(s) if a.writes}
-            return stmt.dst.buffer in changed
-        names = {name.value for name in names_in(load.src.node)}
-        bound = {inner.name for inner in walk([stmt]) if isinstance(inner, Let)}
-        return not names & bound and not any(o.buffer.name in names for o in writes(stmt, deep=True))
+            return stmt.dst.buffer not in changed
+        return any(o.buffer is load.src.buffer for o in writes(stmt, deep=True))
 
     def _between(self, first: Stmt, last: Stmt) -> list[Stmt]:
         return self._stmts[self._stmts.index(first) + 1 : self._stmts.index(last)]
@@ -134,9 +132,10 @@ class _Tiles:
         renamed: dict[str, str] = {}
         gone: set[int] = set()
         for group in {id(group): group for group in self._groups.values() if len(group) > 1}.values():
-            kept = min(group, key=self._rank)
-            for buffer in group:
-                if buffer is not kept and buffer.statement is not None:
+            first = min(self._places[tile][0][0] for tile in group)
+            kept = min((tile for tile in group if self._is_there(tile, first)), key=self._rank, default=None)
+            for buffer in group if kept is not None else ():
+                if kept is not None and buffer is not kept and buffer.statement is not None:
                     renamed[buffer.name] = kept.name
                     edits.remove(buffer.statement)
                     gone |= {id(name) for name in names_in(buffer.statement)}
@@ -155,7 +154,7 @@ class _Tiles:
         return True
 
     def _rank(self, tile: Buffer) -> tuple[int, ...]:
-        """The author's name stays, that which stands most often; of tiles that passes made the one that is used first."""
+        """The author's name stays, that which stands most often; of tiles of passes the one that is used first."""
         if self._is_made is not None and self._is_made(tile):
             return 1, self._places[tile][0][0]
         return 0, -len(self._places[tile]), self._begin[tile]
@@ -193,11 +192,13 @@ class _Tiles:
         return loaded and any(s.dst.buffer.memory is Memory.GM and s.src.buffer in group for s in copies)
 
     def _are_there(self, one: Buffer, other: Buffer) -> bool:
-        """Both are allocated in the body of the launch before either is used."""
+        """One of them is allocated in the body of the launch before either is used."""
         used = [n for tile in (one, other) for n, _ in self._places.get(tile, [])]
-        begins = [self._begin.get(tile) for tile in (one, other)]
-        top = all(n is not None and self._stmts[n] in self._kernel.body for n in begins)
-        return top and bool(used) and max(n for n in begins if n is not None) < min(used)
+        return bool(used) and any(self._is_there(tile, min(used)) for tile in (one, other))
+
+    def _is_there(self, tile: Buffer, number: int) -> bool:
+        begin = self._begin.get(tile)
+        return begin is not None and begin < number and self._stmts[begin] in self._kernel.body
 
     def _passes(self, tile: Buffer, other: Buffer) -> bool:
         """A tile that the cores exchange keeps its first reader in the text, and is handed over once, in the end."""
@@ -205,7 +206,8 @@ class _Tiles:
         ours = self._places.get(tile, [])
         lands = any(_copies(self._stmts[n], Memory.L0C, Memory.UB) and access.writes for n, access in ours)
         first = next((n for n, access in ours if access.reads), None)
-        if lands and (first is None or any(n <= first and (a.reads or not self._at_once(n, tile, other)) for n, a in there)):
+        early = [(n, access) for n, access in there if first is None or n <= first]
+        if lands and any(access.reads or not self._at_once(n, tile, other) for n, access in early):
             return False
         handed = next((n for n, access in ours if _copies(self._stmts[n], Memory.UB, Memory.L1)), None)
         return handed is None or all(n < handed for n, _ in there)
@@ -216,13 +218,14 @@ class _Tiles:
         return not isinstance(stmt, Copy) and {tile, other} <= {access.operand.buffer for access in accesses(stmt)}
 
     def _in_order(self, stmt: Stmt, one: Buffer, other: Buffer) -> bool:
-        """In a statement, or a loop that liveness takes for one, an old value is read before a new one is stored there."""
+        """In a statement, or a loop that liveness takes for one, the old value is read before the new one is there."""
         found = [(n, a) for n, part in _parts(stmt) for a in accesses(part) if a.operand.buffer in (one, other)]
         if len({access.operand.buffer for _, access in found}) < 2:
             return True
         if isinstance(stmt, Copy):
             return stmt.src.is_whole and stmt.dst.is_whole and not stmt.options
-        if isinstance(stmt, Op) and not (_by_element(stmt) and all(a.operand.is_whole and not a.element for _, a in found)):
+        whole = all(access.operand.is_whole and not access.element for _, access in found)
+        if isinstance(stmt, Op) and not (whole and _by_element(stmt)):
             return False
         if isinstance(stmt, Opaque) or len({_index(access.operand) for _, access in found}) > 1:
             return False
@@ -249,6 +252,21 @@ def _loads(copy: Copy) -> bool:
     """All of a vector tile, from global memory."""
     vector = (copy.src.buffer.memory, copy.dst.buffer.memory) == (Memory.GM, Memory.UB)
     return vector and copy.dst.is_whole and not copy.options and not copy.src.loads
+
+
+def _same_load(one: Copy, other: Copy) -> bool:
+    """The same elements of a tensor go to the same place of a tile."""
+    if not _loads(one) or one.src.buffer is not other.src.buffer or one.dst.buffer.shape != other.dst.buffer.shape:
+        return False
+    places = [
+        [(dim.lo, size if dim.extent is None else dim.extent, dim.extent is None) for dim, size in _sized(copy.src)]
+        for copy in (one, other)
+    ]
+    return places[0] == places[1]
+
+
+def _sized(operand: Operand) -> Iterator[tuple[Dim, Sym]]:
+    return zip(operand.dims or (), operand.buffer.shape, strict=False)
 
 
 def _index(operand: Operand) -> tuple[object, ...] | None:

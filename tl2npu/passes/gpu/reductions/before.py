@@ -45,7 +45,7 @@ def before(job: Job, stmt: Stmt, out: Operand, kind: str) -> Before:
 
 
 def joined_after(job: Job, stmt: Stmt, out: Operand, kind: str, known: str | None) -> bool:
-    """Right behind a maximum or minimum the author takes it with the same tile again: ``m[i] = T.max(m[i], old[i])``."""
+    """Right behind a maximum or minimum the author takes it with the same tile: ``m[i] = T.max(m[i], old[i])``."""
     body = _around(job.kernel.body, stmt)
     loop = body[body.index(stmt) + 1] if body is not None and stmt is not body[-1] else None
     if kind == "sum" or not isinstance(loop, Loop) or loop.kind != "parallel" or not loop.body:
