@@ -1,8 +1,8 @@
 """TL137: two tiles of one shape and type are one where a value passes from one to the other and is then done with.
 
 A GPU keeps a value in registers and in shared memory, and a step of a computation leaves its operand as it was; on an
-NPU all are tiles in UB, and a person computes in place. Tiles that authors named stay apart, unless one is a copy of the
-other. What the compiler makes of a statement that writes its own operand was read: parts have tiles of their own.
+NPU all are tiles in UB, and a person computes in place. Tiles that authors named stay apart, unless one is a copy of
+another. What the compiler makes of a statement that writes its own operand was read: parts have tiles of their own.
 """
 
 from __future__ import annotations
