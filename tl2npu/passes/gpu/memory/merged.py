@@ -45,7 +45,7 @@ def copies(job: Job) -> bool:
         if not isinstance(copy, Copy) or copy.via or not {copy.src.buffer, copy.dst.buffer} <= found.keys():
             continue
         source, target = found[copy.src.buffer], found[copy.dst.buffer]
-        handed = target.operand and not (target.vector or source.operand)
+        handed = target.operand and not (target.vector or (source.operand and tiles.is_made_once(copy.src.buffer)))
         if not (source.product or target.product or (handed and source.vector)):
             tiles.join(copy.src.buffer, copy.dst.buffer)
     return tiles.write(job)
@@ -85,6 +85,10 @@ class _Tiles:
                 for source in (access.operand.buffer for access in touched if access.reads):
                     if source is not target:
                         yield source, target
+
+    def is_made_once(self, tile: Buffer) -> bool:
+        """One statement makes all that is in a tile, which then is handed over to the cube core as one."""
+        return len({number for number, access in self._places.get(tile, []) if access.writes}) == 1
 
     def repeated(self) -> Iterator[tuple[Copy, Copy]]:
         """Pairs of loads of the same data in one block, with nothing between that changes it or what was loaded."""
