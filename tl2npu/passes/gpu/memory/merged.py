@@ -227,7 +227,7 @@ class _Tiles:
         if len({access.operand.buffer for _, access in found}) < 2:
             return True
         if isinstance(stmt, Copy):
-            return stmt.src.is_whole and stmt.dst.is_whole and not stmt.options
+            return stmt.src.is_whole and stmt.dst.is_whole and not stmt.options and not self._parts_loops(stmt)
         whole = all(access.operand.is_whole and not access.element for _, access in found)
         if isinstance(stmt, Op) and not (whole and _by_element(stmt)):
             return False
@@ -239,6 +239,14 @@ class _Tiles:
         if any(n < end or (n == end and access.reads) for n, access in later):
             return False
         return later[0][0] > end or not any(n == end and a.writes and a.operand.buffer is old for n, a in found)
+
+    def _parts_loops(self, copy: Copy) -> bool:
+        """Without the copy a loop would hold a loop over a vector and nothing else, which goes wrong (TL888)."""
+        for loop in self._stmts:
+            if isinstance(loop, Loop) and copy in loop.body:
+                rest = [stmt for stmt in loop.body if stmt is not copy]
+                return len(rest) == 1 and isinstance(rest[0], Loop) and len(rest[0].ranges) == 1
+        return False
 
 
 def _parts(stmt: Stmt) -> list[tuple[int, Stmt]]:
