@@ -34,6 +34,7 @@ def found(statement: str, **settings: object) -> list[str]:
         "T.copy(A[0, 0:64], w)\nfor i, j in T.Parallel(32, 64):\n    b[i, j] = a[i, j] + w[j]",
         "T.copy(A[0, 0:64], w)\nfor i in T.serial(32):\n    T.tile.sub(b[i, :], w, T.float32(i + vid * 16))",
         "T.tile.createvecindex(n, 0)",
+        "T.copy(A[0, 0:64], w)\nT.tile.mul(b, b, w[3])",  # a number, read by each core
         "for i, j in T.Parallel(32, 64):\n    if cid * 32 + i + vid * 16 > j:\n        b[i, j] = 0.0",
         "for i in T.serial(32):\n    row = cid * 32 + i + vid * 16\n    T.tile.add(b[i, :], a[i, :], A[row, 0])",
         "T.tile.select(b[:16, :], mask, a[:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')",

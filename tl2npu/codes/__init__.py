@@ -206,6 +206,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write plain copies and gemms in data-flow order"),
     ("TL199", "several-stores-in-one", "error", "display-only",
      "write one store per statement, with old values saved in a name first"),
+    ("TL600", "transposed-operand", "info", "safe", "store the tile as it is read, and let the gemm transpose it"),
     ("TL620", "block-per-task", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),
     ("TL201", "manual-vid-axis", "info", "safe",

@@ -36,7 +36,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         name = whole[0].buffer.name
         if isinstance(stmt, Copy):
             yield from _check_copy(split, stmt, name)
-        elif isinstance(stmt, Op):
+        elif isinstance(stmt, Op) and not all(is_element(operand) for operand in whole):
             beside = [o for _, o in stmt.operands if split.has_rows(o.buffer)]
             if any(not is_row_view(o, whole=False) and not is_element(o) for o in beside):
                 text = f"T.{stmt.op.name}: each vector core has all of `{name}`, but half of `{beside[0].buffer.name}`"

@@ -62,10 +62,13 @@ class Liveness:
         self.unwritten = start.live
         """Tiles that are read before anything is written to them."""
 
-    def conflicts(self, one: Buffer, other: Buffer) -> bool:
-        """One of them is written while the value of the other is wanted; a copy between the two does no harm."""
+    def conflicts(self, one: Buffer, other: Buffer, gone: Sequence[Stmt] = ()) -> bool:
+        """One of them is written while the value of the other is wanted; a copy between the two does no harm.
+
+        ``gone``: statements that will not be there.
+        """
         for step in self.steps:
-            if _copies(step.stmt, one, other):
+            if _copies(step.stmt, one, other) or step.stmt in gone:
                 continue
             if (one in step.writes and other in step.live) or (other in step.writes and one in step.live):
                 return True

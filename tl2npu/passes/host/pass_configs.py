@@ -9,6 +9,7 @@ TL925 says so; MEMORY_PLANNING stays off where no address was written by hand.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
@@ -28,6 +29,8 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, nodes_of
 
 _LONG_LINE = 96
+_OWN = re.compile(r"(developer_)?pass_configs\d*")
+"""What dicts of this project are called."""
 _ADDRESS = "TL308"
 _BY_HAND: Mapping[str, Sequence[tuple[frozenset[str], str]]] = {
     COMBINE: [(frozenset({"TL302", "TL307"}), "`T.Scope` blocks")],
@@ -244,13 +247,25 @@ def _with_comment(
 
 
 def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) -> None:
-    """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it."""
+    """A module-level ``pass_configs`` above the function that is compiled, and the argument that passes it.
+
+    The kernels of a file share one: what orders the cores does nothing where only one of them works.
+    """
     taken = {n.value for n in names_in(job.module)} | set(job.elsewhere)
     name = "pass_configs"
     place = next(number for number, other in enumerate(compilations(job.located)) if other.node is found.node)
-    if name in taken and _suits(job, found, name, missing):
-        _pass_argument(job, name, place)
-        return
+    for own in filter(_OWN.fullmatch, dict.fromkeys(n.value for n in names_in(job.module))):
+        other = _above(job, found, own)
+        if other is None or not other.values.keys() <= set(ALL) or not all(other.values.values()):
+            continue
+        rest = [key for key in missing if key not in other.values]
+        made = not any(n.value == own for n in names_in(job.original.module))
+        if rest and made and other.literal is not None:
+            edits.replace(other.literal, extended(job, other.literal, rest))
+            job.apply(edits)
+        if not rest or made:
+            _pass_argument(job, own, place)
+            return
     if name in taken:
         count = 2
         while f"developer_pass_configs{count if count > 2 else ''}" in taken:
@@ -266,15 +281,14 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) ->
     _pass_argument(job, name, place)
 
 
-def _suits(job: Job, found: Compilation, name: str, needed: list[str]) -> bool:
-    """A module-level dict of that name, above the compilation, already says exactly what is needed."""
+def _above(job: Job, found: Compilation, name: str) -> Configs | None:
+    """What a module-level dict of that name above the compilation says; None if there is none."""
     top = _top_statement(job, found)
     above = itertools.takewhile(lambda statement: statement is not top, job.module.body)
     if not any(name in assigned_names(statement) for statement in above):
-        return False
+        return None
     other = read_configs(job.file, Compilation(found.node, None, {"pass_configs": cst.Name(name)}))
-    on = {key for key, value in other.values.items() if value}
-    return not other.unknown and on == set(needed)
+    return None if other.unknown else other
 
 
 def _blank_lines(top: cst.BaseStatement) -> list[cst.EmptyLine]:

@@ -17,6 +17,7 @@ from tl2npu.passes.gpu import (
     nan_notes,
     padded_rows,
     scalar_functions,
+    turned_operands,
 )
 from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
@@ -24,7 +25,7 @@ from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
 from tl2npu.passes.gpu.launch import empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
-from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, renamed, scalar_tables
+from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, merged, renamed, scalar_tables
 from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.host import jit, knobs, pass_configs
 from tl2npu.passes.job import Job
@@ -51,6 +52,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
     atomics_wide.to_elements(job)
+    turned_operands.turn(job)
     element_copies.to_copies(job)
     atomics.to_tile(job)
     masked_products.apply(job)
@@ -74,6 +76,7 @@ def _with_tiles(
     if job.tight:
         late_sums.put_off(job)
     renamed.drop(job)
+    merged.steps(job, before)
     pipelined.limit(job)
     empty_loops.leave_out(job)
     grid.fold(job, threads)

@@ -11,7 +11,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Loop, Range
 from tl2npu.kernel.symbolic import const, var
 from tl2npu.passes.gpu.launch.persistent import grid_at_run_time
-from tl2npu.passes.gpu.memory import staging
+from tl2npu.passes.gpu.memory import merged, staging
 from tl2npu.passes.gpu.memory.assignment import Assignment
 from tl2npu.passes.gpu.memory.closing import Closing, Transfer, open_loop
 from tl2npu.passes.gpu.memory.layout import Layout, lay_out
@@ -22,11 +22,11 @@ from tl2npu.passes.rounds import until_settled
 def assign(job: Job) -> None:
     """Give every tile its homes; raises :class:`Blocked` where the flow between the cores cannot be made right."""
     before = job.file, job.edited[:]
-    collapsed = staging.collapse(job)
+    collapsed = [change(job) for change in (merged.copies, staging.collapse)]
     try:
         layout = _settle(job)
     except Blocked:
-        if not collapsed:
+        if not any(collapsed):
             raise
         job.restore(*before)  # the way through UB may be what orders a loop
         layout = _settle(job)

@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar, Stmt, children
+from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Operand, Scalar, Stmt, Store, children
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import literal
 
@@ -42,6 +42,26 @@ def before(job: Job, stmt: Stmt, out: Operand, kind: str) -> Before:
         read = read or any(operand.buffer is out.buffer for operand in reads(earlier, deep=True))
         between.append(earlier)
     return Before()
+
+
+def joined_after(job: Job, stmt: Stmt, out: Operand, kind: str, known: str | None) -> bool:
+    """Right behind a maximum or minimum the author takes it with the same tile: ``m[i] = T.max(m[i], old[i])``."""
+    body = _around(job.kernel.body, stmt)
+    loop = body[body.index(stmt) + 1] if body is not None and stmt is not body[-1] else None
+    if kind == "sum" or not isinstance(loop, Loop) or loop.kind != "parallel" or not loop.body:
+        return False
+    store = loop.body[0]
+    call = store.value.node if isinstance(store, Store) and not store.augmented else None
+    if not isinstance(store, Store) or not isinstance(call, cst.Call):
+        return False
+    variables = [item.var for item in loop.ranges]
+    places = [[dim.lo for dim in operand.dims or ()] for operand in (store.target, *store.value.loads)]
+    covered = [item.extent for item in loop.ranges] == list(out.buffer.shape)
+    covered = covered and all(item.start.is_zero for item in loop.ranges) and all(p == variables for p in places)
+    names = sorted(code(arg.value.value) for arg in call.args if isinstance(arg.value, cst.Subscript))
+    both = len(call.args) == len(store.value.loads) == 2 and names == sorted((out.buffer.name, known or ""))
+    is_joined = job.file.names.resolve(call.func) == f"tilelang.language.{kind}"
+    return covered and both and is_joined and store.target.buffer is out.buffer
 
 
 def _around(body: list[Stmt], stmt: Stmt) -> list[Stmt] | None:

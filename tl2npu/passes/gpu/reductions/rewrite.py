@@ -9,7 +9,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.fills import contiguous
-from tl2npu.passes.gpu.reductions.before import Before, before
+from tl2npu.passes.gpu.reductions.before import Before, before, joined_after
 from tl2npu.passes.gpu.reductions.scans import scan
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
@@ -117,13 +117,15 @@ def _reduce(job: Job, found: _Reduction, edits: Edits, tiles: Tiles) -> None:
         narrow = out if earlier.fresh or earlier.known else _tile(found, found.out, tiles, f"{part}_narrow")
         lines.append(f"T.copy({part}, {narrow})")
         part = narrow
-    if not earlier.fresh:
+    again = part == out and joined_after(job, found.stmt, found.out, kind, earlier.known)
+    if not earlier.fresh and not again:
         lines.append(f"T.tile.{_KINDS[kind]}({out}, {out}, {earlier.known if part == out else part})")
     edits.replace_many(found.stmt.node, parse(job, "\n".join(lines) + "\n", found.stmt.node))
     for dead in earlier.dead:
         edits.remove(dead)
     if found.clear is False:
-        how = "it was filled before" if earlier.fresh else f"combined with `T.tile.{_KINDS[kind]}`"
+        joined = "the statement below joins it" if again else f"combined with `T.tile.{_KINDS[kind]}`"
+        how = "it was filled before" if earlier.fresh else joined
         job.change("TL162", found.stmt.node, f"`clear=False` of `{found.out.buffer.name}`: {how}")
     if found.kind in _ABSOLUTE or wide is not None or found.clear is not False:
         job.change("TL163", found.stmt.node, f"`T.{found.stmt.op.name}` of `{found.src.buffer.name}` in the NPU's form")
