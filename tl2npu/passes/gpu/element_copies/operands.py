@@ -200,6 +200,10 @@ class LoopOperands(LoopWriter):
         """True if the loop runs over every element of a tile in the order of its axes."""
         return self._whole(operand, self.ranges)
 
+    def is_inside(self, node: cst.BaseExpression, distance: Sym, stmt: Store) -> bool:
+        """True if an index that is computed, not loaded, has a distance from an end of its axis that is not negative."""
+        return not self.evaluator.loads(self.lets.expand(node), env_of(stmt)) and self._bounds.is_not_negative(distance)
+
     # -- helpers ----------------------------------------------------------------------------------------------------
 
     def _whole(self, operand: Operand, order: Sequence[object]) -> bool:
