@@ -20,7 +20,6 @@ from tl2npu.passes.gpu.element_copies.guards import all_of, guard, written
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.values import Choice, choice, load_of
 from tl2npu.passes.writing.numbers import element_type
-from tl2npu.passes.writing.statements import factor
 from tl2npu.source.tree import nodes_of
 
 _MATRIX = 2
@@ -77,7 +76,7 @@ class Rows:
 
 
 def rows_of(work: LoopOperands, load: Operand, row: Range, column: Range | None, stmt: Store) -> Rows | None:
-    """The rows that a load or a store goes through, whose last axis are the columns; None if they are something else."""
+    """The rows that a load or a store goes through, with the columns last; None if it goes through something else."""
     assert load.dims is not None
     assert stmt.env is not None
     texts: list[str] = []
@@ -96,12 +95,12 @@ def rows_of(work: LoopOperands, load: Operand, row: Range, column: Range | None,
         elif column is not None and column.name in names:
             return None
         elif row.name in names:
-            text = code(work.from_tiles(dim.node, stmt))
+            text = code(work.in_own_words(dim.node, stmt))
             if axis is None:
                 picks[number] = dim.node
             texts.append(text)
         else:
-            texts.append(code(work.from_tiles(dim.node, stmt)))
+            texts.append(code(work.in_own_words(dim.node, stmt)))
     if column is None and not picks:
         return None
     return Rows(load.buffer, texts, along, picks)
@@ -144,6 +143,7 @@ def _lines(
     elif own:
         return None
     lines.append(f"for {row.name} in T.serial({extent_text(row)}):")
+    lines += [f"    {line}" for line in work.own_words([*tests, picked.start()])]
     depth = "    "
     if tests:
         lines.append(f"    if {all_of(tests)}:")
@@ -166,11 +166,11 @@ def tests_of_rows(
 ) -> list[str]:
     """When a row is there: under the conditions of the statement, inside of its tensor."""
     assert stmt.env is not None
-    tests = [written(work.from_tiles(node, stmt)) for node in conditions]
+    tests = [written(work.in_own_words(node, stmt)) for node in conditions]
     for axis, node in rows.picks.items():  # a GPU reads zeros in front of a tensor and behind it, and stores nothing
         index = work.evaluator.sym(work.lets.expand(node), stmt.env)
         extent = rows.buffer.shape[axis]
-        text = factor(rows.texts[axis])
+        text = rows.texts[axis]
         if not (_is_told(work, stmt, index + 1, conditions) or work.is_inside(node, index, stmt)):
             tests.append(f"{text} >= 0")
         if not (_is_told(work, stmt, extent - index, conditions) or work.is_inside(node, extent - 1 - index, stmt)):

@@ -18,6 +18,7 @@ from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 
+_NAMES = ("im2col", "c2d_im2col")
 _AXES = 4
 _SETTINGS = ("nhw_step", "c_step", "kernel", "stride", "dilation", "pad")
 
@@ -26,7 +27,7 @@ def unfold(job: Job) -> None:
     """Rewrite every ``T.im2col``; :class:`Blocked` for one that cannot be read."""
 
     def step() -> bool:
-        found = next((s for s in job.kernel.walk() if isinstance(s, Op) and s.op.name in ("im2col", "c2d_im2col")), None)
+        found = next((s for s in job.kernel.walk() if isinstance(s, Op) and s.op.name in _NAMES), None)
         if found is not None:
             _rewrite(job, found)
         return found is not None
@@ -56,7 +57,8 @@ def _rewrite(job: Job, stmt: Op) -> None:
 
     tap = f"{part} * {columns} // {channels}"
     inside = f"{top} >= 0 and {top} < {height} and {left} >= 0 and {left} < {width}"
-    element = f"{image.buffer.name}[{pixel} // ({out_h} * {out_w}), {top}, {left}, {part} * {columns} % {channels} + {c}]"
+    channel = f"{part} * {columns} % {channels} + {c}"
+    element = f"{image.buffer.name}[{pixel} // ({out_h} * {out_w}), {top}, {left}, {channel}]"
     text = f"""
 for {r}, {c} in T.Parallel({rows}, {columns}):
     {out_h} = {size(height)}
@@ -76,7 +78,7 @@ for {r}, {c} in T.Parallel({rows}, {columns}):
 
 
 def _assert(job: Job, stmt: Op, text: str, rest: Sym) -> None:
-    known = rest.constant is None and job.located.factory is not None and all(is_size(name) for name in rest.variables())
-    if not known or job.late.is_late(rest):
+    fixed = all(is_size(name) for name in rest.variables()) and not job.late.is_late(rest)
+    if rest.constant is not None or job.located.factory is None or not fixed:
         raise Blocked("TL190", stmt.node, f"cannot prove `{text}`: a tile must lie in one tap")
     constants.define(job, [f"assert {text}"])

@@ -99,7 +99,8 @@ class LoopStores(LoopOperands):
             return False
         row, column = self.ranges
         rows = rows_of(self, stmt.target, row, column, stmt)
-        if rows is None or not rows.picks or any(column.name in guard.names(self.lets) for guard in self._guards(item) or ()):
+        read = {name for guard in self._guards(item) or () for name in guard.names(self.lets)}
+        if rows is None or not rows.picks or column.name in read:
             return False
         tests = tests_of_rows(self, stmt, rows, conditions)
         tile = Region(rows.buffer, tuple(Axis(part.var, "0", part) for part in self.ranges))
@@ -110,13 +111,14 @@ class LoopStores(LoopOperands):
             self.gone.add(id(stmt))
         part = f"{source}[{row.name}, :]"
         store = f"T.tile.atomic_add({rows.start()}, {part})" if add else f"T.copy({part}, {rows.part()})"
-        self._row_loop(row, tests, store)
+        self._row_loop(row, tests, store, self.own_words([*tests, rows.start()]))
         how = "added" if add else "stored"
         self.say("TL169", stmt.node, f"the rows of `{rows.buffer.name}` are {how} one by one")
         return True
 
-    def _row_loop(self, row: Range, tests: Sequence[str], line: str) -> None:
-        lines = [f"    if {all_of(tests)}:", f"        {line}"] if tests else [f"    {line}"]
+    def _row_loop(self, row: Range, tests: Sequence[str], line: str, names: Sequence[str] = ()) -> None:
+        lines = [f"    {name}" for name in names]
+        lines += [f"    if {all_of(tests)}:", f"        {line}"] if tests else [f"    {line}"]
         self._after("\n".join([f"for {row.name} in T.serial({extent_text(row)}):", *lines]))
 
     def _store_column(
