@@ -30,7 +30,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, 
 class Calls(Expressions):
     """Evaluates calls of Triton; device functions are left to a subclass."""
 
-    def inlined(self, function: ast.FunctionDef, node: ast.Call) -> Value:
+    def inlined(self, called: Function, node: ast.Call) -> Value:
         """The value of a call of a device function."""
         raise NotImplementedError
 
@@ -39,7 +39,7 @@ class Calls(Expressions):
             raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: unpacked arguments")
         function = self.eval(node.func)
         if isinstance(function, Function):
-            return self.inlined(function.node, node)
+            return self.inlined(function, node)
         if isinstance(function, Method):
             return self.method(function, node)
         if isinstance(function, Name):
