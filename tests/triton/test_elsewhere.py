@@ -38,7 +38,7 @@ def squash(x):
 
 @triton.jit
 def lowest(dtype):
-    dtype_ = dtype.value
+    dtype_ = dtype
     if dtype_.is_floating():
         value: tl.constexpr = float("-inf")
         return value

@@ -8,6 +8,7 @@ from functools import partial
 import libcst as cst
 
 from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
+from tl2npu.passes.ascend import waves
 from tl2npu.passes.gpu import (
     atomics,
     converting_copies,
@@ -48,6 +49,8 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     """The passes from the author's own words to the last one; ``before``: how often each name was used."""
     alias, read = imports.add_alias(job), knobs.read(job)
     plainly(job)
+    if waves.may_break(job):
+        waves.unroll(job)
     nan_notes.tell(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
