@@ -103,3 +103,20 @@ def test_one_core_that_was_asked_for() -> None:
     new = migrated(_file(body), "1")
     assert "vid" not in new
     assert [change.code for change in result_of(_file(body), "1").changes if change.code == "TL108"] == []
+
+
+def test_the_first_statement_may_be_a_tile_that_is_taken_out() -> None:
+    """The core's number is bound in front of it, after it has gone."""
+    body = """
+    w = T.alloc_fragment((64,), "float32")
+    x = T.alloc_fragment((32, 64), "float32")
+    T.copy(X[0, 0], w)
+    T.copy(X[bx * 32, 0], x)
+    for i, j in T.Parallel(32, 64):
+        x[i, j] = T.if_then_else(bx * 32 + i >= j, x[i, j] + w[j], 0.0)
+    T.copy(x, Y[bx * 32, 0])
+    """
+    params = 'X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")'
+    x = np.random.default_rng(4).standard_normal((64, 64)).astype(np.float32)
+    new = agree(gpu_file(params, body), {"X": x})
+    assert "vid = T.get_block_binding(1)" in new

@@ -73,8 +73,8 @@ def share(job: Job) -> bool:
     texts = words.take_out(split.whole)
     if not edits:
         return False
-    words.finish()
     job.apply(edits)
+    words.finish()
     if texts:
         launch = job.kernel.launch
         assert launch is not None
@@ -264,13 +264,14 @@ class _Words:
         return self.core
 
     def finish(self) -> None:
-        """Bind the number of the vector core at the start of the kernel."""
+        """Bind the number of the vector core at the start of the kernel, whose first statement may have changed."""
         launch = self.job.kernel.launch
         assert launch is not None
         if self.core:
-            first = launch.node.body.body[0]
+            first, edits = launch.node.body.body[0], Edits(self.job.file.index)
             text = f"{self.core} = T.get_block_binding(1)"
-            self.edits.replace_many(first, [*parse(self.job, text, launch.node), first])
+            edits.replace_many(first, [*parse(self.job, text, launch.node), first])
+            self.job.apply(edits)
 
 
 def _is_halved(job: Job, stmt: Op) -> bool:
