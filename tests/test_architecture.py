@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
     | {"todo", "attempts", "speed"},
     "tile": {"dialects", "kernel"},
-    "triton": DATA | {"kernel", "tile", "source", "options", "migration"},
+    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},
     "toolchain": {"devices", "dialects"},

@@ -320,9 +320,10 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Map
     for holder in around.holders():
         view = around.focus(holder)
         current = view.file
+        targets = {item.key: item.targets for item in current.located}
         for key in view.kernels_in(holder):
             waiting -= 1
-            job = Job(original, current, key, file.options, view.elsewhere, users=file.users)
+            job = Job(original, current, key, file.options, view.elsewhere, users=file.users, targets=targets[key])
             source = lazy.origin(job.located.factory.node) if job.located.factory is not None else None
             if source is not None:
                 job.origin = source.name, source.line

@@ -63,6 +63,14 @@ def test_one_call_of_two() -> None:
     assert "bm=256, bn=128, bk=64 is the largest" in found.message
 
 
+def test_one_call_in_a_function_that_gives_a_tile_size_only_once() -> None:
+    """The first way to run it leaves the size to the factory, which has none; the second one does not fit."""
+    calls = "def run(bn):\n    factory(1024, 1024, 256, bn, 64)\n\nrun(make())\nrun(256)"
+    (found,) = sizes(text("M, K, bm, bn, bk, dtype='float16'", calls))
+    assert "bn=128, bk=64 is the largest" in found.message
+    assert repaired(found) == []  # `bn` stands for two sizes
+
+
 def test_every_call_is_named() -> None:
     calls = "first = factory(1024, 1024, 256, 256, 64)\nsecond = factory(1024, 1024, bm=256, bn=256, bk=64)"
     found = sizes(text("M, K, bm, bn, bk, dtype='float16'", calls))

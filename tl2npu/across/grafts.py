@@ -59,15 +59,12 @@ class Grafted:
     @property
     def files(self) -> tuple[tuple[str, str], ...]:
         """The other files that were read with the digests of their bytes, as results have them."""
-        return tuple(sorted((path.as_posix(), digest) for path, digest in self.symbols.depends.items()))
+        return self.symbols.files
 
     @property
     def places(self) -> tuple[tuple[str, str, str], ...]:
         """Where the modules are that were looked for, as results have it."""
-        found = self.symbols.places.items()
-        return tuple(
-            sorted((file.as_posix(), name, place.as_posix() if place else "") for (file, name), place in found)
-        )
+        return self.symbols.modules
 
 
 def grafted(original: Index, path: str, text: str) -> Grafted:

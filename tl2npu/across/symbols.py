@@ -102,6 +102,19 @@ class Symbols:
     _texts: dict[Path, Module | None] = field(default_factory=dict)
     _open: set[tuple[Path, str]] = field(default_factory=set)
 
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """``depends`` as results have it."""
+        return tuple(sorted((path.as_posix(), digest) for path, digest in self.depends.items()))
+
+    @property
+    def modules(self) -> tuple[tuple[str, str, str], ...]:
+        """``places`` as results have it."""
+        found = self.places.items()
+        return tuple(
+            sorted((file.as_posix(), name, place.as_posix() if place else "") for (file, name), place in found)
+        )
+
     def reads(self, file: Path, text: str) -> None:
         """Take a text for that of a file, whatever the file holds; the result does not rest on that."""
         self._texts[file] = table_of(file, text, "")

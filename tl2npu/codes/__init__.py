@@ -400,6 +400,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write and read the tile the same number of times"),
     ("TL869", "too-many-hand-overs", "error", "display-only",
      "transfer fewer tiles between the cores (at most 11 per kernel)"),
+    ("TL870", "part-of-a-product", "error", "display-only",
+     "copy the whole product to UB, and the part from there"),
     ("TL871", "conditional-in-parallel", "error", "display-only",
      "use an `if` statement, or compare and select with tile operators"),
     ("TL875", "pipeline-remainder", "error", "display-only",

@@ -56,7 +56,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL542", "branch-on-data", "error", "display-only", "use `tl.where`"),
     ("TL543", "unsupported-triton-python", "error", "display-only", "write it with plain assignments, `if` and `for`"),
     ("TL544", "uninlinable-device-function", "error", "display-only",
-     "define the device function in the file, without recursion"),
+     "define the device function in the file or in a module of the repository, without recursion"),
     ("TL545", "value-by-branch", "error", "display-only", "give the name its value without a branch"),
     ("TL546", "truncation", "error", "display-only", "show that the operand is not negative, or convert to 32 bits"),
     ("TL547", "mixed-transposition", "error", "display-only", "load the tile in the orientation in which it is used"),

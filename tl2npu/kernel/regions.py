@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -115,6 +115,14 @@ class Lets:
                 break
             node = substitute(node, inner)  # type: ignore[assignment]
         return node
+
+    def without(self, names: Iterable[str]) -> Lets:
+        """The same, but for names that are to stay."""
+        return Lets({name: value for name, value in self._values.items() if name not in names})
+
+    def items(self) -> Iterable[tuple[str, cst.BaseExpression]]:
+        """The scalars with their values, in the order of the text."""
+        return self._values.items()
 
 
 def _in_parentheses(node: cst.BaseExpression, alone: bool) -> cst.BaseExpression:

@@ -64,6 +64,8 @@ class Job:
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
     to their sums as late as may be. ``fork``: where that first matters, None before.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
+    ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
+    several kernels names the new target with the first of them.
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
     """
 
@@ -80,6 +82,7 @@ class Job:
     tight: bool = False
     fork: Fork | None = None
     users: Users | None = None
+    targets: tuple[object, ...] | None = None
     promises: list[Promise] = field(default_factory=list)
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
@@ -119,7 +122,7 @@ class Job:
     def kernel(self) -> Kernel:
         """The model of the kernel as it stands now, memories of ``alloc_shared`` inferred."""
         if self._kernel is None:
-            self._kernel = self.located.read()
+            self._kernel = self.located.read(self.targets)
             infer_memory(self._kernel)
         return self._kernel
 

@@ -8,8 +8,10 @@ import re
 import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 
+from tl2npu.across.symbols import Symbols
 from tl2npu.codes import CODES
 from tl2npu.results import Diagnostic
 from tl2npu.tile.check import Malformed, check
@@ -71,16 +73,19 @@ def to_tilelang(
     one_row: Mapping[str, str] = MappingProxyType({}),
     chosen: Mapping[str, int] = MappingProxyType({}),
     tuned: Sequence[str] = (),
+    path: Path | None = None,
+    symbols: Symbols | None = None,
 ) -> Translated:
     """Translate every kernel that can be. ``leave``: kernels that stay, and why.
 
     ``rows_per_block``: how many rows a block computes where one of the Triton kernel computes one. ``one_row``: kernels
     for which it stays one, and why. ``chosen``: the configurations of ``autotune`` that kernels get, if not the first.
-    ``tuned``: ``NAME=VALUE`` for constants whose configurations are not seen.
+    ``tuned``: ``NAME=VALUE`` for constants whose configurations are not seen. ``path``: where the file stands, and
+    ``symbols`` what looks up the names that it imports; without them only the file itself is read.
 
     Raises ``SyntaxError`` for text that is no Python.
     """
-    return _Translation(text, parse(text), leave, rows_per_block, one_row, chosen, tuned).done()
+    return _Translation(text, parse(text, path, symbols), leave, rows_per_block, one_row, chosen, tuned).done()
 
 
 class _Translation:
@@ -133,7 +138,8 @@ class _Translation:
         self.splices += self.device_functions(gone)
         self.splices += filter(None, map(self.branches, self.file.chosen))
         self.splices = list(dict.fromkeys(self.splices))  # a statement may serve two kernels
-        return Translated(with_imports(spliced(self.text, self.splices), self.alias), tuple(outcomes))
+        device = {n.id for f in self.file.jitted.values() for n in ast.walk(f) if isinstance(n, ast.Name)}
+        return Translated(with_imports(spliced(self.text, self.splices), self.alias, device), tuple(outcomes))
 
     def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic]]:
         """The edits for one kernel and its launches, and what is worth a note."""

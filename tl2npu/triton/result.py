@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import MappingProxyType
 
+from tl2npu.across.symbols import Symbols
 from tl2npu.codes import CODES
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
@@ -39,16 +40,18 @@ def migrate_triton(
         leave = dict(_left(text, path, options, leave_lines))
     except (SyntaxError, ValueError) as error:
         return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
+    symbols, place = Symbols(), Path(path).absolute()
+    symbols.reads(place, text)
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
     while True:
-        translated = to_tilelang(text, leave, options.rows_per_block, one_row, chosen, options.tuned)
+        translated = to_tilelang(text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols)
         stuck = [kernel.name for kernel in translated.kernels if kernel.refused and kernel.name not in leave]
         if again := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
             chosen |= again
             continue
         if translated.text == text:
-            return _with_kept(migrate_text(text, path, options, leave_lines), translated)
+            return _resting(_with_kept(migrate_text(text, path, options, leave_lines), translated), symbols)
         done = migrate_text(translated.text, beside(path), options)
         if done.error is not None:
             return FileResult(path, text, text, done.error)
@@ -65,7 +68,13 @@ def migrate_triton(
         elif refused:
             leave |= refused
         else:
-            return _result(path, text, done, translated, homes)
+            return _resting(_result(path, text, done, translated, homes), symbols)
+
+
+def _resting(result: FileResult, symbols: Symbols) -> FileResult:
+    """The result with the other files that it rests on."""
+    depends, places = {*result.depends, *symbols.files}, {*result.places, *symbols.modules}
+    return replace(result, depends=tuple(sorted(depends)), places=tuple(sorted(places)))
 
 
 def _next(translated: Translated, name: str, chosen: Mapping[str, int]) -> int | None:

@@ -69,7 +69,6 @@ CONSTRUCTS = [
     ("TL187", "T.pdl_trigger()"),
     ("TL188", "T.rng_init(5)"),
     ("TL189", "T.gemm_sp(s, e, s, c)"),
-    ("TL190", "T.im2col(A, s, 0, 0, 3, 1, 1, 1)"),
     ("TL191", "f = T.alloc_shared((64, 64), T.float8_e4m3fn)"),
     ("TL191", "f = T.alloc_shared((64, 64), 'e4m3_float8')"),
     ("TL191", "f = T.alloc_fragment((64, 64), 'float4_e2m1fn')"),

@@ -340,3 +340,42 @@ def test_variables_are_assigned(fill: str, assigned: str) -> None:
     new = agree(gpu_file(f"{A}, {B}", body, launch=LAUNCH), {"A": matrix()})
     assert assigned in new
     assert fill not in new
+
+
+_TWO = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1]{jit})
+def factory(M, first):
+{kernels}
+    if first:
+        return scale
+    return shift
+"""
+_ONE = """    @T.prim_func
+    def {name}(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32")):
+        with T.Kernel(M // 32, {launch}:
+            x = T.alloc_shared((32, 64), "float32")
+            T.copy(A[bx * 32, 0], x)
+            for r, c in T.Parallel(32, 64):
+                x[r, c] = x[r, c] * 2.0
+            T.copy(x, B[bx * 32, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("launch", "jit", "target"),
+    [
+        ("threads=128) as bx", "", "npuir"),
+        ("threads=2, is_npu=True) as bx", "", "npuir"),
+        ("is_npu=True) as (bx, _)", ', target="npuir"', "ascendc"),
+    ],
+)
+def test_every_kernel_of_a_factory_is_written_for_its_new_target(launch: str, jit: str, target: str) -> None:
+    """The first one gives the factory its new target, which does not make the second one a kernel for it."""
+    kernels = "\n".join(_ONE.format(name=name, launch=launch) for name in ("scale", "shift"))
+    result = migrate_text(_TWO.format(jit=jit, kernels=kernels), "k.py", Options(target=target))
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated", "migrated"]
+    assert result.new_text is not None
+    assert result.new_text.count(launch) == 0

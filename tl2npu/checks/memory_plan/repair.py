@@ -23,7 +23,7 @@ def repair(subject: Subject, needs: Needs, callers: Sequence[Caller], fit: Value
     place = callers[0].node
     factory = subject.located.factory
     assert factory is not None
-    wanted = {name: fit[name] for name in tiles if fit[name] != callers[0].values[name]}
+    wanted = {name: fit[name] for name in tiles if fit[name] != callers[0].values.get(name)}
     if isinstance(place, cst.FunctionDef) and place is not factory.node:
         return _fewer(needs, place, callers, tiles)
     found: list[tuple[cst.CSTNode, str | None]] = []
@@ -63,16 +63,16 @@ def _fewer(needs: Needs, place: cst.FunctionDef, callers: Sequence[Caller], tile
         if not bad:
             break
         choices = [
-            (sum(c.values[name] == value for c in bad), value, name)
+            (sum(c.values.get(name) == value for c in bad), value, name)
             for name in tiles
-            for value in {c.values[name] for c in bad}
-            if len({c.values[name] for c in left}) > 1
+            for value in {c.values[name] for c in bad if name in c.values}
+            if len({c.values.get(name) for c in left}) > 1
         ]
         if not choices:
             return ()
         _, value, name = max(choices)
         dropped.append((name, value))
-        left = [c for c in left if c.values[name] != value]
+        left = [c for c in left if c.values.get(name) != value]
     found: list[tuple[cst.CSTNode, str | None]] = []
     for node in walk(place.body):
         for name, values in named_lists(node):

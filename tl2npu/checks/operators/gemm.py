@@ -1,4 +1,4 @@
-"""TL741, TL857, TL858, TL894, TL898, TL899: shapes, memories and types of a product, the first of a chain, fractals.
+"""TL741, TL857, TL858, TL870, TL894, TL898, TL899: shapes, memories and types of a product, its parts, fractals.
 
 Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
-from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.results import Severity
@@ -35,8 +36,24 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_sizes(subject, stmt)
             yield from _check_types(subject, stmt)
             yield from _check_tail(subject, stmt)
+        elif isinstance(stmt, Copy):
+            yield from _check_part(stmt, stmt.src)
+        elif isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
+            yield from _check_part(stmt, stmt.args.get("src"))
     for buffer, chain in chains.items():
         yield from _check_chain(buffer, chain)
+
+
+def _check_part(stmt: Copy | Op, source: Operand | Scalar | None) -> Iterator[Finding]:
+    """TL870: where a part of a product starts is counted by rows of the tile; L0C has columns of fractals."""
+    if not isinstance(source, Operand) or source.buffer.memory is not Memory.L0C or not source.dims:
+        return
+    columns = source.buffer.shape[-1].constant
+    one_fractal_wide = columns is not None and columns <= FRACTAL  # its rows follow each other
+    last = source.dims[-1:] if one_fractal_wide else source.dims[-2:]
+    if any(not dim.lo.is_zero for dim in last):
+        text = f"`{code(source.node)}` starts inside of a product: in L0C its elements are not where the compiler looks"
+        yield Finding("TL870", stmt.node, text)
 
 
 def _check_memories(stmt: Op) -> Iterator[Finding]:

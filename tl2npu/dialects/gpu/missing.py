@@ -65,7 +65,6 @@ _MISSING = {
         mma_gemm_blockscaled ptx_mma_block_scale ptx_mma_sp ptx_tcgen05_mma_blockscaled_ss ptx_wgmma_sp_rs
         ptx_wgmma_sp_ss tcgen05_gemm_blockscaled tcgen05_gemm_sp tcgen05_mma_blockscaled wgmma_gemm_sp
         """,
-    ("TL190", "im2col copies"): "c2d_im2col im2col",
     ("TL191", "this element type"): """
         float4_e2m1_unpacked float4_e2m1fn float6_e2m3fn float6_e3m2fn float64 float8_e3m4 float8_e4m3
         float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu double int4
@@ -126,7 +125,7 @@ HANDLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
                 alloc_global alloc_local alloc_reducer alloc_var finalize_reducer reducer_init
                 reducer_update reshape view
                 """,
-            "gpu/element_copies": "copy transpose",
+            "gpu/element_copies": "c2d_im2col copy im2col transpose",
             "gpu/atomics": "atomic_add atomic_addx2 atomic_addx4",
             "gpu/memory/homes": "alloc_fragment alloc_shared gemm",
             "gpu/fills": "clear fill",

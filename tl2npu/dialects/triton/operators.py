@@ -59,7 +59,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("inline_asm_elementwise", "inline_ptx"), "TL534"),
         **dict.fromkeys(("atomic_cas", "atomic_xchg", "atomic_max", "atomic_min", "atomic_and", "atomic_or"), "TL535"),
         **dict.fromkeys(("atomic_xor",), "TL535"),
-        **dict.fromkeys(("reduce", "xor_sum", "reduce_or"), "TL536"),
+        **dict.fromkeys(("xor_sum", "reduce_or"), "TL536"),
         **dict.fromkeys(("reshape", "view", "ravel", "permute", "join", "split", "interleave", "cat", "flip"), "TL537"),
         **dict.fromkeys(("gather", "swizzle2d"), "TL523"),
         **dict.fromkeys(("dot_scaled",), "TL539"),

@@ -41,9 +41,9 @@ class Located:
         """How the kernel is compiled in this file."""
         return self.own if self.factory is None else self.factory.compilations
 
-    def read(self) -> Kernel:
-        """Read the kernel model."""
-        return read_kernel(self.node, self.env, self.evaluator, self.targets)
+    def read(self, targets: tuple[object, ...] | None = None) -> Kernel:
+        """Read the kernel model; ``targets``: what it is written for, where that is not what its compilation says."""
+        return read_kernel(self.node, self.env, self.evaluator, self.targets if targets is None else targets)
 
     @property
     def targets(self) -> tuple[object, ...]:

@@ -37,7 +37,7 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
                 found.setdefault(operand.buffer, Use()).copied = True
             if stmt.dst.buffer.memory in (Memory.L0A, Memory.L0B):
                 found[stmt.src.buffer].to_l0 = True
-        elif isinstance(stmt, Op) and stmt.op.kind is not Kind.ANNOTATION:
+        elif isinstance(stmt, Op) and stmt.op.kind not in (Kind.ANNOTATION, Kind.ATOMIC):
             for _, operand in stmt.operands:
                 use = found.setdefault(operand.buffer, Use())
                 if stmt.op.kind in _GEMM:

@@ -83,7 +83,26 @@ def uses(kernel: Kernel) -> dict[Buffer, Uses]:
             buffer = access.operand.buffer
             if buffer in found and (buffer not in taken or access.element) and stmt not in found[buffer].vector:
                 found[buffer].vector.append(stmt)
+    for use in found.values():
+        if use.product:
+            _take_parts_from_ub(use)
     return found
+
+
+def _take_parts_from_ub(use: Uses) -> None:
+    """L0C is stored in blocks of 16 x 16 elements: only what begins with the tile is a region of it.
+
+    The compiler takes an offset in rows of the tile for one in L0C (measured: ``acc[i, :]`` becomes ``acc[i * N]``).
+    """
+    use.vector += [copy for copy in (*use.stores, *use.copied_out) if not _begins(copy.src)]
+    use.vector += [op for op in use.added if not _begins(op.args["src"])]
+    use.stores = [copy for copy in use.stores if _begins(copy.src)]
+    use.copied_out = [copy for copy in use.copied_out if _begins(copy.src)]
+    use.added = [op for op in use.added if _begins(op.args["src"])]
+
+
+def _begins(source: Operand | Scalar) -> bool:
+    return not isinstance(source, Operand) or all(dim.lo.is_zero for dim in source.dims or ())
 
 
 def _copy(stmt: Copy, found: dict[Buffer, Uses]) -> set[Buffer]:

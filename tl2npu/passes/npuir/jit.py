@@ -21,6 +21,7 @@ def retarget(job: Job) -> None:
     """Targets, flags and pass_configs of the GPU go; every compilation names the target."""
     if not compilations(job.located):
         raise Blocked("TL401", job.located.node, why_uncompiled(job, "target"))
+    job.targets = None
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
         drop_gpu_keys(job, place, frozenset())

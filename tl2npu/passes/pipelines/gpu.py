@@ -20,6 +20,7 @@ from tl2npu.passes.gpu import (
     turned_operands,
 )
 from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
+from tl2npu.passes.gpu.element_copies import images
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
 from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
 from tl2npu.passes.gpu.launch import empty_loops, grid, persistent, pipelined
@@ -53,6 +54,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     local_memory.to_buffers(job)
     atomics_wide.to_elements(job)
     turned_operands.turn(job)
+    images.unfold(job)
     element_copies.to_copies(job)
     atomics.to_tile(job)
     masked_products.apply(job)

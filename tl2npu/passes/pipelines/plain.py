@@ -5,7 +5,7 @@ from __future__ import annotations
 from tl2npu.passes.ascend import waves
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
-from tl2npu.passes.plain import float_bits, front_end, negative_indices, symbolic_sizes
+from tl2npu.passes.plain import flat_views, float_bits, front_end, negative_indices, symbolic_sizes
 from tl2npu.passes.plain.branches import conditions
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
@@ -24,6 +24,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     """Rewrite the kernel; with ``nests`` its loops in the dimensions of the vectoriser."""
     despecialise.put_in_order(job)
     macros.inline(job)
+    flat_views.resolve(job)
     known_branches.fold(job)
     conditions.to_python(job)
     waves.to_loops(job, "TL119")

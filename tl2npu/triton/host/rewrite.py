@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from tl2npu.kernel.symbolic import Opaque, var
@@ -200,8 +200,10 @@ def spliced(text: str, splices: list[Splice]) -> str:
     return data.decode()
 
 
-def with_imports(text: str, alias: str) -> str:
+def with_imports(text: str, alias: str, device: Set[str] = frozenset()) -> str:
     """TileLang's imports in, its language as ``alias``; Triton's out unless something still needs them.
+
+    ``device``: names that the kernels read, whose imports go in the same way.
 
     ``triton.cdiv`` and its like become TileLang's.
     """
@@ -227,6 +229,11 @@ def with_imports(text: str, alias: str) -> str:
     first: int | None = None
     for node in tree.body:
         bound = _triton_names(node)
+        if bound is None and isinstance(node, ast.ImportFrom):
+            kept = [item for item in node.names if (item.asname or item.name) not in device - used]
+            if len(kept) < len(node.names):
+                rest = ast.unparse(ast.ImportFrom(node.module, kept, node.level)) + "\n" if kept else ""
+                out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), rest))
         if bound is None:
             continue
         first = node.lineno if first is None else first

@@ -6,12 +6,15 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 
+from tl2npu.across.symbols import Symbols
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
+from tl2npu.triton.host.elsewhere import Elsewhere
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
@@ -81,8 +84,11 @@ class TritonFile:
         return next((item for item in found if item.place == site.place), None)
 
 
-def parse(text: str) -> TritonFile:
-    """The file. Raises ``SyntaxError``."""
+def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -> TritonFile:
+    """The file. Raises ``SyntaxError``.
+
+    ``symbols`` looks up what it imports from other modules of the repository, if it is known where the file stands.
+    """
     tree = ast.parse(text)
     aliases = dict(_aliases(tree))
     jitted = {
@@ -106,7 +112,29 @@ def parse(text: str) -> TritonFile:
     twice = frozenset(name for name, count in counted.items() if count > 1)
     known = {name: node for name, node in jitted.items() if name not in twice}
     source = Source(known, dict(_constants(values)), aliases)
+    if path is not None and symbols is not None and jitted:
+        source = _with_imports(source, path, symbols, {})
     return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen)
+
+
+def _with_imports(source: Source, path: Path, symbols: Symbols, read: dict[Path, Source | None]) -> Source:
+    """The source with what its device functions take from other modules. ``read``: modules that are known already."""
+
+    def other(file: Path, text: str) -> tuple[Source, dict[str, ast.FunctionDef]] | None:
+        if file not in read:
+            read[file] = None  # one that imports itself through others
+            found = parse(text)
+            read[file] = _with_imports(found.source, file, symbols, read)
+        made = read[file]
+        return (made, dict(made.functions)) if made is not None else None
+
+    names = {node.id for function in source.functions.values() for node in ast.walk(function) if type(node) is ast.Name}
+    imports = Elsewhere(path, symbols, other)
+    imports.look(names - source.functions.keys() - source.constants.keys())
+    aliases = {**source.aliases, **imports.aliases}
+    return replace(
+        source, constants={**source.constants, **imports.constants}, aliases=aliases, elsewhere=imports.found
+    )
 
 
 def _set_once(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

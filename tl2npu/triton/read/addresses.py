@@ -47,8 +47,13 @@ def _has_division_by(quotient: Sym, term: Sym) -> bool:
 
 
 def collapses(shape: Shape) -> Iterator[Shape]:
-    """The shape, and those that it can be viewed as by joining axes, the largest rank first."""
+    """The shape, and those that it can be viewed as by joining axes, the largest rank first.
+
+    A tensor without axes is one element.
+    """
     rank = len(shape)
+    if not rank:
+        yield (const(1),)
     for kept in range(rank, 0, -1):
         for cuts in combinations(range(1, rank), kept - 1):
             ends = (0, *cuts, rank)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,13 +13,16 @@ from tl2npu.kernel.symbolic import const
 from tl2npu.tile.expr import OPERATORS, Call, Const, Index, Load, axis, loads
 from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
 from tl2npu.triton.read import build, masks, memory
+from tl2npu.triton.read.combine import combination
 from tl2npu.triton.read.expressions import Expressions, ceil_divided
 from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.ranges import largest, smallest
+from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Name, Pointer, Tile, Value, integer
 
 _SPACES = ("triton.language.", "triton.")
 LOADED = "pointer mask other boundary_check padding_option cache_modifier eviction_policy volatile"
+_OF_BITS = {"or": "max", "and": "min"}
 _REDUCED = "input axis keep_dims dtype propagate_nan"
 _CUT_OFF = frozenset({"int8", "uint8", "int16", "int32"})
 """Integers to which TileLang's ``T.cast`` of a float cuts off decimals, on GPU and NPU."""
@@ -30,7 +34,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, 
 class Calls(Expressions):
     """Evaluates calls of Triton; device functions are left to a subclass."""
 
-    def inlined(self, function: ast.FunctionDef, node: ast.Call) -> Value:
+    def inlined(self, called: Function, node: ast.Call) -> Value:
         """The value of a call of a device function."""
         raise NotImplementedError
 
@@ -39,7 +43,7 @@ class Calls(Expressions):
             raise self.state.refuse("TL543", f"`{ast.unparse(node)}`: unpacked arguments")
         function = self.eval(node.func)
         if isinstance(function, Function):
-            return self.inlined(function.node, node)
+            return self.inlined(function, node)
         if isinstance(function, Method):
             return self.method(function, node)
         if isinstance(function, Name):
@@ -125,7 +129,8 @@ class Calls(Expressions):
 
     def skipping_nan(self, tile: Tile) -> Tile:
         """An extremum, noted where data may bring NaN into it: Triton skips NaN, an NPU need not."""
-        if build.is_float(tile.dtype) and any(True for _ in loads(tile.expr)):
+        unbounded = math.isinf(build.most(tile.expr, self.state.sizes))  # truths and small integers are no NaN
+        if build.is_float(tile.dtype) and unbounded and any(True for _ in loads(tile.expr)):
             self.state.spec.extrema.add(self.state.line)
         return tile
 
@@ -397,6 +402,27 @@ class Calls(Expressions):
         return BlockPointer(base.base, base.shape, base.strides, offsets, base.block)
 
     # reductions and products --------------------------------------------------------------------------------------
+
+    def tl_reduce(self, node: ast.Call) -> Value:
+        """A reduction with a device function that says no more than a sum, a maximum, a minimum, ``or`` or ``and``."""
+        values = self.bound(node, "input axis combine_fn keep_dims")
+        combine, tile = values["combine_fn"], build.tile(values["input"])
+        name = combination(combine.node, self.paths(combine)) if isinstance(combine, Function) else ""
+        if tile is None or not name:
+            raise self.state.refuse("TL536", f"`{ast.unparse(node)}` reduces with a function of its own")
+        del values["combine_fn"]
+        if name in _OF_BITS and tile.dtype == "bool":
+            values["input"] = build.cast(tile, "float32")
+            found = self.reduced(_OF_BITS[name], values, node)
+            return build.operation("ne", [found, 0.0], self.state.line)
+        if name in _OF_BITS or (name == "sum" and tile.dtype not in ("float32", "int32")):  # `tl.sum` converts others
+            raise self.state.refuse("TL536", f"`{ast.unparse(node)}` combines elements of {tile.dtype}")
+        return self.reduced(name, values, node)
+
+    def paths(self, function: Function) -> Mapping[str, str]:
+        """What the names of other modules mean where a device function stands."""
+        source = function.source if isinstance(function.source, Source) else self.state.spec.source
+        return source.aliases
 
     def reduced(self, name: str, values: dict[str, Value], node: ast.Call) -> Value:
         """A reduction of one axis, or of all."""

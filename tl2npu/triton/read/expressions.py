@@ -104,9 +104,11 @@ class Expressions:
             if isinstance(value, Unusable):
                 raise self.state.refuse("TL545", f"`{name}` {value.why}")
             return value
-        source = self.state.spec.source
+        source = self.state.frame.source or self.state.spec.source
         if name in source.functions:
-            return Function(source.functions[name])
+            return Function(source.functions[name], self.state.frame.source)
+        if name in source.elsewhere:
+            return Function(*source.elsewhere[name])
         if name in source.constants:
             return source.constants[name]
         if name in source.aliases:

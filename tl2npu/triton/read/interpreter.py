@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 
 from tl2npu.kernel.symbolic import Div as Quotient
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
@@ -19,9 +20,9 @@ from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import COUNTED, assigned, exposed, read_after, spine
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.shares import Share, share_of
-from tl2npu.triton.read.spec import Again
+from tl2npu.triton.read.spec import Again, Source
 from tl2npu.triton.read.state import Frame
-from tl2npu.triton.read.values import DType, Name, Tile, Unusable, Value, integer
+from tl2npu.triton.read.values import DType, Function, Name, Tile, Unusable, Value, integer
 from tl2npu.triton.refused import Refused
 
 _DEPTH = 12
@@ -446,8 +447,11 @@ class Interpreter(Calls):
 
     # device functions ---------------------------------------------------------------------------------------------
 
-    def inlined(self, function: ast.FunctionDef, node: ast.Call) -> Value:
-        state = self.state
+    def inlined(self, called: Function, node: ast.Call) -> Value:
+        state, function = self.state, called.node
+        source = called.source if isinstance(called.source, Source) else None
+        if source is not None:
+            function = _at(function, node.lineno)
         if len(state.frames) > _DEPTH:
             raise state.refuse("TL544", f"`{function.name}` calls itself")
         arguments = function.args
@@ -460,9 +464,9 @@ class Interpreter(Calls):
             if name not in values:
                 if name not in defaults:
                     raise state.refuse("TL544", f"`{ast.unparse(node)}` lacks `{name}`")
-                values[name] = self.default(defaults[name])
+                values[name] = self.default(defaults[name], source)
         caller = state.frame
-        frame = Frame(values)
+        frame = Frame(values, source=source)
         given = {order[n]: arg.id for n, arg in enumerate(node.args) if isinstance(arg, ast.Name) and n < len(order)}
         removed: dict[str, Value] = {}
         for param, name in given.items():
@@ -484,9 +488,9 @@ class Interpreter(Calls):
             caller.env.setdefault(name, value)
         return result
 
-    def default(self, node: ast.expr) -> Value:
+    def default(self, node: ast.expr, source: Source | None) -> Value:
         """The default of a parameter: names in it are those of the module, whatever the caller calls so."""
-        self.state.frames.append(Frame())
+        self.state.frames.append(Frame(source=source))
         try:
             return self.eval(node)
         finally:
@@ -495,3 +499,12 @@ class Interpreter(Calls):
 
 def _integers(tile: Tile) -> list[Sym]:
     return list(integers(tile.expr))
+
+
+def _at(function: ast.FunctionDef, line: int) -> ast.FunctionDef:
+    """A function of another file as if all of it stood in the line of the call, at a place of its own for each node."""
+    made = deepcopy(function)
+    for number, node in enumerate(ast.walk(made)):
+        if isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword)):
+            node.lineno, node.col_offset = line, -1 - number
+    return made

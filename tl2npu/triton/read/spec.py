@@ -30,11 +30,15 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Source:
-    """The file around a kernel: its device functions, constants, and what its names mean."""
+    """The file around a kernel: its device functions, constants, and what its names mean.
+
+    ``elsewhere``: the device functions that it imports, each with the module around it.
+    """
 
     functions: Mapping[str, ast.FunctionDef]
     constants: Mapping[str, Value]
     aliases: Mapping[str, str]
+    elsewhere: Mapping[str, tuple[ast.FunctionDef, Source]] = field(default_factory=dict)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tl2npu.tile.spread import Spread
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.build import most
 from tl2npu.triton.read.ranges import Ranges
-from tl2npu.triton.read.spec import Spec
+from tl2npu.triton.read.spec import Source, Spec
 from tl2npu.triton.read.values import Shape, Tile, Value
 from tl2npu.triton.refused import Refused
 
@@ -23,11 +23,13 @@ _KEYWORDS = frozenset({"T", "tilelang", "main", "i", "j"})
 
 @dataclass
 class Frame:
-    """The names of one function; ``own``: the buffer that a name's tile is written to."""
+    """The names of one function; ``own``: the buffer that a name's tile is written to; ``source``: the module around
+    the function, None for that of the kernel."""
 
     env: dict[str, Value] = field(default_factory=dict)
     own: dict[str, str] = field(default_factory=dict)
     pinned: set[str] = field(default_factory=set)
+    source: Source | None = None
 
 
 @dataclass
@@ -122,7 +124,7 @@ class State:
 
     def snapshot(self) -> tuple[object, ...]:
         """What :meth:`restore` goes back to."""
-        frames = [Frame(dict(f.env), dict(f.own), set(f.pinned)) for f in self.frames]
+        frames = [Frame(dict(f.env), dict(f.own), set(f.pinned), f.source) for f in self.frames]
         kept = dict(self.ranges.lets), set(self.used), set(self.ranges.unknown), set(self.fixed)
         return dict(self.buffers), frames, list(self.out), set(self.taken), list(self.beyond), *kept
 

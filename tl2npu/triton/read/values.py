@@ -112,9 +112,11 @@ _OWN_NAMES |= {name: name for bits in (8, 16, 32, 64) for name in (f"int{bits}",
 
 @dataclass(frozen=True)
 class Function:
-    """A device function of the file."""
+    """A device function of the file; of the module ``source`` (:class:`tl2npu.triton.read.spec.Source`), if that is
+    another one."""
 
     node: ast.FunctionDef
+    source: object = None
 
 
 @dataclass(frozen=True)

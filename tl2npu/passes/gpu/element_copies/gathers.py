@@ -1,8 +1,12 @@
-"""TL169: rows that an index picks, rows under conditions of their own, and columns: loaded one after another."""
+"""TL169: rows that indices pick, rows under conditions of their own, and columns: loaded one after another.
+
+An index picks where it is loaded, or moves from row to row by other steps than 1, as ``m // width`` does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -12,7 +16,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Range, Store
 from tl2npu.kernel.regions import Axis, Region, axis_of, extent_text
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.element_copies.guards import guard, written
+from tl2npu.passes.gpu.element_copies.guards import all_of, guard, written
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.values import Choice, choice, load_of
 from tl2npu.passes.writing.numbers import element_type
@@ -36,31 +40,48 @@ def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: 
     row, column = work.ranges[0], work.ranges[1] if len(work.ranges) == _MATRIX else None
     if len(work.ranges) > _MATRIX:
         return None
-    picked = _picked(work, load, row, column, stmt)
     conditions = [branch.cond.node for branch, _ in branches] + ([chosen.cond] if chosen.cond is not None else [])
-    if picked is None or (picked.index is None and not conditions):
+    picked = rows_of(work, load, row, column, stmt)
+    if picked is None or not (picked.picks or conditions):
         return None
-    names = {name for node in conditions for name in _names(work, node)}
-    if column is not None and column.name in names:
+    if column is not None and any(column.name in _names(work, node) for node in conditions):
         return None
-    if picked.index is None and column is None:
+    if not picked.picks and column is None:
         return None  # a tail, or an element-wise choice
     return _lines(work, stmt, load, picked, conditions, chosen)
 
 
-class _Picked:
-    """The texts of the indices of a row, and that of the index which picks it (None: no gather), with its axis."""
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One row of many of a tensor.
 
-    def __init__(self, texts: list[str], index: str | None, axis: int, node: cst.BaseExpression | None) -> None:
-        self.texts, self.index, self.axis, self.node = texts, index, axis, node
+    ``texts`` of its indices, those of ``axis``, if it is longer than one element, left out; the expressions of the
+    indices which pick it (``picks``, none: no gather), by axis. ``names``: what of the loop body the texts read.
+    """
+
+    buffer: Buffer
+    texts: list[str]
+    axis: Axis | None
+    picks: dict[int, cst.BaseExpression]
+
+    def part(self) -> str:
+        """The row as the source or target of a copy."""
+        if self.axis is None:
+            return f"{self.buffer.name}[{', '.join(self.texts)}]"
+        return f"{self.buffer.name}[{', '.join([*self.texts, _slice(self.axis, self.buffer)])}]"
+
+    def start(self) -> str:
+        """Its first element."""
+        return f"{self.buffer.name}[{', '.join([*self.texts, *([self.axis.start] if self.axis else [])])}]"
 
 
-def _picked(work: LoopOperands, load: Operand, row: Range, column: Range | None, stmt: Store) -> _Picked | None:
+def rows_of(work: LoopOperands, load: Operand, row: Range, column: Range | None, stmt: Store) -> Rows | None:
+    """The rows that a load or a store goes through, with the columns last; None if it goes through something else."""
     assert load.dims is not None
     assert stmt.env is not None
     texts: list[str] = []
-    index: str | None = None
-    position, node = -1, None
+    picks: dict[int, cst.BaseExpression] = {}
+    along: Axis | None = None
     last = len(load.dims) - 1
     for number, dim in enumerate(load.dims):
         if not isinstance(dim.node, cst.BaseExpression):
@@ -70,21 +91,19 @@ def _picked(work: LoopOperands, load: Operand, row: Range, column: Range | None,
         if number == last and column is not None:
             if axis is None or axis.range is not column:
                 return None
-            texts.append(_slice(axis, load.buffer))
+            along = axis
         elif column is not None and column.name in names:
             return None
         elif row.name in names:
-            text = code(work.from_tiles(dim.node, stmt))
+            text = code(work.in_own_words(dim.node, stmt))
             if axis is None:
-                if index is not None or not work.evaluator.loads(work.lets.expand(dim.node), stmt.env):
-                    return None
-                index, position, node = text, number, dim.node
+                picks[number] = dim.node
             texts.append(text)
         else:
-            texts.append(code(work.from_tiles(dim.node, stmt)))
-    if column is None and index is None:
+            texts.append(code(work.in_own_words(dim.node, stmt)))
+    if column is None and not picks:
         return None
-    return _Picked(texts, index, position, node)
+    return Rows(load.buffer, texts, along, picks)
 
 
 def _slice(axis: Axis, buffer: Buffer) -> str:
@@ -99,20 +118,14 @@ def _lines(
     work: LoopOperands,
     stmt: Store,
     load: Operand,
-    picked: _Picked,
+    picked: Rows,
     conditions: list[cst.BaseExpression],
     chosen: Choice,
 ) -> list[str] | None:
     assert stmt.env is not None
     target = stmt.target.buffer
     row = work.ranges[0]
-    tests = [written(work.from_tiles(node, stmt)) for node in conditions]
-    if picked.index is not None:  # a GPU reads zeros in front of a tensor and behind it
-        if not _is_told(work, stmt, picked, conditions, lambda index: index + 1):
-            tests.append(f"{picked.index} >= 0")
-        extent = load.buffer.shape[picked.axis]
-        if not _is_told(work, stmt, picked, conditions, lambda index: extent - index):
-            tests.append(f"{picked.index} < {code(load.buffer.shape_nodes[picked.axis])}")
+    tests = tests_of_rows(work, stmt, picked, conditions)
     other = chosen.other
     if other is not None and not isinstance(other, (cst.Integer, cst.Float, cst.UnaryOperation)):
         return None
@@ -129,13 +142,18 @@ def _lines(
         )
     elif own:
         return None
-    lines += [f"for {row.name} in T.serial({extent_text(row)}):", f"    if {' and '.join(tests)}:"]
-    source = f"{load.buffer.name}[{', '.join(picked.texts)}]"
+    lines.append(f"for {row.name} in T.serial({extent_text(row)}):")
+    lines += [f"    {line}" for line in work.own_words([*tests, picked.start()])]
+    depth = "    "
+    if tests:
+        lines.append(f"    if {all_of(tests)}:")
+        depth += "    "
+    source = picked.part()
     if matrix:
-        lines.append(f"        T.copy({source}, {name}[{row.name}, :])")
+        lines.append(f"{depth}T.copy({source}, {name}[{row.name}, :])")
     else:
         value = work.names.fresh(f"{load.buffer.name.lower()}_value")
-        lines += [f"        {value} = {source}", f"        {name}[{row.name}] = {value}"]
+        lines += [f"{depth}{value} = {source}", f"{depth}{name}[{row.name}] = {value}"]
     if own:
         lines.append(f"T.copy({name}, {target.name})")
     what = "rows" if matrix else "elements"
@@ -143,22 +161,29 @@ def _lines(
     return lines
 
 
-def _is_told(
-    work: LoopOperands,
-    stmt: Store,
-    picked: _Picked,
-    conditions: list[cst.BaseExpression],
-    distance: Callable[[Sym], Sym],
-) -> bool:
+def tests_of_rows(work: LoopOperands, stmt: Store, rows: Rows, conditions: Sequence[cst.BaseExpression]) -> list[str]:
+    """When a row is there: under the conditions of the statement, inside of its tensor."""
+    assert stmt.env is not None
+    tests = [written(work.in_own_words(node, stmt)) for node in conditions]
+    for axis, node in rows.picks.items():  # a GPU reads zeros in front of a tensor and behind it, and stores nothing
+        index = work.evaluator.sym(work.lets.expand(node), stmt.env)
+        extent = rows.buffer.shape[axis]
+        text = rows.texts[axis]
+        if not (_is_told(work, stmt, index + 1, conditions) or work.is_inside(node, index, stmt)):
+            tests.append(f"{text} >= 0")
+        if not (_is_told(work, stmt, extent - index, conditions) or work.is_inside(node, extent - 1 - index, stmt)):
+            tests.append(f"{text} < {code(rows.buffer.shape_nodes[axis])}")
+    return tests
+
+
+def _is_told(work: LoopOperands, stmt: Store, distance: Sym, conditions: Sequence[cst.BaseExpression]) -> bool:
     """True if a condition says already that a distance of the index is positive."""
     assert stmt.env is not None
-    assert picked.node is not None
-    index = work.evaluator.sym(work.lets.expand(picked.node), stmt.env)
     for node in conditions:
         for term in guard(node, work.lets, work.evaluator, stmt.env).terms:
             if term.index is None or term.bound is None:
                 continue
-            spare = (distance(index) - (term.bound - term.index)).constant
+            spare = (distance - (term.bound - term.index)).constant
             if spare is not None and spare >= 0:
                 return True
     return False

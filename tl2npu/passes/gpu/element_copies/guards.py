@@ -130,3 +130,14 @@ def _in_sequence(term: Term, index: Sym, read: AbstractSet[str]) -> bool:
 def written(node: cst.BaseExpression) -> str:
     """The text of a condition as it can stand behind ``if``."""
     return code(node.with_changes(lpar=(), rpar=()))
+
+
+def all_of(tests: Sequence[str]) -> str:
+    """One condition of several; each may be an ``or``."""
+    return " and ".join(_in_parentheses(test) for test in tests) if len(tests) > 1 else tests[0]
+
+
+def _in_parentheses(test: str) -> str:
+    node = cst.parse_expression(test)
+    either = isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or)
+    return f"({test})" if (either or isinstance(node, cst.IfExp)) and not node.lpar else test

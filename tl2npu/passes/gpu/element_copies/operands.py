@@ -37,7 +37,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.statements import Names, shape_text
 from tl2npu.passes.writing.tiles import dtype_text
-from tl2npu.source.tree import children
+from tl2npu.source.tree import children, nodes_of
 from tl2npu.source.tree import walk as walk_nodes
 
 
@@ -196,9 +196,30 @@ class LoopOperands(LoopWriter):
         assert isinstance(found, cst.BaseExpression)
         return found
 
+    def in_own_words(self, node: cst.BaseExpression, stmt: Store) -> cst.BaseExpression:
+        """The same with those names that stand for arithmetic on indices; see :meth:`own_words`."""
+        if self.evaluator.loads(self.lets.expand(node), env_of(stmt)):
+            return self.from_tiles(node, stmt)
+        numbers = (cst.BinaryOperation, cst.UnaryOperation, cst.Name, cst.Integer)
+        return self.lets.without({name for name, value in self.lets.items() if isinstance(value, numbers)}).expand(node)
+
+    def own_words(self, texts: Sequence[str]) -> list[str]:
+        """The assignments to the names of the loop body that some expressions read."""
+        read = {name.value for text in texts for name in nodes_of(cst.parse_expression(text), cst.Name)}
+        lines = list[str]()
+        for name, value in reversed(list(self.lets.items())):
+            if name in read:
+                read |= {inner.value for inner in nodes_of(value, cst.Name)}
+                lines.insert(0, f"{name} = {code(value)}")
+        return lines
+
     def whole(self, operand: Operand) -> bool:
         """True if the loop runs over every element of a tile in the order of its axes."""
         return self._whole(operand, self.ranges)
+
+    def is_inside(self, node: cst.BaseExpression, distance: Sym, stmt: Store) -> bool:
+        """True if the distance of an index from an end of its axis is not negative; unknown if the index is loaded."""
+        return not self.evaluator.loads(self.lets.expand(node), env_of(stmt)) and self._bounds.is_not_negative(distance)
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 

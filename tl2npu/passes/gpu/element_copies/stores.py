@@ -15,12 +15,14 @@ from tl2npu.kernel.model import (
     Memory,
     Op,
     Operand,
+    Range,
     Scalar,
     Store,
 )
-from tl2npu.kernel.regions import Region, extent_text
+from tl2npu.kernel.regions import Axis, Region, extent_text
 from tl2npu.kernel.symbolic import const
-from tl2npu.passes.gpu.element_copies.guards import Guard, written
+from tl2npu.passes.gpu.element_copies.gathers import rows_of, tests_of_rows
+from tl2npu.passes.gpu.element_copies.guards import Guard, all_of, written
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.strided import column_of, lanes_of, store_column
 from tl2npu.passes.gpu.element_copies.values import load_of
@@ -48,12 +50,14 @@ class LoopStores(LoopOperands):
             new_value = self._new(scalar.node)
             assert isinstance(new_value, cst.BaseExpression)
             self.new[id(stmt.node)] = cst.Assign([cst.AssignTarget(index)], new_value)
-        self.say("TL172", stmt.node, f"wrote one atomic addition of the whole tile to `{target.buffer.name}`")
+        self.say("TL172", stmt.node, f"wrote atomic additions from a tile to `{target.buffer.name}`")
 
     def _store_to_global(self, item: Item, stmt: Store, later: Sequence[Item], *, add: bool = False) -> None:
         env = env_of(stmt)
         rule = "TL173" if add else "TL170"
         found = self._region(stmt.target, env)
+        if found is None and self._scattered_rows(item, stmt, later, add):
+            return
         if found is None or not found.ranges:
             raise Blocked(rule, stmt.node, f"`{code(stmt.target.node)}` stores scattered elements")
         if not found.in_rows and (add or len(found.ranges) != 1 or stmt.augmented):
@@ -68,10 +72,8 @@ class LoopStores(LoopOperands):
             text = f"`{found.buffer.name}` may be accessed before its start, where a copy is not clamped"
             raise Blocked("TL170", stmt.node, text)
         tails = all(condition.is_tail(found) for condition in guards)
-        if add and not tails:
-            raise Blocked(rule, stmt.node, f"the atomic addition to `{found.buffer.name}` has a condition of its own")
         source = self._stored_tile(stmt, found, later, add)
-        if source is None:
+        if source is None or (add and not tails and self._is_product(self.kernel.buffers[source])):
             source = self._computed(item, stmt, found)
         else:
             self.gone.add(id(stmt))
@@ -88,7 +90,36 @@ class LoopStores(LoopOperands):
                     "TL168", stmt.node, f"removed the guard: the copy is clamped at the end of `{found.buffer.name}`"
                 )
             return
-        self._guarded_rows(stmt, found, source, guards)
+        self._guarded_rows(stmt, found, source, guards, add)
+
+    def _scattered_rows(self, item: Item, stmt: Store, later: Sequence[Item], add: bool) -> bool:
+        """``A[index(i), ..., start + j] = tile[i, j]``: row by row, each under the conditions on it."""
+        conditions = [branch.cond.node for branch, _ in item.branches]
+        if len(self.ranges) != 2 or stmt.augmented or not all(then for _, then in item.branches):
+            return False
+        row, column = self.ranges
+        rows = rows_of(self, stmt.target, row, column, stmt)
+        read = {name for guard in self._guards(item) or () for name in guard.names(self.lets)}
+        if rows is None or not rows.picks or column.name in read:
+            return False
+        tests = tests_of_rows(self, stmt, rows, conditions)
+        tile = Region(rows.buffer, tuple(Axis(part.var, "0", part) for part in self.ranges))
+        source = self._stored_tile(stmt, tile, later, True)
+        if source is None or self._is_product(self.kernel.buffers[source]):
+            source = self._computed(item, stmt, tile)
+        else:
+            self.gone.add(id(stmt))
+        part = f"{source}[{row.name}, :]"
+        store = f"T.tile.atomic_add({rows.start()}, {part})" if add else f"T.copy({part}, {rows.part()})"
+        self._row_loop(row, tests, store, self.own_words([*tests, rows.start()]))
+        how = "added" if add else "stored"
+        self.say("TL169", stmt.node, f"the rows of `{rows.buffer.name}` are {how} one by one")
+        return True
+
+    def _row_loop(self, row: Range, tests: Sequence[str], line: str, names: Sequence[str] = ()) -> None:
+        lines = [f"    {name}" for name in names]
+        lines += [f"    if {all_of(tests)}:", f"        {line}"] if tests else [f"    {line}"]
+        self._after("\n".join([f"for {row.name} in T.serial({extent_text(row)}):", *lines]))
 
     def _store_column(
         self, stmt: Store, found: Region, source: str, tests: Sequence[str], *, ended: bool = False
@@ -119,29 +150,29 @@ class LoopStores(LoopOperands):
         self.say("TL167", stmt.node, f"computed `{source}` first, then copied it to `{found.buffer.name}`")
         return source
 
-    def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> None:
+    def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard], add: bool) -> None:
         """Rows under a condition of their own."""
         row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
         conditions = [written(self.lets.expand(item.node)) for item in guards]
         number = next(number for number, axis in enumerate(found.axes) if axis.range is row)
         read = {stmt.name for stmt in self.job.kernel.walk() if isinstance(stmt, Let)}
         ended = any(item.says_end(found, number, read) for item in guards)
-        if len(found.ranges) == 1:
+        if len(found.ranges) == 1 and not add:
             self._store_column(stmt, found, source, conditions, ended=ended)
             return
         if len(found.ranges) != 2 or found.ranges[1].name in names:
             text = f"`{found.buffer.name}` is stored under a condition that a copy cannot express"
-            raise Blocked("TL170", stmt.node, text)
+            if add:
+                text = f"the atomic addition to `{found.buffer.name}` has a condition of its own"
+            raise Blocked("TL173" if add else "TL170", stmt.node, text)
         one = found.at(number)
         if number < len(found.axes) - 2 and not ended:
             conditions.insert(0, f"{one.axes[number].start} < {code(found.buffer.shape_nodes[number])}")
-        lines = [
-            f"for {row.name} in T.serial({extent_text(row)}):",
-            f"    if {' and '.join(conditions)}:",
-            f"        T.copy({source}[{row.name}, :], {one.text(slices=True)})",
-        ]
-        self._after("\n".join(lines))
-        self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are stored one by one, under their condition")
+        part = f"{source}[{row.name}, :]"
+        text = f"T.copy({part}, {one.text(slices=True)})"
+        self._row_loop(row, conditions, f"T.tile.atomic_add({one.text(slices=False)}, {part})" if add else text)
+        how = "added" if add else "stored"
+        self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are {how} one by one, under their condition")
 
     def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
         """The tile that is stored as it is, None if the value has to be computed."""

@@ -17,6 +17,7 @@ from tl2npu.kernel.regions import Region
 from tl2npu.kernel.regions import extent_text as range_text
 from tl2npu.kernel.symbolic import const
 from tl2npu.passes.gpu.element_copies.columns import size_text
+from tl2npu.passes.gpu.element_copies.guards import all_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
 from tl2npu.passes.writing.statements import Names
@@ -118,7 +119,7 @@ def store_column(
     last = index[-1]
     index[-1] = f"{last}:{int(last) + 1}" if last.isdigit() else f"{last} : {last} + 1"
     store = f"T.copy({rows}[{name}, 0:1], {column.tensor.name}[{', '.join(index)}])"
-    inner = [f"    if {' and '.join(tests)}:", f"        {store}"] if tests else [f"    {store}"]
+    inner = [f"    if {all_of(tests)}:", f"        {store}"] if tests else [f"    {store}"]
     head = f"for {name} in T.serial({column.extent}):"
     spread = [head, f"    {rows}[{name}, 0] = {tile}[{at}]"]
     if not at:  # a tile of one axis is a vector that the vectoriser spreads along the rows

@@ -16,6 +16,7 @@ from tl2npu.kernel.element_types import promoted
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Let, Loop, Memory, Opaque, Stmt, Store, walk
+from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined
@@ -93,8 +94,18 @@ class _Body:
         if value.kind in ("compare", "logic"):
             value = as_numbers(value)
         if condition is not None:
+            self.check_extent(stmt)
             value, sign = _choice(condition, value, target), ""
         yield Put(stmt, target, value, sign)
+
+    def check_extent(self, stmt: Store) -> None:
+        """A select writes every element of the loop: the tile must have as many, whatever the condition says."""
+        axes = {axis.var: axis for axis in (self.nest.rows, self.nest.columns) if axis is not None}
+        for dim, size in zip(stmt.target.dims or (), stmt.target.buffer.shape, strict=False):
+            axis = axes.get(str(dim.lo))
+            if axis is not None and axis.extent != size and not Bounds({}).is_not_negative(size - axis.extent):
+                text = f"`{stmt.target.buffer.name}` ends before this loop: end the loop over `{axis.name}` with it"
+                raise Blocked("TL153", stmt.node, text)
 
     def register(self, stmt: Store, name: str, condition: Expr | None) -> Iterator[Item]:
         value = self.reading.expression(stmt.value.node, stmt.env or Env())

@@ -18,6 +18,7 @@ from tl2npu.source.tree import names_in
 
 def rewrite(job: Job) -> None:
     """``is_npu`` and the name of the vector core go, and so does the target."""
+    job.targets = None
     _launch(job)
     for place in range(len(compilations(job.located))):
         _drop_target(job, compilations(job.located)[place])

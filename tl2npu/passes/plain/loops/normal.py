@@ -19,6 +19,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.plain.loops.continues import drop_continues
 from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
+from tl2npu.passes.plain.loops.narrow import narrow
 from tl2npu.passes.plain.loops.nests import untangle
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
@@ -48,6 +49,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     if nests:
         flatten(job)
         untangle(job)
+    narrow(job)
 
 
 def _parallel(job: Job) -> None:

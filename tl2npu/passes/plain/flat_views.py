@@ -1,0 +1,166 @@
+"""TL121: ``flat = T.Tensor((N * H * W, C), dtype, x.data)``, a second shape of a tensor, gives way to the tensor.
+
+Its first axis stands for the first axes of the tensor, which lie in memory without a gap. An element of the view is an
+element of the tensor; a copy of a part of it becomes a loop over its elements, as its rows may lie anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import Evaluator, code
+from tl2npu.kernel.model import Buffer, Memory, Opaque
+from tl2npu.kernel.symbolic import const
+from tl2npu.passes.job import Job
+from tl2npu.passes.names.leftovers import remove_statements
+from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.statements import Names, expression, factor, parse
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import nodes_of
+
+_TENSOR, _COPY = "tilelang.language.Tensor", "tilelang.language.copy"
+_ARGUMENTS = 3
+_MOST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """``name`` is ``base`` with its first ``merged`` axes as one."""
+
+    name: str
+    node: cst.Assign
+    base: Buffer
+    merged: int
+    env: Env
+
+    def index(self, parts: Sequence[str]) -> str:
+        """The element of the tensor that is the view's element at these indices."""
+        sizes = [factor(code(node)) for node in self.base.shape_nodes[: self.merged]]
+        whole, found = factor(parts[0]), list[str]()
+        for number, size in enumerate(sizes):
+            inner = sizes[number + 1 :]
+            text = whole
+            if inner:
+                text += f" // ({' * '.join(inner)})" if len(inner) > 1 else f" // {inner[0]}"
+            found.append(text if number == 0 else f"{text} % {size}")
+        return f"{self.base.name}[{', '.join([*found, *parts[1:]])}]"
+
+
+def resolve(job: Job) -> None:
+    """Write the tensor for every view of which all uses can be rewritten; the others are refused later."""
+    done: set[str] = set()
+
+    def step() -> bool:
+        for stmt in job.kernel.walk():
+            view = _view(stmt, job.file.evaluator) if isinstance(stmt, Opaque) and not stmt.via else None
+            if view is not None and view.name not in done:
+                done.add(view.name)
+                if _rewrite(job, view):
+                    return True
+        return False
+
+    until_settled(job, step)
+
+
+def _view(stmt: Opaque, evaluator: Evaluator) -> _View | None:
+    node, env = stmt.node, stmt.env
+    if not isinstance(node, cst.Assign) or env is None or len(node.targets) != 1:
+        return None
+    target, value = node.targets[0].target, node.value
+    if not isinstance(target, cst.Name) or not isinstance(value, cst.Call) or len(value.args) != _ARGUMENTS:
+        return None
+    if evaluator.names.resolve(value.func) != _TENSOR or any(arg.keyword or arg.star for arg in value.args):
+        return None
+    shape, dtype, data = (arg.value for arg in value.args)
+    if not isinstance(data, cst.Attribute) or data.attr.value != "data" or not isinstance(shape, (cst.Tuple, cst.List)):
+        return None
+    base = evaluator.buffer(data.value, env)
+    if base is None or base.memory is not Memory.GM or evaluator.dtype(dtype, env) != base.dtype:
+        return None
+    sizes = [evaluator.sym(element.value, env) for element in shape.elements]
+    merged = len(base.shape) - len(sizes) + 1
+    if merged < 1 or not sizes or sizes[1:] != list(base.shape[merged:]):
+        return None
+    is_merger = math.prod(base.shape[:merged], start=const(1)) == sizes[0]
+    return _View(target.value, node, base, merged, env) if is_merger else None
+
+
+def _rewrite(job: Job, view: _View) -> bool:
+    index, edits, names = job.file.index, Edits(job.file.index), Names(job)
+    copies: dict[int, cst.Call] = {}
+    for name in nodes_of(job.located.node.body, cst.Name):
+        above = index.parent(name)
+        if name.value != view.name or above is view.node.targets[0]:
+            continue
+        used = above if isinstance(above, cst.Subscript) and above.value is name else name
+        arg = index.parent(used)
+        call = index.parent(arg) if isinstance(arg, cst.Arg) else None
+        if isinstance(call, cst.Call) and job.file.names.resolve(call.func) == _COPY:
+            copies[id(call)] = call
+            continue
+        parts = _starts(used, view) if isinstance(used, cst.Subscript) else None
+        if parts is None or any(size is not None for _, size in parts):
+            return False
+        edits.replace(used, expression(job, view.index([text for text, _ in parts]), view.node))
+    for call in copies.values():
+        text, statement = _loop(job, view, call, names), index.parent(call)
+        if text is None or not isinstance(statement, cst.Expr):
+            return False
+        edits.replace_many(statement, parse(job, text, statement))
+    remove_statements(job, edits, [view.node])
+    job.change("TL121", view.node, f"wrote `{view.base.name}` for its flat view `{view.name}`")
+    job.apply(edits)
+    return True
+
+
+def _starts(node: cst.BaseExpression, view: _View) -> list[tuple[str, str | None]] | None:
+    """Where a part of a view starts along each of its axes, and the text of its size, None if it is one element."""
+    rank = len(view.base.shape) - view.merged + 1
+    if not isinstance(node, cst.Subscript):
+        return [("0", "")] * rank
+    found: list[tuple[str, str | None]] = []
+    for part in (element.slice for element in node.slice):
+        if isinstance(part, cst.Index):
+            found.append((code(part.value), None))
+        elif not isinstance(part, cst.Slice) or part.step is not None or (part.lower is None) != (part.upper is None):
+            return None
+        elif part.lower is not None and part.upper is not None:
+            found.append((code(part.lower), f"({code(part.upper)}) - ({code(part.lower)})"))
+        else:
+            found.append(("0", ""))
+    return found if len(found) == rank else None
+
+
+def _loop(job: Job, view: _View, call: cst.Call, names: Names) -> str | None:
+    """A copy between a whole tile and a part of the view, element by element."""
+    if len(call.args) != 2 or any(arg.keyword or arg.star for arg in call.args):
+        return None
+    sides = [arg.value for arg in call.args]
+    of_view = [_is_of(side, view) for side in sides]
+    tile = sides[of_view.index(False)] if of_view.count(True) == 1 else None
+    buffer = job.kernel.buffers.get(tile.value) if isinstance(tile, cst.Name) else None
+    starts = _starts(sides[of_view.index(True)], view) if buffer is not None else None
+    if buffer is None or buffer.memory is Memory.GM or starts is None:
+        return None
+    if not 0 < len(starts) == len(buffer.shape) < _MOST:
+        return None
+    evaluator = job.file.evaluator
+    for (_, size), extent in zip(starts, buffer.shape, strict=True):
+        if size and evaluator.sym(cst.parse_expression(size), view.env) != extent:
+            return None
+    variables = [names.fresh(*wanted) for wanted in (("r", "row"), ("c", "column"))[: len(starts)]]
+    extents = ", ".join(code(node) for node in buffer.shape_nodes)
+    parts = [var if text == "0" else f"{text} + {var}" for (text, _), var in zip(starts, variables, strict=True)]
+    pair = (f"{buffer.name}[{', '.join(variables)}]", view.index(parts))
+    target, value = pair if of_view[0] else pair[::-1]
+    return f"for {', '.join(variables)} in T.Parallel({extents}):\n    {target} = {value}\n"
+
+
+def _is_of(node: cst.BaseExpression, view: _View) -> bool:
+    base = node.value if isinstance(node, cst.Subscript) else node
+    return isinstance(base, cst.Name) and base.value == view.name
