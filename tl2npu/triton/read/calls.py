@@ -13,16 +13,14 @@ from tl2npu.kernel.symbolic import const
 from tl2npu.tile.expr import OPERATORS, Call, Const, Index, Load, axis, loads
 from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
 from tl2npu.triton.read import build, masks, memory
-from tl2npu.triton.read.combine import combination
+from tl2npu.triton.read.combine import reduction_of
 from tl2npu.triton.read.expressions import Expressions, ceil_divided
 from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.ranges import largest, smallest
-from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Name, Pointer, Tile, Value, integer
 
 _SPACES = ("triton.language.", "triton.")
 LOADED = "pointer mask other boundary_check padding_option cache_modifier eviction_policy volatile"
-_OF_BITS = {"or": "max", "and": "min"}
 _REDUCED = "input axis keep_dims dtype propagate_nan"
 _CUT_OFF = frozenset({"int8", "uint8", "int16", "int32"})
 """Integers to which TileLang's ``T.cast`` of a float cuts off decimals, on GPU and NPU."""
@@ -165,19 +163,19 @@ class Calls(Expressions):
         return self.eval(node.args[0])
 
     def tl_program_id(self, node: ast.Call) -> Value:
-        number = integer(self.bound(node, "axis").get("axis", 0))
-        if number is None or number.constant is None or number.constant > 2:
-            raise self.state.refuse("TL511", "the axis of the grid is not known")
-        if number.constant >= len(self.state.spec.grid):
-            return 0
-        return Tile((), Index(self.state.block_index(number.constant)))
+        number = self.grid_axis(node)
+        return 0 if number >= len(self.state.spec.grid) else Tile((), Index(self.state.block_index(number)))
 
     def tl_num_programs(self, node: ast.Call) -> Value:
+        number, grid = self.grid_axis(node), self.state.spec.grid
+        return Tile((), Index(grid[number])) if number < len(grid) else 1
+
+    def grid_axis(self, node: ast.Call) -> int:
+        """The axis of the grid that a call asks about."""
         number = integer(self.bound(node, "axis").get("axis", 0))
         if number is None or number.constant is None or number.constant > 2:
             raise self.state.refuse("TL511", "the axis of the grid is not known")
-        grid = self.state.spec.grid
-        return Tile((), Index(grid[number.constant])) if number.constant < len(grid) else 1
+        return number.constant
 
     def tl_arange(self, node: ast.Call) -> Value:
         values = self.bound(node, "start end")
@@ -187,8 +185,7 @@ class Calls(Expressions):
 
     def tl_cdiv(self, node: ast.Call) -> Value:
         values = self.bound(node, "x div")
-        one, other = self.size(values["x"], node), self.size(values["div"], node)
-        return ceil_divided(one, other)
+        return ceil_divided(self.size(values["x"], node), self.size(values["div"], node))
 
     def tl_zeros(self, node: ast.Call) -> Value:
         values = self.bound(node, "shape dtype")
@@ -239,11 +236,8 @@ class Calls(Expressions):
         dtype = values.get("dtype")
         if isinstance(dtype, Method) and dtype.name == "dtype" and isinstance(dtype.owner, Pointer):
             raise self.state.refuse("TL543", "a pointer's type is no element type")
-        if (
-            not isinstance(dtype, DType)
-            or values.get("bitcast")
-            or values.get("fp_downcast_rounding", "rtne") != "rtne"
-        ):
+        plain = not values.get("bitcast") and values.get("fp_downcast_rounding", "rtne") == "rtne"
+        if not isinstance(dtype, DType) or not plain:
             raise self.state.refuse("TL530", f"`{ast.unparse(node)}`")
         if dtype.name.startswith("float8"):
             raise self.state.refuse("TL539", f"`{ast.unparse(node)}`")
@@ -261,8 +255,7 @@ class Calls(Expressions):
 
     def tl_llrint(self, node: ast.Call) -> Value:
         """The nearest integer; it is assumed to fit into 32 bits."""
-        values = self.bound(node, "x")
-        return build.cast(build.operation("round", [values["x"]], self.state.line), "int32")
+        return build.cast(build.operation("round", [self.bound(node, "x")["x"]], self.state.line), "int32")
 
     def tl_clamp(self, node: ast.Call) -> Value:
         values = self.bound(node, "x min max propagate_nan")
@@ -406,23 +399,14 @@ class Calls(Expressions):
     def tl_reduce(self, node: ast.Call) -> Value:
         """A reduction with a device function that says no more than a sum, a maximum, a minimum, ``or`` or ``and``."""
         values = self.bound(node, "input axis combine_fn keep_dims")
-        combine, tile = values["combine_fn"], build.tile(values["input"])
-        name = combination(combine.node, self.paths(combine)) if isinstance(combine, Function) else ""
-        if tile is None or not name:
-            raise self.state.refuse("TL536", f"`{ast.unparse(node)}` reduces with a function of its own")
-        del values["combine_fn"]
-        if name in _OF_BITS and tile.dtype == "bool":
-            values["input"] = build.cast(tile, "float32")
-            found = self.reduced(_OF_BITS[name], values, node)
-            return build.operation("ne", [found, 0.0], self.state.line)
-        if name in _OF_BITS or (name == "sum" and tile.dtype not in ("float32", "int32")):  # `tl.sum` converts others
-            raise self.state.refuse("TL536", f"`{ast.unparse(node)}` combines elements of {tile.dtype}")
-        return self.reduced(name, values, node)
-
-    def paths(self, function: Function) -> Mapping[str, str]:
-        """What the names of other modules mean where a device function stands."""
-        source = function.source if isinstance(function.source, Source) else self.state.spec.source
-        return source.aliases
+        tile = self.tile_of(values["input"], node)
+        name = reduction_of(values.pop("combine_fn"), self.state.spec.source, tile.dtype)
+        if not name:
+            raise self.state.refuse("TL536", f"`{ast.unparse(node)}` reduces {tile.dtype} with a function of its own")
+        if tile.dtype != "bool":
+            return self.reduced(name, values, node)
+        found = self.reduced(name, {**values, "input": build.cast(tile, "float32")}, node)
+        return build.operation("ne", [found, 0.0], self.state.line)
 
     def reduced(self, name: str, values: dict[str, Value], node: ast.Call) -> Value:
         """A reduction of one axis, or of all."""

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Mapping
 
 from tl2npu.source.triton_imports import triton_name
+from tl2npu.triton.read.spec import Source
+from tl2npu.triton.read.values import Function, Value
 
 _SIGNS: Mapping[type[ast.AST], str] = {
     ast.Add: "sum",
@@ -15,6 +17,22 @@ _SIGNS: Mapping[type[ast.AST], str] = {
     ast.And: "and",
 }
 _CALLS = {"triton.language.maximum": "max", "triton.language.minimum": "min"}
+
+
+def reduction_of(function: Value, around: Source, dtype: str) -> str:
+    """The reduction of elements of a type that ``tl.reduce`` makes with a function: ``sum``, ``max`` or ``min``; empty
+    for all others.
+
+    Of truths as 0 and 1, ``or`` is the maximum and ``and`` the minimum. ``tl.sum`` converts small types before it adds,
+    which ``tl.reduce`` does not. ``around``: the file of the kernel.
+    """
+    if not isinstance(function, Function):
+        return ""
+    source = function.source if isinstance(function.source, Source) else around
+    name = combination(function.node, source.aliases)
+    if dtype == "bool":
+        return {"or": "max", "and": "min"}.get(name, "")
+    return "" if name in ("or", "and") or (name == "sum" and dtype not in ("float32", "int32")) else name
 
 
 def combination(node: ast.FunctionDef, paths: Mapping[str, str]) -> str:
