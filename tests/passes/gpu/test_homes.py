@@ -421,3 +421,34 @@ def test_a_sum_whose_loop_begins_with_its_block(start: str, kept: bool) -> None:
     text = f"{tiles}st = {start}\nT.clear(acc)\nfor k in T.serial(st, 6):\n{loads}    T.gemm(a, b, acc)\n{STORE}"
     new = agree(gpu_file(GEMM, text), INPUTS)
     assert ("init=(k == st)" in new) == kept
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("i < S[bx]", (7, 0)),
+        ("S[bx] > i", (40, 32)),
+        ("i < T.min(S[bx], 32)", (31, 1)),
+        ("i < S[bx] - 2", (1, 36)),
+        ("i < S[bx] and bx * 32 + i < 64", (40, 3)),
+    ],
+)
+def test_the_first_rows_of_a_product_are_stored_by_one_copy(condition: str, rows: tuple[int, int]) -> None:
+    """More rows than the tile has, or none, as well: a copy out of L0C that names no row takes all of them."""
+    params = GEMM.replace("C:", 'S: T.Tensor((2,), "int32"), C:')
+    text = body("T.clear(acc)\nfor k in T.serial(3):\n", LOAD, "    T.gemm(a, b, acc)\n")
+    text += f"for i, j in T.Parallel(32, 64):\n    if {condition}:\n        C[bx * 32 + i, j] = acc[i, j]\n"
+    before = np.full((64, 64), 7, np.float32)
+    given = {**INPUTS, "S": np.array(rows, np.int32), "C": before}
+    new = agree(gpu_file(params, text, jit="@tilelang.jit"), given)
+    assert "T.copy(acc[0:rows, 0:64]," in new
+    assert "alloc_ub" not in new
+
+
+def test_rows_of_a_product_that_do_not_begin_with_it_leave_through_ub() -> None:
+    params = GEMM.replace("C:", 'S: T.Tensor((2,), "int32"), C:')
+    text = body("T.clear(acc)\nfor k in T.serial(3):\n", LOAD, "    T.gemm(a, b, acc)\n")
+    text += "for i, j in T.Parallel(32, 64):\n    if i >= S[bx]:\n        C[bx * 32 + i, j] = acc[i, j]\n"
+    given = {**INPUTS, "S": np.array([5, 31], np.int32), "C": np.full((64, 64), 7, np.float32)}
+    new = agree(gpu_file(params, text, jit="@tilelang.jit"), given)
+    assert "T.copy(acc[0:" not in new

@@ -127,6 +127,16 @@ def _in_sequence(term: Term, index: Sym, read: AbstractSet[str]) -> bool:
     return bool(names) and names <= read
 
 
+def end_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What a plain name is below, in ``i < end`` and ``end > i``."""
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+        return None
+    left, operator, right = node.left, node.comparisons[0].operator, node.comparisons[0].comparator
+    if isinstance(operator, cst.LessThan) and isinstance(left, cst.Name):
+        return right
+    return left if isinstance(operator, cst.GreaterThan) and isinstance(right, cst.Name) else None
+
+
 def written(node: cst.BaseExpression) -> str:
     """The text of a condition as it can stand behind ``if``."""
     return code(node.with_changes(lpar=(), rpar=()))

@@ -19,15 +19,16 @@ from tl2npu.kernel.model import (
     Scalar,
     Store,
 )
-from tl2npu.kernel.regions import Axis, Region, extent_text
+from tl2npu.kernel.regions import Axis, Region, extent_text, summand
 from tl2npu.kernel.symbolic import const
 from tl2npu.passes.gpu.element_copies.gathers import rows_of, tests_of_rows
-from tl2npu.passes.gpu.element_copies.guards import Guard, all_of, written
+from tl2npu.passes.gpu.element_copies.guards import Guard, all_of, end_of, written
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.strided import column_of, lanes_of, store_column
 from tl2npu.passes.gpu.element_copies.values import load_of
 from tl2npu.passes.gpu.element_copies.writing import Item, env_of
 from tl2npu.passes.writing.tiles import dtype_text
+from tl2npu.source.tree import nodes_of
 
 
 class LoopStores(LoopOperands):
@@ -157,6 +158,8 @@ class LoopStores(LoopOperands):
         number = next(number for number, axis in enumerate(found.axes) if axis.range is row)
         read = {stmt.name for stmt in self.job.kernel.walk() if isinstance(stmt, Let)}
         ended = any(item.says_end(found, number, read) for item in guards)
+        if not add and self._first_rows(stmt, found, source, guards):
+            return
         if len(found.ranges) == 1 and not add:
             self._store_column(stmt, found, source, conditions, ended=ended)
             return
@@ -173,6 +176,43 @@ class LoopStores(LoopOperands):
         self._row_loop(row, conditions, f"T.tile.atomic_add({one.text(slices=False)}, {part})" if add else text)
         how = "added" if add else "stored"
         self.say("TL169", stmt.node, f"the rows of `{found.buffer.name}` are {how} one by one, under their condition")
+
+    def _first_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard]) -> bool:
+        """``if i < n: C[start + i, j] = acc[i, j]``: the first ``n`` rows of a product, by one copy.
+
+        The copy out of L0C takes the rows of its region, and all of the tile for none (``copy_l0c_to_gm``,
+        src/tl_templates/ascend/common.h:157; ``copy_l0c_to_gm_dynamic``, src/tl_templates/pto/common.h:266).
+        """
+        tile = self.kernel.buffers.get(source)
+        if tile is None or not self._is_product(tile) or [a.range for a in found.axes[-2:]] != [*found.ranges]:
+            return False
+        if len(found.ranges) != 2:
+            return False
+        row, column = found.ranges
+        terms = [term for item in guards for term in item.terms if not Guard(term.node, (term,)).is_tail(found)]
+        if len(terms) != 1 or terms[0].index != row.var or terms[0].bound is None:
+            return False
+        (term,) = terms
+        bound = end_of(term.node)
+        if bound is None or not {row.name, column.name}.isdisjoint(name.value for name in nodes_of(bound, cst.Name)):
+            return False
+        assert term.bound is not None
+        rows = code(bound)
+        if not self._bounds.is_not_negative(row.extent - term.bound):
+            rows = f"T.min({rows}, {extent_text(row)})"
+        lines: list[str] = []
+        if not rows.isidentifier():
+            count = self.names.fresh("rows", f"{found.buffer.name.lower()}_rows")
+            lines.append(f"{count} = {rows}")
+            rows = count
+        start = found.axes[-2].start
+        part = f"{source}[0:{rows}, 0:{extent_text(column)}]"
+        place = Region(found.buffer, (*found.axes[:-2], Axis(found.axes[-2].index, "@", None), found.axes[-1]))
+        first = f"0:{rows}" if found.axes[-2].lo.is_zero else f"{start} : {summand(start)} + {rows}"
+        lines += [f"if {rows} > 0:", f"    T.copy({part}, {place.text(slices=True).replace('@', first, 1)})"]
+        self._after("\n".join(lines))
+        self.say("TL168", stmt.node, f"the copy takes the first `{rows}` rows of `{source}`")
+        return True
 
     def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
         """The tile that is stored as it is, None if the value has to be computed."""
