@@ -8,7 +8,6 @@ SURVIVORS: dict[tuple[str, str], str] = {
         "gpu/alibi_attention",
         "constant: 0.0 -> 1.0 (2)",
     ): "the first turn multiplies the initial value by an exponential that is 0",
-    ("gpu/backward_split", "type: full -> 'float16' (14)"): "the tile holds whole numbers that float16 has",
     (
         "gpu/biased_attention",
         "constant: 0.0 -> 1.0",

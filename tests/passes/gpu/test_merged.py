@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,13 @@ def test_what_is_wanted_later_stays(later: str) -> None:
 def test_an_expression_may_read_its_own_place() -> None:
     body = "for i, j in T.Parallel(64, 64):\n    o[i, j] = T.exp(x[i, j]) + x[i, j]\nT.copy(o, O)"
     assert "x[i, j] = T.exp(x[i, j]) + x[i, j]" in new_text(LOADED + body)
+
+
+def test_an_operator_that_reads_its_operand_again_has_a_tile_of_its_own() -> None:
+    """In place the sigmoid is wrong for target pto (TL750)."""
+    body = "for i, j in T.Parallel(64, 64):\n    o[i, j] = T.sigmoid(x[i, j] + y[i, j]) * 2.0\nT.copy(o, O)"
+    (result, operand) = re.findall(r"T.tile.sigmoid\((\w+), (\w+)\)", new_text(LOADED + body))[0]
+    assert result != operand
 
 
 def test_a_value_that_a_later_statement_of_the_loop_reads_stays() -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.subject import PTO, Finding, Placed, Subject
+from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Buffer, Op, Operand
-
-_WRONG = {"tile.silu": ("ascendc", "pto"), "tile.sigmoid": ("pto",)}
-"""Measured on a 910B3 with CANN 8.5.2 (#1657, #1658): what is wrong in place, by target."""
 
 _OVERWRITES = ("tile.silu", "tile.sigmoid")
 """For target pto: they compute in their operand (src/tl_templates/pto/common.h:TSIGMOID; facts 11)."""
@@ -23,7 +21,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     target = "pto" if subject.target == "pto" else "ascendc"
     for placed in subject.statements:
         stmt = placed.stmt
-        if not isinstance(stmt, Op) or target not in _WRONG.get(stmt.op.name, ()):
+        if not isinstance(stmt, Op) or target not in WRONG_IN_PLACE.get(stmt.op.name, ()):
             continue
         result, *others = [arg for arg in stmt.args.values() if isinstance(arg, Operand)]
         if any(other.buffer is result.buffer for other in others):

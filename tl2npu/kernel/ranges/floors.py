@@ -70,7 +70,7 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
     What is known before the launch is divided by Python. A number of iterations is not asked for, nor a quotient that
     is at least 0 by ``max``: where it is rounded to another value, both are at most 0.
     """
-    known, data = Known(kernel, evaluator), _Data(kernel)
+    known, data = Known(kernel, evaluator, each_core=True), _Data(kernel)
     for stmt, parents in walk_with_parents(kernel.body):
         env = stmt.env or Env()
         bounds: Bounds | None = None

@@ -15,10 +15,15 @@ from tl2npu.kernel.symbolic import Sym, const, opaque
 
 
 class Known:
-    """For one kernel."""
+    """For one kernel.
 
-    def __init__(self, kernel: Kernel, evaluator: Evaluator) -> None:
+    ``each_core``: the number of the vector core is 0 or 1. Where rows of tensors are compared it is left open: the
+    compiler adds the core's first row to them, which is not written (``src/transform/ascend_vid_reduction.cc``).
+    """
+
+    def __init__(self, kernel: Kernel, evaluator: Evaluator, *, each_core: bool = False) -> None:
         self.kernel = kernel
+        self.each_core = each_core
         self.evaluator = evaluator
         self._lets: dict[str, list[Let]] = {}
         self._given: dict[int, Sym] = {}
@@ -32,7 +37,7 @@ class Known:
         ranges: dict[str, tuple[Sym, Sym]] = {}
         if kernel.launch is not None and kernel.cid is not None and len(kernel.launch.grid) == 1:
             ranges[kernel.cid] = const(0), kernel.launch.grid[0] - 1
-        for core in (kernel.vid, kernel.core):
+        for core in (kernel.vid, kernel.core if self.each_core else None):
             if core is not None:
                 ranges[core] = const(0), const(1)
         for item in loops:

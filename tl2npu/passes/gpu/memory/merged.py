@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
 from tl2npu.kernel.access import Access, accesses, writes
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.memory.roles import on_chip, uses
@@ -257,7 +258,7 @@ def _parts(stmt: Stmt) -> list[tuple[int, Stmt]]:
 
 
 def _by_element(op: Op) -> bool:
-    return bool(op.op.meaning) or op.op.name == "tile.select"
+    return (bool(op.op.meaning) or op.op.name == "tile.select") and op.op.name not in WRONG_IN_PLACE
 
 
 def _loads(copy: Copy) -> bool:
