@@ -60,7 +60,7 @@ class Attempt:
 def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
     tried = _with_memory(start, kind, suppressions)
-    if not start.options.fixed_core or kind.style != "gpu" or (tried[-1].reached and len(tried) == 1):
+    if not start.options.fixed_core or not kind.is_rewritten or (tried[-1].reached and len(tried) == 1):
         return tried
     by_block = _with_memory(replace(start, options=replace(start.options, fixed_core=False)), kind, suppressions)
     if not by_block[-1].reached or (tried[-1].reached and len(by_block) == len(tried)):
