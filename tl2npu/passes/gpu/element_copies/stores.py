@@ -205,11 +205,11 @@ class LoopStores(LoopOperands):
             count = self.names.fresh("rows", f"{found.buffer.name.lower()}_rows")
             lines.append(f"{count} = {rows}")
             rows = count
-        start = found.axes[-2].start
         part = f"{source}[0:{rows}, 0:{extent_text(column)}]"
-        place = Region(found.buffer, (*found.axes[:-2], Axis(found.axes[-2].index, "@", None), found.axes[-1]))
-        first = f"0:{rows}" if found.axes[-2].lo.is_zero else f"{start} : {summand(start)} + {rows}"
-        lines += [f"if {rows} > 0:", f"    T.copy({part}, {place.text(slices=True).replace('@', first, 1)})"]
+        *outer, along, across = found.axes
+        first = f"0:{rows}" if along.lo.is_zero else f"{along.start} : {summand(along.start)} + {rows}"
+        place = Region(found.buffer, (*outer, Axis(along.index, first, None), across))
+        lines += [f"if {rows} > 0:", f"    T.copy({part}, {place.text(slices=True)})"]
         self._after("\n".join(lines))
         self.say("TL168", stmt.node, f"the copy takes the first `{rows}` rows of `{source}`")
         return True
