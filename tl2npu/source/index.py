@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import libcst as cst
 
 from tl2npu.source.lines import line_beside
-from tl2npu.source.spans import Position, line_in_statement, span_in_statement
+from tl2npu.source.spans import Position, Statement, line_in_statement, span_in_statement
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import HOLDS_LINES, IS_NODE, SubclassesOf, child_fields, children, subclasses_of
 
@@ -175,19 +175,19 @@ class Index:
         if statement is None:
             return self._whole()
         base = self._statement_positions()[id(statement)]
-        if statement is node or not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)):
-            return base
-        if id(statement) in self._foreign:
-            return base
-        return span_in_statement(self.module, statement, node, base, self._parents)
+        return base if id(statement) in self._foreign else self._span(statement, node, base)
 
     def place_in_statement(self, node: cst.CSTNode) -> tuple[int, int]:
         """Line and column of a node, counted from its statement, for which the file need not be written out."""
         statement, start = self.statement(node), Position(1, 1, 1, 1)
-        if statement is None or statement is node or not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)):
-            return start.line, start.column
-        found = span_in_statement(self.module, statement, node, start, self._parents)
+        found = start if statement is None else self._span(statement, node, start)
         return found.line, found.column
+
+    def _span(self, statement: Statement, node: cst.CSTNode, base: Position) -> Position:
+        """The span of a node in a statement that begins at ``base``."""
+        if statement is node or not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)):
+            return base
+        return span_in_statement(self.module, statement, node, base, self._parents)
 
     def line(self, node: cst.CSTNode) -> int:
         """The line of :meth:`position`, which is often known without the column."""
