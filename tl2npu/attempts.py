@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.checks.memory_plan.fitting import shortage
 from tl2npu.checks.npuir.edges import overruns
-from tl2npu.checks.row_split.evenness import unproved_evenness
+from tl2npu.checks.row_split.evenness import rows_not_even, unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import ROW_SPLIT
@@ -20,7 +20,7 @@ from tl2npu.kernel.model import Inlined
 from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu import both_cores, unit_axes
-from tl2npu.passes.gpu.launch import grid
+from tl2npu.passes.gpu.launch import even_rows, grid
 from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
@@ -244,13 +244,19 @@ def _with_macros_in_place(start: Job, kind: Traits, suppressions: Suppressions, 
 def _mended(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
     """The attempt, or one that says what ``threads=2`` lacks: which rows, which vectors, the axes of the tensors."""
     best = tried
-    for mend in (unit_axes.insert, both_cores.share, unit_axes.insert):
+
+    def even_rows_only(job: Job) -> bool:
+        return even_rows.ask(job, rows_not_even(_subject(job)))
+
+    asked_for = {unit_axes.insert: "TL824", even_rows_only: "TL820"}
+    for mend in (unit_axes.insert, even_rows_only, both_cores.share, unit_axes.insert, even_rows_only):
         blocked = best.blocked
         if blocked is None or not best.built or blocked.code not in ROW_SPLIT:
             break
-        if mend is both_cores.share or blocked.code == "TL824":
+        if asked_for.get(mend, blocked.code) == blocked.code:
             found = _attempt(start, kind, best.target, suppressions, best, mend=mend)
-            if found.reached or mend is both_cores.share:
+            next_is_even = mend is unit_axes.insert and found.blocked is not None and found.blocked.code == "TL820"
+            if found.reached or mend is both_cores.share or next_is_even:
                 best = found
     return best if best.reached else tried
 

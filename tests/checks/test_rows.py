@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.support import LOAD, ONE, PLAIN, STORE, TILES, errors, kernel
+from tests.checks.support import LOAD, ONE, PLAIN, STORE, TILES, errors, kernel, warnings
 
 BIAS = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), W: T.Tensor((64,), "float32")'
 
@@ -273,3 +273,53 @@ def test_rows_split_by_hand_are_not_the_business_of_these_checks() -> None:
         """
     )
     assert errors(body, launch=PLAIN) == []
+
+
+EVEN_OR_ONE = "1 if bm % 2 else 2"
+HALF = """
+a = T.alloc_shared((bm, n), "float32")
+T.copy(A[cid * bm, 0], a)
+T.tile.exp(a, a)
+T.copy(a, O[cid * bm, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "found"),
+    [
+        ("factory(7, 64)", []),
+        ("factory(16, 64)", []),
+        ("factory(b, 64)", []),
+        ("factory(700, 64)", []),  # 89,600 bytes of UB for each vector core
+        ("factory(701, 64)", []),  # 179,456 bytes, one core
+        ("factory(800, 64); r = factory(701, 64)", []),
+        ("factory(801, 64)", ["TL801"]),  # 205,056 bytes: more than one core has
+        ("factory(1600, 64)", ["TL801"]),  # 204,800 bytes for each
+    ],
+)
+def test_one_core_or_two_by_the_rows(calls: str, found: list[str]) -> None:
+    """Each call is judged with the threads that it gets: a UB has 192 KB, and half of a tile needs half of it."""
+    launch = f"T.Kernel(8, threads={EVEN_OR_ONE}, is_npu=True) as (cid)"
+    settings = {"launch": launch, "args": "bm, n", "tail": f"run = {calls}"}
+    assert errors(HALF, **settings) == []
+    assert [code for code in warnings(HALF, **settings) if code == "TL801"] == found
+
+
+def test_what_is_wrong_on_two_cores_is_so_if_rows_may_be_even() -> None:
+    body = """
+    a = T.alloc_shared((bm, 64), "float32")
+    T.copy(A[cid * bm, 0], a)
+    for i, j in T.Parallel(bm, 64):
+        a[i, j] = a[i, j] * T.float32(i)
+    T.copy(a, O[cid * bm, 0])
+    """
+    for threads, found in ((EVEN_OR_ONE, ["TL828"]), ("2", ["TL828"]), ("1", [])):
+        launch = f"T.Kernel(8, threads={threads}, is_npu=True) as (cid)"
+        assert errors(body, launch=launch, args="bm", tail="run = factory(b)") == found
+
+
+@pytest.mark.parametrize("threads", ["2 if bm % 2 else 1", "1 if bm % 3 else 2", "1 if bm % 2 and bm else 2"])
+def test_other_choices_of_threads_are_not_known(threads: str) -> None:
+    body = HALF.replace("n)", "64)")
+    launch = f"T.Kernel(8, threads={threads}, is_npu=True) as (cid)"
+    assert errors(body, launch=launch, args="bm", tail="run = factory(7)") == []

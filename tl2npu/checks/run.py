@@ -116,8 +116,8 @@ def _calls_ascend(subject: Subject) -> bool:
 def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     found: list[Finding] = []
     seen: set[tuple[str, int, str]] = set()
-    for check in checks:
-        for finding in check(subject):
+    for arm in subject.arms:
+        for finding in (one for check in checks for one in check(arm)):
             key = (finding.code, id(finding.node), finding.message)
             if _applies(subject, finding.code) and key not in seen:
                 seen.add(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -96,7 +96,8 @@ class Placed:
 class Subject:
     """One kernel under check. Everything else is derived on first use and kept.
 
-    ``kept``: what checks worked out that others ask for too.
+    ``kept``: what checks worked out that others ask for too. ``arm``: the number of threads, if the launch takes one
+    or two by its sizes (:attr:`arms`).
     """
 
     kernel: Kernel
@@ -104,6 +105,7 @@ class Subject:
     located: Located
     options: Options
     kept: dict[object, object] = field(default_factory=dict)
+    arm: int = 2
 
     @cached_property
     def statements(self) -> tuple[Placed, ...]:
@@ -154,7 +156,25 @@ class Subject:
     @cached_property
     def threads(self) -> int | None:
         """The number given as ``threads=``; None if none was given or it is no plain number."""
-        return self.kernel.launch.threads_value if self.kernel.launch else None
+        return self.arm if self.even else self.kernel.launch.threads_value if self.kernel.launch else None
+
+    @property
+    def even(self) -> tuple[Sym, ...]:
+        """The sizes that are even where the launch takes two threads and not one."""
+        return self.kernel.launch.even if self.kernel.launch else ()
+
+    @cached_property
+    def arms(self) -> tuple[Subject, ...]:
+        """The kernel as it is judged: twice if its launch takes one thread or two, unless no call takes one."""
+        if not self.even:
+            return (self,)
+        other = replace(self, kept={}, arm=1)
+        return (self, other) if any(map(other._takes_arm, other.every_caller)) else (self,)
+
+    def _takes_arm(self, caller: Caller) -> bool:
+        """Whether a call may come to this number of threads."""
+        odd = [size.evaluate(caller.values) for size in self.even]
+        return not any(n is not None and n % 2 for n in odd) if self.arm == 2 else any(n is None or n % 2 for n in odd)
 
     @property
     def is_split(self) -> bool:
@@ -213,7 +233,14 @@ class Subject:
 
     @cached_property
     def callers(self) -> tuple[Caller, ...]:
-        """Every known way to call the factory, those of an autotuner among them; at least one."""
+        """Every known way to call the factory that comes to these threads, those of an autotuner among them; at least
+        one."""
+        every = self.every_caller
+        return tuple(caller for caller in every if not self.even or self._takes_arm(caller)) or (every[0].unknown,)
+
+    @cached_property
+    def every_caller(self) -> tuple[Caller, ...]:
+        """Every known way to call the factory; at least one."""
         return callers_of(self.file, self.located)
 
     @cached_property

@@ -31,9 +31,11 @@ def estimates(
         infer_memory(kernel)
         if kernel.launch is None or kernel.dialect == "gpu":
             continue
-        subject = Subject(kernel, file, located, options)
-        needs = Needs.of_subject(subject)
-        for caller in needs.that_differ():
+        arms = Subject(kernel, file, located, options).arms
+        calls = [
+            (arm, needs, caller) for arm in arms for needs in (Needs.of_subject(arm),) for caller in needs.that_differ()
+        ]
+        for subject, needs, caller in calls:
             made, work = measured(subject, needs, caller, sizes, cores)
             told = notes(subject, caller, made, work, sizes, cores)
             advice = [Advice(note.code, file.index.position(note.node).line, note.message) for note in told]

@@ -257,11 +257,13 @@ class Launch:
     threads: Scalar | None
     is_npu: bool
     names: tuple[str, ...]
+    even: tuple[Sym, ...] = ()
+    """The sizes of ``threads=1 if M % 2 else 2``: the tiles are split where all of them are even."""
 
     @property
     def threads_value(self) -> int | None:
-        """The number given as ``threads=``; None if it was not given or is no plain number."""
-        return self.threads.sym.constant if self.threads else None
+        """The number given as ``threads=``, 2 if it depends on even sizes; None if there is none or it is not known."""
+        return 2 if self.even else self.threads.sym.constant if self.threads else None
 
 
 @dataclass(eq=False)

@@ -26,6 +26,7 @@ from tl2npu.kernel.bindings import (
 )
 from tl2npu.kernel.conditions import as_if
 from tl2npu.kernel.environment import Env, Helper, entered
+from tl2npu.kernel.even_sizes import sizes_to_be_even
 from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.loops import either_loop, loop_bounds
 from tl2npu.kernel.model import (
@@ -448,15 +449,11 @@ class Reader:
     def _read_launch(self, node: cst.With, item: cst.WithItem, call: cst.Call, op: Operator, env: Env) -> None:
         positional = [arg.value for arg in call.args if arg.keyword is None]
         keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-        targets: tuple[str, ...] = ()
-        if item.asname is not None:
-            name = item.asname.name
-            if isinstance(name, cst.Name):
-                targets = (name.value,)
-            elif isinstance(name, cst.Tuple):
-                targets = tuple(code(element.value) for element in name.elements)
-        threads = keywords.get("threads")
-        npu = keywords.get("is_npu")
+        name = item.asname.name if item.asname is not None else None
+        targets: tuple[str, ...] = (name.value,) if isinstance(name, cst.Name) else ()
+        if isinstance(name, cst.Tuple):
+            targets = tuple(code(element.value) for element in name.elements)
+        threads, npu = keywords.get("threads"), keywords.get("is_npu")
         self.launch = Launch(
             node,
             item,
@@ -465,6 +462,7 @@ class Reader:
             self.evaluator.scalar(threads, env) if threads is not None else None,
             npu is not None and self.evaluator.static(npu, env) is True,
             targets,
+            tuple(self.evaluator.sym(size, env) for size in sizes_to_be_even(threads)),
         )
         for i, target in enumerate(targets):
             fresh = self.fresh(target)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated, result_of
+from tests.passes.simulated import run
+from tl2npu.simulator.lowering.lower import ACTUAL
 
 RNG = np.random.default_rng(5)
 PARAMS = 'X: T.Tensor((64, 64), "float32"), B: T.Tensor((64,), "float32"), O: T.Tensor((64, 64), "float32")'
@@ -128,3 +131,36 @@ def test_the_number_of_the_core_is_not_negative() -> None:
     assert "vid" in (result.new_text or "")
     assert not [d.code for d in result.diagnostics if d.code in ("TL760", "TL761")]
     agree(_file(body), _inputs())
+
+
+ROWS = """x = T.alloc_fragment((bm, 64), "float32")
+b = T.alloc_shared((64,), "float32")
+s = T.alloc_fragment((bm,), "float32")
+T.copy(X[bx * bm, 0], x)
+T.copy(B, b)
+T.reduce_sum(x, s, dim=1)
+for i, j in T.Parallel(bm, 64):
+    x[i, j] = x[i, j] / s[i] + b[j]
+T.copy(x, O[bx * bm, 0])
+"""
+
+
+@pytest.mark.parametrize("rows", [16, 3, 1])
+def test_the_launch_decides_where_rows_may_be_odd(rows: int) -> None:
+    """Right with one core and with two; ``b`` is in front of the launch, which one core does not mind."""
+    launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
+    inputs = {**_inputs(), "X": RNG.random((64, 64)).astype(np.float32) + 1}
+    new = agree(gpu_file(PARAMS, ROWS, jit="@tilelang.jit", launch=launch, args="bm"), inputs, args=(rows,))
+    assert "threads=1 if bm % 2 else 2" in new
+    found = run(new, inputs, "factory", (rows,), ACTUAL)["O"]
+    expected = inputs["X"] / inputs["X"].sum(1, keepdims=True) + inputs["B"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", ["T.if_then_else(j < 40, x[i, j], 0.0)", "x[i, j] * T.float32(i)"])
+def test_what_only_two_cores_understand_is_not_left_to_the_launch(value: str) -> None:
+    """Half of a select, or the number of the vector core."""
+    body = ROWS.replace("x[i, j] / s[i] + b[j]", value)
+    launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
+    new = agree(gpu_file(PARAMS, body, jit="@tilelang.jit", launch=launch, args="bm"), _inputs(), args=(4,))
+    assert "threads=1, is_npu=True" in new

@@ -13,7 +13,7 @@ from tl2npu.checks.operators.gemm import FRACTAL
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import CUBE_MEMORY
+from tl2npu.kernel.model import CUBE_MEMORY, Buffer
 from tl2npu.kernel.symbolic import Sym, Var, var
 
 
@@ -37,19 +37,25 @@ def unproved_evenness(
             yield Finding("TL820", node, text)
     if subject.threads != 2:
         return
-    found = split_of(subject)
-    cube = {size.atom for b in subject.kernel.buffers.values() if b.memory in CUBE_MEMORY for size in b.shape}
-    fractals = {atom.name for atom in cube if isinstance(atom, Var)}
-    for buffer in dict.fromkeys(use.buffer for use in found.uses):
-        if buffer.name in split or not found.has_rows(buffer) or _is_even(subject, buffer.shape[0], known, fractals):
-            continue
+    for buffer in rows_not_even(subject, split, known):
         rows = code(buffer.shape_nodes[0])
         text = f"cannot prove that `{rows}`, the rows of `{buffer.name}`, is even; assert it to get `threads=2`"
         yield Finding("TL820", buffer.node, text)
 
 
+def rows_not_even(subject: Subject, split: Collection[str] = (), known: Collection[str] = ()) -> list[Buffer]:
+    """The tiles that lose a row if they are halved, or may for all that is known."""
+    found = split_of(subject)
+    cube = {size.atom for b in subject.kernel.buffers.values() if b.memory in CUBE_MEMORY for size in b.shape}
+    fractals = {atom.name for atom in cube if isinstance(atom, Var)}
+    used = [buffer for buffer in dict.fromkeys(use.buffer for use in found.uses) if found.has_rows(buffer)]
+    return [b for b in used if b.name not in split and not _is_even(subject, b.shape[0], known, fractals)]
+
+
 def _is_even(subject: Subject, sym: Sym, known: Collection[str], fractals: Collection[str] = ()) -> bool:
     factors = dict.fromkeys(known, 2) | dict.fromkeys(fractals, FRACTAL)
+    if sym in subject.even:
+        return True
     doubled = sym.map_variables(lambda name: Sym.of({(Var(name),): factors[name]}) if name in factors else None)
     if all(coefficient % 2 == 0 for _, coefficient in doubled.terms):
         return True

@@ -44,6 +44,11 @@ class Caller:
         """Whether the sizes may be those of the script's command line: other ones only take other options."""
         return _OPTIONS in self.bound
 
+    @property
+    def unknown(self) -> Caller:
+        """Another call, of which nothing but what the module says is known."""
+        return Caller(self.node, {}, self.module, _integers(self.module), _words(self.module), self.module, self.names)
+
     def changed(self, factory: cst.FunctionDef, changes: Mapping[str, int]) -> Values:
         """The integers with other values for some parameters."""
         return _integers(_in_factory(factory, {**self.bound, **changes}, self.module, self.names))

@@ -1,0 +1,41 @@
+"""TL138: ``threads=1 if M % 2 else 2`` where nothing says whether the rows of a tile are even.
+
+``threads=2`` halves every tile, and of an odd number of rows the last one would be lost (facts 1). The expression is
+Python's: the front end evaluates the arguments of a launch when the factory is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer
+from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import factor
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+
+def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
+    """Let the launch decide by the rows of these tiles; False where it cannot. Checks judge both numbers of threads.
+
+    What the number of the vector core is with ``threads=1`` is nowhere said, so kernels that ask for it are left.
+    """
+    launch = job.kernel.launch
+    rows = [buffer.shape_nodes[0] for buffer in tiles if buffer.shape[0].constant is None]
+    if launch is None or launch.threads is None or not rows or job.kernel.core is not None:
+        return False
+    inside = assigned_names(job.kernel.node.body)
+    if any(name.value in inside for node in rows for name in names_in(node)):
+        return False
+    sizes = list(dict.fromkeys(map(code, rows)))
+    odd = " or ".join(f"{factor(size)} % 2" for size in sizes)
+    edits = Edits(job.file.index)
+    edits.replace(launch.threads.node, cst.parse_expression(f"1 if {odd} else 2"))
+    said = " and ".join(f"`{size}`" for size in sizes)
+    job.change("TL138", launch.node, f"threads=2 where {said} {'is' if len(sizes) == 1 else 'are'} even, else 1")
+    job.apply(edits)
+    return True
