@@ -19,7 +19,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Inlined
 from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
-from tl2npu.passes.gpu import both_cores, unit_axes
+from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
 from tl2npu.passes.gpu.launch import even_rows, grid
 from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
@@ -249,14 +249,15 @@ def _mended(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt
         return even_rows.ask(job, rows_not_even(_subject(job)))
 
     asked_for = {unit_axes.insert: "TL824", even_rows_only: "TL820"}
-    for mend in (unit_axes.insert, even_rows_only, both_cores.share, unit_axes.insert, even_rows_only):
+    mends = (unit_axes.insert, even_rows_only, gathered_rows.one_by_one, both_cores.share)
+    for mend in (*mends, unit_axes.insert, even_rows_only):
         blocked = best.blocked
         if blocked is None or not best.built or blocked.code not in ROW_SPLIT:
             break
         if asked_for.get(mend, blocked.code) == blocked.code:
             found = _attempt(start, kind, best.target, suppressions, best, mend=mend)
             next_is_even = mend is unit_axes.insert and found.blocked is not None and found.blocked.code == "TL820"
-            if found.reached or mend is both_cores.share or next_is_even:
+            if found.reached or mend in (gathered_rows.one_by_one, both_cores.share) or next_is_even:
                 best = found
     return best if best.reached else tried
 

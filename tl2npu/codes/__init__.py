@@ -207,6 +207,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL199", "several-stores-in-one", "error", "display-only",
      "write one store per statement, with old values saved in a name first"),
     ("TL600", "transposed-operand", "info", "safe", "store the tile as it is read, and let the gemm transpose it"),
+    ("TL611", "gathered-rows", "info", "safe", "store each gathered row in L1 by itself"),
     ("TL620", "block-per-task", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),
     ("TL201", "manual-vid-axis", "info", "safe",

@@ -15,7 +15,7 @@ What is written here is judged by the checks of the split, as if an author had w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -106,8 +106,8 @@ class _Split:
         before = -1
         while before != len(self.whole):
             before = len(self.whole)
-            for stmt in self.kernel.walk():
-                together = self._together(stmt)
+            for stmt, parents in walk_with_parents(self.kernel.body):
+                together = self._together(stmt, parents)
                 if together & self.whole:
                     self.whole |= together
 
@@ -128,9 +128,10 @@ class _Split:
                 if (column or number) and _is_vector(access.operand.buffer):
                     self.whole.add(access.operand.buffer)
 
-    def _together(self, stmt: Stmt) -> set[Buffer]:
-        """Vectors of which a statement makes one from the others, element by element."""
-        found = [a.operand for a in accesses(stmt)]
+    def _together(self, stmt: Stmt, parents: Sequence[Stmt]) -> set[Buffer]:
+        """Vectors of which a statement makes one from the others, element by element, or by a condition on them."""
+        around = [a for parent in parents if isinstance(parent, Branch) for a in accesses(parent)]
+        found = [a.operand for a in (*accesses(stmt), *around)]
         if any(o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 for o in found):
             return set()
         if isinstance(stmt, (Copy, Op)):

@@ -1,0 +1,80 @@
+"""TL611: rows that an index picks, on both vector cores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, migrated
+from tests.passes.simulated import run
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
+
+RNG = np.random.default_rng(9)
+PARAMS = ", ".join(
+    [
+        'Q: T.Tensor((32, 64), "float16")',
+        'KV: T.Tensor((100, 64), "float16")',
+        'IX: T.Tensor((2, 32), "int32")',
+        'O: T.Tensor((2, 32, 32), "float32")',
+    ]
+)
+TILES = """q = T.alloc_shared((32, 64), "float16")
+kv = T.alloc_shared((32, 64), "float16")
+acc = T.alloc_fragment((32, 32), "float32")
+T.copy(Q, q)
+"""
+GATHER = """for i, j in T.Parallel(32, 64):
+    kv[i, j] = KV[IX[bx, i], j]
+"""
+GUARDED = """for i, j in T.Parallel(32, 64):
+    kv[i, j] = T.if_then_else(IX[bx, i] >= 0, KV[IX[bx, i], j], 0)
+"""
+MASK = """mask = T.alloc_fragment((32,), "bool")
+for i in T.Parallel(32):
+    mask[i] = IX[bx, i] <= 50
+"""
+MASKED = """for i, j in T.Parallel(32, 32):
+    acc[i, j] = T.if_then_else(mask[j], acc[i, j], -1000.0)
+T.copy(acc, O[bx, 0, 0])
+"""
+GEMM = "T.gemm(q, kv, acc, transpose_B=True, clear_accum=True)\n"
+
+
+def _inputs(least: int) -> dict[str, np.ndarray]:
+    made = {
+        "Q": RNG.standard_normal((32, 64)).astype(np.float16),
+        "KV": RNG.standard_normal((100, 64)).astype(np.float16),
+    }
+    return {**made, "IX": RNG.integers(least, 100, (2, 32), np.int32), "O": np.zeros((2, 32, 32), np.float32)}
+
+
+def _expected(inputs: dict[str, np.ndarray]) -> np.ndarray:
+    found = []
+    for index in inputs["IX"]:
+        rows = np.where(index[:, None] >= 0, inputs["KV"][index], 0).astype(np.float32)
+        found.append(np.where(index <= 50, inputs["Q"].astype(np.float32) @ rows.T, -1000.0))
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("gather", "least"), [(GATHER, 0), (GUARDED, -20)])
+@pytest.mark.parametrize("first", [True, False])
+def test_each_core_gathers_half_of_the_rows(gather: str, least: int, first: bool) -> None:
+    """The mask, a vector along the columns, needs all of the index; the gather has a part of its own."""
+    body = TILES + (MASK + gather if first else gather + MASK) + GEMM + MASKED
+    inputs = _inputs(least)
+    new = agree(gpu_file(PARAMS, body, jit="@tilelang.jit"), inputs, rtol=1e-2, atol=1e-2)
+    assert "threads=2" in new
+    assert "kv_row = T.alloc_shared((64,)" in new
+    for reading in (IDEAL, ACTUAL):
+        np.testing.assert_allclose(
+            run(new, inputs, "factory", (), reading)["O"], _expected(inputs), rtol=1e-2, atol=2e-2
+        )
+
+
+def test_rows_that_something_else_reads_stay_a_tile() -> None:
+    """The sum of the gathered rows is computed in UB: one core has them all."""
+    body = TILES + MASK + GATHER + GEMM + MASKED
+    body += 's = T.alloc_fragment((32,), "float32")\nT.reduce_sum(kv, s, dim=1)\nT.copy(s, O[bx, 0, 0:32])\n'
+    new = migrated(gpu_file(PARAMS, body, jit="@tilelang.jit"))
+    assert "kv_row" not in new
+    assert "threads=1" in new

@@ -1,0 +1,147 @@
+"""TL611: rows that an index picks go to their L1 tile one by one, for ``threads=2``.
+
+A tile of gathered rows is not halved by the compiler (``src/transform/ascend_vid_reduction.cc``), so two vector cores
+cannot share it. A single row needs no halving: of ``for i: T.copy(KV[ix[i], :], row); T.copy(row, kv_l1[i, :])`` each
+core takes its half of the turns, with its half of ``ix``, and stores to its half of the workspace (the generated text
+was read, for both targets; ``examples/developer_mode/sparse_flash_attn_developer_vid_reduce.py`` is written so). UB
+holds a row in place of the tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Stmt, children, walk
+from tl2npu.kernel.regions import substitute
+from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import nodes_of
+
+
+@dataclass(frozen=True, eq=False)
+class _Gather:
+    """``fill`` of a tile, ``loop`` over its rows with the ``load`` of each by an element of ``index``, and ``store``
+    of the tile in L1."""
+
+    fill: Op | None
+    loop: Loop
+    load: Copy
+    store: Copy
+    index: Buffer
+
+    @property
+    def tile(self) -> Buffer:
+        """The tile of gathered rows."""
+        return self.load.dst.buffer
+
+
+def one_by_one(job: Job) -> bool:
+    """Store every gathered row by itself; False if there is none, or one that has another form."""
+    kernel = job.kernel
+    found = list(_gathers(kernel, kernel.body))
+    if not found:
+        return False
+    edits, names = Edits(job.file.index), Names(job)
+    own: dict[Buffer, str] = {}
+    for index in dict.fromkeys(item.index for item in found):
+        if not _is_used_elsewhere(kernel, index, [item.loop for item in found]):
+            continue
+        loads = [stmt for stmt in kernel.walk() for a in accesses(stmt) if a.writes and a.operand.buffer is index]
+        if len(loads) != 1 or not isinstance(loads[0], Copy) or loads[0].src.buffer.memory is not Memory.GM:
+            return False
+        own[index] = name = names.fresh(f"{index.name}_rows")
+        again = substitute(loads[0].node, {id(loads[0].dst.node): cst.Name(name)})
+        edits.replace_many(loads[0].node, [loads[0].node, again])
+        assert index.statement is not None
+        assert isinstance(index.node, cst.Call)
+        allocation = parse(job, f"{name} = {code(index.node)}", index.statement)
+        edits.replace_many(index.statement, [index.statement, *allocation])
+    for item in found:
+        _write(job, edits, item, names.fresh(f"{item.load.src.buffer.name.lower()}_row"), own.get(item.index, ""))
+    job.apply(edits)
+    return True
+
+
+def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
+    """``row``: the name of the new tile; ``index``: that of the index vector in the loop, if it has one of its own."""
+    tile, loop = item.tile, item.loop
+    assert isinstance(tile.node, cst.Call)
+    assert tile.statement is not None
+    shape = next(arg.value for arg in tile.node.args if arg.keyword is None or arg.keyword.value == "shape")
+    columns = code(tile.shape_nodes[1])
+    text = f"[{columns}]" if isinstance(shape, cst.List) else f"({columns},)"
+    call = code(substitute(tile.node, {id(shape): cst.parse_expression(text)}))
+    edits.replace_many(tile.statement, parse(job, f"{row} = {call}", tile.statement))
+    new: dict[int, cst.CSTNode] = {id(item.load.dst.node): cst.Name(row)}
+    for node in nodes_of(loop.node, cst.Subscript):
+        if index and isinstance(node.value, cst.Name) and node.value.value == item.index.name:
+            new[id(node.value)] = cst.Name(index)
+    changed = cst.ensure_type(substitute(loop.node, new), cst.For)
+    before: Sequence[cst.CSTNode] = ()
+    if item.fill is not None:
+        (filled,) = [operand.node for _, operand in item.fill.operands if operand.buffer is tile]
+        before = parse(job, code(substitute(item.fill.node, {id(filled): cst.Name(row)})).strip(), loop.node)
+        edits.remove(item.fill.node)
+    after = parse(job, f"T.copy({row}, {item.store.dst.buffer.name}[{loop.ranges[0].name}, :])", loop.node)
+    body = changed.body.with_changes(body=[*before, *changed.body.body, *after])
+    edits.replace_many(loop.node, [changed.with_changes(body=body)])
+    edits.remove(item.store.node)
+    job.change("TL611", tile.node, f"`{row}` holds one row at a time, for both vector cores")
+
+
+def _gathers(kernel: Kernel, body: Sequence[Stmt]) -> Iterator[_Gather]:
+    for position, stmt in enumerate(body):
+        if isinstance(stmt, Loop) and position + 1 < len(body):
+            made = _gather(kernel, body[position - 1] if position else None, stmt, body[position + 1])
+            if made is not None:
+                yield made
+                continue
+        for part in children(stmt):
+            yield from _gathers(kernel, part)
+
+
+def _gather(kernel: Kernel, before: Stmt | None, loop: Loop, after: Stmt) -> _Gather | None:
+    """The three statements as a gather, if nothing else touches its tile."""
+    if loop.kind != "serial" or len(loop.ranges) != 1 or not isinstance(after, Copy):
+        return None
+    tile, target = after.src, after.dst
+    moves = [stmt for stmt in walk(loop.body) if isinstance(stmt, Copy)]
+    if tile.buffer.memory is not Memory.UB or target.buffer.memory is not Memory.L1 or len(moves) != 1:
+        return None
+    (load,) = moves
+    if not (tile.is_whole and target.is_whole) or len(tile.buffer.shape) != 2 or tile.buffer.statement is None:
+        return None
+    if tile.buffer.shape != target.buffer.shape:
+        return None
+    row, index = load.dst.dims, [one.buffer for dim in load.src.dims or () for one in dim.loads]
+    if load.dst.buffer is not tile.buffer or row is None or row[0].lo != loop.ranges[0].var or len(set(index)) != 1:
+        return None
+    if loop.ranges[0].extent != tile.buffer.shape[0] or row[1].is_point or row[1].extent != tile.buffer.shape[1]:
+        return None
+    fill = before if isinstance(before, Op) and before.op.kind is Kind.FILL else None
+    if fill is not None and not any(operand.buffer is tile.buffer for _, operand in fill.operands):
+        fill = None
+    if fill is None and load not in loop.body:
+        return None
+    uses = [stmt for stmt in kernel.walk() for a in accesses(stmt) if a.operand.buffer is tile.buffer]
+    if {*map(id, uses)} - {id(after), id(load), id(fill)}:
+        return None
+    return _Gather(fill, loop, load, after, index[0])
+
+
+def _is_used_elsewhere(kernel: Kernel, index: Buffer, loops: Sequence[Loop]) -> bool:
+    """Whether more than its load and the gathers read an index vector."""
+    inside = {id(stmt) for loop in loops for stmt in (loop, *walk(loop.body))}
+    return any(
+        a.reads and a.operand.buffer is index
+        for stmt in kernel.walk()
+        if id(stmt) not in inside
+        for a in accesses(stmt)
+    )
