@@ -354,3 +354,13 @@ def test_parts_of_an_operand(load: str, ascendc: list[str], pto: list[str]) -> N
     found = [code for code in product(load, GEMM) if code == "TL872"]
     assert found == ascendc
     assert [code for code in product(load, GEMM, jit=PTO) if code == "TL872"] == pto
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [("x", []), ("x[:, :]", []), ("x[3, :]", []), ("x[0:16, :]", ["TL741"]), ("x[3, 0:16]", ["TL741"])],
+)
+def test_what_an_atomic_addition_reads_a_size_from(part: str, found: list[str]) -> None:
+    """Lowered by the compiler at 95acbd7f: those with bounds end in "Cannot deduce atomic_add extents"."""
+    body = kernel('x = T.alloc_ub((32, 16), "float32")', "T.tile.fill(x, 1.0)", f"T.tile.atomic_add(C[0, 0], {part})")
+    assert [c for c in errors(body, params=PARAMS, jit="out_idx=[2]", launch=ONE) if c == "TL741"] == found

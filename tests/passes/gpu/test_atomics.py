@@ -43,6 +43,16 @@ def test_a_tile_of_one_row_is_added_to_a_vector() -> None:
     assert blocked(gpu_file(params, two), atomics.to_tile)[0] == "TL173"
 
 
+def test_parts_of_a_tile_have_tiles_of_their_own() -> None:
+    """``T.tile.atomic_add`` reads no size from a slice with bounds; ``C`` gets the rows of ``a`` in another order."""
+    body = TILE + "T.atomic_add(C[bx * 28, 0], a[8:32, :])\nT.atomic_add(C[bx * 28 + 24, 0], a[0:4, 0:48])"
+    new = same(gpu_file(PARAMS, body), INPUT, atomics.to_tile)
+    assert 'a_part = T.alloc_shared([24, 48], "float32")' in new
+    assert "T.copy(a[8:32, :], a_part)\n" in new
+    assert "T.tile.atomic_add(C[bx * 28, 0], a_part)" in new
+    assert "T.tile.atomic_add(C[bx * 28 + 24, 0], a_part_" in new
+
+
 def test_groups_of_elements_are_elements() -> None:
     body = TILE + "for i, g in T.Parallel(32, 12):\n    T.atomic_addx4(C[bx * 28 + i, g * 4], a[i, g * 4])"
     new = same(gpu_file(PARAMS, body), INPUT, atomics_wide.to_elements, element_copies.to_copies, atomics.to_tile)
@@ -89,6 +99,7 @@ T.gemm(a, b, c)
         "T.atomic_add(C[bx, 0], 1.0)",
         "T.atomic_add(a[0, 0], 1.0)",
         "T.atomic_max(C[0, 0], a)",
+        "T.atomic_add(C[0, 0], a[0:bx, :])",
         "for i, j in T.Parallel(32, 48):\n    T.atomic_add(C[j, i], a[i, j])",
         "for i, j in T.Parallel(32, 48):\n    if j < 20:\n        T.atomic_add(C[bx * 28 + i, j], a[i, j])",
         "for i, j in T.Parallel(32, 48):\n    T.atomic_add(C[0, j], a[i, j])",
