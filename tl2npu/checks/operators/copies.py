@@ -21,7 +21,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     for placed in subject.statements:
         stmt = placed.stmt
         if isinstance(stmt, Op) and stmt.op.name == "tile.atomic_add":
-            yield from _extents(stmt)
+            yield from _extents(subject, stmt)
         if not isinstance(stmt, Copy):
             continue
         yield from _whole(subject, stmt)
@@ -48,14 +48,17 @@ def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
         yield Finding("TL741", copy.node, f"{text}: say which part is copied")
 
 
-def _extents(stmt: Op) -> Iterator[Finding]:
-    """TL741: an atomic addition reads no size from a slice with bounds."""
+def _extents(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL741: an atomic addition reads no size from a slice with two bounds. TL892 as for copies."""
     source = stmt.args.get("src")
     if isinstance(source, Operand) and not extends(source):
         text = (
             f"T.tile.atomic_add cannot read the size of `{code(source.node)}`: pass a whole tile, or rows as `t[i, :]`"
         )
         yield Finding("TL741", stmt.node, text)
+    elif isinstance(source, Operand) and source.buffer.memory is Memory.UB and _is_column_slice(subject, source):
+        text = f"`{code(source.node)}` is a part of the columns: the addition ignores the stride between its rows"
+        yield Finding("TL892", stmt.node, text)
 
 
 def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import itertools
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.atomics import extends, refuse_atomic
+from tl2npu.kernel.atomics import refuse_atomic, sized
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
@@ -83,8 +83,11 @@ def _tile(job: Job, stmt: Op) -> None:
         lines.append(f"T.copy({source}, {name})")
         source = name
     unit_axes = len(value.buffer.shape) - len(target.buffer.shape)
-    if not extends(value):
+    text = sized(value)
+    if text is None:
         source = _part(job, stmt, value, tiles, lines)
+    elif not value.is_whole:
+        source = text
     elif unit_axes > 0:  # a start index needs an axis for each of the tile (ascend_tile.py:_atomic_add_to_tile_region)
         if not value.is_whole or any(extent.constant != 1 for extent in value.buffer.shape[:unit_axes]):
             raise Blocked("TL173", stmt.node, f"`{source}` has more axes than `{target.buffer.name}`")

@@ -133,9 +133,10 @@ class _Deviations(Copier):
     def on_Op(self, stmt: Op) -> list[Stmt]:
         if stmt.name in _SCALAR_FORMS:
             return [self.copy(_first_index(stmt))]
-        if stmt.name != "copy":
+        if stmt.name not in ("copy", "tile.atomic_add"):
             return [self.copy(stmt)]
-        _check_rows(stmt)
+        if stmt.name == "copy":
+            _check_rows(stmt)
         for ub, gm in (("src", "dst"), ("dst", "src")):
             tile, tensor = stmt.args.get(ub), stmt.args.get(gm)
             if not isinstance(tile, Region) or not isinstance(tensor, (Region, Load)):
