@@ -322,3 +322,47 @@ def test_whole_buffers_have_one_shape(copy: str, found: list[str]) -> None:
     assert [
         code for code in errors(kernel(allocs, LOAD.replace("a)", "x)"), copy), launch=ONE) if code == "TL741"
     ] == found
+
+
+@pytest.mark.parametrize(
+    ("part", "ascendc", "pto"),
+    [
+        ("c[0:16, :]", [], ["TL870"]),  # TileAcc<16, 32> (GMCopyCall), but <32, 32> for ascendc
+        ("c[0:16, 0:16]", [], []),  # one column of fractals
+        ("c[16:32, :]", ["TL870"], ["TL870"]),
+        ("c[:, 16:32]", ["TL870"], ["TL870"]),
+        ("c[0:rows, :]", [], []),  # an extent known at run time only: the shape of the tile
+    ],
+)
+def test_parts_of_a_product(part: str, ascendc: list[str], pto: list[str]) -> None:
+    stored = f"rows = T.min(16, 512 - cid)\nT.copy({part}, C[0, 0])"
+    assert product(GEMM, stored) == ascendc
+    assert product(GEMM, stored, jit=PTO) == pto
+
+
+@pytest.mark.parametrize(
+    ("load", "ascendc", "pto"),
+    [
+        ("T.copy(A[0:16, 0:64], l[0:16, :])\nT.copy(A[16:32, 0:64], l[16:32, :])", [], ["TL872"]),
+        ("T.copy(A[0:32, 0:32], l[:, 0:32])", [], []),
+        ("T.copy(A[0:32, 0:32], l[:, 8:40])", ["TL872"], ["TL872"]),
+        ("T.copy(A[0:32, 0:8], l[:, 8:16])", [], []),  # inside of one block of 16 columns
+        ("T.copy(A[0:32, 0:64], l)", [], []),
+    ],
+)
+def test_parts_of_an_operand(load: str, ascendc: list[str], pto: list[str]) -> None:
+    found = [code for code in product(load, GEMM) if code == "TL872"]
+    assert found == ascendc
+    assert [code for code in product(load, GEMM, jit=PTO) if code == "TL872"] == pto
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [("x", []), ("x[:, :]", []), ("x[3, :]", []), ("x[:16, :]", []), ("x[16:, :]", []), ("x[:16, :8]", ["TL892"]),
+     ("x[3, :8]", []), ("x[0:16, :]", ["TL741"]), ("x[3, 0:16]", ["TL741"])],
+)  # fmt: skip
+def test_what_an_atomic_addition_reads_a_size_from(part: str, found: list[str]) -> None:
+    """Lowered by the compiler at 95acbd7f: those with two bounds end in "Cannot deduce atomic_add extents"; ``:16, :8``
+    becomes ``atomic_add_ub_to_gm<float, 8, 16>(.., x[0], ..)``, rows of 8 without a stride."""
+    body = kernel('x = T.alloc_ub((32, 16), "float32")', "T.tile.fill(x, 1.0)", f"T.tile.atomic_add(C[0, 0], {part})")
+    assert [c for c in errors(body, params=PARAMS, jit="out_idx=[2]", launch=ONE) if c in ("TL741", "TL892")] == found

@@ -405,6 +405,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "copy the whole product to UB, and the part from there"),
     ("TL871", "conditional-in-parallel", "error", "display-only",
      "use an `if` statement, or compare and select with tile operators"),
+    ("TL872", "part-of-an-l1-tile", "error", "display-only",
+     "load the whole tile by one copy, or use one tile a part"),
     ("TL875", "pipeline-remainder", "error", "display-only",
      "make the trip count a multiple of `num_stages`, or use `T.serial`"),
     ("TL876", "pipeline-dynamic-extent", "error", "display-only",

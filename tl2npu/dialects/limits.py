@@ -76,6 +76,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL869": "R-FLAGS: read src/transform/ascend_combinecv.cc (no upper bound on flag numbers)",
         "TL870": "read src/tl_templates/ascend/common.h:156-176 (copy_l0c_to_gm), and generated code",
         "TL871": "facts 3: g3_tail, g3_causal, g3b_select, g3_r3",
+        "TL872": "read src/target/codegen_ascend_pto.cc (GMCopyCall, GetSliceInfo), and generated code",
         "TL875": "facts 2: g7_pipe3, g9_bid_p3, g9_rem32; E23b, E23c, #1378",
         "TL876": "R-PIPEDYN: E23d",
         "TL877": "R-PIPESTATE: E23e",

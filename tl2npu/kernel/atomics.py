@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Op, Operand, Scalar
@@ -18,3 +20,34 @@ def refuse_atomic(stmt: Op) -> None:
     previous = stmt.args.get("return_prev")
     if isinstance(previous, Scalar) and previous.sym.constant != 0:
         raise Blocked("TL173", stmt.node, "the NPU's atomic addition does not return the old value")
+
+
+def extends(operand: Operand) -> bool:
+    """True if ``T.tile.atomic_add`` can read a size from an operand: a whole tile, or slices with one bound or none.
+
+    A slice with two bounds becomes a load of a vector in TVM's parser, and a load has no extents there
+    (tilelang/language/ascend_tile.py:_atomic_add_extent; measured: "Cannot deduce atomic_add extents").
+    """
+    slices = [dim.node for dim in operand.dims or () if isinstance(dim.node, cst.Slice)]
+    return operand.dims is None or (bool(slices) and all(s.lower is None or s.upper is None for s in slices))
+
+
+def sized(operand: Operand) -> str | None:
+    """An operand as text that has a size for ``T.tile.atomic_add``; None for a part that needs a tile of its own.
+
+    Such are those with some of the columns of several rows, too: the rows lose their stride (``atomic_add_ub_to_gm``).
+    """
+    if operand.dims is None:
+        return code(operand.node)
+    items: list[str] = []
+    for dim, size in zip(operand.dims, operand.buffer.shape, strict=False):
+        if not isinstance(dim.node, cst.Slice):
+            items.append(code(dim.node))
+            continue
+        lower = "" if dim.node.lower is None or dim.lo.is_zero else code(dim.node.lower)
+        ends = dim.node.upper is None or (dim.extent is not None and dim.lo + dim.extent == size)
+        upper = "" if ends or dim.node.upper is None else code(dim.node.upper)
+        if (lower and upper) or (dim is operand.dims[-1] and (lower or upper)):
+            return None
+        items.append(f"{lower}:{upper}")
+    return f"{operand.buffer.name}[{', '.join(items)}]"

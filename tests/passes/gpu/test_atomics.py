@@ -43,6 +43,27 @@ def test_a_tile_of_one_row_is_added_to_a_vector() -> None:
     assert blocked(gpu_file(params, two), atomics.to_tile)[0] == "TL173"
 
 
+@pytest.mark.parametrize(
+    ("part", "added"),
+    [
+        ("a[8:32, :]", "T.tile.atomic_add(C[bx * 28, 0], a[8:, :])"),
+        ("a[0:4, 0:48]", "T.tile.atomic_add(C[bx * 28, 0], a[:4, :])"),
+        ("a[4:8, :]", "T.copy(a[4:8, :], a_part)\n            T.tile.atomic_add(C[bx * 28, 0], a_part)"),
+        ("a[:8, :16]", "T.copy(a[:8, :16], a_part)\n            T.tile.atomic_add(C[bx * 28, 0], a_part)"),
+    ],
+)
+def test_a_part_of_a_tile(part: str, added: str) -> None:
+    """No slice with two bounds, of which the compiler reads no size, and no rows without their stride."""
+    new = same(gpu_file(PARAMS, TILE + f"T.atomic_add(C[bx * 28, 0], {part})"), INPUT, atomics.to_tile)
+    assert added in new
+
+
+def test_two_parts_of_a_tile() -> None:
+    body = "T.atomic_add(C[bx * 28, 0], a[4:8, :])\nT.atomic_add(C[bx * 28 + 24, 0], a[8:12, 0:48])"
+    new = same(gpu_file(PARAMS, TILE + body), INPUT, atomics.to_tile)
+    assert new.count('T.alloc_shared([4, 48], "float32")') == 2
+
+
 def test_groups_of_elements_are_elements() -> None:
     body = TILE + "for i, g in T.Parallel(32, 12):\n    T.atomic_addx4(C[bx * 28 + i, g * 4], a[i, g * 4])"
     new = same(gpu_file(PARAMS, body), INPUT, atomics_wide.to_elements, element_copies.to_copies, atomics.to_tile)
@@ -89,6 +110,7 @@ T.gemm(a, b, c)
         "T.atomic_add(C[bx, 0], 1.0)",
         "T.atomic_add(a[0, 0], 1.0)",
         "T.atomic_max(C[0, 0], a)",
+        "T.atomic_add(C[0, 0], a[1:bx, :])",
         "for i, j in T.Parallel(32, 48):\n    T.atomic_add(C[j, i], a[i, j])",
         "for i, j in T.Parallel(32, 48):\n    if j < 20:\n        T.atomic_add(C[bx * 28 + i, j], a[i, j])",
         "for i, j in T.Parallel(32, 48):\n    T.atomic_add(C[0, j], a[i, j])",

@@ -179,3 +179,24 @@ def test_a_maximum_is_taken_once(value: str, joined: int) -> None:
     inputs = {"X": RNG.standard_normal((64, 64)).astype(np.float32)}
     file = gpu_file(params, MAXIMA.format(start="0.5", value=value), launch="T.Kernel(1, threads=128) as bx")
     assert agree(file, inputs).count("T.tile.max(m, m, old)") == joined
+
+
+LOADED_TWICE = """
+s = T.alloc_fragment((64, 64), "float32")
+r = T.alloc_fragment((64,), "float32")
+for i, j in T.Parallel(64, 64):
+    s[i, j] = X[i, j] + 1.0
+T.reduce_max(s, r, dim=1)
+for i, j in T.Parallel(64, 64):
+    O[i, j] = X[i, j] - r[i]
+for i, j in T.Parallel(64, 64):
+    O[i + 64, j] = T.exp(X[i, j] - r[i])
+"""
+
+
+def test_what_was_loaded_and_then_changed_in_place_is_loaded_again() -> None:
+    """``s`` is computed where ``X`` was loaded, and so ``X`` is no longer there."""
+    params = 'X: T.Tensor((64, 64), "float32"), O: T.Tensor((128, 64), "float32")'
+    file = gpu_file(params, LOADED_TWICE, launch="T.Kernel(1, threads=128) as bx")
+    new = agree(file, {"X": RNG.standard_normal((64, 64)).astype(np.float32)})
+    assert new.count("T.copy(X[0, 0], ") == 2

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.simulator.kernels import developer, outputs
+from tests.simulator.kernels import developer, load, outputs
 from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.standin.session import Session
 
 M, N = 32, 64
 RNG = np.random.default_rng(11)
@@ -108,3 +109,12 @@ def test_each_core_adds_its_own_rows() -> None:
     T.tile.atomic_add(C[vid * (M // 2) : vid * (M // 2) + M // 2, :], a[: M // 2, :])
     """
     np.testing.assert_array_equal(outputs(developer(f"{TILE}, {OUT}", body), {"A": A}), A)
+
+
+def test_some_columns_of_several_rows_lose_their_stride_in_an_atomic_addition() -> None:
+    """``atomic_add_ub_to_gm<float, 32, 16>(C[0], a[0], 64, 16, 32)`` was generated for ``a[:16, :32]`` of 32 x 64."""
+    body = 'a = T.alloc_ub((M, N), "float32")\nT.copy(A, a)\nT.tile.atomic_add(C[0, 0], a[:16, :32])'
+    text = developer(f"{TILE}, {OUT}", body, 1).replace("out_idx=[1], ", "")
+    given = np.zeros((M, N), np.float32)
+    load(text, Session(reading="actual"))["factory"]()(A.copy(), given)
+    np.testing.assert_array_equal(given[:16, :32], A.ravel()[: 16 * 32].reshape(16, 32))

@@ -1,7 +1,7 @@
-"""TL741: whole buffers of different shapes; TL892: column slices between global memory and UB; TL886: copies inside UB.
+"""TL741: whole buffers of different shapes, parts without a size; TL886: copies inside UB; TL892: column slices.
 
-The rows of a slice are packed one behind the other, without the stride of the UB buffer. Evidence: facts 1
-(g1_g_cols, gy_t2_colpartial, gy_ubub_col). Inside of UB see :mod:`tl2npu.kernel.memory.ub_copies`.
+The rows of a slice are packed one behind the other between global memory and UB, without the stride of the UB buffer.
+Evidence: facts 1 (g1_g_cols, gy_t2_colpartial, gy_ubub_col). Inside of UB see :mod:`tl2npu.kernel.memory.ub_copies`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.atomics import extends
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.ub_copies import sides
-from tl2npu.kernel.model import Copy, Memory, Operand
+from tl2npu.kernel.model import Copy, Memory, Op, Operand
 from tl2npu.kernel.symbolic import const
 
 
@@ -19,6 +20,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     """Findings about every copy between global memory and UB."""
     for placed in subject.statements:
         stmt = placed.stmt
+        if isinstance(stmt, Op) and stmt.op.name == "tile.atomic_add":
+            yield from _extents(subject, stmt)
         if not isinstance(stmt, Copy):
             continue
         yield from _whole(subject, stmt)
@@ -43,6 +46,19 @@ def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
         shapes = [", ".join(map(str, shape)) for shape in (left, right)]
         text = f"`{copy.src.buffer.name}` ({shapes[0]}) and `{copy.dst.buffer.name}` ({shapes[1]}) differ in shape"
         yield Finding("TL741", copy.node, f"{text}: say which part is copied")
+
+
+def _extents(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL741: an atomic addition reads no size from a slice with two bounds. TL892 as for copies."""
+    source = stmt.args.get("src")
+    if isinstance(source, Operand) and not extends(source):
+        text = (
+            f"T.tile.atomic_add cannot read the size of `{code(source.node)}`: pass a whole tile, or rows as `t[i, :]`"
+        )
+        yield Finding("TL741", stmt.node, text)
+    elif isinstance(source, Operand) and source.buffer.memory is Memory.UB and _is_column_slice(subject, source):
+        text = f"`{code(source.node)}` is a part of the columns: the addition ignores the stride between its rows"
+        yield Finding("TL892", stmt.node, text)
 
 
 def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""TL741, TL857, TL858, TL870, TL894, TL898, TL899: shapes, memories and types of a product, its parts, fractals.
+"""TL741, TL857, TL858, TL870, TL872, TL894, TL898, TL899: shapes, memories and types of a product, its parts, fractals.
 
 Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
@@ -11,13 +11,12 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
+from tl2npu.kernel.memory.fractals import FRACTAL, across_blocks, begins_where_counted, is_lower
 from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.results import Severity
 
-FRACTAL = 16
-"""Rows and columns of a fractal, the unit of the cube core."""
 _K_STEP = 128
 _ROW_BYTES = 32
 
@@ -37,23 +36,46 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_types(subject, stmt)
             yield from _check_tail(subject, stmt)
         elif isinstance(stmt, Copy):
-            yield from _check_part(stmt, stmt.src)
+            yield from _check_part(subject, stmt, stmt.src)
+            yield from _check_operand_part(subject, stmt)
         elif isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
-            yield from _check_part(stmt, stmt.args.get("src"))
+            yield from _check_part(subject, stmt, stmt.args.get("src"))
     for buffer, chain in chains.items():
         yield from _check_chain(buffer, chain)
 
 
-def _check_part(stmt: Copy | Op, source: Operand | Scalar | None) -> Iterator[Finding]:
-    """TL870: where a part of a product starts is counted by rows of the tile; L0C has columns of fractals."""
+def _check_part(subject: Subject, stmt: Copy | Op, source: Operand | Scalar | None) -> Iterator[Finding]:
+    """TL870: where a part of a product starts is counted by rows of the tile; L0C has columns of fractals.
+
+    An atomic addition, and for target pto a copy too, takes the height of these columns from the part.
+    """
     if not isinstance(source, Operand) or source.buffer.memory is not Memory.L0C or not source.dims:
         return
-    columns = source.buffer.shape[-1].constant
-    one_fractal_wide = columns is not None and columns <= FRACTAL  # its rows follow each other
-    last = source.dims[-1:] if one_fractal_wide else source.dims[-2:]
-    if any(not dim.lo.is_zero for dim in last):
-        text = f"`{code(source.node)}` starts inside of a product: in L0C its elements are not where the compiler looks"
+    part = code(source.node)
+    if not begins_where_counted(source):
+        text = f"`{part}` starts inside of a product: in L0C its elements are not where the compiler looks"
         yield Finding("TL870", stmt.node, text)
+    elif (subject.target == "pto" or isinstance(stmt, Op)) and is_lower(source):
+        text = f"`{part}` has fewer rows than `{source.buffer.name}`: only its first {FRACTAL} columns would be found"
+        yield Finding("TL870", stmt.node, text)
+
+
+def _check_operand_part(subject: Subject, stmt: Copy) -> Iterator[Finding]:
+    """TL872: a copy into a part of an L1 tile that the compiler lays out in another way than the tile."""
+    target = stmt.dst
+    if target.buffer.memory is not Memory.L1 or stmt.src.buffer.memory is not Memory.GM or not target.dims:
+        return
+    for caller in subject.callers:
+        size = ITEM_SIZE.get(caller.words.get(target.buffer.dtype, target.buffer.dtype), 2)
+        lanes, part = _ROW_BYTES // size, code(target.node)
+        if across_blocks(target, lanes):
+            text = f"`{part}` starts inside of a block of {lanes} columns of the L1 tile"
+        elif subject.target == "pto" and is_lower(target, lanes):
+            text = f"`{part}` has fewer rows than `{target.buffer.name}`: target pto lays it out as a tile of its own"
+        else:
+            continue
+        yield Finding("TL872", stmt.node, text)
+        return
 
 
 def _check_memories(stmt: Op) -> Iterator[Finding]:

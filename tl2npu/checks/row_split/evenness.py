@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tl2npu.checks.operators.gemm import FRACTAL
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory.fractals import FRACTAL
 from tl2npu.kernel.model import CUBE_MEMORY, Buffer
 from tl2npu.kernel.symbolic import Sym, Var, var
 

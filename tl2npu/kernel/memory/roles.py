@@ -12,6 +12,7 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind, Role
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.memory.fractals import begins_where_counted
 from tl2npu.kernel.model import (
     Alloc,
     Buffer,
@@ -90,19 +91,12 @@ def uses(kernel: Kernel) -> dict[Buffer, Uses]:
 
 
 def _take_parts_from_ub(use: Uses) -> None:
-    """L0C is stored in blocks of 16 x 16 elements: only what begins with the tile is a region of it.
-
-    The compiler takes an offset in rows of the tile for one in L0C (measured: ``acc[i, :]`` becomes ``acc[i * N]``).
-    """
-    use.vector += [copy for copy in (*use.stores, *use.copied_out) if not _begins(copy.src)]
-    use.vector += [op for op in use.added if not _begins(op.args["src"])]
-    use.stores = [copy for copy in use.stores if _begins(copy.src)]
-    use.copied_out = [copy for copy in use.copied_out if _begins(copy.src)]
-    use.added = [op for op in use.added if _begins(op.args["src"])]
-
-
-def _begins(source: Operand | Scalar) -> bool:
-    return not isinstance(source, Operand) or all(dim.lo.is_zero for dim in source.dims or ())
+    """A part that the compiler looks for in another place of L0C is taken from UB."""
+    use.vector += [copy for copy in (*use.stores, *use.copied_out) if not begins_where_counted(copy.src)]
+    use.vector += [op for op in use.added if not begins_where_counted(op.args["src"])]
+    use.stores = [copy for copy in use.stores if begins_where_counted(copy.src)]
+    use.copied_out = [copy for copy in use.copied_out if begins_where_counted(copy.src)]
+    use.added = [op for op in use.added if begins_where_counted(op.args["src"])]
 
 
 def _copy(stmt: Copy, found: dict[Buffer, Uses]) -> set[Buffer]:

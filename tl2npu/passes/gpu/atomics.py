@@ -6,7 +6,7 @@ import itertools
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.atomics import refuse_atomic
+from tl2npu.kernel.atomics import refuse_atomic, sized
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
@@ -28,7 +28,7 @@ from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse
-from tl2npu.passes.writing.tiles import Tiles, dtype_text
+from tl2npu.passes.writing.tiles import Tiles, dtype_text, extent_text
 from tl2npu.source.edits import Edits
 
 
@@ -41,11 +41,14 @@ def to_tile(job: Job) -> None:
             raise Blocked("TL173", found[0].node, "these elements cannot be added as one tile")
         return found is not None
 
+    def tile() -> bool:
+        found = next((stmt for stmt in job.kernel.walk() if isinstance(stmt, Op) and _is_gpu_atomic(stmt)), None)
+        if found is not None:
+            _tile(job, found)
+        return found is not None
+
     until_settled(job, step)
-    for stmt in job.kernel.walk():
-        if _is_gpu_atomic(stmt):
-            assert isinstance(stmt, Op)
-            _tile(job, stmt)
+    until_settled(job, tile)
     _skip_staging(job)
 
 
@@ -80,7 +83,12 @@ def _tile(job: Job, stmt: Op) -> None:
         lines.append(f"T.copy({source}, {name})")
         source = name
     unit_axes = len(value.buffer.shape) - len(target.buffer.shape)
-    if unit_axes > 0:  # a start index needs an axis for each of the tile (ascend_tile.py:_atomic_add_to_tile_region)
+    text = sized(value)
+    if text is None:
+        source = _part(job, stmt, value, tiles, lines)
+    elif not value.is_whole:
+        source = text
+    elif unit_axes > 0:  # a start index needs an axis for each of the tile (ascend_tile.py:_atomic_add_to_tile_region)
         if not value.is_whole or any(extent.constant != 1 for extent in value.buffer.shape[:unit_axes]):
             raise Blocked("TL173", stmt.node, f"`{source}` has more axes than `{target.buffer.name}`")
         name = tiles.flat(value.buffer, unit_axes, f"{value.buffer.name}_flat", dtype=dtype_text(target.buffer))
@@ -91,6 +99,25 @@ def _tile(job: Job, stmt: Op) -> None:
     tiles.commit(edits)
     job.change("TL172", stmt.node, f"`{source}` is added to `{target.buffer.name}` by `T.tile.atomic_add`")
     job.apply(edits)
+
+
+def _part(job: Job, stmt: Op, value: Operand, tiles: Tiles, lines: list[str]) -> str:
+    """A tile of its own for a part of a tile, which ``T.tile.atomic_add`` does not take."""
+    extents: list[str] = []
+    for axis, dim in enumerate(value.dims or ()):
+        if dim.is_point or dim.extent is None:
+            continue
+        if dim.extent == value.buffer.shape[axis]:
+            extents.append(extent_text(value.buffer, axis))
+        elif dim.extent.constant is not None:
+            extents.append(str(dim.extent.constant))
+        else:
+            text = f"`{code(value.node)}` is a part of a tile, and its size is not a constant"
+            raise Blocked("TL173", stmt.node, text)
+    name = tiles.names.fresh(f"{value.buffer.name}_part")
+    tiles.add(value.buffer, f"{name} = T.alloc_shared([{', '.join(extents)}], {dtype_text(value.buffer)})")
+    lines.append(f"T.copy({code(value.node)}, {name})")
+    return name
 
 
 def _skip_staging(job: Job) -> None:

@@ -44,26 +44,6 @@ def check_inference(body: list[Stmt], shared: set[int]) -> None:
                 )
 
 
-def check_parts_of_l1(body: list[Stmt]) -> None:
-    """Raises SimulatorError for a load into a part of an L1 tile in a kernel with a vectorised ``T.Parallel``.
-
-    The offset of the part is then computed for rows of the tile, but the tile is in zN layout (R-L1PART, E81).
-    """
-    if not parallel_forms.any_vectorised(body):
-        return
-    for stmt in statements(body):
-        target = stmt.args.get("dst") if isinstance(stmt, Op) and stmt.name == "copy" else None
-        if isinstance(target, Region) and target.buffer.memory == "l1" and target.buffer.ndim == 2:
-            source = stmt.args.get("src")  # type: ignore[attr-defined]
-            loaded = isinstance(source, (Region, Load)) and source.buffer.memory == "global"
-            if loaded and any(not (isinstance(s, int) and s == 0) for s in target.starts):
-                raise SimulatorError(
-                    f"a load into a part of {target.buffer.name} (L1) in a kernel with T.Parallel: the compiler "
-                    "computes the part's offset for another layout than the tile has",
-                    stmt.site,
-                )
-
-
 @dataclass(eq=False)
 class _Deviations(Copier):
     packs: bool = True
@@ -153,9 +133,10 @@ class _Deviations(Copier):
     def on_Op(self, stmt: Op) -> list[Stmt]:
         if stmt.name in _SCALAR_FORMS:
             return [self.copy(_first_index(stmt))]
-        if stmt.name != "copy":
+        if stmt.name not in ("copy", "tile.atomic_add"):
             return [self.copy(stmt)]
-        _check_rows(stmt)
+        if stmt.name == "copy":
+            _check_rows(stmt)
         for ub, gm in (("src", "dst"), ("dst", "src")):
             tile, tensor = stmt.args.get(ub), stmt.args.get(gm)
             if not isinstance(tile, Region) or not isinstance(tensor, (Region, Load)):

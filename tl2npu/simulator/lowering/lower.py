@@ -7,11 +7,11 @@ from typing import Any
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Op, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
-from tl2npu.simulator.lowering import element_types, memories, npuir, vid
+from tl2npu.simulator.lowering import element_types, fractals, memories, npuir, parallel_forms, vid
 from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import divide
 from tl2npu.simulator.lowering.cross_sync import synchronise
-from tl2npu.simulator.lowering.deviations import check_inference, check_parts_of_l1, deviate
+from tl2npu.simulator.lowering.deviations import check_inference, deviate
 from tl2npu.simulator.lowering.handovers import reduce_workspaces
 from tl2npu.simulator.lowering.pipelines import drop_remainders
 from tl2npu.simulator.lowering.program import Program
@@ -61,12 +61,13 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
     else:
         body = Copier().block(launch.body)
     if reading == ACTUAL:
-        check_parts_of_l1(body)
         # Target pto keeps the row stride in its own copy; packing was measured there in Developer mode only.
         expert_pto = kernel.attrs.get("target") == "pto" and launch.threads is None
         body = deviate(body, packs=not expert_pto)
     workspaces = reduce_workspaces(body, launch, split, reading == ACTUAL, gathered)
     if reading == ACTUAL:
+        pto = kernel.attrs.get("target") == "pto"
+        fractals.annotate(body, pto, parallel_forms.any_vectorised(body), workspaces)
         body = drop_remainders(body)
     divided = divide(body, configs.combine, reading == ACTUAL)
     if configs.cross_sync or (reading == IDEAL and workspaces):

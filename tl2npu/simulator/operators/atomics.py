@@ -10,13 +10,13 @@ from typing import Any
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.machine.operand import Operand
-from tl2npu.simulator.operators.copies import overlap
+from tl2npu.simulator.operators.copies import check_walk, overlap
 from tl2npu.simulator.operators.registry import semantics
 
 
 @semantics("tile.atomic_add", reads="src dst", writes="dst", raw=True)
-def atomic_add(A: Any, dst: Operand, src: Operand) -> None:
-    """``dst += src``, of the same element type."""
+def atomic_add(A: Any, dst: Operand, src: Operand, walk: Any = None) -> None:
+    """``dst += src``, of the same element type; ``walk`` as in a copy."""
     for side, name in ((dst, "dst"), (src, "src")):
         if not hasattr(side, "memory"):
             raise SimulatorError(f"T.tile.atomic_add: {name} is a number, not a tensor")
@@ -31,6 +31,7 @@ def atomic_add(A: Any, dst: Operand, src: Operand) -> None:
         raise SimulatorError(
             f"T.tile.atomic_add: {src.name} has {len(src.extents)} axes, the index of {dst.name} only {len(dst.starts)}"
         )
+    check_walk(walk, src, dst)
     part = overlap(src, dst, clip_below=False)
     if part.empty:
         return

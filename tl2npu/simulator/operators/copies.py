@@ -22,9 +22,19 @@ from tl2npu.simulator.operators.registry import semantics
 
 @semantics("copy", reads="src", writes="dst", raw=True)
 def copy(
-    A: Any, src: Operand, dst: Operand, enable_relu: bool = False, transpose: bool | None = False, pad_value: Any = None
+    A: Any,
+    src: Operand,
+    dst: Operand,
+    enable_relu: bool = False,
+    transpose: bool | None = False,
+    pad_value: Any = None,
+    walk: Any = None,
 ) -> None:
-    """Ascend's ``T.copy(src, dst, enable_relu, transpose, pad_value)``."""
+    """Ascend's ``T.copy(src, dst, enable_relu, transpose, pad_value)``.
+
+    ``walk``: how the compiler reaches a part of a fractal tile (``lowering.fractals``).
+    """
+    check_walk(walk, src, dst)
     if transpose:
         _transposed(A, src, dst)
         return
@@ -57,6 +67,14 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
         else:
             values = A.cast(values, dst.dtype)
     target[...] = values if values.shape == target.shape else values.reshape(target.shape)
+
+
+def check_walk(walk: Any, src: Operand, dst: Operand) -> None:
+    """Raises SimulatorError where the compiler takes other elements than a part of L1 or L0C has."""
+    if walk is not None:
+        name, how = walk
+        src_extents, dst_extents = extents_of(src, dst)
+        how.check(src if name == "src" else dst, src_extents if name == "src" else dst_extents)
 
 
 def _check_types(src: Operand, dst: Operand) -> None:

@@ -58,7 +58,7 @@ def steps(job: Job, before: Counter[str]) -> None:
     for one, other in list(tiles.flows()):
         tiles.join(one, other)
     for first, again in list(tiles.repeated()):
-        tiles.join(first.dst.buffer, again.dst.buffer, again)
+        tiles.join(first.dst.buffer, again.dst.buffer, (first, again))
     tiles.write(job)
 
 
@@ -110,15 +110,19 @@ class _Tiles:
     def _between(self, first: Stmt, last: Stmt) -> list[Stmt]:
         return self._stmts[self._stmts.index(first) + 1 : self._stmts.index(last)]
 
-    def join(self, one: Buffer, other: Buffer, again: Copy | None = None) -> bool:
+    def join(self, one: Buffer, other: Buffer, loads: tuple[Copy, Copy] | None = None) -> bool:
         """Make one tile of two, and of all that they stand for, if nothing speaks against it.
 
-        ``again``: the only statement that writes the other one, with what the first one holds already.
+        ``loads``: the load of the first one, and the only statement that writes the other one, with the same data.
         """
         left, right = self._group(one), self._group(other)
         if left is right or not self._may_go(left, right):
             return False
-        if again is not None:
+        again = None if loads is None else loads[1]
+        if loads is not None and again is not None:
+            between = self._between(*loads)
+            if any(access.writes and access.operand.buffer in left for stmt in between for access in accesses(stmt)):
+                return False  # what the first load brought is no longer there
             written = [n for n, access in self._places[other] if access.writes]
             if len(right) > 1 or len(written) != 1 or not self._is_made or not self._is_made(other):
                 return False
