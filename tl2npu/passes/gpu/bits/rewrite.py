@@ -206,7 +206,7 @@ class _Split:
             known = self.integers.reading.expression(other, env).dtype
             is_converted = bool(known) and not element_types.is_integer(known)
         else:
-            is_converted = above is None or isinstance(above, cst.Call)
+            is_converted = above is None or isinstance(above, (cst.Call, cst.Attribute))
         if not is_converted and bits_of(value.dtype) < 32:
             raise NoInteger  # the rest of the sum may be one of fewer bits
         return "int16" if is_converted and value.fits(_INT16) else "int32"
@@ -248,7 +248,8 @@ class _Split:
                     lines.append(f"{name} = {self._lets[name].text}\n")
             if value.bits:
                 bits = self.names.fresh(f"{target.split('[')[0]}_bits")
-                lines.append(f'{bits} = T.cast({value.integer.text}, "{value.integer.dtype}")\n')
+                unsigned = f"uint{bits_of(value.integer.dtype)}"  # the compiler puts no variable of one in its use
+                lines.append(f'{bits} = T.cast({value.integer.text}, "{unsigned}")\n')
                 lines.append(f'{target} = T.reinterpret("{value.bits}", {bits})\n')
             else:
                 lines.append(f"{target} = T.cast({value.integer.text}, {dtype})\n")
