@@ -147,18 +147,20 @@ class Integers:
         if short == "astype" and len(values) == 1 and isinstance(node.func, cst.Attribute):
             return self._cast(node.func.value, values[0], env)
         if short == "reinterpret" and len(values) == 2:
-            dtype, value = self._reinterpreted(node, env)
-            found = self.read(value, env, True)
-            if bits_of(dtype) != bits_of(found.dtype):
+            kind, inner = self._reinterpreted(node, env)
+            found = self.read(inner, env, True)
+            if bits_of(kind) != bits_of(found.dtype):
                 raise NoInteger(code(node))
-            return replace(converted(found, dtype), of_bits=True)
+            return replace(converted(found, kind), of_bits=True)
         if short in ("cast", "Cast") and len(values) == 2:
-            return self._cast(*(values if short == "cast" else values[::-1]), env)
+            value, dtype = values if short == "cast" else values[::-1]
+            return self._cast(value, dtype, env)
         if short == "const" and len(values) == 2:
             return self._const(values[0], self._dtype(values[1], env), env)
         if short in _FUNCTIONS and len(values) == 2:
             inside = certain or _FUNCTIONS[short] in BITWISE
-            return combined(_FUNCTIONS[short], *(self.read(value, env, inside) for value in values))
+            left, right = (self.read(value, env, inside) for value in values)
+            return combined(_FUNCTIONS[short], left, right)
         if element_types.is_integer(short) and len(values) == 1:
             return self._cast(values[0], cst.SimpleString(f'"{short}"'), env)
         raise NoInteger(code(node))
@@ -179,8 +181,9 @@ class Integers:
         found = self.read(value, env, True)
         if not found.plain:
             raise NoInteger(code(value))
-        fits = found.fits((low, high))  # TVM takes no other number
-        return replace(found, dtype=dtype, plain=False, **({} if fits else {"low": low, "high": high}))
+        if not found.fits((low, high)):  # TVM takes no other number
+            found = replace(found, low=low, high=high)
+        return replace(found, dtype=dtype, plain=False)
 
     def _reinterpreted(self, node: cst.Call, env: Env) -> tuple[str, cst.BaseExpression]:
         """The type and the value: TVM has the type first, the language has it last."""

@@ -29,7 +29,7 @@ from tl2npu.passes.writing.statements import Names, parse, shape_text
 from tl2npu.passes.writing.substitute import exchanged
 from tl2npu.passes.writing.tiles import last_allocation
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import children, names_in, nodes_of
+from tl2npu.source.tree import children, names_in
 
 _INT16 = (-(1 << 15), (1 << 15) - 1)
 
@@ -257,13 +257,21 @@ class _Split:
         text = "".join(lines).replace(WIDTH, f'"{width}"')
         for name, extent in reversed(list(zip(self.nest.names, self.nest.extents, strict=True))):
             text = f"for {name} in T.serial({extent}):\n" + textwrap.indent(text, "    ")
-        comments = [comment.value for comment in nodes_of(self.nest.node.body, cst.Comment)]
-        text = "".join(f"{comment}\n" for comment in comments) + text
+        text = "".join(f"{comment}\n" for comment in self._comments()) + text
         if self._rest:
             body = "".join(f"{code(node)}\n" for node in self._rest)
             header = f"for {', '.join(self.nest.names)} in T.Parallel({', '.join(self.nest.extents)}):\n"
             text += header + textwrap.indent(body, "    ")
         return text
+
+    def _comments(self) -> Iterator[str]:
+        """The comments of all statements."""
+        for stmt in self.nest.body:
+            line = self.job.file.index.parent(stmt.node)
+            if isinstance(line, cst.SimpleStatementLine):
+                behind = line.trailing_whitespace.comment
+                yield from (empty.comment.value for empty in line.leading_lines if empty.comment is not None)
+                yield from (behind.value,) if behind is not None else ()
 
 
 def _is_of_bits(value: _Value) -> bool:
