@@ -36,7 +36,7 @@ WIDTH = "__width__"
 """Stands for the type that all integers of a nest are computed in."""
 _LIMITS = (0, 1, 3, 7, 15, 31, 255, 65535)
 _CONST = ("tvm.tir.const", "tvm.tirx.const", "tvm.tir.expr.const", "tilelang.language.const")
-_FUNCTIONS = {
+FUNCTIONS = {
     "shift_left": "<<",
     "shift_right": ">>",
     "bitwise_and": "&",
@@ -157,10 +157,10 @@ class Integers:
             return self._cast(value, dtype, env)
         if short == "const" and len(values) == 2:
             return self._const(values[0], self._dtype(values[1], env), env)
-        if short in _FUNCTIONS and len(values) == 2:
-            inside = certain or _FUNCTIONS[short] in BITWISE
+        if short in FUNCTIONS and len(values) == 2:
+            inside = certain or FUNCTIONS[short] in BITWISE
             left, right = (self.read(value, env, inside) for value in values)
-            return combined(_FUNCTIONS[short], left, right)
+            return combined(FUNCTIONS[short], left, right)
         if element_types.is_integer(short) and len(values) == 1:
             return self._cast(values[0], cst.SimpleString(f'"{short}"'), env)
         raise NoInteger(code(node))

@@ -19,7 +19,7 @@ from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code, without_parentheses
 from tl2npu.kernel.model import Buffer, Let, Memory, Store
 from tl2npu.passes.gpu.bits.integers import INT32, Integer, NoInteger, bits_of, converted
-from tl2npu.passes.gpu.bits.reading import WIDTH, Integers, uses
+from tl2npu.passes.gpu.bits.reading import FUNCTIONS, WIDTH, Integers, uses
 from tl2npu.passes.gpu.elementwise import scales
 from tl2npu.passes.gpu.elementwise.nest import Nest, nests
 from tl2npu.passes.gpu.elementwise.tree import number
@@ -29,8 +29,9 @@ from tl2npu.passes.writing.statements import Names, parse, shape_text
 from tl2npu.passes.writing.substitute import exchanged
 from tl2npu.passes.writing.tiles import last_allocation
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import children, names_in
+from tl2npu.source.tree import children, names_in, walk
 
+_BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift, cst.BitInvert)
 _INT16 = (-(1 << 15), (1 << 15) - 1)
 
 
@@ -40,6 +41,8 @@ def by_element(job: Job) -> None:
     edits, allocations = Edits(job.file.index), list[str]()
     first: Nest | None = None
     for nest in nests(job.kernel):
+        if not any(map(_is_on_bits, walk(nest.node))):
+            continue
         split = _Split(job, nest, names, types)
         try:
             split.read()
@@ -272,6 +275,14 @@ class _Split:
                 behind = line.trailing_whitespace.comment
                 yield from (empty.comment.value for empty in line.leading_lines if empty.comment is not None)
                 yield from (behind.value,) if behind is not None else ()
+
+
+def _is_on_bits(node: cst.CSTNode) -> bool:
+    """Whether a node may be an operator on bits; most nests have none, and are not read."""
+    if isinstance(node, cst.Call):
+        name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
+        return isinstance(name, cst.Name) and (name.value == "reinterpret" or name.value in FUNCTIONS)
+    return isinstance(getattr(node, "operator", None), _BITS)
 
 
 def _is_of_bits(value: _Value) -> bool:
