@@ -18,6 +18,9 @@ SCALARS = 's = T.alloc_ub((64,), "float32")\nT.copy(A[cid, 0:64], s)'
         ("v = T.alloc_var('float32')\nv = 2.0\nT.tile.mul(b, a, v)", ["TL860"]),
         ("v = T.alloc_var('float32')\nv = 2.0\nw = v + 1.0\nu = w\nT.tile.mul(b, a, u)", ["TL860"]),
         ("v = T.alloc_var('int32')\nv = cid + 1\nT.tile.exp(b, a)", []),
+        ("v = T.alloc_var('int32')\nv = cid + 1\nif v > 1:\n    T.tile.exp(b, a)", ["TL860"]),
+        ("v = T.alloc_var('int32')\nv = cid + 1\nfor k in T.serial(v):\n    T.tile.exp(b, a)", ["TL860"]),
+        ("v = T.alloc_var('int32')\nv = cid + 1\nw = v\nif v > 1:\n    w = 2", []),
         ("v = s[3]\nT.tile.mul(b, a, v)", []),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from tests.passes.gpu.stage import after, blocked
 from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.simulated import run
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
@@ -157,3 +158,83 @@ def test_several_targets_and_tables_of_a_scalar_are_no_crash(body: str, code: st
     result = migrate_text(gpu_file(PARAMS, body), "k.py", Options())
     assert result.error is None
     assert code is None or code in result.kernels[0].codes
+
+
+FLAGS = """a = T.alloc_shared((32, 32), "float16")
+b = T.alloc_shared((32, 32), "float16")
+c = T.alloc_fragment((32, 32), "float32")
+part = T.alloc_fragment((32, 32), "float32")
+seen = T.alloc_var({dtype})
+T.clear(c)
+seen = {no}
+for k in T.serial(4):
+    if M[bx, k] != 0:
+        seen = {yes}
+        T.copy(A[bx, k, 0, 0], a)
+        T.copy(B[bx, k, 0, 0], b)
+        T.gemm(a, b, part, clear_accum=True)
+        for i, j in T.Parallel(32, 32):
+            c[i, j] += part[i, j]
+if {condition}:
+    for i, j in T.Parallel(32, 32):
+        c[i, j] = c[i, j] * 2.0 + 1.0
+T.copy(c, O[bx, 0, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "no", "yes", "condition"),
+    [
+        ("T.bool", "False", "True", "seen"),
+        ("T.bool", "False", "True", "not seen"),
+        ("T.bool", "True", "False", "bx < 5 and seen"),
+        ("T.int32", "0", "k + 1", "seen > 1"),
+    ],
+)
+def test_what_the_vector_cores_branch_on_is_no_variable_of_the_cube_core(
+    dtype: str, no: str, yes: str, condition: str
+) -> None:
+    """The compiler stores a ``T.alloc_var`` on the cube core only (TL860)."""
+    params = (
+        'A: T.Tensor((2, 4, 32, 32), "float16"), B: T.Tensor((2, 4, 32, 32), "float16"), '
+        'M: T.Tensor((2, 4), "int32"), O: T.Tensor((2, 32, 32), "float32")'
+    )
+    random = np.random.default_rng(3)
+    tensors = {name: random.integers(-4, 5, (2, 4, 32, 32)).astype(np.float16) for name in "AB"}
+    taken = np.array([[0, 1, 1, 0], [0, 0, 0, 0]], np.int32)
+    new = agree(
+        gpu_file(params, FLAGS.format(dtype=dtype, no=no, yes=yes, condition=condition)), {**tensors, "M": taken}
+    )
+    assert "seen = T.alloc_shared([8], " in new or "seen = T.alloc_ub([8], " in new
+    assert "alloc_var" not in new
+    products = np.einsum("bkij,bkjl,bk->bil", *(tensors[name].astype(np.float32) for name in "AB"), taken)
+    last = taken.astype(bool) @ np.ones(4) > 0
+    holds = {"seen": last, "not seen": ~last, "bx < 5 and seen": ~last, "seen > 1": last}[condition]
+    expected = np.where(holds[:, None, None], products * 2 + 1, products)
+    np.testing.assert_array_equal(run(new, {**tensors, "M": taken})["O"], expected)
+
+
+def test_an_integer_of_a_branch_on_a_tile_is_one_as_well() -> None:
+    params = 'G: T.Tensor((2, 4), "float32"), P: T.Tensor((2, 64), "float32"), O: T.Tensor((2, 64), "float32")'
+    body = """x = T.alloc_fragment([64], "float32")
+g = T.alloc_var("float32")
+most = T.alloc_var("float32")
+last = T.alloc_var("int32")
+most = 0.0
+for k in T.serial(4):
+    g = G[bx, k]
+    if g != 0:
+        last = k
+        most = T.max(most, T.exp(g))
+T.copy(P[bx, 0], x)
+for k in T.serial(4):
+    if k <= last:
+        for i in T.Parallel(64):
+            x[i] = x[i] + most
+T.copy(x, O[bx, 0])
+"""
+    given = {"G": np.array([[1, 0, 2, 0], [0, 0.5, 0, 0]], np.float32), "P": np.ones((2, 64), np.float32)}
+    new = agree(gpu_file(params, body), given)
+    expected = 1 + np.array([3 * np.exp(2.0), 2 * np.exp(0.5)])[:, None] * np.ones(64)
+    np.testing.assert_allclose(run(new, given)["O"], expected, 1e-5)
+    assert "if k <= last[0]:" in new

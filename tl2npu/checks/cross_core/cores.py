@@ -181,6 +181,16 @@ def _derived(subject: Subject, name: str) -> set[str]:
 
 
 def _uses_in_vector(stmt: Stmt, name: str) -> bool:
+    """A vector statement with the variable in it, or one that runs as often as the variable says."""
+    if isinstance(stmt, (Branch, Loop)):
+        ends = (
+            [end for item in stmt.ranges for end in (item.start_node, item.stop_node)] if isinstance(stmt, Loop) else ()
+        )
+        deciding = [stmt.cond.node] if isinstance(stmt, Branch) else [end for end in ends if end is not None]
+        inside = (inner for body in children(stmt) for inner in walk(body))
+        return any(node.value == name for part in deciding for node in names_in(part)) and any(
+            not children(inner) and side_of(inner) is Side.VECTOR for inner in inside
+        )
     if children(stmt) or side_of(stmt) is not Side.VECTOR:
         return False
     return any(node.value == name for node in names_in(stmt.node))

@@ -19,6 +19,7 @@ from tl2npu.passes.gpu import (
     scalar_functions,
     turned_operands,
 )
+from tl2npu.passes.gpu.bits import rewrite as bits
 from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
 from tl2npu.passes.gpu.element_copies import images
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
@@ -73,6 +74,7 @@ def _with_tiles(
     job: Job, threads: int, before: Counter[str], alias: tuple[str, cst.CSTNode] | None, read: frozenset[str]
 ) -> None:
     """The passes that add tiles, and those behind them."""
+    bits.by_element(job)
     elementwise.rewrite(job)
     element_copies_vectors.by_element(job)
     if job.tight:

@@ -70,7 +70,7 @@ class Reading:
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
         for stmt in lets:
-            whole = stmt.env is not None and self._is_integer(stmt.value.node, stmt.env)
+            whole = stmt.env is not None and self.is_integer_number(stmt.value.node, stmt.env)
             (self._integers if whole else others).add(stmt.name)
         self._integers -= others
         self._floats: dict[str, str] = {}
@@ -142,7 +142,7 @@ class Reading:
         """A buffer element; a scalar register and an element of global memory that stays are numbers."""
         buffer = operand.buffer
         dims = operand.dims or ()
-        axes = frozenset().union(*(self._axes(dim.lo) for dim in dims)) if dims else _NONE
+        axes = frozenset().union(*(self.axes_of(dim.lo) for dim in dims)) if dims else _NONE
         if isinstance(node, cst.Subscript) and any(self._uses_local(item) for item in node.slice):
             return replace(self.load(operand, self._without_locals(node)), node=None)
         text = code(node.with_changes(lpar=(), rpar=()) if node.lpar else node)
@@ -180,7 +180,7 @@ class Reading:
     def span(self, operand: Operand) -> Span:
         """Which elements a load takes in this nest."""
         lows = [dim.lo for dim in operand.dims or ()]
-        moving = [(position, axes) for position, low in enumerate(lows) if (axes := self._axes(low))]
+        moving = [(position, axes) for position, low in enumerate(lows) if (axes := self.axes_of(low))]
         if not moving:
             return Span.POINT
         if any(dim.loads for dim in operand.dims or ()) or any(len(axes) > 1 for _, axes in moving):
@@ -212,22 +212,22 @@ class Reading:
         demands = alignment.of_part(operand, loops, self.nest.columns.extent, rows)
         return self._judge.certain(demands, self.nest.loops[0])
 
-    def _axes(self, value: Sym) -> frozenset[str]:
+    def axes_of(self, value: Sym) -> frozenset[str]:
         rows = self.nest.rows
         row = _ROW if rows is not None and value.depends_on(rows.var) else _NONE
         return row | (_COLUMN if value.depends_on(self.nest.columns.var) else _NONE)
 
     def _leaf(self, node: cst.BaseExpression, env: Env) -> Expr:
         sym = self.evaluator.sym(node, env)
-        axes = self._axes(sym)
+        axes = self.axes_of(sym)
         if axes:
             kind = "index" if isinstance(node, cst.Name) else "unknown"
             return Expr(kind, node=node, text=code(node), axes=axes, sym=sym)  # type: ignore[arg-type]
-        dynamic = self._is_dynamic(node, sym, env)
-        name = "integer" if dynamic and self._is_integer(node, env) else ""
+        dynamic = self.is_dynamic(node, sym, env)
+        name = "integer" if dynamic and self.is_integer_number(node, env) else ""
         return Expr("number", name, text=code(node), node=node, sym=sym, dynamic=dynamic)
 
-    def _is_integer(self, node: cst.BaseExpression, env: Env) -> bool:
+    def is_integer_number(self, node: cst.BaseExpression, env: Env) -> bool:
         """Whether a number that the kernel computes is made of integers, and of what is known before the launch."""
         operand = self.evaluator.operand(node, env)
         if operand is not None:
@@ -235,9 +235,9 @@ class Reading:
         if isinstance(node, cst.Name):
             return node.value in self._integers or not self._late.is_late(self.evaluator.sym(node, env))
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
-            return self._is_integer(node.left, env) and self._is_integer(node.right, env)
+            return self.is_integer_number(node.left, env) and self.is_integer_number(node.right, env)
         if isinstance(node, cst.UnaryOperation):
-            return isinstance(node.operator, (cst.Minus, cst.Plus)) and self._is_integer(node.expression, env)
+            return isinstance(node.operator, (cst.Minus, cst.Plus)) and self.is_integer_number(node.expression, env)
         return isinstance(node, cst.Integer)
 
     def float_type(self, text: str) -> str:
@@ -251,7 +251,7 @@ class Reading:
         floats = [dtype for dtype in found if dtype and element_types.is_float(dtype)]
         return reduce(element_types.promoted, floats) if floats else ""
 
-    def _is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
+    def is_dynamic(self, node: cst.BaseExpression, sym: Sym, env: Env) -> bool:
         return self._late.is_late(sym) or bool(self.evaluator.loads(node, env))
 
     def _binary(self, node: cst.BinaryOperation, env: Env) -> Expr:

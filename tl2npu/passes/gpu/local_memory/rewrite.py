@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import libcst as cst
 
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Memory, Op, Stmt, Store, walk_with_parents
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Memory, Op, Stmt, Store, walk, walk_with_parents
 from tl2npu.kernel.regions import substitute
 from tl2npu.passes.gpu.local_memory.reducers import reducers
 from tl2npu.passes.job import Job
@@ -20,6 +21,7 @@ from tl2npu.source.tree import calls_in, children, nodes_of
 _BLOCK_BITS = 256
 """The smallest tile that a vector instruction takes."""
 _NARROWEST = 16
+_TRUTHS = {"True": "1", "False": "0"}
 
 
 def to_buffers(job: Job) -> None:
@@ -43,6 +45,7 @@ class _Scalars:
     def rewrite(self) -> None:
         """Rewrite them; integers of ``T.alloc_local`` become ``T.alloc_var``."""
         tiles = {name: buffer for name, buffer in self.scalars.items() if self._is_tile(buffer)}
+        tiles |= {name: buffer for name, buffer in self.scalars.items() if self._is_flag(buffer, tiles)}
         variables = {
             name: buffer
             for name, buffer in self.scalars.items()
@@ -81,6 +84,39 @@ class _Scalars:
                     return False
                 written = True
         return written or _initial(buffer) is not None
+
+    def _is_flag(self, buffer: Buffer, tiles: Mapping[str, Buffer]) -> bool:
+        """An integer or truth that only branches read, beside products or stored in a branch on a tile.
+
+        The compiler stores variables on the cube core, which cannot read the tile, and vector cores do not see them.
+        """
+        dtype = element_type(self.job, buffer)
+        if buffer.name in tiles or buffer.alloc != "alloc_var" or dtype not in ("int32", "bool"):
+            return False
+        on_tile = read = False
+        for stmt, parents in self.placed:
+            around = [above for above in parents if isinstance(above, (Branch, Loop))]
+            parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in around)
+            if isinstance(stmt, Alloc):
+                if stmt.buffer is buffer and around:
+                    return False
+            elif _target(stmt) == buffer.name:
+                value = stmt.node.value if isinstance(stmt.node, (cst.Assign, cst.AnnAssign)) else None
+                truth = isinstance(value, cst.Name) and value.value in _TRUTHS
+                if parallel or value is None or (dtype == "bool" and not truth):
+                    return False
+                if nodes_of(value, cst.Subscript) or calls_in(value) or _names(value) & self.scalars.keys():
+                    return False
+                conditions = [above.cond.node for above in around if isinstance(above, Branch)]
+                on_tile = on_tile or any(_names(condition) & tiles.keys() for condition in conditions)
+            elif isinstance(stmt, Branch):
+                mine = buffer.name in _names(stmt.cond.node)
+                if mine and (parallel or any(map(_is_product, walk([stmt])))):
+                    return False
+                read = read or mine
+            elif buffer.name in _names(stmt.call if isinstance(stmt, Loop) and stmt.call is not None else stmt.node):
+                return False
+        return read and (on_tile or any(_is_product(stmt) for stmt, _ in self.placed))
 
     def _counts(self, name: str) -> bool:
         """True for a scalar that picks elements, bounds loops or decides: one of integers, whatever its type is."""
@@ -130,11 +166,14 @@ class _Scalars:
         elif isinstance(stmt, Op) and stmt.op.name in ("clear", "fill"):
             return
         for old, new in _uses(node, tiles, variables, "0").items():
+            if isinstance(old, cst.Name) and old.value in tiles and element_type(self.job, tiles[old.value]) == "bool":
+                new = cst.parse_expression(f"{code(new)} != 0" if old is node else f"({code(new)} != 0)")
             self.edits.replace(old, new)
 
     def _allocation(self, stmt: Alloc, tiles: Mapping[str, Buffer], variables: Mapping[str, Buffer]) -> None:
         buffer = stmt.buffer
-        dtype = dtype_text(buffer)
+        is_truth = element_type(self.job, buffer) == "bool"
+        dtype = '"int32"' if is_truth and buffer.name in tiles else dtype_text(buffer)
         if buffer.name in variables:
             lines = f"{buffer.name} = T.alloc_var({dtype})\n"
             self.job.change("TL174", stmt.node, f"wrote T.alloc_var for the scalar `{buffer.name}`")
@@ -142,6 +181,8 @@ class _Scalars:
             lanes = self._lanes(buffer)
             lines = f"{buffer.name} = T.alloc_shared([{lanes}], {dtype})\n"
             initial = _initial(buffer)
+            if initial is None and (is_truth or number_type(self.job, buffer) == "int"):
+                initial = cst.Integer("0")  # what TileLang gives a variable that has no value
             if initial is not None:
                 lines += f"T.fill({buffer.name}, {code(initial)})\n"
             text = f"wrote a tile of equal values for `{buffer.name}`, for the vector unit"
@@ -151,7 +192,9 @@ class _Scalars:
         self.edits.replace_many(stmt.node, parse(self.job, lines, stmt.node))
 
     def _lanes(self, buffer: Buffer) -> int:
-        """Elements of a block; as many as half floats take where the type is not known."""
+        """Elements of a block; as many as half floats take where the type is not known. Truths are 32-bit integers."""
+        if element_type(self.job, buffer) == "bool":
+            return _BLOCK_BITS // 32
         return _BLOCK_BITS // BITS.get(element_type(self.job, buffer), _NARROWEST)
 
     def _assignment(
@@ -164,12 +207,18 @@ class _Scalars:
         operator = code(node.operator).strip() if isinstance(node, cst.AugAssign) else "="
         value = substitute(node.value, {id(k): v for k, v in _uses(node.value, tiles, variables, lane).items()})
         plain = operator == "=" and not nodes_of(value, cst.Subscript)
-        if plain and not _calls(self.job, value):
+        if isinstance(value, cst.Name) and value.value in _TRUTHS:
+            text = f"T.fill({buffer.name}, {_TRUTHS[value.value]})\n"
+        elif plain and not _calls(self.job, value):
             text = f"T.fill({buffer.name}, {code(value)})\n"
         else:
             lanes = self._lanes(buffer)
             text = f"for {lane} in T.Parallel({lanes}):\n    {buffer.name}[{lane}] {operator} {code(value)}\n"
         self.edits.replace_many(node, parse(self.job, text, node))
+
+
+def _is_product(stmt: Stmt) -> bool:
+    return isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
 
 
 def _is_scalar(buffer: Buffer) -> bool:

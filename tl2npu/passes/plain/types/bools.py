@@ -8,7 +8,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.positions import output_positions, parameter_count
-from tl2npu.kernel.model import Buffer, Copy
+from tl2npu.kernel.model import Branch, Buffer, Copy
 from tl2npu.passes.host.calls import kernel_calls
 from tl2npu.passes.host.followers import followers_of, host_of
 from tl2npu.passes.job import Job
@@ -34,6 +34,7 @@ def to_uint8(job: Job) -> None:
             return
         edits.replace(node, cst.SimpleString(_TYPE))
         job.change("TL736", node, f"`{buffer.name}` holds 0 and 1 as uint8")
+    _compare(job, edits, found)
     everywhere = _convert(job, edits, tensors)
     names = ", ".join(f"`{buffer.name}`" for buffer in tensors)
     text = f"now uint8, with 0 and 1: {names}; " + (
@@ -41,6 +42,17 @@ def to_uint8(job: Job) -> None:
     )
     job.note("TL736", tensors[0].node, text, "info" if everywhere else "warning", done=True)
     job.apply(edits)
+
+
+def _compare(job: Job, edits: Edits, found: list[Buffer]) -> None:
+    """Conditions compare with 0: the compiler joins conditions with `&&`, which takes no number."""
+    for stmt in job.kernel.walk():
+        for load in stmt.cond.loads if isinstance(stmt, Branch) else ():
+            parent = job.file.index.parent(load.node)
+            negated = isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Not)
+            if load.buffer in found and (negated or isinstance(parent, (cst.If, cst.BooleanOperation))):
+                text = f"{code(load.node)} != 0"
+                edits.replace(load.node, cst.parse_expression(text if isinstance(parent, cst.If) else f"({text})"))
 
 
 def _alike(job: Job, tensors: list[Buffer]) -> list[Buffer] | None:

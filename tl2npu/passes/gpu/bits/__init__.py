@@ -1,0 +1,1 @@
+"""Elements that are made of the bits of packed integers."""
