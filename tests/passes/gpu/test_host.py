@@ -125,6 +125,19 @@ def test_imports_without_a_use_go_only_if_they_had_one() -> None:
     assert retarget(Index.of(old), new).module.code == "from tilelang.layout import Layout\n"
 
 
+@pytest.mark.parametrize(
+    ("handler", "left"),
+    [
+        ("from tvm import tir", ""),
+        ("tir = None", "try:\n    from tvm import tirx as tir\nexcept ImportError:\n    tir = None\n"),
+    ],
+)
+def test_an_attempt_at_imports_goes_as_a_whole(handler: str, left: str) -> None:
+    imports = f"try:\n    from tvm import tirx as tir\nexcept ImportError:\n    {handler}\n"
+    old, new = (cst.parse_module("import os\n" + imports + rest) for rest in ("x = tir.min\n", ""))
+    assert retarget(Index.of(old), new).module.code == "import os\n" + left
+
+
 def test_pass_configs_of_a_gpu_are_said() -> None:
     module = cst.parse_module(
         "import tilelang\n\nK = tilelang.PassConfigKey\n"

@@ -43,14 +43,35 @@ def without_unused(
         return module, []
     edits = Edits(index)
     gone: list[tuple[cst.CSTNode, str]] = []
+    whole = {id(node) for node, aliases in unused if len(aliases) == len(node.names)}  # type: ignore[arg-type]
+    inside: set[int] = set()
+    for attempt in nodes_of(module, cst.Try):
+        assert isinstance(attempt, cst.Try)
+        parts = _statements(attempt)
+        if parts and set(map(id, parts)) <= whole:
+            edits.remove(attempt)
+            inside.update(map(id, parts))
     for node, aliases in unused:
-        if len(aliases) == len(node.names):  # type: ignore[arg-type]
+        if id(node) in inside:
+            pass
+        elif id(node) in whole:
             edits.remove(node)
         else:
             for alias in aliases:
                 edits.remove(alias)
         gone += [(node, _bound(alias)) for alias in aliases]
     return edits.apply(module), gone
+
+
+def _statements(attempt: cst.Try) -> list[cst.BaseSmallStatement]:
+    """All that a ``try`` of single statements does, in any case; nothing of any other ``try``."""
+    blocks = [attempt.body, *(handler.body for handler in attempt.handlers)]
+    lines = [line for block in blocks for line in block.body]
+    if attempt.orelse is not None or attempt.finalbody is not None:
+        return []
+    if not all(isinstance(line, cst.SimpleStatementLine) for line in lines):
+        return []
+    return [small for line in lines if isinstance(line, cst.SimpleStatementLine) for small in line.body]
 
 
 def _unused_aliases(
