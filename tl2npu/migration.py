@@ -23,6 +23,7 @@ from tl2npu.checks.row_split import doubled
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
 from tl2npu.passes.eager.factories import Eager, find_eager, to_lazy
@@ -486,7 +487,7 @@ def _gpu_reason(reached: Attempt, better: list[Attempt]) -> str:
     if launch is None or launch.threads is None:
         return "cube only: no threads"
     if reached.target == "developer":
-        return "every tile is split by rows: threads=2"
+        return f"every tile is split by rows: threads={code(launch.threads.node)}"
     blocked = better[0].blocked if better else None
     return f"threads=1, because of {blocked.code} line {blocked.line}: {blocked.message}" if blocked else "threads=1"
 
