@@ -18,5 +18,6 @@ def _odd(test: cst.BaseExpression) -> list[cst.BaseExpression] | None:
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
         left, right = _odd(test.left), _odd(test.right)
         return None if left is None or right is None else left + right
-    by_two = isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo) and code(test.right) == "2"
-    return [test.left] if by_two and isinstance(test, cst.BinaryOperation) else None
+    if isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo) and code(test.right) == "2":
+        return [test.left]
+    return None

@@ -21,6 +21,7 @@ from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Stmt, ch
 from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
@@ -74,7 +75,8 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
     tile, loop = item.tile, item.loop
     assert isinstance(tile.node, cst.Call)
     assert tile.statement is not None
-    shape = next(arg.value for arg in tile.node.args if arg.keyword is None or arg.keyword.value == "shape")
+    shape = shape_argument(tile.node)
+    assert shape is not None
     columns = code(tile.shape_nodes[1])
     text = f"[{columns}]" if isinstance(shape, cst.List) else f"({columns},)"
     call = code(substitute(tile.node, {id(shape): cst.parse_expression(text)}))

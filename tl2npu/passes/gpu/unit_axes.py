@@ -27,6 +27,7 @@ from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing import numbers as fills_values
 from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
 
 
@@ -55,7 +56,7 @@ def insert(job: Job) -> bool:
     for buffer, tile in found.items():
         assert isinstance(buffer.node, cst.Call)
         if tile.pure:
-            shape = _shape_argument(buffer.node)
+            shape = shape_argument(buffer.node)
             if shape is None:
                 return False
             edits.replace(shape, _with_units(buffer, shape, tile.units))
@@ -156,7 +157,7 @@ def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
 def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind: _Behind) -> bool:
     """A second tile for the copies with global memory; the tile that computes stays as it is."""
     assert isinstance(buffer.node, cst.Call)
-    shape = _shape_argument(buffer.node)
+    shape = shape_argument(buffer.node)
     alone = any(not copy.src.is_whole and copy.src.buffer is buffer for copy in tile.copies)
     alone = alone or any(not copy.dst.is_whole and copy.dst.buffer is buffer for copy in tile.copies)
     if shape is None or buffer.statement is None or alone:
@@ -223,13 +224,6 @@ def _fill(job: Job, buffer: Buffer, copy: Copy, name: str) -> str:
     pad = copy.options.get("pad_value")
     value = fills_values.literal(job, buffer, cst.Integer("0") if pad is None else pad.node)
     return f"T.tile.fill({name}, {value})"
-
-
-def _shape_argument(call: cst.Call) -> cst.BaseExpression | None:
-    for arg in call.args:
-        if arg.keyword is None or arg.keyword.value == "shape":
-            return arg.value
-    return None
 
 
 def _with_units(buffer: Buffer, shape: cst.BaseExpression, units: int) -> cst.BaseExpression:

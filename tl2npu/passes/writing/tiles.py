@@ -97,6 +97,23 @@ def tensor_dtype(param: cst.Param) -> str:
     return code(positional[1]) if len(positional) > 1 else '"float32"'
 
 
+def shape_argument(call: cst.Call) -> cst.BaseExpression | None:
+    """The shape in an allocation, None if it has none."""
+    return next((arg.value for arg in call.args if arg.keyword is None or arg.keyword.value == "shape"), None)
+
+
+def allocate_above(job: Job, edits: Edits, stmt: Stmt, text: str, origin: cst.CSTNode) -> None:
+    """Write allocations behind the last one above a statement, else first of all; ``origin``: what they are for."""
+    new = parse(job, text, origin)
+    last = last_allocation(job, stmt)
+    if last is not None:
+        edits.replace_many(last.node, [last.node, *new])
+        return
+    assert job.kernel.launch is not None
+    first = job.kernel.launch.node.body.body[0]
+    edits.replace_many(first, [*new, first])
+
+
 def last_allocation(job: Job, before: Stmt) -> Alloc | None:
     """The last allocation of the launch's own block above a statement; new tiles without a relative stand behind it."""
     found: Alloc | None = None

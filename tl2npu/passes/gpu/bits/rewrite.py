@@ -24,10 +24,11 @@ from tl2npu.passes.gpu.elementwise import scales
 from tl2npu.passes.gpu.elementwise.nest import Nest, nests
 from tl2npu.passes.gpu.elementwise.tree import number
 from tl2npu.passes.gpu.elementwise.work import factor_text
+from tl2npu.passes.gpu.elementwise.writing import comments_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse, shape_text
 from tl2npu.passes.writing.substitute import exchanged
-from tl2npu.passes.writing.tiles import last_allocation
+from tl2npu.passes.writing.tiles import allocate_above
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children, names_in, walk
 
@@ -60,11 +61,7 @@ def by_element(job: Job) -> None:
     if first is None:
         return
     if allocations:
-        last = last_allocation(job, first.loops[0])
-        assert job.kernel.launch is not None
-        place = last.node if last is not None else job.kernel.launch.node.body.body[0]
-        new = parse(job, "".join(allocations), place)
-        edits.replace_many(place, [place, *new] if last is not None else [*new, place])
+        allocate_above(job, edits, first.loops[0], "".join(allocations), first.node)
     job.apply(edits)
 
 
@@ -260,21 +257,13 @@ class _Split:
         text = "".join(lines).replace(WIDTH, f'"{width}"')
         for name, extent in reversed(list(zip(self.nest.names, self.nest.extents, strict=True))):
             text = f"for {name} in T.serial({extent}):\n" + textwrap.indent(text, "    ")
-        text = "".join(f"{comment}\n" for comment in self._comments()) + text
+        comments = [comment for stmt in self.nest.body for comment in comments_of(self.job, stmt)]
+        text = "".join(f"{comment}\n" for comment in comments) + text
         if self._rest:
             body = "".join(f"{code(node)}\n" for node in self._rest)
             header = f"for {', '.join(self.nest.names)} in T.Parallel({', '.join(self.nest.extents)}):\n"
             text += header + textwrap.indent(body, "    ")
         return text
-
-    def _comments(self) -> Iterator[str]:
-        """The comments of all statements."""
-        for stmt in self.nest.body:
-            line = self.job.file.index.parent(stmt.node)
-            if isinstance(line, cst.SimpleStatementLine):
-                behind = line.trailing_whitespace.comment
-                yield from (empty.comment.value for empty in line.leading_lines if empty.comment is not None)
-                yield from (behind.value,) if behind is not None else ()
 
 
 def _is_on_bits(node: cst.CSTNode) -> bool:

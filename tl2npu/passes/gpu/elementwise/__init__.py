@@ -91,7 +91,7 @@ def rewrite(job: Job) -> None:
             for rule, node in sorted(lowering.codes.items()):
                 job.change(rule, node, _MESSAGES[rule])
     if first is not None:
-        writer.allocate(temporaries, kernel, first)
+        writer.allocate(temporaries, first)
         scales.fold(job, writer.edits, folded)
         job.apply(writer.edits)
 

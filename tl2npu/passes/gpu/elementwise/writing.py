@@ -8,14 +8,14 @@ from itertools import pairwise
 
 import libcst as cst
 
-from tl2npu.kernel.model import Kernel, Stmt, walk
+from tl2npu.kernel.model import Stmt, walk
 from tl2npu.passes.gpu.elementwise.algebra import FOLDED
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.steps import InLoop, Line, Step, Under
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import parse
-from tl2npu.passes.writing.tiles import last_allocation
+from tl2npu.passes.writing.tiles import allocate_above
 from tl2npu.source.edits import Edits
 
 
@@ -41,20 +41,12 @@ class Writer:
             self.edits.replace_many(nest.node, parse(self.job, text, nest.node) if text else ())
         return True
 
-    def allocate(self, temporaries: Temporaries, kernel: Kernel, first: Nest) -> None:
+    def allocate(self, temporaries: Temporaries, first: Nest) -> None:
         """Write the new allocations below the ones that stand above the first changed nest."""
         texts = [*temporaries.allocations, *(line.replace(FOLDED, "") for line in temporaries.prelude)]
         if not texts:
             return
-        new = parse(self.job, "\n".join(texts) + "\n", first.node)
-        last = last_allocation(self.job, first.loops[0])
-        if last is not None:
-            self.edits.replace_many(last.node, [last.node, *new])
-            return
-        assert kernel.launch is not None
-        block = kernel.launch.node.body
-        top = block.body[0]
-        self.edits.replace_many(top, [*new, top])
+        allocate_above(self.job, self.edits, first.loops[0], "\n".join(texts) + "\n", first.node)
 
     def _is_own(self, nest: Nest, step: Step) -> bool:
         return isinstance(step, InLoop) and step.names == nest.names and step.stmt in nest.body
@@ -106,20 +98,11 @@ class Writer:
         waiting: list[str] = []
         for stmt in nest.body:
             parts = list(walk([stmt]))
-            waiting += [text for part in parts if id(part) not in left for text in self._comments(part)]
+            waiting += [text for part in parts if id(part) not in left for text in comments_of(self.job, part)]
             taker = next((id(part) for part in parts if id(part) in left), None)
             if taker is not None and waiting:
                 found[taker], waiting = waiting, []
         return found
-
-    def _comments(self, stmt: Stmt) -> list[str]:
-        node = stmt.node
-        line = self.job.file.index.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
-        if not isinstance(line, (cst.SimpleStatementLine, cst.If)):
-            return []
-        end = line.trailing_whitespace if isinstance(line, cst.SimpleStatementLine) else None
-        ends = [end.comment.value] if end is not None and end.comment is not None else []
-        return [empty.comment.value for empty in line.leading_lines if empty.comment is not None] + ends
 
     def _commented(self, text: str, stmt: Stmt, said: set[int]) -> str:
         """The statement with the comments of the one that it comes from, once."""
@@ -138,6 +121,17 @@ class Writer:
             else:
                 above.append(line.trailing_whitespace.comment.value)
         return "\n".join([*above, text]) + "\n"
+
+
+def comments_of(job: Job, stmt: Stmt) -> list[str]:
+    """The comments above the line of a statement and at its end."""
+    node = stmt.node
+    line = job.file.index.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
+    if not isinstance(line, (cst.SimpleStatementLine, cst.If)):
+        return []
+    end = line.trailing_whitespace if isinstance(line, cst.SimpleStatementLine) else None
+    ends = [end.comment.value] if end is not None and end.comment is not None else []
+    return [empty.comment.value for empty in line.leading_lines if empty.comment is not None] + ends
 
 
 def _each(steps: Sequence[Step]) -> Iterator[InLoop | Line]:

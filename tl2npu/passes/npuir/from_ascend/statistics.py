@@ -9,6 +9,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Operand
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend.vectors import Axis, Vectors
+from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk
 
@@ -33,10 +34,7 @@ def add_axes(job: Job) -> None:
 
 def _allocation(edits: Edits, buffer: Buffer, axis: Axis) -> None:
     assert isinstance(buffer.node, cst.Call)
-    shape = next(
-        (arg.value for arg in buffer.node.args if arg.keyword is None or arg.keyword.value == "shape"),
-        None,
-    )
+    shape = shape_argument(buffer.node)
     if shape is None:
         raise Blocked("TL429", buffer.node, f"the allocation of `{buffer.name}` does not contain its shape")
     (size,) = buffer.shape_nodes

@@ -19,6 +19,7 @@ from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Opaque, 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import base
+from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
 
 _CUBE = (Kind.GEMM, Kind.MMA)
@@ -90,10 +91,8 @@ def _reduced_rows(stmt: object) -> Buffer | None:
 def _shape(buffer: Buffer) -> cst.Tuple | cst.List | None:
     if not isinstance(buffer.node, cst.Call):
         return None
-    for arg in buffer.node.args:
-        if arg.keyword is None or arg.keyword.value == "shape":
-            return arg.value if isinstance(arg.value, (cst.Tuple, cst.List)) else None
-    return None
+    shape = shape_argument(buffer.node)
+    return shape if isinstance(shape, (cst.Tuple, cst.List)) else None
 
 
 def _can_go(job: Job, tile: _Tile, tiles: dict[Buffer, _Tile]) -> bool:
