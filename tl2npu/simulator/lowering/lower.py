@@ -13,7 +13,7 @@ from tl2npu.simulator.lowering.cores import divide
 from tl2npu.simulator.lowering.cross_sync import synchronise
 from tl2npu.simulator.lowering.deviations import check_inference, deviate
 from tl2npu.simulator.lowering.handovers import reduce_workspaces
-from tl2npu.simulator.lowering.pipelines import drop_remainders
+from tl2npu.simulator.lowering.pipelines import stage
 from tl2npu.simulator.lowering.program import Program
 from tl2npu.simulator.machine.symbols import symbols_of
 
@@ -68,7 +68,7 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
     if reading == ACTUAL:
         pto = kernel.attrs.get("target") == "pto"
         fractals.annotate(body, pto, parallel_forms.any_vectorised(body), workspaces)
-        body = drop_remainders(body)
+        body, workspaces = stage(body, workspaces)
     divided = divide(body, configs.combine, reading == ACTUAL)
     if configs.cross_sync or (reading == IDEAL and workspaces):
         guarded = {w.number for w in workspaces} if reading == IDEAL else set()

@@ -1,45 +1,244 @@
-"""``T.Pipelined`` over both cores: turns that the cross-core pipeline drops (legacy-to-developer 2.6, #1378)."""
+"""``T.Pipelined`` over both cores: each core runs several turns of its part before the other core's next part.
+
+A port of what ``src/transform/cross_core_pipeline.cc`` (95acbd7f) makes of such a loop of ``n`` turns in ``s`` stages:
+``n // s`` rounds; in a round the statements of one core up to the next one of the other are a loop of ``s`` turns. What
+one such part reads before it writes it, and another part uses too, has a version for each of the ``s`` turns, if
+nothing outside of the loop uses it. Workspaces have versions always. The simulator stops where the pass runs statements
+twice, loses them, or reads an element of another turn.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from tl2npu.simulator.ir.buffer import Region
-from tl2npu.simulator.ir.expr import Load
-from tl2npu.simulator.ir.stmt import For, Op, Stmt
+from tl2npu.dialects.ascend import OPERATORS
+from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir.buffer import Buffer, Region, whole
+from tl2npu.simulator.ir.expr import Expr, Load, Value, Var, binary
+from tl2npu.simulator.ir.stmt import Alloc, For, If, Let, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
+from tl2npu.simulator.lowering import parallel_forms
 from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import op_core
+from tl2npu.simulator.lowering.memories import CUBE, root
+from tl2npu.simulator.lowering.uses import buffers, loads, values
+
+_BY_VERSION = ("tile.mul", "tile.add")
+"""Operators whose scalar is read in the version of the turn (``ascend_muls``, ``ascend_adds`` in BufferAccessAdjuster);
+all others read it in the first one. As a row loop the compiler makes of ``T.Parallel``, they double its index."""
 
 
-def drop_remainders(body: list[Stmt]) -> list[Stmt]:
-    """A pipelined loop with hand-overs makes ``extent // num_stages`` rounds of ``num_stages`` turns."""
-    return _Remainders().block(body)
+def stage(body: list[Stmt], workspaces: Sequence[Buffer]) -> tuple[list[Stmt], list[Buffer]]:
+    """The program with its pipelined loop over both cores in rounds, and its workspaces.
+
+    Raises SimulatorError for a second such loop, and for code that the pass does not keep.
+    """
+    found = [s for s in statements(body) if isinstance(s, For) and _is_staged(s)]
+    if not found:
+        return body, list(workspaces)
+    if len(found) > 1:
+        text = "a second pipelined loop over both cores: the compiler stops (only support one cross core pipeline body)"
+        raise SimulatorError(text, found[1].site)
+    rounds = _Rounds(found[0], _count(body))
+    made = rounds.block(body)
+    own = {w.number for w in workspaces}
+    given = [b for n, b in rounds.made.items() if n not in own and b.memory == "global"]
+    return made, [*(rounds.made.get(w.number, w) for w in workspaces), *given]
 
 
-@dataclass(eq=False)
-class _Remainders(Copier):
+def _is_staged(loop: For) -> bool:
+    stages = loop.notes.get("num_stages", 0)
+    if loop.kind != "pipelined" or not isinstance(stages, int) or stages < 1:
+        return False
+    inner = [s for s in statements(loop.body) if isinstance(s, Op)]
+    return {"C", "V"} <= {op_core(s) for s in inner} and any(_hands_over(s) for s in inner)
+
+
+def _hands_over(stmt: Op) -> bool:
+    place = stmt.args.get("dst")
+    return stmt.name == "copy" and isinstance(place, (Region, Load)) and _is_workspace(place.buffer)
+
+
+def _is_workspace(buffer: Buffer) -> bool:
+    return buffer.memory == "global" and buffer.name.startswith("workspace")
+
+
+def _on_chip(stmt: Stmt) -> list[Buffer]:
+    """What a statement itself uses on the chip; of a view the buffer that it shows."""
+    found = (root(b) for b in buffers(stmt))
+    return [b for b in found if b.memory == "ub" or b.memory in CUBE]
+
+
+def _count(body: list[Stmt]) -> dict[int, int]:
+    """How often each buffer is used, by number."""
+    counts: dict[int, int] = {}
+    for stmt in statements(body):
+        for buffer in () if isinstance(stmt, Alloc) else _on_chip(stmt):
+            counts[buffer.number] = counts.get(buffer.number, 0) + 1
+    return counts
+
+
+class _Rounds(Copier):
+    """Replaces one loop. ``uses``: how often the program uses each buffer; ``made``: what has versions now."""
+
+    def __init__(self, loop: For, uses: Mapping[int, int]) -> None:
+        super().__init__()
+        self.loop, self.uses = loop, uses
+        self.made: dict[int, Buffer] = {}
+        self.rounds = self._rounds(loop)
+
     def on_For(self, stmt: For) -> list[Stmt]:
-        stages = stmt.notes.get("num_stages", 0)
-        new = self.copy(stmt)
-        staged = stmt.kind == "pipelined" and isinstance(stages, int) and stages > 1
-        if staged and isinstance(stmt.extent, int) and _crosses(stmt):
-            new = replace(new, extent=stmt.extent // stages * stages)  # type: ignore[call-arg]
-        return [new]
+        return [self.rounds] if stmt is self.loop else [self.copy(stmt)]
+
+    def on_Alloc(self, stmt: Alloc) -> list[Stmt]:
+        return [Alloc(self.made.get(stmt.buffer.number, stmt.buffer), site=stmt.site)]
+
+    def _rounds(self, loop: For) -> Stmt:
+        stages = int(loop.notes["num_stages"])
+        if stages > 1 and not isinstance(loop.extent, int):
+            text = "the number of turns is not constant: the compiler multiplies it by the stages"
+            raise SimulatorError(text, loop.site)
+        parts = _parts(loop.body)
+        crossing, inside = _crossing(parts), _count(loop.body)
+        local = [b for b in crossing if inside[b.number] == self.uses[b.number]]
+        _reject_elements(parts, {b.number for b in crossing}, {b.number for b in local} if stages > 1 else set())
+        handed = [root(b) for part in parts for s in statements(part) for b in buffers(s) if _is_workspace(root(b))]
+        for one in dict.fromkeys((*local, *handed)):
+            self.made[one.number] = Buffer(one.name, (stages, *one.shape), one.dtype, one.memory, line=one.line)
+        outer = Var(f"{loop.var.name}_outer")
+        found = [s for s in statements(loop.body) if isinstance(s, Alloc)]
+        made: list[Stmt] = [Alloc(self.made.get(s.buffer.number, s.buffer), site=s.site) for s in found]
+        for part in parts:
+            turn = Var(f"{loop.var.name}_stage")
+            now = binary("+", loop.start, binary("+", binary("*", outer, stages), turn))
+            made.append(For(turn, 0, stages, _Versions(self.made, turn, now, loop.var).block(part), site=loop.site))
+        extent = loop.extent // stages if isinstance(loop.extent, int) else loop.extent
+        return For(outer, 0, extent, made, site=loop.site)
 
 
-def _crosses(loop: For) -> bool:
-    """Whether both cores work in the loop and a ``workspace...`` is written in it."""
-    cores = {op_core(s) for s in statements(loop.body) if isinstance(s, Op)}
-    written = any(
-        isinstance(s, Op) and s.name == "copy" and _is_workspace(s.args.get("dst")) for s in statements(loop.body)
-    )
-    return written and {"C", "V"} <= cores
+class _Versions(Copier):
+    """A part of a turn: the number of the turn, and the version of each buffer that belongs to it."""
+
+    def __init__(self, made: Mapping[int, Buffer], turn: Var, now: Value, var: Var) -> None:
+        super().__init__(values={var: now})
+        self.made, self.turn = made, turn
+
+    def on_Alloc(self, stmt: Alloc) -> list[Stmt]:
+        return []
+
+    def value(self, value: Any) -> Any:
+        value = super().value(value)
+        if not isinstance(value, Region) or root(value.buffer).number not in self.made:
+            return value
+        buffer, starts = value.buffer, value.starts
+        if buffer.alias is None:
+            held = self.made[buffer.number]
+            return Region(held, (self.turn, *starts), (1, *value.extents), (False, *value.kept))
+        size, held = buffer.shape[0], self.made[root(buffer).number]
+        flat = Buffer(buffer.name, (binary("*", size, held.shape[0]),), buffer.dtype, buffer.memory, alias=held)
+        return Region(flat, (binary("+", starts[0], binary("*", self.turn, size)),), value.extents, value.kept)
+
+    def load(self, load: Load) -> Any:
+        held = self.made.get(load.buffer.number)
+        return super().load(load) if held is None else Load(held, (self.turn, *load.indices))
 
 
-def _is_workspace(value: object) -> bool:
-    return (
-        isinstance(value, (Region, Load))
-        and value.buffer.memory == "global"
-        and value.buffer.name.startswith("workspace")
-    )
+def _parts(body: list[Stmt]) -> list[list[Stmt]]:
+    """The statements of a turn, one core's after the other's; named values are written out, as Simplify does."""
+    parts: list[list[Stmt]] = []
+    last, names = "", Copier(values={})
+    known: dict[Var, Any] = {}
+    for stmt in body:
+        if isinstance(stmt, Alloc):
+            continue
+        if isinstance(stmt, Let):
+            value = names.value(stmt.value)
+            if any(True for _ in loads(value)):
+                text = f"`{stmt.var.hint or stmt.var.name}` is not defined in the parts of a pipelined loop"
+                raise SimulatorError(f"{text} over both cores (the compiler stops: Find undefined Variable)", stmt.site)
+            known[stmt.var] = value
+            names = Copier(values=known)
+            continue
+        if isinstance(stmt, If):
+            text = "in a pipelined loop over both cores the compiler runs the statements of an `if` also outside of it"
+            raise SimulatorError(text, stmt.site)
+        cores = {"V" if b.memory == "ub" else "C" for s in statements([stmt]) for b in _on_chip(s)}
+        if len(cores) != 1:
+            text = "works on both cores" if cores else "is lost: it uses no tile"
+            raise SimulatorError(f"a statement of a pipelined loop over both cores {text}", stmt.site)
+        if cores != {last}:
+            parts.append([])
+        last = cores.pop()
+        parts[-1] += names.stmt(stmt)
+    return parts
+
+
+def _crossing(parts: list[list[Stmt]]) -> list[Buffer]:
+    """Buffers that several parts use, and one of them reads before it has written what it reads."""
+    users: dict[Buffer, int] = {}
+    exposed: set[Buffer] = set()
+    for part in parts:
+        for buffer in {b for s in statements(part) for b in _on_chip(s)}:
+            users[buffer] = users.get(buffer, 0) + 1
+        killed: set[Buffer] = set()
+        for stmt in _steps(part):
+            reads, writes = _effects(stmt)
+            exposed |= {b for b, known in reads if not known or b not in killed}
+            killed |= writes
+    return [b for b, count in users.items() if count > 1 and b in exposed]
+
+
+def _steps(body: list[Stmt]) -> Iterator[Stmt]:
+    """Statements in order, a ``T.Parallel`` as one."""
+    inside = {id(s) for one in statements(body) if isinstance(one, Parallel) for s in statements(one.body)}
+    return (s for s in statements(body) if id(s) not in inside)
+
+
+def _effects(stmt: Stmt) -> tuple[list[tuple[Buffer, bool]], set[Buffer]]:
+    """The buffers that a statement reads, and whether all of the place is known; those that it writes as a whole."""
+    reads = [(root(load.buffer), False) for value in values(stmt) for load in loads(value)]
+    writes: set[Buffer] = set()
+    if isinstance(stmt, Parallel):
+        stores = [s for s in statements(stmt.body) if isinstance(s, Store)]
+        at_once = parallel_forms.form(stmt) == parallel_forms.VECTOR
+        reads = [(root(load.buffer), at_once) for s in stores for load in loads(s.value)]
+        writes = {root(s.buffer) for s in stores if at_once and stmt.extents == s.buffer.shape}
+    if isinstance(stmt, Op):
+        known = OPERATORS.get(stmt.name)
+        for name, value in stmt.args.items():
+            param = known.param(name) if known is not None else None
+            mask = "rw" if param is None else param.mask
+            if isinstance(value, Region) and value.buffer.memory != "global":
+                constant = not any(isinstance(x, Expr) for x in (*value.starts, *value.extents))
+                if "r" in mask and not (name == "C" and stmt.args.get("init") is True):
+                    reads.append((root(value.buffer), constant))
+                if "w" in mask and value.extents == whole(value.buffer).extents:
+                    writes.add(root(value.buffer))
+    return reads, writes
+
+
+def _reject_elements(parts: list[list[Stmt]], crossing: set[int], versions: set[int]) -> None:
+    """``versions``: those of ``crossing`` with more than one version."""
+    for stmt in (s for part in parts for s in _steps(part)):
+        if isinstance(stmt, Parallel):
+            if parallel_forms.form(stmt) == parallel_forms.ROWS:
+                _reject(stmt, [b for s in stmt.body for b in _elements(s)], crossing)
+            elif parallel_forms.form(stmt) == parallel_forms.SCALAR:
+                _reject(stmt, [b for s in statements(stmt.body) for b in _on_chip(s)], versions)
+        elif isinstance(stmt, Op) and stmt.name not in _BY_VERSION and stmt.name != "copy":
+            _reject(stmt, _elements(stmt), versions)
+        elif isinstance(stmt, Store):
+            _reject(stmt, _on_chip(stmt), versions)
+
+
+def _elements(stmt: Stmt) -> list[Buffer]:
+    """Vectors of which a statement reads single elements."""
+    return [root(load.buffer) for value in values(stmt) for load in loads(value) if load.buffer.ndim == 1]
+
+
+def _reject(stmt: Stmt, read: Sequence[Buffer], those: set[int]) -> None:
+    for buffer in read:
+        if buffer.number in those:
+            text = f"elements of {buffer.name}, which several parts of a pipelined loop over both cores use: the "
+            raise SimulatorError(text + "compiler reads them in the version of another turn", stmt.site)
