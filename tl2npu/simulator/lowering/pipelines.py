@@ -131,17 +131,25 @@ class _Versions(Copier):
         value = super().value(value)
         if not isinstance(value, Region) or root(value.buffer).number not in self.made:
             return value
-        buffer, starts = value.buffer, value.starts
-        if buffer.alias is None:
-            held = self.made[buffer.number]
-            return Region(held, (self.turn, *starts), (1, *value.extents), (False, *value.kept))
-        size, held = buffer.shape[0], self.made[root(buffer).number]
-        flat = Buffer(buffer.name, (binary("*", size, held.shape[0]),), buffer.dtype, buffer.memory, alias=held)
-        return Region(flat, (binary("+", starts[0], binary("*", self.turn, size)),), value.extents, value.kept)
+        if value.buffer.alias is not None:
+            return Region(*self._flat(value.buffer, value.starts), value.extents, value.kept)
+        held = self.made[value.buffer.number]
+        return Region(held, (self.turn, *value.starts), (1, *value.extents), (False, *value.kept))
 
     def load(self, load: Load) -> Any:
-        held = self.made.get(load.buffer.number)
-        return super().load(load) if held is None else Load(held, (self.turn, *load.indices))
+        if root(load.buffer).number not in self.made:
+            return super().load(load)
+        if load.buffer.alias is not None:
+            return Load(*self._flat(load.buffer, load.indices))
+        return Load(self.made[load.buffer.number], (self.turn, *load.indices))
+
+    def _flat(self, view: Buffer, starts: tuple[Value, ...]) -> tuple[Buffer, tuple[Value, ...]]:
+        """A view in one dimension, of all versions, and the place in it."""
+        if view.ndim != 1:
+            raise SimulatorError(f"a view of {view.name}, which has versions for the stages of a loop, is not modelled")
+        size, held = view.shape[0], self.made[root(view).number]
+        flat = Buffer(view.name, (binary("*", size, held.shape[0]),), view.dtype, view.memory, alias=held)
+        return flat, (binary("+", starts[0], binary("*", self.turn, size)),)
 
 
 def _parts(body: list[Stmt]) -> list[list[Stmt]]:
