@@ -74,3 +74,81 @@ def test_what_no_step_changes_is_no_state() -> None:
     tile = 'w = T.alloc_ub((32, 64), "float32")\nT.tile.fill(w, 1.0)\n'
     assert check(TWO_WAY, LANDING, tile, loop(reads, head), STORE) == []
     assert check(TWO_WAY, LANDING, tile, loop(reads + "T.tile.add(w, w, y)\n", head), STORE) == ["TL877"]
+
+
+HEAD = "for k in T.Pipelined(4, num_stages=2):"
+ROWS = """
+m = T.alloc_ub((32,), "float32")
+w = T.alloc_ub((32,), "float32")
+n = T.alloc_ub((32,), "float32")
+T.tile.fill(w, 1.0)
+"""
+WITH_MAXIMA = STEP.replace("T.copy(z, h)", "T.reduce_max(z, m, dim=1)\nT.copy(z, h)")
+PARALLEL = "for i, j in T.Parallel(32, 64):\n    y[i, j] = y[i, j] * {}[i]\n"
+BY_HAND = "for i in T.serial(32):\n    T.tile.{}(y[i, :], y[i, :], {}[i])\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "one", "two"),
+    [
+        (PARALLEL.format("m"), ["TL874"], ["TL874"]),
+        (PARALLEL.format("w"), [], []),
+        ("T.copy(m, n)\n" + PARALLEL.format("n"), [], []),
+        (BY_HAND.format("mul", "m"), [], []),
+        (BY_HAND.format("add", "m"), [], []),
+        (BY_HAND.format("sub", "m"), [], ["TL874"]),
+        (BY_HAND.format("div", "m"), [], ["TL874"]),
+    ],
+)
+def test_rows_of_a_vector_that_parts_share(rows: str, one: list[str], two: list[str]) -> None:
+    """As generated: ``m.GetValue(stage * 16 + 2 * i)`` in T.Parallel, ``m.GetValue(i)`` for sub and div, and for mul
+    and add ``m.GetValue(stage * 16 + i)``; a vector of one part is ``GetValue(i)`` in all of them."""
+    for stages, found in ((1, one), (2, two)):
+        head = f"for k in T.Pipelined(4, num_stages={stages}):"
+        assert check(TWO_WAY, LANDING, ROWS, loop(WITH_MAXIMA + rows, head), STORE) == found
+    assert check(TWO_WAY, LANDING, ROWS, loop(WITH_MAXIMA + rows), STORE) == []
+
+
+def test_a_vector_without_versions() -> None:
+    """Filled before the loop, ``m`` is one for all stages: the second turn overwrites it before the first reads it."""
+    body = WITH_MAXIMA + BY_HAND.format("mul", "m")
+    filled = ROWS + "T.tile.fill(m, 0.0)\n"
+    assert check(TWO_WAY, LANDING, filled, loop(body, HEAD), STORE) == ["TL877"]
+    assert check(TWO_WAY, LANDING, filled, loop(body, HEAD.replace("2)", "1)")), STORE) == []
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_what_the_parts_do_not_keep(stages: int) -> None:
+    head = f"for k in T.Pipelined(4, num_stages={stages}):"
+    branch = STEP.replace("T.copy(z, h)", "if k > 1:\n    T.tile.mul(z, z, 2.0)\nT.copy(z, h)")
+    assert check(TWO_WAY, LANDING, loop(branch, head), STORE) == ["TL879"]
+    assert check(TWO_WAY, LANDING, loop(branch), STORE) == []
+    inner = STEP.replace("T.copy(z, h)", "for g in T.serial(2):\n    if k > g:\n        T.tile.mul(z, z, 2.0)\nT.copy(z, h)")
+    assert check(TWO_WAY, LANDING, loop(inner, head), STORE) == []
+    named = STEP.replace("T.copy(z, h)", "q0 = k * 2\nT.tile.mul(z, z, T.float32(q0))\nT.copy(z, h)")
+    assert check(TWO_WAY, LANDING, loop(named, head), STORE) == []
+
+
+@pytest.mark.parametrize(
+    ("stages", "call", "found"),
+    [
+        ("2 if n % 2 == 0 else 0", "factory(5, 2)", []),
+        ("2 if n % 2 == 0 else 0", "factory(4, 2)", []),
+        ("2 if n > 4 else 0", "factory(5, 2)", ["TL875"]),
+        ("depth if depth > 1 and n % depth == 0 else 0", "factory(6, 4)", []),
+        ("depth if depth > 1 and n > depth else 0", "factory(6, 4)", ["TL875"]),
+        ("0 if n % 2 or not depth else 2", "factory(5, 2)", []),
+        ("0 if not depth else 2", "factory(5, 2)", ["TL875"]),
+    ],
+)
+def test_sizes_decide_the_stages(stages: str, call: str, found: list[str]) -> None:
+    head = f"for k in T.Pipelined(n, num_stages={stages}):"
+    assert check(TWO_WAY, LANDING, loop(STEP, head), STORE, args="n, depth", tail=call) == found
+
+
+def test_the_end_of_a_tensor_in_a_tile_with_versions() -> None:
+    """Both products read ``r``, which has a version for each stage; the first has four whole tiles of 64 rows."""
+    tile = STEP.replace("T.copy(B[0, 0], r)", "T.copy(X[k * {step}, 0], r)").replace("(p, q, o", "(p, r, o")
+    assert check(TWO_WAY, LANDING, loop(tile.format(step=64), HEAD), STORE) == []
+    assert check(TWO_WAY, LANDING, loop(tile.format(step=66), HEAD), STORE) == ["TL877"]
+    assert check(TWO_WAY, LANDING, loop(tile.format(step=66)), STORE) == []

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator
+from tl2npu.kernel.comparisons import compared
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.ranges.bounds import EITHER
+from tl2npu.kernel.symbolic import Sym, const, opaque
 
 _LOOPS = {
     "serial": "serial",
@@ -46,7 +48,7 @@ def loop_bounds(
     kind = "serial" if of_python else _LOOPS.get(op.name) if op else None
     if kind is None or not (positional or keywords):
         return None, [], None
-    stages = evaluator.sym(keywords["num_stages"], env) if "num_stages" in keywords else None
+    stages = _stages(keywords["num_stages"], env, evaluator) if "num_stages" in keywords else None
     if kind == "parallel" or (len(positional) > 1 and code(call.func).endswith("grid")):
         return kind, [(None, item, None) for item in positional], stages
     if kind == "persistent":
@@ -55,8 +57,26 @@ def loop_bounds(
     start, stop = _ends(positional, keywords)
     step = positional[2] if len(positional) > 2 and kind != "pipelined" else keywords.get("step")
     if kind == "pipelined" and stages is None and len(positional) > 2:
-        stages = evaluator.sym(positional[2], env)
+        stages = _stages(positional[2], env, evaluator)
     return (kind, [(start, stop, step)], stages) if stop is not None else (None, [], None)
+
+
+def _stages(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Sym:
+    """``num_stages``, where the sizes may decide: ``2 if n % 2 == 0 else 0``."""
+    if not isinstance(node, cst.IfExp):
+        return evaluator.sym(node, env)
+    arms = (_stages(arm, env, evaluator) for arm in (node.body, node.orelse))
+    return opaque(EITHER, *arms, _condition(node.test, env, evaluator))
+
+
+def _condition(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Sym:
+    """A condition as a number, which is not 0 where it holds."""
+    if isinstance(node, cst.BooleanOperation):
+        left, right = (_condition(side, env, evaluator) for side in (node.left, node.right))
+        return left * right if isinstance(node.operator, cst.And) else opaque("max", left, right)
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+        return compared("Equal", _condition(node.expression, env, evaluator), const(0))
+    return evaluator.sym(node, env)
 
 
 def _ends(

@@ -1,17 +1,24 @@
-"""TL875 to TL878: ``T.Pipelined`` loops that hand tiles over between the cores.
+"""TL874 to TL879: ``T.Pipelined`` loops that hand tiles over between the cores.
 
-Evidence: facts 2 (g7_pipe*, g9_*_p*, g9_rem32) and E23, measured with the compiler at 95acbd7f.
+Evidence: facts 2 (g7_pipe*, g9_*_p*, g9_rem32) and E23, measured with the compiler at 95acbd7f, and code that it
+generates for ten small loops: rows read at ``2 * i``, statements of an ``if`` run twice, a name without its value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tl2npu.checks.cross_core.channels import channels
+from tl2npu.checks.operators.samples import Sampler, number
+from tl2npu.checks.operators.starts import moves
+from tl2npu.checks.operators.vector_form import parallel_stores
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.kernel.access import accesses, side_of
-from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Side, Stmt, children, walk
+from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, walk
+from tl2npu.kernel.stages import Part, Shared, Use, flat, parts, shared
 from tl2npu.kernel.symbolic import const
+
+_BY_VERSION = ("tile.mul", "tile.add")
+"""Their scalar is read in the version of the turn, that of all other operators in the first version."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -19,18 +26,17 @@ def check(subject: Subject) -> Iterator[Finding]:
     found: list[Loop] = []
     for channel in channels(subject):
         for loop in channel.writer.loops:
-            if loop.kind == "pipelined" and loop not in found and _is_staged(loop):
+            if loop.kind == "pipelined" and loop not in found and loop.num_stages not in (None, const(0)):
                 found.append(loop)
     for loop in found:
-        yield from _check_extent(subject, loop)
-        yield from _check_state(loop)
+        several = loop.num_stages != const(1)
+        if several:
+            yield from _check_extent(subject, loop)
+        yield from _check_kept(subject, loop)
+        yield from _check_shared(subject, loop, several)
     for loop in found[1:]:
-        if not any(loop in list(walk(outer.body)) or outer in list(walk(loop.body)) for outer in found[:1]):
+        if loop not in walk(found[0].body) and found[0] not in walk(loop.body):
             yield Finding("TL878", loop.node, "a kernel may have only one pipelined loop with cross-core transfers")
-
-
-def _is_staged(loop: Loop) -> bool:
-    return loop.num_stages is not None and loop.num_stages not in (const(0), const(1))
 
 
 def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:
@@ -43,55 +49,76 @@ def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:
         text = f"the trip count of the pipelined loop over `{item.name}` is known at run time only"
         yield Finding("TL876", loop.node, text)
         return
-    for count, depth in subject.together(item.extent, stages):
+    for known in subject.values:
+        count, depth = item.extent.evaluate(known), number(stages, known)
         if count is not None and depth is not None and depth > 0 and count % depth:
             text = f"{count} iterations in {depth} stages: the last {count % depth} would not run"
             yield Finding("TL875", loop.node, text)
             return
 
 
-def _check_state(loop: Loop) -> Iterator[Finding]:
-    """TL877: a buffer that carries a value from step to step is copied per stage if two vector stages start from it."""
-    stages = _vector_stages(loop.body)
-    carried: dict[Buffer, int] = {}
-    written: set[Buffer] = set()
-    for stage in stages:
-        fresh: set[Buffer] = set()
-        exposed: set[Buffer] = set()
-        for stmt in stage:
-            found = [access for access in accesses(stmt) if access.operand.buffer.memory is Memory.UB]
-            exposed |= {a.operand.buffer for a in found if a.reads} - fresh
-            written |= {a.operand.buffer for a in found if a.writes}
-            fresh |= {a.operand.buffer for a in found if a.writes and a.operand.is_whole}
-        for buffer in exposed:
-            carried[buffer] = carried.get(buffer, 0) + 1
-    for buffer, count in carried.items():
-        if count > 1 and buffer in written and _starts_from_before(stages, buffer):
-            text = f"two vector stages of the pipelined loop read the same value of `{buffer.name}`"
+def _check_kept(subject: Subject, loop: Loop) -> Iterator[Finding]:
+    """TL879: what the pass takes from the loop's body, and does not put where it was."""
+    for stmt in flat(loop.body):
+        if isinstance(stmt, Branch) and not subject.late.python_decides(stmt):
+            text = "the compiler runs the statements of this `if` also outside of it: it is in a pipelined loop"
+            yield Finding("TL879", stmt.node, text)
+        elif isinstance(stmt, Let) and stmt.value.loads:
+            text = f"the parts of the pipelined loop do not know `{stmt.name}`, which is read from a tile or tensor"
+            yield Finding("TL879", stmt.node, text)
+
+
+def _check_shared(subject: Subject, loop: Loop, several: bool) -> Iterator[Finding]:
+    found = parts(loop.body)
+    every = shared(found, subject.kernel)
+    for one in every:
+        if several and one.written and (one.carried or not one.inside):
+            why = "keeps its value for the next turn" if one.carried else "has no version for each stage"
+            text = f"two parts of the pipelined loop use `{one.buffer.name}`, which {why}"
             yield Finding("TL877", loop.node, text)
+            return
+    yield from _check_elements(subject, found, every, several)
+    if several:
+        yield from _check_ends(subject, loop, every)
 
 
-def _vector_stages(body: list[Stmt]) -> list[list[Stmt]]:
-    """Maximal runs of vector statements, each with everything inside its loops."""
-    stages: list[list[Stmt]] = []
-    current: list[Stmt] = []
-    for stmt in body:
-        side = side_of(stmt)
-        if isinstance(stmt, Copy) and side is Side.BOTH:
-            side = Side.CUBE if stmt.src.buffer.memory is Memory.L0C else Side.VECTOR
-        if side is Side.VECTOR:
-            current += [s for s in walk([stmt]) if not children(s) or isinstance(s, Loop)]
-        elif side is Side.CUBE and current:
-            stages.append(current)
-            current = []
-    return [*stages, current] if current else stages
+def _check_elements(
+    subject: Subject, found: Sequence[Part], every: Sequence[Shared], several: bool
+) -> Iterator[Finding]:
+    """TL874: rows of a vector, in ``T.Parallel`` at twice their number, in most operators of the first version."""
+    rows = {id(store.store) for store in parallel_stores(subject) if store.form == "rows"}
+    scalar = {id(store.store) for store in parallel_stores(subject) if store.form == "scalar"}
+    by_buffer = {one.buffer: one for one in every}
+    for use in (use for part in found for use in part.uses):
+        one = by_buffer.get(use.buffer)
+        if one is None:
+            continue
+        versions = several and one.inside
+        if (use.element and id(use.stmt) in rows) or (versions and (id(use.stmt) in scalar or _is_first(use))):
+            text = f"the compiler reads `{use.buffer.name}` at another element: parts of a pipelined loop share it"
+            yield Finding("TL874", use.stmt.node, text)
 
 
-def _starts_from_before(stages: list[list[Stmt]], buffer: Buffer) -> bool:
-    """The first access of a step reads the value of the step before."""
-    for stage in stages:
-        for stmt in stage:
-            found = [access for access in accesses(stmt) if access.operand.buffer is buffer]
-            if found:
-                return any(access.reads for access in found)
-    return False
+def _is_first(use: Use) -> bool:
+    return use.element and not (isinstance(use.stmt, Op) and use.stmt.op.name in _BY_VERSION)
+
+
+def _check_ends(subject: Subject, loop: Loop, every: Sequence[Shared]) -> Iterator[Finding]:
+    """TL877: a version of a tile in L1 is not cleared where the load ends before it does."""
+    tiles = {one.buffer for one in every if one.inside and one.buffer.memory is Memory.L1}
+    sampler = Sampler(subject)
+    for move in moves(subject) if tiles else ():
+        if move.inner.buffer not in tiles or loop not in move.placed.loops:
+            continue
+        sizes = move.inner.buffer.shape[-2:] if move.inner.dims is None else [d.extent for d in move.inner.dims][-2:]
+        dims, shape = (move.outer.dims or ())[-2:], move.outer.buffer.shape[-2:]
+        for dim, size, extent in zip(dims, shape, sizes, strict=False):
+            for known in subject.values:
+                if extent is None or (number(loop.num_stages or const(0), known) or 0) < 2:
+                    continue
+                where = sampler.find(move.placed, size - dim.lo - (dim.extent or extent), known)
+                if where is not None:
+                    text = f"the load ends at the end of `{move.outer.buffer.name}`{where}, and the rest of "
+                    text += f"`{move.inner.buffer.name}`, which has a version for each stage, is not cleared"
+                    yield Finding("TL877", move.placed.stmt.node, text)
+                    return

@@ -70,7 +70,7 @@ class Sampler:
             return None
         expanded = place.bounds.expanded(sym)
         for values in self._iterations(place, known):
-            value = _number(expanded, values)
+            value = number(expanded, values)
             if value is not None and value < 0 and self._runs(place, values):
                 return self._shown(place, values, [n for n in known if not told or n in told], sym)
         return None
@@ -110,7 +110,7 @@ class Sampler:
                 yield values
                 return
             name = order[position]
-            low, high = (_number(side, values) for side in place.bounds.ranges[name])
+            low, high = (number(side, values) for side in place.bounds.ranges[name])
             if low is None or high is None:
                 yield from rest(position + 1, values)
                 return
@@ -130,7 +130,7 @@ class Sampler:
         if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
             opposite = self._holds(node.expression, env, values, place)
             return None if opposite is None else not opposite
-        value = _number(place.bounds.expanded(self.evaluator.sym(node, env)), values)
+        value = number(place.bounds.expanded(self.evaluator.sym(node, env)), values)
         return None if value is None else bool(value)
 
 
@@ -141,7 +141,7 @@ def _some(low: int, high: int, count: int) -> list[int]:
     return [*range(low, low + half), *range(high - half + 1, high + 1)]
 
 
-def _number(sym: Sym, values: Mapping[str, int]) -> int | None:
+def number(sym: Sym, values: Mapping[str, int]) -> int | None:
     """The value of an expression; None if something in it is not known."""
     total = 0
     for monomial, coef in sym.terms:
@@ -158,14 +158,14 @@ def _atom(atom: Atom, values: Mapping[str, int]) -> int | None:
     if isinstance(atom, Var):
         return values.get(atom.name)
     if isinstance(atom, (Div, Mod)):
-        num, den = _number(atom.num, values), _number(atom.den, values)
+        num, den = number(atom.num, values), number(atom.den, values)
         if num is None or not den:
             return None
         return num // den if isinstance(atom, Div) else num % den
     if atom.head == EITHER:
-        chosen = _number(atom.args[2], values)
-        return None if chosen is None else _number(atom.args[0 if chosen else 1], values)
-    found = [_number(arg, values) for arg in atom.args]
+        chosen = number(atom.args[2], values)
+        return None if chosen is None else number(atom.args[0 if chosen else 1], values)
+    found = [number(arg, values) for arg in atom.args]
     known = [value for value in found if value is not None]
     if len(known) != len(found) or not known:
         return None

@@ -1,0 +1,199 @@
+"""What the compiler makes of a turn of a pipelined loop over both cores (``src/transform/cross_core_pipeline.cc``).
+
+The statements of one core up to the next one of the other are a *part*. With ``s`` stages each part becomes a loop over
+``s`` turns. A buffer that two parts use, one of which reads it before it has written it, is *shared*: it gets a version
+for each of these turns if nothing outside of the loop uses it, and there is one for all of them else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.model import (
+    Alloc,
+    Buffer,
+    Copy,
+    Inlined,
+    Kernel,
+    Let,
+    Loop,
+    Memory,
+    Operand,
+    Side,
+    Stmt,
+    Store,
+    Sync,
+    children,
+    walk,
+)
+
+ON_CHIP = frozenset(Memory) - {Memory.GM, Memory.VAR}
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """One access to a buffer on the chip. ``whole``: all of it at once; ``known``: the place is a constant.
+
+    ``element``: a single element, as the scalar of a row or in a scalar loop.
+    """
+
+    stmt: Stmt
+    buffer: Buffer
+    reads: bool
+    writes: bool
+    whole: bool
+    known: bool
+    element: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Statements of one core in a row; ``side`` BOTH for a statement in which both cores work."""
+
+    side: Side
+    body: tuple[Stmt, ...]
+
+    @property
+    def uses(self) -> list[Use]:
+        """Every access, in text order. The tile that a product or an operand lands in is filled where it is read."""
+        return [use for stmt in self.body for use in uses(stmt, ())]
+
+
+def parts(body: Sequence[Stmt]) -> list[Part]:
+    """The parts of a turn, in order; what belongs to no core is left out."""
+    found: list[Part] = []
+    for stmt in flat(body):
+        side = core_of(stmt)
+        if side is None:
+            continue
+        if found and found[-1].side is side and side is not Side.BOTH:
+            found[-1] = Part(side, (*found[-1].body, stmt))
+        else:
+            found.append(Part(side, (stmt,)))
+    return found
+
+
+def flat(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """The statements with macros written out."""
+    for stmt in body:
+        if isinstance(stmt, Inlined):
+            yield from flat(stmt.body)
+        else:
+            yield stmt
+
+
+def core_of(stmt: Stmt) -> Side | None:
+    """The core that a statement with all that is in it runs on; None for one that names no tile."""
+    sides = {side for leaf in walk([stmt]) if not children(leaf) for side in _sides(leaf)}
+    return None if not sides else sides.pop() if len(sides) == 1 else Side.BOTH
+
+
+def _sides(stmt: Stmt) -> tuple[Side, ...]:
+    if isinstance(stmt, (Let, Alloc, Sync)):
+        return ()
+    side = side_of(stmt)
+    if isinstance(stmt, Copy) and side is Side.BOTH:
+        return (Side.CUBE if stmt.src.buffer.memory is Memory.L0C else Side.VECTOR,)
+    return () if side is Side.NONE else (Side.CUBE, Side.VECTOR) if side is Side.BOTH else (side,)
+
+
+def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
+    """The accesses of a statement and of what is in it; ``nest``: the ``T.Parallel`` around it."""
+    inner = (*nest, stmt) if isinstance(stmt, Loop) and stmt.kind == "parallel" else nest
+    for access in () if isinstance(stmt, Alloc) else accesses(stmt):
+        operand = access.operand
+        if operand.buffer.memory not in ON_CHIP or (_hands_over(stmt) and operand is stmt.dst):  # type: ignore[attr-defined]
+            continue
+        if isinstance(stmt, Store) and nest:
+            whole = _is_all(operand, nest)
+            single = len({_axis(dim.lo, nest) for dim in operand.dims or ()} - {""}) < sum(len(n.ranges) for n in nest)
+            yield Use(stmt, operand.buffer, access.reads, access.writes, whole, whole, single)
+        else:
+            known = all(dim.lo.constant is not None for dim in operand.dims or ())
+            whole = operand.is_whole and not access.element
+            yield Use(
+                stmt, operand.buffer, access.reads, access.writes, whole, known and not access.element, access.element
+            )
+    for body in children(stmt):
+        for one in body:
+            yield from uses(one, inner)
+
+
+def _hands_over(stmt: Stmt) -> bool:
+    return isinstance(stmt, Copy) and (stmt.src.buffer.memory, stmt.dst.buffer.memory) in (
+        (Memory.L0C, Memory.UB),
+        (Memory.UB, Memory.L1),
+    )
+
+
+def _axis(index: object, nest: tuple[Loop, ...]) -> str:
+    return next((str(item.var) for loop in nest for item in loop.ranges if item.var == index), "")
+
+
+def _is_all(operand: Operand, nest: tuple[Loop, ...]) -> bool:
+    """Every element, one by each turn of the nest."""
+    extents = {str(item.var): item.extent for loop in nest for item in loop.ranges}
+    names = [_axis(dim.lo, nest) for dim in operand.dims or ()]
+    sizes = operand.buffer.shape
+    return len(set(names)) == len(names) == len(sizes) and all(
+        name and extents[name] == size for name, size in zip(names, sizes, strict=True)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """A buffer that several parts use. ``inside``: nothing else does; ``written`` in the loop; ``carried``: a turn
+    starts with the value of the turn before; ``users``: the numbers of the parts."""
+
+    buffer: Buffer
+    inside: bool
+    written: bool
+    carried: bool
+    users: tuple[int, ...]
+
+
+def shared(found: Sequence[Part], kernel: Kernel) -> list[Shared]:
+    """The buffers that several of the parts use, and one reads before it has written what it reads."""
+    users: dict[Buffer, list[int]] = {}
+    exposed: set[Buffer] = set()
+    first: dict[Buffer, bool] = {}
+    written: set[Buffer] = set()
+    landings = landing_buffers(found)
+    for number, part in enumerate(found):
+        filled: set[Buffer] = set()
+        for use in part.uses:
+            numbers = users.setdefault(use.buffer, [])
+            if number not in numbers:
+                numbers.append(number)
+            if use.buffer in landings and numbers == [number]:
+                filled.add(use.buffer)
+            first.setdefault(use.buffer, use.reads and use.buffer not in filled)
+            if use.reads and not (use.known and use.buffer in filled):
+                exposed.add(use.buffer)
+            if use.writes:
+                written.add(use.buffer)
+                if use.whole:
+                    filled.add(use.buffer)
+    every = _counts(kernel.body)
+    inside = _counts([stmt for part in found for stmt in part.body])
+    return [
+        Shared(b, inside[b] == every[b], b in written or b in landings, first[b], tuple(numbers))
+        for b, numbers in users.items()
+        if len(numbers) > 1 and b in exposed
+    ]
+
+
+def landing_buffers(found: Sequence[Part]) -> set[Buffer]:
+    """The buffers that hand-overs in the parts fill."""
+    leaves = (leaf for part in found for leaf in walk(part.body))
+    return {leaf.dst.buffer for leaf in leaves if isinstance(leaf, Copy) and _hands_over(leaf)}
+
+
+def _counts(body: Sequence[Stmt]) -> dict[Buffer, int]:
+    counts: dict[Buffer, int] = {}
+    for stmt in walk(list(body)):
+        for access in () if isinstance(stmt, Alloc) else accesses(stmt):
+            counts[access.operand.buffer] = counts.get(access.operand.buffer, 0) + 1
+    return counts
