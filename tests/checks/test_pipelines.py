@@ -123,7 +123,8 @@ def test_what_the_parts_do_not_keep(stages: int) -> None:
     branch = STEP.replace("T.copy(z, h)", "if k > 1:\n    T.tile.mul(z, z, 2.0)\nT.copy(z, h)")
     assert check(TWO_WAY, LANDING, loop(branch, head), STORE) == ["TL879"]
     assert check(TWO_WAY, LANDING, loop(branch), STORE) == []
-    inner = STEP.replace("T.copy(z, h)", "for g in T.serial(2):\n    if k > g:\n        T.tile.mul(z, z, 2.0)\nT.copy(z, h)")
+    in_loop = "for g in T.serial(2):\n    if k > g:\n        T.tile.mul(z, z, 2.0)\nT.copy(z, h)"
+    inner = STEP.replace("T.copy(z, h)", in_loop)
     assert check(TWO_WAY, LANDING, loop(inner, head), STORE) == []
     named = STEP.replace("T.copy(z, h)", "q0 = k * 2\nT.tile.mul(z, z, T.float32(q0))\nT.copy(z, h)")
     assert check(TWO_WAY, LANDING, loop(named, head), STORE) == []

@@ -81,6 +81,43 @@ def test_pipelines(stages: int, sequence: str, size: int) -> None:
     assert sizes == {"a": size, "b": size, "c": 65536}
 
 
+@pytest.mark.parametrize(("stages", "versions"), [(1, 1), (2, 2), (4, 4)])
+def test_a_pipeline_of_both_cores(stages: int, versions: int) -> None:
+    """As generated: ``k`` at [i * 4096] of 8192 halves, ``m`` at [i * 32] of 64 floats; one loop a part."""
+    body = f"""
+    q = T.alloc_shared((64, 64), "float16")
+    k = T.alloc_shared((64, 64), "float16")
+    s_c = T.alloc_fragment((64, 64), "float32")
+    s = T.alloc_shared((64, 64), "float32")
+    p = T.alloc_shared((64, 64), "float16")
+    p1 = T.alloc_shared((64, 64), "float16")
+    o_c = T.alloc_fragment((64, 64), "float32")
+    o = T.alloc_shared((64, 64), "float32")
+    acc = T.alloc_shared((64, 64), "float32")
+    m = T.alloc_shared((64,), "float32")
+    T.copy(A[cid * 64, 0], q)
+    T.tile.fill(acc, 0.0)
+    for i in T.Pipelined(16, num_stages={stages}):
+        T.copy(B[i * 64, 0], k)
+        T.gemm_v0(q, k, s_c, transpose_B=True, init=True)
+        T.copy(s_c, s)
+        T.reduce_max(s, m, dim=1)
+        T.copy(s, p)
+        T.copy(p, p1)
+        T.gemm_v0(p1, k, o_c, init=True)
+        T.copy(o_c, o)
+        for a in T.serial(64):
+            T.tile.mul(o[a, :], o[a, :], m[a])
+        T.tile.add(acc, acc, o)
+    T.copy(acc, C[cid * 64, 0])
+    """
+    shown, sizes = seen(body, SPLIT, HALVES.replace('C: T.Tensor((1024, 1024), "float16")', 'C: T.Tensor((1024, 64), "float32")'))
+    parts = ("k k+q+s_c s_c", "p1 k+o_c+p1 o_c", "s m+s+tmp_ub p+s p", "[o m+o] acc+o")
+    cube, vector = (" ".join(f"[{part}]" if stages > 1 else part for part in pair) for pair in (parts[:2], parts[2:]))
+    assert shown == f"q [{cube}] | acc [{vector}] acc"
+    assert (sizes["k"], sizes["m"], sizes["s"], sizes["p1"]) == (8192 * versions, 128 * versions, 8192, 8192)
+
+
 def test_a_pipeline_of_the_vector_cores() -> None:
     body = """
     a = T.alloc_shared((32, 64), "float32")

@@ -16,6 +16,7 @@ from tl2npu.checks.memory_plan.stages import Stage, schedule
 from tl2npu.checks.memory_plan.tiles import PlannedTile, Tiles
 from tl2npu.checks.memory_plan.vectors import Nest, Touched
 from tl2npu.checks.operators.expr import Expr, value_of
+from tl2npu.checks.operators.samples import number
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import DEFAULT_TARGET, Subject
 from tl2npu.dialects.catalogue import Kind
@@ -42,6 +43,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
+from tl2npu.kernel.stages import Part, landing_buffers, parts, shared
 
 _UNROLLED = 64
 _LANDINGS = ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1))
@@ -183,13 +185,16 @@ class Builder:
                 return self._nested(
                     self._parallel(inner, [r for r in inner.ranges if not self._is_unit(r)], ranges[0]), ranges
                 )
+            stages = number(stmt.num_stages, self.known) if stmt.num_stages is not None else 0
+            of_both = parts(stmt.body) if stmt.kind == "pipelined" and stages else []
+            if stages and landing_buffers(of_both):
+                return self._staged(stmt, of_both, stages, ranges)
             made = self._block(stmt.body)
         finally:
             del self._variables[before:]
         head = self._numbers(stmt.loads)
         if stmt.kind == "unroll":
             return self._unrolled(made, ranges)
-        stages = stmt.num_stages.evaluate(self.known) if stmt.num_stages is not None else 0
         if stmt.kind == "pipelined" and stages is None:
             self.unsure = True
         if stmt.kind == "pipelined" and stages:
@@ -200,6 +205,19 @@ class Builder:
         if stmt.kind == "persistent":
             self.unsure = True
         return self._nested(made, ranges, head)
+
+    def _staged(self, stmt: Loop, found: Sequence[Part], stages: int, ranges: Sequence[Range]) -> list[_Made]:
+        """A loop over both cores: rounds, in which each part is a loop over the stages."""
+        for one in shared(found, self.subject.kernel):
+            if one.inside and _is_tile(one.buffer):
+                self.tiles.found[self.tiles.buffer(one.buffer)].versions = stages
+        names = frozenset(str(item.var) for item in stmt.ranges)
+        made: list[_Made] = []
+        for part in found:
+            inner = tuple(self._block(part.body))
+            made += [_Made(Side.BOTH, Block((), True, (), names), body=inner)] if stages > 1 else inner
+        turns = stmt.ranges[0].extent.evaluate(self.known)
+        return made if turns is not None and turns // stages == 1 else self._nested(made, ranges)
 
     def _is_unit(self, item: Range) -> bool:
         turns = item.extent.evaluate(self.known)
@@ -355,8 +373,6 @@ class Builder:
         parts = [part for part in one.body if self._steps([part], side)]
         if not parts:
             return []
-        sides = {leaf.side for part in one.body for leaf in _leaves(part, None)}
-        self.unsure = self.unsure or {Side.CUBE, Side.VECTOR} <= sides
         stages: list[Stage] = []
         for part in parts:
             leaves = list(_leaves(part, side))
