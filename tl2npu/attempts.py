@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import libcst as cst
 
@@ -21,7 +22,7 @@ from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
 from tl2npu.passes.gpu.launch import even_rows, grid
-from tl2npu.passes.job import Fork, Job
+from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
@@ -72,18 +73,29 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
 
 
 def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
-    """The same, on the way with plenty of memory or with little."""
-    attempts = _attempts(start, kind, suppressions)
-    fork = attempts[0].job.fork
-    if fork is not None and start.options.target == "ascendc" and _misfits(attempts[-1]):
-        tight = _attempts(start, kind, suppressions, fork)
-        if tight[-1].reached and _shortage(tight[-1]) < _shortage(attempts[-1]):
-            return tight
-    return attempts
+    """The same, on the way with plenty of memory or with little, in stages or with cores that take turns."""
+    first = _attempts(start, kind, suppressions)
+    if (fork := first[0].job.fork) is None:
+        return first
+
+    def or_tight(plenty: list[Attempt], in_turns: bool) -> list[Attempt]:
+        if start.options.target == "ascendc" and _misfits(plenty[-1]):
+            tight = _attempts(start, kind, suppressions, partial(fork.again, tight=True, in_turns=in_turns))
+            if tight[-1].reached and _shortage(tight[-1]) < _shortage(plenty[-1]):
+                return tight
+        return plenty
+
+    found = or_tight(first, False)
+    if not first[0].job.staged or (len(found) == 1 and found[0].reached and not _has_note(found[0], "TL801")):
+        return found
+    in_turns = or_tight(_attempts(start, kind, suppressions, partial(fork.again, in_turns=True)), True)
+    return min(found, in_turns, key=lambda tried: (not tried[-1].reached, len(tried), _shortage(tried[-1])))
 
 
-def _attempts(start: Job, kind: Traits, suppressions: Suppressions, fork: Fork | None = None) -> list[Attempt]:
-    """The forms, best first, up to the first one that can be proved; from a fork on with little memory."""
+def _attempts(
+    start: Job, kind: Traits, suppressions: Suppressions, fork: Callable[[], Job] | None = None
+) -> list[Attempt]:
+    """The forms, best first, up to the first one that can be proved; ``fork``: made on another way from a fork on."""
     attempts: list[Attempt] = []
     for form in _forms(kind, start.options):
         before = attempts[-1] if attempts and kind.is_rewritten else None
@@ -101,7 +113,11 @@ def _misfits(tried: Attempt) -> bool:
     """Whether a call of the factory, or usual sizes where no call gives them, ask for tiles that do not fit."""
     if tried.blocked is not None:
         return tried.blocked.code == "TL801"
-    return any(note.code in ("TL720", "TL801") for note in tried.job.notes)
+    return _has_note(tried, "TL720", "TL801")
+
+
+def _has_note(tried: Attempt, *codes: str) -> bool:
+    return any(note.code in codes for note in tried.job.notes)
 
 
 def _shortage(tried: Attempt) -> tuple[int, float]:
@@ -130,7 +146,7 @@ def _attempt(
     form: str,
     suppressions: Suppressions,
     before: Attempt | None = None,
-    fork: Fork | None = None,
+    fork: Callable[[], Job] | None = None,
     *,
     in_place: bool = False,
     mend: Callable[[Job], bool] | None = None,
@@ -138,8 +154,8 @@ def _attempt(
     """Build a form and check it. The original job stays as it is.
 
     ``before``: the attempt with ``threads=2`` at a GPU kernel; with one thread its text differs in the launch only.
-    ``mend``: what is done to that attempt instead, for ``threads=2``. ``fork``: from where the form differs if memory
-    is short. ``in_place``: macros are written out first; those of GPU kernels always are.
+    ``mend``: what is done to that attempt instead, for ``threads=2``. ``fork``: makes the form on
+    another way. ``in_place``: macros are written out first; those of GPU kernels always are.
     """
     job = Job(
         start.original,
@@ -168,7 +184,7 @@ def _attempt(
         elif before is not None:
             return replace(before, target=form)
         elif fork is not None:
-            job = fork.tight()
+            job = fork()
         else:
             if form.startswith("developer") and not kind.is_rewritten:
                 _need_something_to_split(start, kind)

@@ -208,6 +208,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write one store per statement, with old values saved in a name first"),
     ("TL600", "transposed-operand", "info", "safe", "store the tile as it is read, and let the gemm transpose it"),
     ("TL611", "gathered-rows", "info", "safe", "store each gathered row in L1 by itself"),
+    ("TL612", "stages-of-both-cores", "info", "safe", "keep the stages of a loop over both cores"),
     ("TL620", "block-per-task", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),
     ("TL201", "manual-vid-axis", "info", "safe",

@@ -34,15 +34,15 @@ _IS_SMALL = SubclassesOf(cst.BaseSmallStatement)
 
 @dataclass(frozen=True, eq=False)
 class Fork:
-    """Where the ways of a kernel with plenty of memory and with little part: the work so far, and the rest of it."""
+    """Where the ways of a kernel part, with plenty of memory and with little: the work so far, and the rest of it."""
 
     job: Job
     rest: Callable[[Job], None]
 
-    def tight(self) -> Job:
-        """The other way, to its end. Raises :class:`Blocked` where a pass cannot prove what it needs."""
+    def again(self, *, tight: bool = False, in_turns: bool = False) -> Job:
+        """Another way, to its end. Raises :class:`Blocked` where a pass cannot prove what it needs."""
         job = self.job.copied()
-        job.tight = True
+        job.tight, job.in_turns = tight, in_turns
         self.rest(job)
         return job
 
@@ -62,7 +62,8 @@ class Job:
     ``users`` finds the other files that call a factory, None where nothing is known of them; ``promises`` are what
     these must do.
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
-    to their sums as late as may be. ``fork``: where that first matters, None before.
+    to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
+    both has some. ``fork``: where these first matter, None before.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
@@ -80,6 +81,8 @@ class Job:
     overlapping: set[str] = field(default_factory=set)
     origin: tuple[str, int] | None = None
     tight: bool = False
+    in_turns: bool = False
+    staged: bool = False
     fork: Fork | None = None
     users: Users | None = None
     targets: tuple[object, ...] | None = None
@@ -109,7 +112,7 @@ class Job:
         )
 
     def part(self, rest: Callable[[Job], None]) -> None:
-        """Go on with ``rest``, which is the first to ask whether memory is short; :attr:`fork` can go on again."""
+        """Go on with ``rest``, the first to ask for the way; :attr:`fork` can go on another one."""
         self.fork = Fork(self.copied(), rest)
         rest(self)
 

@@ -90,6 +90,14 @@ def test_the_row_vector_of_a_turn_reaches_the_next_part(rows: str, stages: int, 
     assert agrees(found, formula())
 
 
+def test_a_vector_that_is_stored_by_elements_at_once() -> None:
+    """What ``T.Parallel`` writes has a version too."""
+    doubled = "    for a in T.Parallel(32):\n        m[a] = m[a] + m[a]\n"
+    halved = COPIED.replace("now[a]", "now[a] * 0.5")
+    body = HAND_BACK.replace("    T.copy(s, p)\n", doubled + "    T.copy(s, p)\n")
+    assert agrees(run(LOOP, PRODUCT, body, halved), formula())
+
+
 def test_the_last_turns_are_dropped() -> None:
     found = run("for i in T.Pipelined(4, num_stages=3):\n", PRODUCT, HAND_BACK)
     assert agrees(found, formula(3, by_row=False))

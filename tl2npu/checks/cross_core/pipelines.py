@@ -16,6 +16,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, walk
 from tl2npu.kernel.stages import Part, Shared, Use, flat, parts, shared
 from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.turns import TurnsReader, conditions_of_stages
 
 _BY_VERSION = ("tile.mul", "tile.add")
 """Their scalar is read in the version of the turn, that of all other operators in the first version."""
@@ -45,12 +46,15 @@ def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:
     if not item.start.is_zero:
         yield Finding("TL875", loop.node, f"the pipelined loop over `{item.name}` does not start at 0")
         return
-    if subject.is_runtime(item.extent):
+    reader = TurnsReader(subject.kernel, subject.file.evaluator, subject.late)
+    turns = reader.of(loop, conditions_of_stages(loop)) if subject.is_runtime(item.extent) else None
+    extent = item.extent if turns is None or turns.tests else turns.count(subject.file.evaluator)
+    if subject.is_runtime(extent):
         text = f"the trip count of the pipelined loop over `{item.name}` is known at run time only"
         yield Finding("TL876", loop.node, text)
         return
     for known in subject.values:
-        count, depth = item.extent.evaluate(known), number(stages, known)
+        count, depth = extent.evaluate(known), number(stages, known)
         if count is not None and depth is not None and depth > 0 and count % depth:
             text = f"{count} iterations in {depth} stages: the last {count % depth} would not run"
             yield Finding("TL875", loop.node, text)

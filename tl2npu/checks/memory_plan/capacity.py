@@ -18,8 +18,8 @@ import libcst as cst
 
 from tl2npu.checks.memory_plan.program import Arm, Builder, Program
 from tl2npu.checks.memory_plan.tiles import PlannedTile
+from tl2npu.checks.operators import samples
 from tl2npu.checks.operators.gemm import depth_of
-from tl2npu.checks.operators.samples import number
 from tl2npu.checks.subject import PTO, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
@@ -258,7 +258,7 @@ class Needs:
         forms = tuple(
             (
                 *(item.extent.evaluate(known) in (1, 2, None) and item.extent.evaluate(known) for item in loop.ranges),
-                number(loop.num_stages, known) if loop.num_stages is not None else 0,
+                samples.number(loop.num_stages, known) if loop.num_stages is not None else 0,
                 loop.kind in ("pipelined", "unroll") and tuple(item.extent.evaluate(known) for item in loop.ranges),
             )
             for loop in self._loops

@@ -10,6 +10,7 @@ twice, loses them, or reads an element of another turn.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tl2npu.dialects.ascend import OPERATORS
@@ -126,6 +127,11 @@ class _Versions(Copier):
 
     def on_Alloc(self, stmt: Alloc) -> list[Stmt]:
         return []
+
+    def on_Store(self, stmt: Store) -> list[Stmt]:
+        indices, value = tuple(self.value(i) for i in stmt.indices), self.value(stmt.value)
+        place = self.load(Load(stmt.buffer, indices))
+        return [replace(stmt, buffer=place.buffer, indices=place.indices, value=value)]
 
     def value(self, value: Any) -> Any:
         value = super().value(value)

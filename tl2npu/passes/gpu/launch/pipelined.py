@@ -1,4 +1,4 @@
-"""TL139: ``T.Pipelined`` stays where the cube core alone runs the loop; elsewhere it becomes ``T.serial``.
+"""TL139: ``T.Pipelined`` stays where the cube core alone runs the loop, or by TL612; elsewhere it becomes ``T.serial``.
 
 Measured: a pure cube loop is right with any number of stages (g4_init_pipe*); a loop with hand-overs loses the
 iterations behind the last whole group of stages (g9_rem32), and needs bounds that the compiler knows.
@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Side, children, walk
+from tl2npu.passes.gpu.launch import stages
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
@@ -18,13 +19,15 @@ from tl2npu.source.edits import Edits
 
 def limit(job: Job) -> None:
     """Rewrite every pipelined loop that the NPU would not run as the GPU does."""
+    kept = None if job.in_turns else stages.keep(job)
+    job.staged = kept is not None
     edits = Edits(job.file.index)
-    for stmt in job.kernel.walk():
-        if not isinstance(stmt, Loop) or stmt.kind != "pipelined" or stmt.call is None:
-            continue
-        why = _why_not(job, stmt)
+    loops = [s for s in job.kernel.walk() if isinstance(s, Loop) and s.kind == "pipelined" and s.call is not None]
+    for number, stmt in enumerate(loops):
+        why = _why_not(job, stmt) if number != kept else None
         if why is None:
             continue
+        assert stmt.call is not None
         assert isinstance(stmt.node, cst.For)
         bounds = [item for item in (stmt.ranges[0].start_node, stmt.ranges[0].stop_node) if item is not None]
         text = f"T.serial({', '.join(code(item) for item in bounds)})"
