@@ -126,8 +126,10 @@ def test_what_the_parts_do_not_keep(stages: int) -> None:
     in_loop = "for g in T.serial(2):\n    if k > g:\n        T.tile.mul(z, z, 2.0)\nT.copy(z, h)"
     inner = STEP.replace("T.copy(z, h)", in_loop)
     assert check(TWO_WAY, LANDING, loop(inner, head), STORE) == []
-    named = STEP.replace("T.copy(z, h)", "q0 = k * 2\nT.tile.mul(z, z, T.float32(q0))\nT.copy(z, h)")
-    assert check(TWO_WAY, LANDING, loop(named, head), STORE) == []
+    for value, found in (("k * 2", []), ("T.float32(k)", ["TL879"]), ("k * weight", ["TL879"]), ("k * n", [])):
+        named = STEP.replace("T.copy(z, h)", f"q0 = {value}\nT.tile.mul(z, z, T.float32(q0))\nT.copy(z, h)")
+        other = loop("T.tile.exp(y, y)", "for g in T.serial(n):")
+        assert check(TWO_WAY, LANDING, loop(named, head), other, STORE, args="n, weight") == found
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ def test_a_pipeline_of_both_cores(stages: int, versions: int) -> None:
         T.tile.add(acc, acc, o)
     T.copy(acc, C[cid * 64, 0])
     """
-    shown, sizes = seen(body, SPLIT, HALVES.replace('C: T.Tensor((1024, 1024), "float16")', 'C: T.Tensor((1024, 64), "float32")'))
+    params = HALVES.replace('C: T.Tensor((1024, 1024), "float16"', 'C: T.Tensor((1024, 64), "float32"')
+    shown, sizes = seen(body, SPLIT, params)
     parts = ("k k+q+s_c s_c", "p1 k+o_c+p1 o_c", "s m+s+tmp_ub p+s p", "[o m+o] acc+o")
     cube, vector = (" ".join(f"[{part}]" if stages > 1 else part for part in pair) for pair in (parts[:2], parts[2:]))
     assert shown == f"q [{cube}] | acc [{vector}] acc"

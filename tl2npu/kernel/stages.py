@@ -75,6 +75,19 @@ def parts(body: Sequence[Stmt]) -> list[Part]:
     return found
 
 
+def is_lost(let: Let, kernel: Kernel) -> bool:
+    """Whether the parts do not know a name: only whole numbers that no tile or tensor gives are written out (Simplify,
+    ``CanInlineLet``). A name from outside of the kernel is one if it is a size of something."""
+    if let.value.loads or not let.value.sym.plain:
+        return True
+    launch = kernel.launch
+    sizes = [size for buffer in kernel.buffers.values() for size in buffer.shape]
+    sizes += [item.extent for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges]
+    sizes += launch.grid if launch is not None else ()
+    known = {name for size in sizes for name in size.variables()}
+    return any("@" not in name and name not in known for name in let.value.sym.variables())
+
+
 def flat(body: Sequence[Stmt]) -> Iterator[Stmt]:
     """The statements with macros written out."""
     for stmt in body:

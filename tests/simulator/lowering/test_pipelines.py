@@ -149,6 +149,7 @@ def test_elements_of_another_turn(rows: str, stages: int, stops: bool) -> None:
     [
         ("if i > 1:\n        T.tile.mul(s, s, 2.0)", "also outside of it"),
         ("x = L[i]\n    T.tile.mul(s, s, T.float32(x))", "not defined"),
+        ("x = T.float32(i)\n    T.tile.mul(s, s, x)", "not defined"),
     ],
 )
 def test_statements_that_the_pass_does_not_keep(line: str, message: str) -> None:

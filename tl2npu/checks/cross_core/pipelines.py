@@ -14,7 +14,7 @@ from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.operators.vector_form import parallel_stores
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, walk
-from tl2npu.kernel.stages import Part, Shared, Use, flat, parts, shared
+from tl2npu.kernel.stages import Part, Shared, Use, flat, is_lost, parts, shared
 from tl2npu.kernel.symbolic import const
 from tl2npu.kernel.turns import TurnsReader, conditions_of_stages
 
@@ -67,8 +67,8 @@ def _check_kept(subject: Subject, loop: Loop) -> Iterator[Finding]:
         if isinstance(stmt, Branch) and not subject.late.python_decides(stmt):
             text = "the compiler runs the statements of this `if` also outside of it: it is in a pipelined loop"
             yield Finding("TL879", stmt.node, text)
-        elif isinstance(stmt, Let) and stmt.value.loads:
-            text = f"the parts of the pipelined loop do not know `{stmt.name}`, which is read from a tile or tensor"
+        elif isinstance(stmt, Let) and is_lost(stmt, subject.kernel):
+            text = f"the parts of the pipelined loop do not know `{stmt.name}`: only whole numbers are written out"
             yield Finding("TL879", stmt.node, text)
 
 

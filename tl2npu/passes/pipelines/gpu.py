@@ -87,7 +87,8 @@ def _with_tiles(
     floors.round_down(job)
     gpu_allocations.drop_unused(job, before)
     gpu_allocations.finish(job)
-    pipelined.limit(job)
+    if pipelined.limit(job):
+        gpu_allocations.finish(job)
     jit.retarget(job)
     pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
     unused.drop_unused_names(job, before)

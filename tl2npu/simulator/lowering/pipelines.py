@@ -15,8 +15,9 @@ from typing import Any
 
 from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
-from tl2npu.simulator.ir.expr import Expr, Load, Value, Var, binary
+from tl2npu.simulator.ir.expr import Expr, Load, Value, Var, binary, dtype_of
 from tl2npu.simulator.ir.stmt import Alloc, For, If, Let, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms
@@ -159,7 +160,8 @@ class _Versions(Copier):
 
 
 def _parts(body: list[Stmt]) -> list[list[Stmt]]:
-    """The statements of a turn, one core's after the other's; named values are written out, as Simplify does."""
+    """The statements of a turn, one core's after the other's; named whole numbers are written out, as Simplify does
+    (``CanInlineLet``)."""
     parts: list[list[Stmt]] = []
     last, names = "", Copier(values={})
     known: dict[Var, Any] = {}
@@ -168,7 +170,7 @@ def _parts(body: list[Stmt]) -> list[list[Stmt]]:
             continue
         if isinstance(stmt, Let):
             value = names.value(stmt.value)
-            if any(True for _ in loads(value)):
+            if any(True for _ in loads(value)) or not dtypes.is_integer(dtype_of(value)):
                 text = f"`{stmt.var.hint or stmt.var.name}` is not defined in the parts of a pipelined loop"
                 raise SimulatorError(f"{text} over both cores (the compiler stops: Find undefined Variable)", stmt.site)
             known[stmt.var] = value

@@ -17,8 +17,8 @@ from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
 
 
-def limit(job: Job) -> None:
-    """Rewrite every pipelined loop that the NPU would not run as the GPU does."""
+def limit(job: Job) -> bool:
+    """Rewrite every pipelined loop that the NPU would not run as the GPU does; True if one has stages of both cores."""
     kept = None if job.in_turns else stages.keep(job)
     job.staged = kept is not None
     edits = Edits(job.file.index)
@@ -34,6 +34,7 @@ def limit(job: Job) -> None:
         edits.replace(stmt.call, expression(job, text, stmt.call))
         job.change("TL139", stmt.node, f"T.Pipelined -> T.serial: {why}")
     job.apply(edits)
+    return job.staged
 
 
 def _why_not(job: Job, loop: Loop) -> str | None:

@@ -16,13 +16,12 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, walk
 from tl2npu.kernel.regions import substitute
-from tl2npu.kernel.stages import Shared, flat, landing_buffers, parts, shared
+from tl2npu.kernel.stages import Shared, flat, is_lost, landing_buffers, parts, shared
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
-from tl2npu.passes.writing.tiles import Tiles, dtype_text
-from tl2npu.passes.writing.tiles import shape_text as tile_shape
+from tl2npu.passes.writing.tiles import Tiles
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
@@ -67,7 +66,7 @@ def _is_taken_apart(job: Job, loop: Loop) -> bool:
     if any(isinstance(inner, Loop) and inner.kind == "pipelined" for inner in walk(loop.body)):
         return False
     return not any(
-        (isinstance(stmt, Let) and bool(stmt.value.loads))
+        (isinstance(stmt, Let) and is_lost(stmt, job.kernel))
         or (isinstance(stmt, Branch) and not job.late.python_decides(stmt))
         for stmt in flat(loop.body)
     )
@@ -127,8 +126,7 @@ def _depend(left: Stmt, right: Stmt) -> bool:
 def _copy_rows(job: Job, loop: Loop) -> bool:
     """Give every part that reads rows of a shared vector one of its own; False where that is not enough."""
     found = parts(loop.body)
-    edits, names = Edits(job.file.index), Names(job)
-    tiles = Tiles(job, names)
+    edits, tiles = Edits(job.file.index), Tiles(job, Names(job))
     before: list[cst.CSTNode] = []
     for one in shared(found, job.kernel):
         for number in one.users:
@@ -140,8 +138,7 @@ def _copy_rows(job: Job, loop: Loop) -> bool:
                 return False
             if one.buffer.statement is None or any(stmt not in loop.body for stmt in mine):
                 return False
-            name = names.fresh(f"{one.buffer.name}_now")
-            tiles.add(one.buffer, f"{name} = T.alloc_ub({tile_shape(one.buffer)}, {dtype_text(one.buffer)})")
+            name = tiles.like(one.buffer, f"{one.buffer.name}_now")
             copy = parse(job, f"T.copy({one.buffer.name}, {name})", mine[0].node)
             if not one.written:  # the same in every turn
                 before.extend(copy)
