@@ -34,6 +34,8 @@ from tl2npu.suppress import Suppressions
 _AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
+_OF_STAGES = frozenset("TL721 TL801 TL846 TL848 TL867 TL868 TL869 TL874 TL875 TL876 TL877 TL878 TL879".split())
+"""What a loop over both cores may lack that has stages, and not one in which they take turns."""
 
 _OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
 """Something stands in a macro: with the macro written out another reason is the true one."""
@@ -85,10 +87,13 @@ def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[A
                 return tight
         return plenty
 
-    found = or_tight(first, False)
-    if not first[0].job.staged or (len(found) == 1 and found[0].reached and not _has_note(found[0], "TL801")):
+    found, blocked = or_tight(first, False), first[0].blocked
+    of_stages = blocked is not None and blocked.code in _OF_STAGES
+    if not first[0].job.staged or not (of_stages or _has_note(found[-1], "TL801")):
         return found
-    in_turns = or_tight(_attempts(start, kind, suppressions, partial(fork.again, in_turns=True)), True)
+    in_turns = _attempts(start, kind, suppressions, partial(fork.again, in_turns=True))
+    if of_stages or _shortage(in_turns[-1]) < _shortage(first[-1]):
+        in_turns = or_tight(in_turns, True)
     return min(found, in_turns, key=lambda tried: (not tried[-1].reached, len(tried), _shortage(tried[-1])))
 
 

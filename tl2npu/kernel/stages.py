@@ -28,6 +28,7 @@ from tl2npu.kernel.model import (
     children,
     walk,
 )
+from tl2npu.kernel.symbolic import Opaque
 
 ON_CHIP = frozenset(Memory) - {Memory.GM, Memory.VAR}
 
@@ -78,7 +79,8 @@ def parts(body: Sequence[Stmt]) -> list[Part]:
 def is_lost(let: Let, kernel: Kernel) -> bool:
     """Whether the parts do not know a name: only whole numbers that no tile or tensor gives are written out (Simplify,
     ``CanInlineLet``). A name from outside of the kernel is one if it is a size of something."""
-    if let.value.loads or not let.value.sym.plain:
+    opaque = (atom for atom in let.value.sym.atoms() if isinstance(atom, Opaque))
+    if let.value.loads or any(atom.head not in ("min", "max") for atom in opaque):
         return True
     launch = kernel.launch
     sizes = [size for buffer in kernel.buffers.values() for size in buffer.shape]

@@ -114,9 +114,10 @@ def _check_ends(subject: Subject, loop: Loop, every: Sequence[Shared]) -> Iterat
     for move in moves(subject) if tiles else ():
         if move.inner.buffer not in tiles or loop not in move.placed.loops:
             continue
-        sizes = move.inner.buffer.shape[-2:] if move.inner.dims is None else [d.extent for d in move.inner.dims][-2:]
-        dims, shape = (move.outer.dims or ())[-2:], move.outer.buffer.shape[-2:]
-        for dim, size, extent in zip(dims, shape, sizes, strict=False):
+        inner, outer = move.inner, list(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False))
+        sizes = inner.buffer.shape if inner.dims is None else [dim.extent for dim in inner.dims if not dim.is_point]
+        sliced = [pair for pair in outer if not pair[0].is_point] or outer
+        for (dim, size), extent in zip(reversed(sliced), reversed(sizes), strict=False):
             for known in subject.values:
                 if extent is None or (number(loop.num_stages or const(0), known) or 0) < 2:
                     continue

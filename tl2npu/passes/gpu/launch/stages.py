@@ -17,7 +17,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, walk
 from tl2npu.kernel.regions import substitute
 from tl2npu.kernel.stages import Shared, flat, is_lost, landing_buffers, parts, shared
-from tl2npu.kernel.symbolic import Sym, var
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
@@ -30,15 +30,23 @@ def keep(job: Job) -> int | None:
     """Keep the first pipelined loop over both cores that can be proved right in stages; its number among such loops,
     None if there is none."""
     for number, loop in enumerate(_loops(job)):
-        turns, stages = _reader(job).of(loop), _stages(job, loop)
-        if turns is None or stages is None or not _is_taken_apart(job, loop):
+        if _head(job, loop) is None or not _is_taken_apart(job, loop):
             continue
         file, edited = job.file, list(job.edited)
-        if _sink(job, loop) and _copy_rows(job, _loops(job)[number]) and _is_right(job, _loops(job)[number], turns):
-            _write(job, _loops(job)[number], turns, stages)
-            return number
+        if _sink(job, loop) and _copy_rows(job, _loops(job)[number]):
+            loop = _loops(job)[number]
+            head = _head(job, loop)
+            tests = _tests(job, loop, head[0]) if head is not None else None
+            if head is not None and tests is not None:
+                _write(job, loop, *head, tests)
+                return number
         job.restore(file, edited)
     return None
+
+
+def _head(job: Job, loop: Loop) -> tuple[Turns, cst.BaseExpression] | None:
+    turns, stages = _reader(job).of(loop), _stages(job, loop)
+    return None if turns is None or stages is None else (turns, stages)
 
 
 def _loops(job: Job) -> list[Loop]:
@@ -128,6 +136,7 @@ def _copy_rows(job: Job, loop: Loop) -> bool:
     found = parts(loop.body)
     edits, tiles = Edits(job.file.index), Tiles(job, Names(job))
     before: list[cst.CSTNode] = []
+    copied: set[str] = set()
     for one in shared(found, job.kernel):
         for number in one.users:
             if not any(use.element for use in found[number].uses if use.buffer is one.buffer):
@@ -142,12 +151,20 @@ def _copy_rows(job: Job, loop: Loop) -> bool:
             copy = parse(job, f"T.copy({one.buffer.name}, {name})", mine[0].node)
             if not one.written:  # the same in every turn
                 before.extend(copy)
+            copied.add(one.buffer.name)
             for stmt in mine:
                 first = copy if one.written and stmt is mine[0] else []
                 edits.replace_many(stmt.node, [*first, _renamed(stmt.node, one.buffer.name, name)])
     if before:
         edits.replace_many(loop.node, [*before, loop.node])
     tiles.commit(edits)
+    job.apply(edits)
+    edits = Edits(job.file.index)
+    for buffer in job.kernel.buffers.values():  # what is copied is inferred
+        is_own = isinstance(buffer.node, cst.Call) and buffer.node not in job.original
+        if buffer.name in copied and buffer.alloc == "alloc_ub" and is_own:
+            function = cst.ensure_type(buffer.node, cst.Call).func
+            edits.replace(function, expression(job, "T.alloc_shared", function))
     job.apply(edits)
     return True
 
@@ -160,57 +177,76 @@ def _renamed(node: cst.CSTNode, old: str, new: str) -> cst.CSTNode:
 # the proof, and the loop ---------------------------------------------------------------------------------------------
 
 
-def _is_right(job: Job, loop: Loop, turns: Turns) -> bool:
-    """Nothing is left of what the moves and copies are for, and versions of tiles in L1 are filled to their ends."""
+def _tests(job: Job, loop: Loop, turns: Turns) -> list[str] | None:
+    """Conditions on the sizes under which versions of tiles in L1 are filled to their ends; None if something is left
+    of what the moves and copies are for, or there are no such conditions."""
     found = parts(loop.body)
+    tests: list[str] = []
     for one in shared(found, job.kernel):
         if _is_state(one) or any(
             use.element for number in one.users for use in found[number].uses if use.buffer is one.buffer
         ):
-            return False
+            return None
         if one.buffer.memory is Memory.L1 and one.inside:
-            loads = [s for s in walk(loop.body) if isinstance(s, Copy) and s.dst.buffer is one.buffer]
-            if not all(_fills(job, load, loop, turns) for load in loads if load.src.buffer.memory is Memory.GM):
-                return False
-    return True
+            for load in walk(loop.body):
+                if isinstance(load, Copy) and load.dst.buffer is one.buffer and load.src.buffer.memory is Memory.GM:
+                    fills = _fills(job, load, turns)
+                    if fills is None:
+                        return None
+                    tests += fills
+    return list(dict.fromkeys(tests))
 
 
-def _fills(job: Job, load: Copy, loop: Loop, turns: Turns) -> bool:
-    """The last two axes of the source hold all of the region in every turn, under the condition on the sizes."""
-    tile = load.dst.buffer.shape if load.dst.dims is None else [dim.extent for dim in load.dst.dims]
-    extents = [extent for extent in tile if extent is not None]
-    source = load.src
-    if source.dims is None or len(extents) != len(tile):
-        return source.dims is None
-    bound = _sizes(job, loop, turns)
-    pairs = list(zip(source.dims, source.buffer.shape, strict=False))[-2:]
-    for (dim, size), extent in zip(reversed(pairs), reversed(extents), strict=False):
-        last = (size - dim.lo - (dim.extent or extent)).substitute(bound)
-        if last.constant is None or last.constant < 0:
-            return False
-    return True
+def _fills(job: Job, load: Copy, turns: Turns) -> list[str] | None:
+    """When the source holds all of the region: where it is one of the tiles that a size is a multiple of."""
+    source, tile = load.src, load.dst.buffer
+    if source.dims is None or load.dst.dims is not None:
+        return [] if source.dims is None and load.dst.dims is None else None
+    pairs = list(zip(source.dims, source.buffer.shape, source.buffer.shape_nodes, strict=False))
+    sliced = [pair for pair in pairs if not pair[0].is_point] or pairs[-len(tile.shape) :]
+    tests: list[str] = []
+    known = _size_and_tile(job, turns)
+    for (dim, size, size_node), extent, extent_node in zip(
+        reversed(sliced), reversed(tile.shape), reversed(tile.shape_nodes), strict=False
+    ):
+        room = (size - dim.lo - extent).constant
+        if (dim.extent is not None and dim.extent != extent) or not _is_multiple(dim.lo, extent, *known):
+            return None
+        if (room is not None and room >= 0) or (size, extent) == known:
+            continue
+        if not all(_reader(job).is_decided(node, turns.env) for node in (size_node, extent_node)):
+            return None
+        tests.append(f"{factor(code(size_node))} % {factor(code(extent_node))} == 0")
+    return tests
 
 
-def _sizes(job: Job, loop: Loop, turns: Turns) -> dict[str, Sym]:
-    """The last turn, and the size that the turns divide as a multiple of their tile."""
-    count = var(f"{loop.ranges[0].name} turns")
-    counted = {str(loop.ranges[0].var): count - 1}
+def _size_and_tile(job: Job, turns: Turns) -> tuple[Sym | None, Sym | None]:
     if turns.tile is None:
-        return counted
-    size, tile = (job.file.evaluator.sym(node, turns.env) for node in (turns.size, turns.tile))
-    names = size.variables()
-    return {**counted, str(size): count * tile} if names == {str(size)} else counted
+        return None, None
+    return job.file.evaluator.sym(turns.size, turns.env), job.file.evaluator.sym(turns.tile, turns.env)
 
 
-def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression) -> None:
+def _is_multiple(place: Sym, extent: Sym, size: Sym | None, tile: Sym | None) -> bool:
+    """Whether a place is a multiple of an extent, where ``size`` is one of ``tile``."""
+    factors = {extent.atom} | ({size.atom} if size is not None and tile == extent else set())
+    number = extent.constant
+    return all(
+        any(atom in factors for atom in monomial) or (number is not None and number > 0 and coef % number == 0)
+        for monomial, coef in place.terms
+    )
+
+
+def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills: Sequence[str]) -> None:
     assert loop.call is not None
     text = code(stages)
     known = job.file.evaluator.sym(stages, turns.env).constant
     count = job.file.evaluator.sym(turns.size, turns.env).constant if turns.tile is None and not turns.tests else None
     tests = [] if known is not None else [f"{factor(text)} > 1"]
-    if count is None or known is None or count % known:
+    if count is None or known is None or count % known:  # else no condition on the turns
         by = factor(text) if turns.tile is None else f"({factor(text)} * {factor(code(turns.tile))})"
         tests += [*turns.tests, f"{factor(code(turns.size))} % {by} == 0"]
+    tests += fills
+    if tests:
         text = f"{text} if {' and '.join(tests)} else 0"
     arguments = [code(arg.value) for arg in loop.call.args if arg.keyword is None]
     head = f"T.Pipelined({', '.join(arguments)}, num_stages={text})"
