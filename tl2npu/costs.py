@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Advice:
-    """What makes a kernel slow: a code (TL951 to TL955), its line in the text, a message."""
+    """What makes a kernel slow: a code (TL951 to TL956), its line in the text, a message."""
 
     code: str
     line: int
@@ -31,9 +31,11 @@ class Estimate:
     """One kernel for one set of sizes.
 
     ``serial``: cycles of a block if the pipes of a core wait for each other, as automatic synchronisation makes them;
-    ``overlapped``: if nothing waits. ``blocks``, ``cores``: None where they are not known; a core is a cube and two
-    vector cores. ``filled``: of each on-chip memory the bytes that are wanted at once, and those that there are.
-    ``unknown``: what was assumed. ``line``: of its file, 0 if not asked for. ``advice``: what makes it slow.
+    ``overlapped``: if nothing waits; ``waiting``: cycles in which the busier core waits for the other one, None where
+    the kernel itself names its cores, and this is not known. ``blocks``, ``cores``: None where they are not known; a
+    core is a cube and two vector cores. ``filled``: of each on-chip memory the bytes that are wanted at once, and those
+    that there are. ``unknown``: what was assumed. ``line``: of its file, 0 if not asked for. ``advice``: what makes it
+    slow.
     """
 
     kernel: str
@@ -44,6 +46,7 @@ class Estimate:
     serial: float
     overlapped: float
     waits: bool
+    waiting: float | None
     blocks: int | None
     cores: int | None
     both_vector_cores: bool
@@ -55,7 +58,15 @@ class Estimate:
     @property
     def expected(self) -> float:
         """Cycles of one block."""
-        return self.serial if self.waits else self.overlapped
+        return self.serial + (self.waiting or 0.0) if self.waits else self.overlapped
+
+    def over(self, old: Estimate) -> float | None:
+        """Its time over that of the old kernel, without what is known of one of them only; None if that takes none."""
+        if not old.expected:
+            return None
+        both = self.waiting is not None and old.waiting is not None
+        left, right = (one if both else replace(one, waiting=None) for one in (self, old))
+        return left.expected / right.expected
 
     @property
     def fits(self) -> bool:
@@ -88,6 +99,4 @@ class Sides:
     @property
     def ratio(self) -> float | None:
         """The new time over the old one; None without both."""
-        if self.old is None or self.new is None or not self.old.expected:
-            return None
-        return self.new.expected / self.old.expected
+        return None if self.old is None or self.new is None else self.new.over(self.old)

@@ -26,7 +26,7 @@ def tell_slowdown(start: Job, job: Job, subject: Subject) -> None:
 
 
 def tell_notes(job: Job, subject: Subject) -> tuple[tuple[str, float], ...]:
-    """What makes the new kernel slow at the first call of its factory (TL951 to TL955); the cycles of its pipes."""
+    """What makes the new kernel slow at the first call of its factory (TL951 to TL956); the cycles of its pipes."""
     from tl2npu.cost.notes import of_first_call
 
     found = of_first_call(subject)

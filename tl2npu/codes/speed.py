@@ -1,4 +1,4 @@
-"""TL951 to TL955: what makes a kernel slow. Notes only: each of them is right as it is."""
+"""TL951 to TL956: what makes a kernel slow. Notes only: each of them is right as it is."""
 
 from __future__ import annotations
 
@@ -16,5 +16,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "migrate with `--fixed-core`: as many blocks as there are cores, each with a loop over its tasks"),
     ("TL955", "repeated-load", "info", "display-only",
      "move the copy in front of the loop"),
+    ("TL956", "waiting-cores", "info", "display-only",
+     "choose sizes for which the loop has stages, or tiles with which both cores have as much to do"),
 )
 # fmt: on

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tl2npu.checks.memory_plan.capacity import Needs
 from tl2npu.checks.subject import Subject
 from tl2npu.cost.rates import RATES, Pipe
+from tl2npu.cost.waiting import waiting
 from tl2npu.cost.work import Work
 from tl2npu.costs import Estimate, Load
 from tl2npu.devices import DEVICES
@@ -24,9 +25,7 @@ def slowdown(old: Subject, new: Subject) -> float | None:
     if old.options.device not in RATES:
         return None
     pair = [estimate(one, Needs.of_subject(one), one.callers[0], {}, None) for one in (old, new)]
-    if any(one.unknown or not one.expected for one in pair):
-        return None
-    return pair[1].expected / pair[0].expected
+    return None if any(one.unknown for one in pair) else pair[1].over(pair[0])
 
 
 def estimate(subject: Subject, needs: Needs, caller: Caller, sizes: Mapping[str, int], cores: int | None) -> Estimate:
@@ -68,6 +67,7 @@ def measured(
         serial=max(map(sum, by_core)),
         overlapped=max((load.cycles for load in loads), default=0.0),
         waits=not subject.is_expert or _stops_all(subject),
+        waiting=None if subject.is_expert else waiting(subject, work, known),
         blocks=blocks,
         cores=cores or DEVICES[subject.options.device].cube_cores,
         both_vector_cores=subject.is_split or subject.kernel.vid is not None,

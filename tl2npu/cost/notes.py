@@ -1,4 +1,4 @@
-"""TL951 to TL955: what makes a kernel slow, where the model says that it is a good part of its time.
+"""TL951 to TL956: what makes a kernel slow, where the model says that it is a good part of its time.
 
 Limits: 16 KB a transfer, 128 elements a vector instruction (upstream's guide to performance), 0.1 us for the start of
 a block (published for grids of 2048 blocks).
@@ -13,7 +13,7 @@ import libcst as cst
 
 from tl2npu.checks.memory_plan.capacity import Needs
 from tl2npu.checks.subject import Subject
-from tl2npu.cost.estimate import measured
+from tl2npu.cost.estimate import estimate, measured
 from tl2npu.cost.rates import RATES, Pipe
 from tl2npu.cost.tiles import faster
 from tl2npu.cost.work import Part, Work
@@ -22,6 +22,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Caller
 from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Operand, Stmt, walk
+from tl2npu.kernel.turns import stages_node
 
 _MUCH = 0.25
 """The part of a block's time from which on something is worth a word."""
@@ -59,6 +60,7 @@ def notes(
         times = made.microseconds / better[0].microseconds
         if times >= _FASTER:
             yield Note("TL951", launch, f"{_sizes(made, better[0])} {times:.1f} times as fast, as estimated")
+    yield from _waiting(subject, caller, made, sizes, cores)
     yield from _transfers(work, made)
     yield from _short(work, made)
     yield from _starts(made, launch)
@@ -79,6 +81,28 @@ def _sizes(made: Estimate, other: Estimate) -> str:
     before = dict(made.sizes)
     changed = [f"{name}={value}" for name, value in other.sizes if before.get(name) != value]
     return f"`{', '.join(changed)}` is"
+
+
+def _waiting(
+    subject: Subject, caller: Caller, made: Estimate, sizes: Mapping[str, int], cores: int | None
+) -> Iterator[Note]:
+    """One core waits for the other; a number of stages that the caller sets to one may be why."""
+    if not made.waits or not made.waiting or made.waiting < _MUCH * made.expected:
+        return
+    launch = subject.kernel.launch
+    assert launch is not None
+    for loop in [stmt for stmt in subject.kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "pipelined"]:
+        node = stages_node(loop)
+        name = code(node.body) if isinstance(node, cst.IfExp) else ""
+        if name in caller.values and caller.values[name] < 2 and name not in sizes:
+            other = estimate(subject, Needs.of_subject(subject), caller, {**sizes, name: 2}, cores)
+            times = made.expected / other.expected
+            if other.fits and times >= _FASTER:
+                text = f"with `{name}` = 2 one core works ahead of the other: {times:.1f} times as fast, as estimated"
+                yield Note("TL956", loop.node, text)
+                return
+    text = f"one core waits for the other in {made.waiting / made.expected:.0%} of a block's time"
+    yield Note("TL956", launch.call, text)
 
 
 def _transfers(work: Work, made: Estimate) -> Iterator[Note]:

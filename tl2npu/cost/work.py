@@ -64,7 +64,7 @@ class Work:
 
     ``cycles`` of each pipe and ``bytes`` that it moves; ``count`` of its instructions; ``unknown``: what had to be
     assumed, in words; ``sized``: False if it is a size; ``parts``: the same by
-    statement.
+    statement. ``turns`` of each loop, by its ``id``, in each of its ``runs``.
     """
 
     def __init__(self, subject: Subject, rate: Rates, known: Mapping[str, int], words: Mapping[str, str]) -> None:
@@ -77,6 +77,8 @@ class Work:
         self.unknown: dict[str, None] = {}
         self.sized = True
         self.parts: list[Part] = []
+        self.turns: dict[int, float] = {}
+        self.runs: dict[int, float] = {}
         self._now: Stmt | None = None
         split = split_of(subject) if subject.is_split else None
         self._halved_rows = frozenset(split.rows) if split is not None else frozenset[Range]()
@@ -100,6 +102,7 @@ class Work:
         self._now = stmt
         if isinstance(stmt, Loop):
             turns = 1.0 if stmt.kind == "parallel" else self._turns(stmt)
+            self.turns[id(stmt)], self.runs[id(stmt)] = turns, times
             self._walk(stmt.body, times * turns)
         elif isinstance(stmt, (ScopeBlock, Inlined)):
             self._walk(stmt.body, times)

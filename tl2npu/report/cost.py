@@ -77,6 +77,8 @@ def _estimate(word: str, one: Estimate) -> list[str]:
     for load in one.loads:
         bar = "#" * max(1, round(_BAR * load.cycles / most))
         lines.append(f"    {load.pipe:<10}{load.cycles:>12,.0f}  {bar}")
+    if one.waits and one.waiting:
+        lines.append(f"    {'waiting':<10}{one.waiting:>12,.0f}  for the other core")
     other = one.overlapped if one.waits else one.serial
     lines.append(f"    {'at the same time' if one.waits else 'one after the other'}: {other:,.0f}")
     if one.microseconds is not None and one.blocks is not None:
