@@ -94,24 +94,24 @@ class Imports:
     def _read(self, node: cst.Import | cst.ImportFrom) -> None:
         inside = self._index.enclosing(node, cst.FunctionDef, cst.ClassDef) is not None
         prefix = ""
-        if isinstance(node, cst.ImportFrom):
+        if type(node) is cst.ImportFrom:
             prefix = "." * len(node.relative) + (dotted_text(node.module) if node.module else "")
             located = self.symbols.locate(self._file, prefix) is not None
             self._leads_inside |= located
-            if isinstance(node.names, cst.ImportStar):
+            if type(node.names) is cst.ImportStar:
                 self._stars += [node] if located else []
                 return
         assert not isinstance(node.names, cst.ImportStar)
         for alias in node.names:
             dotted = dotted_text(alias.name)
-            if isinstance(node, cst.Import):
+            if type(node) is cst.Import:
                 located = self.symbols.locate(self._file, dotted) is not None
                 self._leads_inside |= located
             name = alias.asname.name if alias.asname is not None else None
-            bound = name.value if isinstance(name, cst.Name) else dotted.split(".")[0]
+            bound = name.value if type(name) is cst.Name else dotted.split(".")[0]
             if not inside:
                 self._bound.setdefault(bound, []).append(node)
-            elif located and isinstance(node, cst.ImportFrom):
+            elif located and type(node) is cst.ImportFrom:
                 self._inner.append((bound, prefix, dotted, node))
 
     @cached_property
@@ -216,7 +216,7 @@ class Imports:
     def _use(self, node: cst.Attribute | cst.Subscript, roots: set[str]) -> Use | None:
         """A chain of attributes and fixed keys that leads to a constant or a function."""
         root = _root(node)
-        if not isinstance(root, cst.Name) or root.value not in roots:
+        if type(root) is not cst.Name or root.value not in roots:
             return None
         text = unparenthesised(node)
         links = _links(text)
@@ -251,10 +251,10 @@ class Imports:
     def makers(self, index: Index) -> Iterator[Made]:
         """Every assignment of what a maker of macros returns; ``index`` has the dotted names as one name."""
         for statement in index.statements:
-            if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+            if type(statement) is not cst.Assign or len(statement.targets) != 1:
                 continue
             call, target = _called(statement.value), statement.targets[0].target
-            if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name):
+            if type(call) is not cst.Call or type(call.func) is not cst.Name:
                 continue
             name = call.func.value
             use = self._uses.get(name)
@@ -266,13 +266,13 @@ class Imports:
             if not isinstance(found, Function) or kind_of(found, self.symbols) != "maker":
                 continue
             items = [e.value for e in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
-            names = tuple(item.value for item in items if isinstance(item, cst.Name))
+            names = tuple(item.value for item in items if type(item) is cst.Name)
             if len(names) == len(items):
                 yield Made(names, call, found, statement)
 
     def _imported_around(self, index: Index, statement: cst.Assign, name: str) -> Definition | None:
         """What a name means that a function imports for itself."""
-        around = {f.name.value for f in index.ancestors(statement) if isinstance(f, cst.FunctionDef)}
+        around = {f.name.value for f in index.ancestors(statement) if type(f) is cst.FunctionDef}
         for bound, dotted, attribute, node in self._inner:
             function = self._index.enclosing(node, cst.FunctionDef)
             if bound == name and function is not None and function.name.value in around:
@@ -321,7 +321,7 @@ def _is_language(found: Definition | None) -> bool:
 
 def _called(value: cst.BaseExpression) -> cst.BaseExpression:
     """The value, or that of ``value if condition else None``: None is never called."""
-    if isinstance(value, cst.IfExp) and isinstance(value.orelse, cst.Name) and value.orelse.value == "None":
+    if type(value) is cst.IfExp and type(value.orelse) is cst.Name and value.orelse.value == "None":
         return value.body
     return value
 
@@ -349,6 +349,6 @@ def _links(text: str) -> tuple[str | Key, ...] | None:
 
 def dotted_text(node: cst.BaseExpression) -> str:
     """``a.b.c`` of a name with attributes."""
-    if isinstance(node, cst.Attribute):
+    if type(node) is cst.Attribute:
         return f"{dotted_text(node.value)}.{node.attr.value}"
-    return node.value if isinstance(node, cst.Name) else ""
+    return node.value if type(node) is cst.Name else ""

@@ -102,7 +102,7 @@ def bind_static(statements: Sequence[cst.CSTNode], env: Env, evaluator: Evaluato
         if type(statement) is cst.SimpleStatementLine:
             for small in statement.body:
                 _bind_small(small, env, evaluator)
-        elif isinstance(statement, cst.FunctionDef):
+        elif type(statement) is cst.FunctionDef:
             env.values[statement.name.value] = Helper(statement, env)
         elif isinstance(statement, cst.BaseCompoundStatement):
             for name in assigned_names(statement):
@@ -154,7 +154,7 @@ def returns(node: cst.FunctionDef) -> list[cst.Return]:
     stack: list[cst.CSTNode] = list(node.body.body)
     while stack:
         current = stack.pop(0)
-        if isinstance(current, cst.Return):
+        if type(current) is cst.Return:
             found.append(current)
         elif not isinstance(current, (cst.FunctionDef, cst.BaseExpression)):
             stack += children(current)
@@ -163,6 +163,6 @@ def returns(node: cst.FunctionDef) -> list[cst.Return]:
 
 def has_return(node: cst.CSTNode) -> bool:
     """True if a statement returns from the function that it stands in."""
-    if isinstance(node, cst.Return):
+    if type(node) is cst.Return:
         return True
     return any(has_return(c) for c in children(node) if not isinstance(c, (cst.FunctionDef, cst.BaseExpression)))

@@ -79,7 +79,7 @@ class Dim:
     @property
     def is_point(self) -> bool:
         """True for a plain index, False for a slice."""
-        return not isinstance(self.node, cst.Slice)
+        return type(self.node) is not cst.Slice
 
 
 @dataclass(frozen=True, eq=False)

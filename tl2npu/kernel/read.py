@@ -100,7 +100,7 @@ class Reader:
 
     def operator(self, func: cst.BaseExpression, env: Env) -> Operator | None:
         """The catalogue entry of a called expression."""
-        if isinstance(func, cst.Name) and env.lookup(func.value) is not None:
+        if type(func) is cst.Name and env.lookup(func.value) is not None:
             value = env.lookup(func.value)
             if not (isinstance(value, Sym) and value == var(func.value)):
                 return None
@@ -113,7 +113,7 @@ class Reader:
         """Read a list of statements."""
         result: list[Stmt] = []
         for statement in statements:
-            for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]:
+            for part in statement.body if type(statement) is cst.SimpleStatementLine else [statement]:
                 before = env.snapshot()
                 if isinstance(part, cst.BaseSmallStatement):
                     found = self.small(part, env, via)
@@ -126,29 +126,29 @@ class Reader:
 
     def small(self, node: cst.BaseSmallStatement, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read a simple statement."""
-        if isinstance(node, cst.Expr):
-            if isinstance(node.value, cst.Call):
+        if type(node) is cst.Expr:
+            if type(node.value) is cst.Call:
                 return self.call(node, node.value, env, via)
             if isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
                 return []
-        if isinstance(node, cst.Return) and isinstance(node.value, cst.Call) and via:
+        if type(node) is cst.Return and type(node.value) is cst.Call and via:
             return self.call(node, node.value, env, via)
-        if isinstance(node, cst.Pass) or (isinstance(node, cst.Return) and node.value is None):
+        if type(node) is cst.Pass or (type(node) is cst.Return and node.value is None):
             return []
-        if isinstance(node, cst.AnnAssign) and node.value is not None:
+        if type(node) is cst.AnnAssign and node.value is not None:
             return self.assign(node, node.target, node.value, env, via)
-        if isinstance(node, cst.Assign) and len(node.targets) == 1:
+        if type(node) is cst.Assign and len(node.targets) == 1:
             return self.assign(node, node.targets[0].target, node.value, env, via)
-        if isinstance(node, cst.AugAssign):
+        if type(node) is cst.AugAssign:
             target = self.evaluator.operand(node.target, env)
             value = self.evaluator.scalar(node.value, env)
             if target is not None:
                 return [Store(node, target, value, True, via=via)]
-            if isinstance(node.target, cst.Name):
+            if type(node.target) is cst.Name:
                 fresh = self.fresh(node.target.value)
                 env.values[node.target.value] = fresh
                 return [Let(node, node.target.value, Scalar(node.value, fresh, value.loads), via=via)]
-        if isinstance(node, cst.Assert):
+        if type(node) is cst.Assert:
             return []
         return [self.opaque(node, env, via, "this statement is not supported")]
 
@@ -171,13 +171,13 @@ class Reader:
                 env.values.update({n: v for n, v in own.values.items() if v is not before.values.get(n)})
             return result
         target, value = pairs[0]
-        if isinstance(target, cst.Subscript):
+        if type(target) is cst.Subscript:
             operand = self.evaluator.operand(target, env)
             if operand is not None:
                 return [Store(node, operand, self.evaluator.scalar(value, env), False, via=via)]
-        if isinstance(target, cst.Name):
+        if type(target) is cst.Name:
             name = target.value
-            if isinstance(value, cst.Call):
+            if type(value) is cst.Call:
                 alloc = self.allocation(name, value, env, node)
                 if alloc is not None:
                     env.values[name] = alloc
@@ -196,7 +196,7 @@ class Reader:
             bound = value_of(name, value, env, self.evaluator)
             if isinstance(bound, Sym) and not is_arithmetic(scalar.sym):
                 bound = self.fresh(name)
-                if isinstance(value, cst.Call) and self._is_core_number(value):
+                if type(value) is cst.Call and self._is_core_number(value):
                     self.core = str(bound)
             env.values[name] = bound
             if isinstance(bound, Buffer):
@@ -210,7 +210,7 @@ class Reader:
         resolved = self.names.resolve(call.func) or ""
         numbers = [arg.value for arg in call.args]
         known = resolved == "tilelang.language.get_block_binding" and len(numbers) == 1
-        return known and isinstance(numbers[0], cst.Integer) and numbers[0].value == "1"
+        return known and type(numbers[0]) is cst.Integer and numbers[0].value == "1"
 
     def _unique(self, name: str) -> str:
         if name not in self.buffers:
@@ -227,12 +227,12 @@ class Reader:
             helper = self._helper(call.func, env)
             if helper is None or depth > _MAX_INLINE_DEPTH:
                 return None
-            results = [s for s in returns(helper.node) if isinstance(s.value, cst.Call)]
+            results = [s for s in returns(helper.node) if type(s.value) is cst.Call]
             inner = entered(helper, call, env)
             if len(results) != 1 or inner is None:
                 return None
             bind_static([s for s in body_of(helper.node) if not has_return(s)], inner, self.evaluator)
-            assert isinstance(results[0].value, cst.Call)
+            assert type(results[0].value) is cst.Call
             return self.allocation(name, results[0].value, inner, node, depth + 1)
         if op.kind is not Kind.ALLOC:
             return None
@@ -256,7 +256,7 @@ class Reader:
 
     def _variable(self, node: cst.BaseExpression, env: Env) -> Operand | None:
         """A variable that was assigned before: its name stands for that value, and a fill gives it another."""
-        name = node.value if isinstance(node, cst.Name) else ""
+        name = node.value if type(node) is cst.Name else ""
         known = {b.name: b for b in self.buffers.values() if b.memory is Memory.VAR}
         if name in known:
             env.values[name] = self.fresh(name)
@@ -307,7 +307,7 @@ class Reader:
         return [Op(node, call, op, args, via=via)]
 
     def _helper(self, func: cst.BaseExpression, env: Env) -> Helper | None:
-        value = env.lookup(func.value) if isinstance(func, cst.Name) else None
+        value = env.lookup(func.value) if type(func) is cst.Name else None
         return value if isinstance(value, Helper) else None
 
     def inline(
@@ -339,19 +339,19 @@ class Reader:
 
     def compound(self, node: cst.CSTNode, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read a compound statement."""
-        if isinstance(node, cst.With):
+        if type(node) is cst.With:
             return self.with_block(node, env, via)
-        if isinstance(node, cst.For):
+        if type(node) is cst.For:
             return self.loop(node, env, via)
-        if isinstance(node, cst.While):
+        if type(node) is cst.While:
             self._forget(node, env)
             cond = self.evaluator.scalar(node.test, env)
             body = self.block(body_of(node), env, via)
             self._forget(node, env)
             return [Loop(node, "while", (), body, None, loads=cond.loads, via=via)]
-        if isinstance(node, cst.If):
+        if type(node) is cst.If:
             return [self.branch(node, env, via)]
-        if isinstance(node, cst.FunctionDef):
+        if type(node) is cst.FunctionDef:
             env.values[node.name.value] = Helper(node, env)
             return []
         self._forget(node, env)
@@ -372,7 +372,7 @@ class Reader:
         env.values.clear()
         env.values.update(before.values)
         orelse: list[Stmt] = []
-        if isinstance(node.orelse, cst.If):
+        if type(node.orelse) is cst.If:
             orelse = [self.branch(node.orelse, env, via)]
         elif node.orelse is not None:
             orelse = self.block(body_of(node.orelse), env, via)
@@ -388,20 +388,20 @@ class Reader:
     def loop(self, node: cst.For, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read a ``for`` over range, T.serial, T.Parallel, T.Pipelined, ..."""
         self._forget_carried(node, env)
-        call = node.iter if isinstance(node.iter, cst.Call) else None
-        if self.is_gpu and isinstance(node.iter, cst.IfExp):
+        call = node.iter if type(node.iter) is cst.Call else None
+        if self.is_gpu and type(node.iter) is cst.IfExp:
             call = either_loop(node.iter, self.operator, env, self.evaluator)
         op = self.operator(call.func, env) if call is not None else None
         kind, bounds, stages = loop_bounds(call, op, env, self.evaluator)
-        targets = [node.target] if isinstance(node.target, cst.Name) else None
-        if isinstance(node.target, cst.Tuple):
-            targets = [e.value for e in node.target.elements if isinstance(e.value, cst.Name)]
+        targets = [node.target] if type(node.target) is cst.Name else None
+        if type(node.target) is cst.Tuple:
+            targets = [e.value for e in node.target.elements if type(e.value) is cst.Name]
         if kind is None or targets is None or call is None or len(targets) != len(bounds):
             self._forget(node, env)
             return [self.opaque(node, env, via, f"a loop over `{code(node.iter)}` is not supported")]
         ranges = []
         for target, (start_node, stop_node, step_node) in zip(targets, bounds, strict=False):
-            assert isinstance(target, cst.Name)
+            assert type(target) is cst.Name
             start = self.evaluator.sym(start_node, env) if start_node else const(0)
             stop = self.evaluator.sym(stop_node, env)
             fresh = self.fresh(target.value)
@@ -422,10 +422,10 @@ class Reader:
 
     def with_block(self, node: cst.With, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read ``with T.Scope(...)`` and the launch ``with T.Kernel(...)``."""
-        if len(node.items) == 1 and isinstance(node.items[0].item, cst.Call):
+        if len(node.items) == 1 and type(node.items[0].item) is cst.Call:
             item = node.items[0]
             call = node.items[0].item
-            assert isinstance(call, cst.Call)
+            assert type(call) is cst.Call
             op = self.operator(call.func, env)
             if op is not None and op.kind is Kind.SCOPE and call.args:
                 side = _SIDES.get(str(self.evaluator.static(call.args[0].value, env)).upper())
@@ -450,8 +450,8 @@ class Reader:
         positional = [arg.value for arg in call.args if arg.keyword is None]
         keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
         name = item.asname.name if item.asname is not None else None
-        targets: tuple[str, ...] = (name.value,) if isinstance(name, cst.Name) else ()
-        if isinstance(name, cst.Tuple):
+        targets: tuple[str, ...] = (name.value,) if type(name) is cst.Name else ()
+        if type(name) is cst.Tuple:
             targets = tuple(code(element.value) for element in name.elements)
         threads, npu = keywords.get("threads"), keywords.get("is_npu")
         self.launch = Launch(

@@ -85,7 +85,7 @@ def params_of(params: cst.Parameters) -> Iterator[cst.Param]:
     yield from params.params
     yield from params.kwonly_params
     for star in (params.star_arg, params.star_kwarg):
-        if isinstance(star, cst.Param):
+        if type(star) is cst.Param:
             yield star
 
 
@@ -102,7 +102,7 @@ def has_members(node: cst.ClassDef) -> bool:
 
 
 def only_imports(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.SimpleStatementLine) and all(
+    return type(node) is cst.SimpleStatementLine and all(
         type(small) is cst.Import or type(small) is cst.ImportFrom for small in node.body
     )
 
@@ -156,9 +156,9 @@ def _either(branches: Sequence[Sequence[tuple[str, Binding]]]) -> list[tuple[str
 
 def _imported(node: cst.Import | cst.ImportFrom) -> Bound:
     prefix = ""
-    if isinstance(node, cst.ImportFrom):
+    if type(node) is cst.ImportFrom:
         prefix = "." * len(node.relative) + (_dotted_text(node.module) if node.module else "")
-        if isinstance(node.names, cst.ImportStar):
+        if type(node.names) is cst.ImportStar:
             return Bound((), (prefix,))
         prefix += "" if prefix.endswith(".") else "."
     assert not isinstance(node.names, cst.ImportStar)
@@ -166,7 +166,7 @@ def _imported(node: cst.Import | cst.ImportFrom) -> Bound:
     for item in node.names:
         dotted = prefix + _dotted_text(item.name)
         if item.asname is not None:
-            assert isinstance(item.asname.name, cst.Name)
+            assert type(item.asname.name) is cst.Name
             name = item.asname.name.value
         else:
             name = _dotted_text(item.name).split(".")[0]
@@ -200,7 +200,7 @@ def _assigned(
         )
         yield target.value, Binding(alias=value if may_tell and not nothing else None, weak=nothing, part=part)
     elif type(target) is cst.Tuple or type(target) is cst.List:
-        starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+        starred = any(type(element) is cst.StarredElement for element in target.elements)
         for place, element in enumerate(target.elements):
             yield from _assigned(element.value, None if starred else value, (*part, place))
 
@@ -209,7 +209,7 @@ def _may_name(value: cst.BaseExpression, part: tuple[int, ...]) -> bool:
     """Whether something may be known of an assigned value, or of that element of it."""
     if type(value) is cst.Call:
         return type(value.func) is cst.Name or (
-            isinstance(value.func, cst.Attribute) and value.func.attr.value == "import_module"
+            type(value.func) is cst.Attribute and value.func.attr.value == "import_module"
         )
     if part:
         return type(value) is cst.Tuple or type(value) is cst.List
@@ -218,9 +218,9 @@ def _may_name(value: cst.BaseExpression, part: tuple[int, ...]) -> bool:
 
 def _bound_by(node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> Iterator[str]:
     """Names that a statement binds itself, other than imports, assignments and definitions."""
-    if isinstance(node, cst.For):
+    if type(node) is cst.For:
         yield from targets_of(node.target)
-    elif isinstance(node, cst.With):
+    elif type(node) is cst.With:
         for item in node.items:
             if item.asname is not None:
                 yield from targets_of(item.asname.name)
@@ -228,7 +228,7 @@ def _bound_by(node: cst.BaseSmallStatement | cst.BaseCompoundStatement) -> Itera
         for handler in node.handlers:
             if handler.name is not None:
                 yield from targets_of(handler.name.name)
-    elif isinstance(node, cst.Match):
+    elif type(node) is cst.Match:
         for case in node.cases:
             found: tuple[cst.MatchAs | cst.MatchStar, ...]
             found = (*nodes_of(case.pattern, cst.MatchAs), *nodes_of(case.pattern, cst.MatchStar))
@@ -244,9 +244,9 @@ def targets_of(node: cst.BaseExpression) -> Iterator[str]:
 
 
 def _dotted_text(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.Attribute):
+    if type(node) is cst.Attribute:
         return f"{_dotted_text(node.value)}.{node.attr.value}"
-    assert isinstance(node, cst.Name)
+    assert type(node) is cst.Name
     return node.value
 
 

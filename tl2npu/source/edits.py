@@ -112,7 +112,7 @@ class Edits:
                     break
                 dirty.add(id(above))
         result = _Rebuild(self._index, self._new, self._unwrapped, dirty).module()
-        assert isinstance(result, cst.Module)
+        assert type(result) is cst.Module
         return result
 
     def _add(self, node: cst.CSTNode, new: tuple[cst.CSTNode, ...]) -> None:
@@ -169,7 +169,7 @@ class _Rebuild:
                 if type(value) is cst.Parameters and self.touched(value) and id(value) not in self.new:
                     changes |= self.parameters(node, value)
                 elif self.touched(value):
-                    optional = name in _OPTIONAL and not isinstance(value, cst.If)
+                    optional = name in _OPTIONAL and type(value) is not cst.If
                     gone = optional and self.new.get(id(value)) == ()
                     changes[name] = None if gone else self.single(value, name)
             elif type(value) in (tuple, list) and any(self.touched(item) for item in value):
@@ -179,11 +179,11 @@ class _Rebuild:
     def sequence(self, node: cst.CSTNode, name: str, items: Sequence[cst.CSTNode]) -> dict[str, Any]:
         if name == "body" and isinstance(node, (cst.Module, cst.IndentedBlock)):
             body, footer = self.block(items, node.footer)
-            if isinstance(node, cst.IndentedBlock) and not body:
+            if type(node) is cst.IndentedBlock and not body:
                 body, footer = [cst.SimpleStatementLine([cst.Pass()], leading_lines=_comments(footer))], ()
-            emptied = isinstance(node, cst.Module) and not (body or footer or node.header)
+            emptied = type(node) is cst.Module and not (body or footer or node.header)
             return {"body": body, "footer": footer, **({"has_trailing_newline": False} if emptied else {})}
-        if isinstance(node, cst.SimpleStatementSuite):
+        if type(node) is cst.SimpleStatementSuite:
             return {"body": self.small_statements(node.body) or [cst.Pass()]}
         if name in _WITH_LINES:
             slots = [LineSlot(_lined(item), tuple(_lined(new) for new in self.results(item))) for item in items]
@@ -210,7 +210,7 @@ class _Rebuild:
             return self.unwrapped_block(old, node)
         if id(node) in self.new:
             return LineSlot(old, tuple(line for new in self.results(node) for line in _as_lines(new)))
-        if isinstance(node, cst.SimpleStatementLine) and id(node) in self.dirty:
+        if type(node) is cst.SimpleStatementLine and id(node) in self.dirty:
             return LineSlot(old, self.line(node))
         return LineSlot(old, (_lined(self.rebuilt(node)),))
 
@@ -227,7 +227,7 @@ class _Rebuild:
         if node.trailing_whitespace.comment is not None:
             place = next((number for number, new in enumerate(flat) if new in node.body), 0)
             first = lines[place]
-            if isinstance(first, cst.SimpleStatementLine):
+            if type(first) is cst.SimpleStatementLine:
                 lines[place] = first.with_changes(trailing_whitespace=node.trailing_whitespace)
             else:
                 lines[place] = with_lines(
@@ -239,11 +239,11 @@ class _Rebuild:
 
     def unwrapped_block(self, old: HasLeadingLines, node: cst.CSTNode) -> LineSlot:
         suite = node.body  # type: ignore[attr-defined]
-        if isinstance(suite, cst.SimpleStatementSuite):
+        if type(suite) is cst.SimpleStatementSuite:
             small = self.small_statements(suite.body)
             lines = cst.SimpleStatementLine(small, old.leading_lines, suite.trailing_whitespace)
             return LineSlot(old, (lines,) if small else ())
-        assert isinstance(suite, cst.IndentedBlock)
+        assert type(suite) is cst.IndentedBlock
         body, footer = self.block(suite.body, suite.footer)
         above = join_lines(tuple(old.leading_lines), comment_line(suite.header))
         if not body:
@@ -260,11 +260,11 @@ class _Rebuild:
     # -- elements between commas ------------------------------------------------------------------------------------
 
     def between_commas(self, node: cst.CSTNode, name: str, slots: list[Slot]) -> dict[str, Any]:
-        if not hasattr(slots[0].old, "comma") or isinstance(node, cst.ClassDef):
+        if not hasattr(slots[0].old, "comma") or type(node) is cst.ClassDef:
             return {name: [new for slot in slots for new in slot.new]}
         if all(self.keeps_comma(slot) for slot in slots):
             return {name: [slot.new[0] for slot in slots]}
-        if isinstance(node, cst.Call):
+        if type(node) is cst.Call:
             done = splice(slots, node.whitespace_before_args)
             return {name: done.elements, "whitespace_before_args": done.start}
         fields = _BRACKETS.get(type(node))
@@ -301,9 +301,9 @@ class _Rebuild:
             done = Spliced(tuple(slot.new[0] for slot in own), EMPTY, EMPTY)
             start = {}
         else:
-            before = node.whitespace_before_params if isinstance(node, cst.FunctionDef) else EMPTY
+            before = node.whitespace_before_params if type(node) is cst.FunctionDef else EMPTY
             done = splice(own, before)
-            start = {"whitespace_before_params": done.start} if isinstance(node, cst.FunctionDef) else {}
+            start = {"whitespace_before_params": done.start} if type(node) is cst.FunctionDef else {}
         fields: dict[str, Any] = {name: [] for name in _SEPARATE_PARAMS}
         elements = iter(done.elements)
         for name, slot in slots:
@@ -331,7 +331,7 @@ class _Rebuild:
         changes: dict[str, Any] = {}
         for name in child_fields(type(new)) if children(new) else ():
             value = getattr(new, name)
-            if isinstance(value, cst.CSTNode):
+            if IS_NODE[type(value)]:
                 copy = self.own(value)
                 if copy is not value:
                     changes[name] = copy
@@ -382,7 +382,7 @@ def _without_bare_markers(slots: list[tuple[str, Slot]]) -> list[tuple[str, Slot
     present = {name for name, slot in slots if slot.new}
     result = []
     for name, slot in slots:
-        lone_star = isinstance(slot.old, cst.ParamStar) and "kwonly_params" not in present
-        lone_slash = isinstance(slot.old, cst.ParamSlash) and "posonly_params" not in present
+        lone_star = type(slot.old) is cst.ParamStar and "kwonly_params" not in present
+        lone_slash = type(slot.old) is cst.ParamSlash and "posonly_params" not in present
         result.append((name, Slot(slot.old, ()) if lone_star or lone_slash else slot))
     return result

@@ -25,10 +25,10 @@ def imported_by(call: cst.Call, function: str | None, resolve: Resolve) -> str |
             return name
         package = given.get(1, given.get("package"))
         base = _text(package)
-        if base is None and isinstance(package, cst.Attribute) and package.attr.value == "__name__":
+        if base is None and type(package) is cst.Attribute and package.attr.value == "__name__":
             base = resolve(package.value)
         return base + name if base and not name.startswith("..") else None
-    if isinstance(call.func, cst.Name) and call.func.value == "__import__" and function in (None, "__import__"):
+    if type(call.func) is cst.Name and call.func.value == "__import__" and function in (None, "__import__"):
         below = given.get(3, given.get("fromlist"))
         whole = isinstance(below, (cst.List, cst.Tuple)) and bool(below.elements)
         return name if whole else name.split(".")[0]
@@ -37,19 +37,19 @@ def imported_by(call: cst.Call, function: str | None, resolve: Resolve) -> str |
 
 def attribute_of(node: cst.BaseExpression, resolve: Resolve) -> str | None:
     """What ``getattr(a, "b")``, ``vars(a)["b"]``, ``a.__dict__["b"]`` or ``sys.modules["a.b"]`` means."""
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "getattr":
+    if type(node) is cst.Call and type(node.func) is cst.Name and node.func.value == "getattr":
         name = _text(node.args[1].value) if len(node.args) >= _PAIR else None
         owner = resolve(node.args[0].value) if name is not None else None
         return f"{owner}.{name}" if owner is not None else None
-    key = _key(node) if isinstance(node, cst.Subscript) else None
-    if key is None or not isinstance(node, cst.Subscript):
+    key = _key(node) if type(node) is cst.Subscript else None
+    if key is None or type(node) is not cst.Subscript:
         return None
     if resolve(node.value) == "sys.modules":
         return key
     held: cst.BaseExpression | None = None
-    if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Name) and len(node.value.args) == 1:
+    if type(node.value) is cst.Call and type(node.value.func) is cst.Name and len(node.value.args) == 1:
         held = node.value.args[0].value if node.value.func.value == "vars" else None
-    elif isinstance(node.value, cst.Attribute) and node.value.attr.value == "__dict__":
+    elif type(node.value) is cst.Attribute and node.value.attr.value == "__dict__":
         held = node.value.value
     owner = resolve(held) if held is not None else None
     return f"{owner}.{key}" if owner is not None else None
@@ -57,9 +57,9 @@ def attribute_of(node: cst.BaseExpression, resolve: Resolve) -> str | None:
 
 def key_of_globals(node: cst.CSTNode) -> str | None:
     """The name in ``globals()["name"]``."""
-    held = node.value if isinstance(node, cst.Subscript) else None
-    called = held.func if isinstance(held, cst.Call) and not held.args else None
-    if isinstance(called, cst.Name) and called.value == "globals" and isinstance(node, cst.Subscript):
+    held = node.value if type(node) is cst.Subscript else None
+    called = held.func if type(held) is cst.Call and not held.args else None
+    if type(called) is cst.Name and called.value == "globals" and type(node) is cst.Subscript:
         return _key(node)
     return None
 
@@ -68,7 +68,7 @@ def element_of(node: cst.BaseExpression, part: tuple[int, ...]) -> cst.BaseExpre
     """The element of nested tuples and lists at a place; None if there is no such thing to be seen."""
     for place in part:
         elements = node.elements if isinstance(node, (cst.Tuple, cst.List)) else ()
-        if place >= len(elements) or any(isinstance(item, cst.StarredElement) for item in elements):
+        if place >= len(elements) or any(type(item) is cst.StarredElement for item in elements):
             return None
         node = elements[place].value
     return node
@@ -87,9 +87,9 @@ def _returns(function: cst.FunctionDef) -> list[cst.BaseExpression | None]:
     stack: list[cst.CSTNode] = [function.body]
     while stack:
         node = stack.pop()
-        if isinstance(node, cst.Return):
+        if type(node) is cst.Return:
             found.append(node.value)
-        elif isinstance(node, cst.SimpleStatementLine) or (
+        elif type(node) is cst.SimpleStatementLine or (
             HOLDS_LINES[type(node)] and not isinstance(node, (cst.FunctionDef, cst.ClassDef))
         ):
             stack += children(node)
@@ -101,29 +101,29 @@ def members_of(owner: cst.ClassDef) -> dict[str, list[cst.BaseExpression]]:
     """What the methods of a class assign to attributes of the instance: ``self.name = value``."""
     found: dict[str, list[cst.BaseExpression]] = {}
     for method in owner.body.body:
-        if not isinstance(method, cst.FunctionDef) or not method.params.params:
+        if type(method) is not cst.FunctionDef or not method.params.params:
             continue
         instance = method.params.params[0].name.value
         stack: list[cst.CSTNode] = [method.body]
         while stack:
             node = stack.pop()
-            targets = [item.target for item in node.targets] if isinstance(node, cst.Assign) else []
+            targets = [item.target for item in node.targets] if type(node) is cst.Assign else []
             for target in targets:
-                on = target.value if isinstance(target, cst.Attribute) else None
-                if isinstance(on, cst.Name) and on.value == instance:
-                    assert isinstance(node, cst.Assign)
-                    assert isinstance(target, cst.Attribute)
+                on = target.value if type(target) is cst.Attribute else None
+                if type(on) is cst.Name and on.value == instance:
+                    assert type(node) is cst.Assign
+                    assert type(target) is cst.Attribute
                     found.setdefault(target.attr.value, []).append(node.value)
-            if HOLDS_LINES[type(node)] or isinstance(node, cst.SimpleStatementLine):
+            if HOLDS_LINES[type(node)] or type(node) is cst.SimpleStatementLine:
                 stack += children(node)
     return found
 
 
 def _key(node: cst.Subscript) -> str | None:
     index = node.slice[0].slice if len(node.slice) == 1 else None
-    return _text(index.value) if isinstance(index, cst.Index) else None
+    return _text(index.value) if type(index) is cst.Index else None
 
 
 def _text(node: cst.BaseExpression | None) -> str | None:
-    found = literal_text(node) if isinstance(node, cst.SimpleString) else None
+    found = literal_text(node) if type(node) is cst.SimpleString else None
     return found if isinstance(found, str) else None

@@ -162,24 +162,24 @@ class Names:
             return self.resolve(part, at)
 
         found: str | None = None
-        if isinstance(node, cst.Call):
+        if type(node) is cst.Call:
             found = imported_by(node, meaning(node.func), meaning) or attribute_of(node, meaning)
             if found is None and self._function(node.func, at) is not None:
                 found = _preferred(map(self._once, self._elements(node, ())))
                 found = found if found is not None and is_tilelang(found) else None
-        elif isinstance(node, cst.Subscript):
+        elif type(node) is cst.Subscript:
             key = key_of_globals(node)
             found = self._lookup(key, None) if key is not None else attribute_of(node, meaning)
-        elif isinstance(node, cst.IfExp):
+        elif type(node) is cst.IfExp:
             found = _preferred([meaning(node.body), meaning(node.orelse)])
-        elif isinstance(node, cst.BooleanOperation):
-            rest = [] if isinstance(node.operator, cst.And) else [node.left]
+        elif type(node) is cst.BooleanOperation:
+            rest = [] if type(node.operator) is cst.And else [node.left]
             found = _preferred(meaning(part) for part in (*rest, node.right))
         return canonical(found) if found is not None else None
 
     def _elements(self, node: cst.BaseExpression, part: tuple[int, ...]) -> list[cst.BaseExpression | None]:
         """The expressions that an element of another may be: of a tuple, or of one that a function returns."""
-        function = self._function(node.func, None) if isinstance(node, cst.Call) else None
+        function = self._function(node.func, None) if type(node) is cst.Call else None
         return [element_of(node, part)] if function is None else returned_by(function, part)
 
     def _once(self, node: cst.BaseExpression | None) -> str | None:
@@ -195,7 +195,7 @@ class Names:
     def _function(self, node: cst.BaseExpression, at: cst.CSTNode | None) -> cst.FunctionDef | None:
         """The function of the file that an expression names, if nothing else binds the name."""
         found = self._definition(node.value, node if node in self._index else at) if type(node) is cst.Name else None
-        return found if isinstance(found, cst.FunctionDef) else None
+        return found if type(found) is cst.FunctionDef else None
 
     def _definition(self, name: str, at: cst.CSTNode | None) -> cst.FunctionDef | cst.ClassDef | None:
         for scope in _outwards(self._scope(at) if at is not None else self._module):
@@ -223,7 +223,7 @@ class Names:
                 method = self._index.enclosing(method, cst.FunctionDef)
             if method is not None and next(params_of(method.params)).name.value == root.value:
                 owner = self._index.enclosing(method, cst.ClassDef, cst.FunctionDef)
-        if not isinstance(owner, cst.ClassDef):
+        if type(owner) is not cst.ClassDef:
             return None
         given = {self._once(value) for value in members_of(owner).get(name, ())}
         own = self._inner[id(owner)].bindings.get(name) if id(owner) in self._inner else None

@@ -241,6 +241,7 @@ def _of_kinds(kinds: tuple[type[cst.CSTNode], ...]) -> _Gathered[cst.CSTNode]:
             present = [kind for kind in table if wanted[kind]]
             if len(present) < 2:
                 return table[present[0]] if present else ()
+            return [found for found in _line_nodes(node) if wanted[type(found)]]
         return [found for found in walk(node) if wanted[type(found)]]
 
     return _Gathered(of_part, wanted)

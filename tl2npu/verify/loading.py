@@ -105,7 +105,7 @@ def anything_importable() -> Iterator[set[str]]:
     finally:
         sys.meta_path.remove(first)
         sys.meta_path.remove(last)
-        for name in [n for n, module in sys.modules.items() if isinstance(module, _Absent)]:
+        for name in [n for n, module in sys.modules.items() if type(module) is _Absent]:
             del sys.modules[name]
 
 

@@ -30,7 +30,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             continue
         for name in own_names(subject, root):
             call = subject.file.index.parent(name)
-            if isinstance(call, cst.Call) and call.func is name and id(call) not in seen:
+            if type(call) is cst.Call and call.func is name and id(call) not in seen:
                 seen.add(id(call))
                 yield from _check(subject, call)
     for found in located.compilations:
@@ -66,4 +66,4 @@ def _check(subject: Subject, call: cst.Call) -> Iterator[Finding]:
 
 
 def _is_range(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Name) and call.func.value == _RANGE
+    return type(call.func) is cst.Name and call.func.value == _RANGE

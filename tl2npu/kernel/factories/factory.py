@@ -33,7 +33,7 @@ def is_prim_func(node: cst.FunctionDef, names: Names) -> bool:
     """True for a function decorated ``@T.prim_func``, however it is spelled."""
     for decorator in node.decorators:
         target = decorator.decorator
-        if isinstance(target, cst.Call):
+        if type(target) is cst.Call:
             target = target.func
         if names.resolve(target) == PRIM_FUNC:
             return True
@@ -67,7 +67,7 @@ def _names_inside(node: cst.FunctionDef) -> frozenset[str]:
 
 
 def _is_tensor(param: cst.Param) -> bool:
-    return param.annotation is not None and isinstance(param.annotation.annotation, cst.Call)
+    return param.annotation is not None and type(param.annotation.annotation) is cst.Call
 
 
 def moved_environments(
@@ -239,7 +239,7 @@ class FileKernels:
                 found, target = tuner_arguments(call), tuned
             elif found is not None:
                 target = kernel_argument(call)
-            elif isinstance(call.func, cst.Call):
+            elif type(call.func) is cst.Call:
                 found = compilation(call.func, self.names, self.index.module)
                 target = kernel_argument(call)
             if found is not None and target is not None:
@@ -249,7 +249,7 @@ class FileKernels:
         """``@tilelang.jit`` above functions that hold no kernel themselves: they may return another's."""
         holders = {id(above) for item in self.located for above in self.index.ancestors(item.node)}
         for statement in self.index.statements:
-            if isinstance(statement, cst.FunctionDef) and id(statement) not in holders:
+            if type(statement) is cst.FunctionDef and id(statement) not in holders:
                 for found in decorating(statement, self.names, self.index.module):
                     yield statement, found
 

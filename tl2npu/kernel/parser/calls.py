@@ -37,9 +37,9 @@ class Calls:
 
     def _operator(self, node: cst.Call) -> Operator | None:
         around = self.front_end.around
-        if isinstance(node.func, cst.Name) and any(node.func.value in frame.values for frame in self.front_end.frames):
+        if type(node.func) is cst.Name and any(node.func.value in frame.values for frame in self.front_end.frames):
             return None
-        if isinstance(node.func, cst.Name) and node.func.value == "range":
+        if type(node.func) is cst.Name and node.func.value == "range":
             return around.operator("tilelang.language.serial")
         return around.operator(around.names.resolve(node.func) or "")
 
@@ -49,7 +49,7 @@ class Calls:
         op = self._operator(node)
         if op is not None:
             return self._of_operator(op, node, values)
-        if isinstance(node.func, cst.Name):
+        if type(node.func) is cst.Name:
             name = node.func.value
             if (
                 self.front_end.name(node.func).kind in ("unknown", "odd")
@@ -57,7 +57,7 @@ class Calls:
             ):
                 return self._of_python(name, node, values)
             return self._of_function(node, values)
-        if isinstance(node.func, cst.Attribute):
+        if type(node.func) is cst.Attribute:
             resolved = self.front_end.around.names.resolve(node.func) or ""
             if resolved.startswith("math."):
                 whole = resolved in ("math.ceil", "math.floor", "math.gcd")
@@ -85,14 +85,14 @@ class Calls:
 
     def _of_function(self, node: cst.Call, values: Sequence[Parsed]) -> Parsed:
         """A macro is read in place, another function runs in Python."""
-        assert isinstance(node.func, cst.Name)
+        assert type(node.func) is cst.Name
         functions = self.front_end.around.names.functions.get(node.func.value, ())
         if len(functions) != 1:
             return UNKNOWN
         function = functions[0]
         if not any(self._is_macro(item.decorator) for item in function.decorators):
             loops = [loop.iter for loop in nodes_of(function.body, cst.For)]
-            if any(isinstance(loop, cst.Call) and self._makes_frame(loop) for loop in loops):
+            if any(type(loop) is cst.Call and self._makes_frame(loop) for loop in loops):
                 text = f"`{node.func.value}` contains kernel loops: decorate it with `@T.macro`"
                 self._stop(node, text)
             late = {
@@ -102,7 +102,7 @@ class Calls:
             }
             for choice in nodes_of(function.body, cst.If, cst.While, cst.IfExp):
                 assert isinstance(choice, (cst.If, cst.While, cst.IfExp))
-                if isinstance(choice.test, cst.Comparison) and late & {name.value for name in names_in(choice.test)}:
+                if type(choice.test) is cst.Comparison and late & {name.value for name in names_in(choice.test)}:
                     self._stop(node, f"`{node.func.value}` tests `{code(choice.test)}`, known at run time only")
             return UNKNOWN
         params: dict[str, Parsed] = {}
@@ -110,7 +110,7 @@ class Calls:
         for param in order:
             params[param.name.value] = UNKNOWN if param.default is None else self.front_end.value(param.default)
         for star in (function.params.star_arg, function.params.star_kwarg):
-            if isinstance(star, cst.Param):
+            if type(star) is cst.Param:
                 params[star.name.value] = UNKNOWN
         if not any(arg.star for arg in node.args):
             for index, (arg, value) in enumerate(zip(node.args, values, strict=True)):
@@ -122,7 +122,7 @@ class Calls:
         return UNKNOWN
 
     def _is_macro(self, decorator: cst.BaseExpression) -> bool:
-        func = decorator.func if isinstance(decorator, cst.Call) else decorator
+        func = decorator.func if type(decorator) is cst.Call else decorator
         return self.front_end.around.names.resolve(func) == "tilelang.language.macro"
 
     def _makes_frame(self, node: cst.Call) -> bool:
@@ -232,10 +232,10 @@ class Calls:
         if base.kind == "items":
             if values and values[0].on_device:
                 self._stop(node, f"`{code(node)}` indexes a Python sequence with a run-time value")
-            literal = indices[0].value if isinstance(indices[0], cst.Index) else None
-            if isinstance(literal, cst.Integer) and base.items is not None and int(literal.value, 0) < len(base.items):
+            literal = indices[0].value if type(indices[0]) is cst.Index else None
+            if type(literal) is cst.Integer and base.items is not None and int(literal.value, 0) < len(base.items):
                 return base.items[int(literal.value, 0)]
-            return UNKNOWN if isinstance(indices[0], cst.Index) else SOME_ITEMS
+            return UNKNOWN if type(indices[0]) is cst.Index else SOME_ITEMS
         if base.kind != "buffer":
             if base.kind == "odd" and values and values[0].on_device:
                 self._stop(node, f"`{code(node)}` indexes a Python object with a run-time value")
@@ -245,24 +245,24 @@ class Calls:
             count = len(values[0].items) if values[0].items is not None else base.rank or 0
         elif count == 1 and values[0].kind == "unknown":
             count = base.rank or 1
-        if any(isinstance(index, cst.Index) and index.star for index in indices):
+        if any(type(index) is cst.Index and index.star for index in indices):
             self._stop(node, f"`{code(node)}` unpacks an index with `*`, which is not supported")
         elif base.rank is not None and count != base.rank:
             text = f"`{code(node)}` has {count} {'index' if count == 1 else 'indices'}, but `{code(node.value)}` has"
             self._stop(node, f"{text} {base.rank} {'axis' if base.rank == 1 else 'axes'}")
-        if any(isinstance(index, cst.Slice) for index in indices):
+        if any(type(index) is cst.Slice for index in indices):
             return Parsed("region", base.type)
         return Parsed("device", base.type)
 
     def _index(self, index: cst.BaseSlice, base: Parsed) -> Parsed:
-        if isinstance(index, cst.Index):
+        if type(index) is cst.Index:
             value = self.front_end.value(index.value)
             if base.kind == "buffer" and (value.type == "float" and value.kind in ("number", "device", "cell")):
                 self._stop(index.value, f"the index `{code(index.value)}` is a float: divide with `//`")
             elif base.kind == "buffer" and value.kind in ("none", "odd", "text"):
                 self._stop(index.value, f"`{code(index.value)}` cannot index a tile")
             return value
-        assert isinstance(index, cst.Slice)
+        assert type(index) is cst.Slice
         for part in (index.lower, index.upper, index.step):
             if part is not None and self.front_end.value(part).type == "float" and base.kind == "buffer":
                 self._stop(part, f"the index `{code(part)}` is a float: divide with `//`")

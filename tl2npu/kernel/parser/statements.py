@@ -70,7 +70,7 @@ class FrontEnd(Scopes):
             self.tell("stop", node.params.posonly_params[0], "a prim_func cannot have positional-only parameters (`/`)")
         for param in node.params.params:
             annotation = param.annotation.annotation if param.annotation is not None else None
-            plain = isinstance(annotation, cst.Name) and annotation.value in ("int", "float", "bool", "str")
+            plain = type(annotation) is cst.Name and annotation.value in ("int", "float", "bool", "str")
             named = self.around.names.resolve(annotation) if annotation is not None else ""
             if annotation is None or plain or isinstance(annotation, (cst.SimpleString, cst.BinaryOperation)):
                 self.tell("stop", param, f"annotate `{param.name.value}` with a TileLang type, such as `T.int32`")
@@ -104,7 +104,7 @@ class FrontEnd(Scopes):
     def block(self, statements: Sequence[cst.CSTNode]) -> None:
         """Read statements in order."""
         for statement in statements:
-            for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]:
+            for part in statement.body if type(statement) is cst.SimpleStatementLine else [statement]:
                 self.statement(part)
 
     def statement(self, node: cst.CSTNode) -> None:
@@ -114,30 +114,30 @@ class FrontEnd(Scopes):
             self.tell("stop", node, f"`{word}` is not supported in a kernel")
             for name in assigned_names(node):
                 self.bind(cst.Name(name), UNKNOWN, node)
-        elif isinstance(node, cst.Assign):
+        elif type(node) is cst.Assign:
             self._assign(node)
-        elif isinstance(node, cst.AnnAssign):
+        elif type(node) is cst.AnnAssign:
             self._annotated(node)
-        elif isinstance(node, cst.AugAssign):
+        elif type(node) is cst.AugAssign:
             self._augmented(node)
-        elif isinstance(node, cst.Expr):
+        elif type(node) is cst.Expr:
             value = self.value(node.value)
             if value.kind in ("items", "odd", "buffer") or value == Parsed("number", "float"):
                 self.tell("stop", node, f"`{short(node.value)}` is not a statement in a kernel")
-        elif isinstance(node, cst.If):
+        elif type(node) is cst.If:
             self._if(node)
         elif isinstance(node, (cst.For, cst.While)):
             self._loop(node)
-        elif isinstance(node, cst.With):
+        elif type(node) is cst.With:
             with self.frame():
                 for item in node.items:
                     self.value(item.item)
                     if item.asname is not None:
                         self.bind_all(item.asname.name, INDEX, node)
                 self.block(body_of(node))
-        elif isinstance(node, cst.Assert):
+        elif type(node) is cst.Assert:
             self._assert(node)
-        elif isinstance(node, cst.FunctionDef):
+        elif type(node) is cst.FunctionDef:
             self._function(node)
 
     def _function(self, node: cst.FunctionDef) -> None:
@@ -172,24 +172,24 @@ class FrontEnd(Scopes):
         value = self._given(node, node.value)
         for item in node.targets:
             self._assign_to(item.target, value, node)
-            if isinstance(item.target, cst.Subscript) and self.value(node.value).kind in ("text", "items"):
+            if type(item.target) is cst.Subscript and self.value(node.value).kind in ("text", "items"):
                 self.tell("stop", node, f"`{short(node.value)}` cannot be stored in an element")
 
     def _assign_to(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
-        if isinstance(target, cst.Subscript):
+        if type(target) is cst.Subscript:
             self._store(target)
-        elif isinstance(target, cst.Name) and self.is_cell(target.value):
+        elif type(target) is cst.Name and self.is_cell(target.value):
             return
         else:
             fresh = value.kind == "cell" and not self._allocates(node)
             self.bind(target, Parsed("device", value.type) if fresh else value, node)
 
     def _allocates(self, node: cst.CSTNode) -> bool:
-        return isinstance(node, (cst.Assign, cst.AnnAssign)) and isinstance(node.value, cst.Call)
+        return isinstance(node, (cst.Assign, cst.AnnAssign)) and type(node.value) is cst.Call
 
     def _store(self, target: cst.Subscript) -> None:
         self.value(target)
-        if any(isinstance(item.slice, cst.Slice) for item in target.slice):
+        if any(type(item.slice) is cst.Slice for item in target.slice):
             self.tell("stop", target, f"`{short(target)}` is not a single element: it cannot be assigned")
 
     def _annotated(self, node: cst.AnnAssign) -> None:
@@ -204,7 +204,7 @@ class FrontEnd(Scopes):
         if not typed and (not isinstance(annotation, (cst.Name, cst.SimpleString)) or not resolved.startswith("til")):
             text = f"annotate with a TileLang type, such as `T.int32`, not with `{code(annotation)}`"
             self.tell("annotation", node, text)
-        if isinstance(node.target, cst.Name):
+        if type(node.target) is cst.Name:
             self._assign_to(node.target, value, node)
         else:
             self.tell("stop", node, f"`{short(node.target)}` cannot have an annotation")
@@ -215,9 +215,9 @@ class FrontEnd(Scopes):
         result = UNKNOWN
         if operator is not None:
             result = self._try(node, lambda: binary(operator(), old, value))
-        if isinstance(node.target, cst.Subscript):
+        if type(node.target) is cst.Subscript:
             self._store(node.target)
-        elif isinstance(node.target, cst.Name):
+        elif type(node.target) is cst.Name:
             if not self.is_cell(node.target.value):
                 self.bind(node.target, variable(result), node)
         else:
@@ -233,7 +233,7 @@ class FrontEnd(Scopes):
         if value.kind in ("text", "none", "items", "odd", "buffer"):
             self.tell("stop", node.test, f"`{short(node.test)}` is not a condition: write a comparison")
         bodies = [inner]
-        if isinstance(node.orelse, cst.Else):
+        if type(node.orelse) is cst.Else:
             bodies.append(body_of(node.orelse))
         elif node.orelse is not None:
             bodies.append([node.orelse])
@@ -249,11 +249,11 @@ class FrontEnd(Scopes):
         if node.orelse is not None:
             self.tell("stop", node.orelse, "the parser ignores the `else` of a loop")
         parallel = False
-        if isinstance(node, cst.For):
+        if type(node) is cst.For:
             value = self.value(node.iter)
-            if value.kind not in ("frame", "unknown") or isinstance(node.iter, cst.GeneratorExp):
+            if value.kind not in ("frame", "unknown") or type(node.iter) is cst.GeneratorExp:
                 self.tell("stop", node, f"a kernel cannot loop over `{short(node.iter)}`")
-            parallel = isinstance(node.iter, cst.Call) and self.calls.name_of(node.iter) == "Parallel"
+            parallel = type(node.iter) is cst.Call and self.calls.name_of(node.iter) == "Parallel"
         for name in assigned_names(node.body):
             last = [part for part in nodes_of(node.body, *_BINDING) if name in assigned_names(part)]
             if last and not self.is_cell(name):
@@ -286,51 +286,51 @@ class FrontEnd(Scopes):
 
     def value(self, node: cst.BaseExpression) -> Parsed:
         """What the parser makes of an expression."""
-        if isinstance(node, cst.Name):
+        if type(node) is cst.Name:
             return self.name(node)
         if isinstance(node, (cst.Integer, cst.Float)):
-            return Parsed("number", "int" if isinstance(node, cst.Integer) else "float")
-        if isinstance(node, cst.Imaginary):
+            return Parsed("number", "int" if type(node) is cst.Integer else "float")
+        if type(node) is cst.Imaginary:
             return ODD
         if isinstance(node, (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)):
             for part in nodes_of(node, cst.FormattedStringExpression):
                 self.value(part.expression)
-            is_bytes = isinstance(node, cst.SimpleString) and "b" in node.prefix
+            is_bytes = type(node) is cst.SimpleString and "b" in node.prefix
             return ODD if is_bytes else TEXT
         if isinstance(node, _OWN_NAMES):
             text = f"`{short(node)}` is not supported in a kernel: it defines a name inside an expression"
             self.tell("stop", node, text)
-            if isinstance(node, cst.NamedExpr):
+            if type(node) is cst.NamedExpr:
                 self.bind(node.target, self.value(node.value), node)
             return UNKNOWN
         if isinstance(node, (cst.Ellipsis, cst.Lambda, cst.Dict, cst.Set)):
             return ODD
         if isinstance(node, (cst.Tuple, cst.List)):
-            starred = any(isinstance(element, cst.StarredElement) for element in node.elements)
+            starred = any(type(element) is cst.StarredElement for element in node.elements)
             items = tuple(self.value(element.value) for element in node.elements)
             return SOME_ITEMS if starred else Parsed("items", items=items)
-        if isinstance(node, cst.BinaryOperation):
+        if type(node) is cst.BinaryOperation:
             left, right = self.value(node.left), self.value(node.right)
             return self._try(node, lambda: binary(node.operator, left, right))
-        if isinstance(node, cst.UnaryOperation):
+        if type(node) is cst.UnaryOperation:
             return self._unary(node)
-        if isinstance(node, cst.BooleanOperation):
+        if type(node) is cst.BooleanOperation:
             return self._both(node)
-        if isinstance(node, cst.Comparison):
+        if type(node) is cst.Comparison:
             return self._comparison(node)
-        if isinstance(node, cst.IfExp):
+        if type(node) is cst.IfExp:
             test = self.value(node.test)
             if test.on_device:
                 self.tell("stop", node, f"`{short(node.test)}` is known at run time only: write `T.if_then_else`")
             return joined(self.value(node.body), self.value(node.orelse))
-        if isinstance(node, cst.Call):
+        if type(node) is cst.Call:
             return self.calls.call(node)
-        if isinstance(node, cst.Subscript):
+        if type(node) is cst.Subscript:
             return self.calls.subscript(node)
-        return self._attribute(node) if isinstance(node, cst.Attribute) else UNKNOWN
+        return self._attribute(node) if type(node) is cst.Attribute else UNKNOWN
 
     def _unary(self, node: cst.UnaryOperation) -> Parsed:
-        if not isinstance(node.operator, cst.Not):
+        if type(node.operator) is not cst.Not:
             part = self.value(node.expression)
             return self._try(node, lambda: unary(node.operator, part))
         value = self.value(node.expression)
@@ -366,13 +366,13 @@ class FrontEnd(Scopes):
         op = self.around.operator(self.around.names.resolve(node) or "")
         if op is not None and op.kind is not Kind.DECORATOR:
             return ODD
-        if isinstance(node.value, cst.Name) and any(node.value.value in frame.values for frame in self.frames):
+        if type(node.value) is cst.Name and any(node.value.value in frame.values for frame in self.frames):
             base = self.name(node.value)
             if base.kind == "buffer" and node.attr.value == "shape":
                 return Parsed("items", items=(Parsed("number", "int"),) * base.rank) if base.rank else SOME_ITEMS
             if base.kind == "buffer" and node.attr.value == "dtype":
                 return TEXT
-        elif isinstance(node.value, cst.Name):
+        elif type(node.value) is cst.Name:
             self.name(node.value)
         return UNKNOWN
 
@@ -397,4 +397,4 @@ _AUGMENTED: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
 
 def _is_plain(node: cst.CSTNode) -> bool:
     """An ``if`` that is the whole body of another one: the compiler joins their conditions with ``&&``."""
-    return isinstance(node, cst.If) and node.orelse is None and not nodes_of(node.body, cst.For)
+    return type(node) is cst.If and node.orelse is None and not nodes_of(node.body, cst.For)

@@ -109,22 +109,22 @@ def binary(operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> Parsed:
     both = (left, right)
     if any(part.kind in TILES for part in both):
         raise Stop("uses a whole tile: index an element")
-    if isinstance(operator, cst.MatrixMultiply) and not any(part.kind == "unknown" for part in both):
+    if type(operator) is cst.MatrixMultiply and not any(part.kind == "unknown" for part in both):
         raise Stop("is not supported for numbers")
     if any(part.on_device for part in both):
         if any(part.kind in ("none", "text", "items", "odd", "done") for part in both):
             raise Stop("has an operand that is not a number")
-        if isinstance(operator, cst.Power):
+        if type(operator) is cst.Power:
             raise Stop("is a power, which a kernel does not support: multiply, or call `T.pow`")
         types = {part.type for part in both}
-        if isinstance(operator, cst.Divide) and types <= {"int", "bool"}:
+        if type(operator) is cst.Divide and types <= {"int", "bool"}:
             raise Stop("divides integers: write `//`, or convert an operand with `T.float32`")
         if isinstance(operator, (cst.FloorDivide, cst.Modulo, *_BITS)) and "float" in types:
             raise Stop("applies an integer operator to a float")
         return Parsed("device", "bool" if isinstance(operator, _BITS) and types == {"bool"} else wider(*both))
     if all(part.kind == "number" for part in both):
-        return Parsed("number", "float" if isinstance(operator, cst.Divide) else wider(*both))
-    if all(part.kind == "items" for part in both) and isinstance(operator, cst.Add):
+        return Parsed("number", "float" if type(operator) is cst.Divide else wider(*both))
+    if all(part.kind == "items" for part in both) and type(operator) is cst.Add:
         known = left.items is not None and right.items is not None
         return Parsed("items", items=(*(left.items or ()), *(right.items or ())) if known else None)
     return SOME_ITEMS if left.kind == "items" and right.kind == "number" else UNKNOWN
@@ -135,13 +135,13 @@ def unary(operator: cst.BaseUnaryOp, part: Parsed) -> Parsed:
     if part.kind in TILES:
         raise Stop("uses a whole tile: index an element")
     if part.on_device:
-        if isinstance(operator, cst.Plus):
+        if type(operator) is cst.Plus:
             raise Stop("has a unary `+`, which a kernel does not support")
-        if isinstance(operator, cst.Minus) and part.type == "bool":
+        if type(operator) is cst.Minus and part.type == "bool":
             raise Stop("negates a condition")
-        if isinstance(operator, cst.BitInvert) and part.type == "bool":
+        if type(operator) is cst.BitInvert and part.type == "bool":
             raise Stop("is always true in the generated code: write `not`")
-        if isinstance(operator, cst.BitInvert) and part.type == "float":
+        if type(operator) is cst.BitInvert and part.type == "float":
             raise Stop("applies an integer operator to a float")
         return Parsed("device", part.type)
     return part if part.kind == "number" else UNKNOWN

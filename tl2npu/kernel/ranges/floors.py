@@ -101,7 +101,7 @@ def _places(stmt: Stmt) -> Iterator[tuple[cst.CSTNode, bool]]:
     root: cst.CSTNode | None = stmt.node
     if isinstance(stmt, Loop):
         counts = {id(item.stop_node) for item in stmt.ranges if item.start_node is None}
-        root = stmt.node.iter if isinstance(stmt.node, cst.For) else getattr(stmt.node, "test", None)
+        root = stmt.node.iter if type(stmt.node) is cst.For else getattr(stmt.node, "test", None)
     elif isinstance(stmt, Branch):
         root = stmt.cond.node
     elif isinstance(stmt.node, (cst.With, cst.For, cst.While, cst.If, cst.FunctionDef)):
@@ -113,9 +113,9 @@ def _places(stmt: Stmt) -> Iterator[tuple[cst.CSTNode, bool]]:
 
 def _clamped(node: cst.CSTNode, evaluator: Evaluator, env: Env) -> set[int]:
     """The arguments of a ``max`` beside one that is not negative: a quotient of 0 or less makes no difference."""
-    if not isinstance(node, cst.Call) or len(node.args) != 2:
+    if type(node) is not cst.Call or len(node.args) != 2:
         return set()
-    name = code(node.func) if isinstance(node.func, cst.Name) else ""
+    name = code(node.func) if type(node.func) is cst.Name else ""
     if (evaluator.names.resolve(node.func) or name).rpartition(".")[2] not in ("max", "Max"):
         return set()
     values = [evaluator.sym(arg.value, env).constant for arg in node.args]
@@ -125,11 +125,11 @@ def _clamped(node: cst.CSTNode, evaluator: Evaluator, env: Env) -> set[int]:
 
 
 def _parts(node: cst.CSTNode, evaluator: Evaluator) -> tuple[str, cst.BaseExpression, cst.BaseExpression] | None:
-    if isinstance(node, cst.BinaryOperation) and type(node.operator) in _SIGNS:
+    if type(node) is cst.BinaryOperation and type(node.operator) in _SIGNS:
         return _SIGNS[type(node.operator)], node.left, node.right
-    if isinstance(node, cst.AugAssign) and type(node.operator) in _SIGNS:
+    if type(node) is cst.AugAssign and type(node.operator) in _SIGNS:
         return _SIGNS[type(node.operator)], node.target, node.value
-    if isinstance(node, cst.Call) and len(node.args) == 2:
+    if type(node) is cst.Call and len(node.args) == 2:
         name = evaluator.names.resolve(node.func) or ""
         sign = _CALLS.get(name.rpartition(".")[2]) if name.startswith("tilelang.") else None
         return (sign, node.args[0].value, node.args[1].value) if sign else None
@@ -145,7 +145,7 @@ def _outer(node: cst.BaseExpression, evaluator: Evaluator, env: Env) -> Iterator
     for child in node.children:
         if isinstance(child, cst.BaseExpression):
             yield from _outer(child, evaluator, env)
-        elif isinstance(child, cst.Arg):
+        elif type(child) is cst.Arg:
             yield from _outer(child.value, evaluator, env)
 
 

@@ -30,20 +30,20 @@ def substituted(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> 
     """The node with every name in ``values`` replaced; raises :class:`Unclear`. Equal parts stay the same objects."""
     if not any(name.value in values for name in names_in(node)):
         return node
-    if isinstance(node, cst.Name):
+    if type(node) is cst.Name:
         new = values[node.value]
-        if node.lpar and isinstance(new, cst.Name):
+        if node.lpar and type(new) is cst.Name:
             return new.with_changes(lpar=node.lpar, rpar=node.rpar)
         return new
-    if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name) and node.value.value in values:
+    if type(node) is cst.Subscript and type(node.value) is cst.Name and node.value.value in values:
         target = values[node.value.value]
         inner = node.with_changes(
             slice=[cst.ensure_type(substituted(e, values), cst.SubscriptElement) for e in node.slice]
         )
-        if isinstance(target, cst.Subscript):
+        if type(target) is cst.Subscript:
             raise Unclear(node, f"`{node.value.value}` is a part of a buffer and is indexed here")
         return inner.with_changes(value=closed(target))
-    if isinstance(node, cst.BinaryOperation):
+    if type(node) is cst.BinaryOperation:
         left, right = substituted(node.left, values), substituted(node.right, values)
         assert isinstance(left, cst.BaseExpression)
         assert isinstance(right, cst.BaseExpression)
@@ -54,9 +54,7 @@ def substituted(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> 
     for field in child_fields(type(node)):
         value = getattr(node, field)
         if isinstance(value, cst.CSTNode):
-            if (isinstance(node, cst.Attribute) and field == "attr") or (
-                isinstance(node, cst.Arg) and field == "keyword"
-            ):
+            if (type(node) is cst.Attribute and field == "attr") or (type(node) is cst.Arg and field == "keyword"):
                 continue
             changes[field] = _child(node, value, values)
         elif isinstance(value, (tuple, list)):
@@ -66,7 +64,7 @@ def substituted(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> 
 
 def _operation(node: cst.BinaryOperation, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BaseExpression:
     """The operation with new operands; a 0 that was put in does not stay."""
-    if isinstance(node.operator, cst.Add) and not node.lpar:
+    if type(node.operator) is cst.Add and not node.lpar:
         if left is not node.left and code(left) == "0":
             return right
         if right is not node.right and code(right) == "0":
@@ -76,7 +74,7 @@ def _operation(node: cst.BinaryOperation, left: cst.BaseExpression, right: cst.B
 
 def _child(parent: cst.CSTNode, node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> cst.CSTNode:
     new = substituted(node, values)
-    if new is not node and isinstance(node, cst.Name) and isinstance(new, cst.BaseExpression):
+    if new is not node and type(node) is cst.Name and isinstance(new, cst.BaseExpression):
         if isinstance(parent, _OPEN_PARENTS):
             return closed(new)
         place = isinstance(new, (cst.Name, cst.Subscript, cst.Attribute))
@@ -107,13 +105,13 @@ def closed(node: cst.BaseExpression) -> cst.BaseExpression:
     """The expression as an operand: in parentheses unless it needs none."""
     if node.lpar or (isinstance(node, _CLOSED) and not (isinstance(node, cst.BaseNumber) and "-" in str(node))):
         return node
-    if isinstance(node, cst.Tuple):
+    if type(node) is cst.Tuple:
         return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _binds(node: cst.Lambda | cst.BaseComp) -> set[str]:
-    if isinstance(node, cst.Lambda):
+    if type(node) is cst.Lambda:
         return {param.name.value for param in node.params.params}
     return {name.value for part in nodes_of(node, cst.CompFor) for name in names_in(part.target)}
 
@@ -126,7 +124,7 @@ def reads(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
 def loop_targets(node: cst.CSTNode) -> set[str]:
     """Names that are only bound as variables of loops below a node."""
     looped = {name.value for found in nodes_of(node, cst.For) for name in names_in(found.target)}
-    return looped - {name for found in walk(node) if not isinstance(found, cst.For) for name in _bound_by(found)}
+    return looped - {name for found in walk(node) if type(found) is not cst.For for name in _bound_by(found)}
 
 
 def bound_names(node: cst.CSTNode) -> set[str]:
@@ -137,6 +135,6 @@ def bound_names(node: cst.CSTNode) -> set[str]:
 def _bound_by(node: cst.CSTNode) -> set[str]:
     if isinstance(node, (cst.For, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr)):
         return target_names(node.target)
-    if isinstance(node, cst.FunctionDef):
+    if type(node) is cst.FunctionDef:
         return {node.name.value}
-    return target_names(node.name) if isinstance(node, cst.AsName) else set()
+    return target_names(node.name) if type(node) is cst.AsName else set()

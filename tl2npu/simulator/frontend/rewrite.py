@@ -10,6 +10,7 @@ import __future__
 import ast
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from tl2npu.simulator.errors import TraceError
@@ -70,13 +71,20 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
         raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions")
     place = Site(function.__code__.co_filename, function.__code__.co_firstlineno)
     try:
-        lines, first = inspect.getsourcelines(function)
+        lines, first = lines_of(function)
         node = parsed(lines)
     except (OSError, TypeError, SyntaxError) as error:
         raise TraceError(f"the source of {name} cannot be read: {error}", place) from None
     if not isinstance(node, ast.FunctionDef):
         raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions", place)
     return node, max(first, 1)
+
+
+@lru_cache(maxsize=1)
+def lines_of(function: Any) -> tuple[list[str], int]:
+    """``inspect.getsourcelines``, which splits a file into tokens to find where a function ends: a kernel is asked for
+    four times in a row. Raises OSError or TypeError."""
+    return inspect.getsourcelines(function)
 
 
 def parsed(lines: list[str]) -> ast.stmt | None:

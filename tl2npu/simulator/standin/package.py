@@ -196,7 +196,7 @@ def installed(session: Session) -> Iterator[None]:
     """``import tilelang`` gives the stand-in inside of the context."""
     from tl2npu.simulator.standin.torch_redirect import redirected
 
-    hidden = {n: m for n, m in sys.modules.items() if n.split(".")[0] in ROOTS}
+    hidden = {n: sys.modules[n] for n in _installed_now()}
     for name in hidden:
         del sys.modules[name]
     finder = _Finder(modules(session))
@@ -206,6 +206,10 @@ def installed(session: Session) -> Iterator[None]:
             yield
     finally:
         sys.meta_path.remove(finder)
-        for name in [n for n in sys.modules if n.split(".")[0] in ROOTS]:
+        for name in _installed_now():
             del sys.modules[name]
         sys.modules.update(hidden)
+
+
+def _installed_now() -> list[str]:
+    return [n for n in sys.modules if n.startswith(ROOTS) and n.split(".")[0] in ROOTS]

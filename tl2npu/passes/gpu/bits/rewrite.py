@@ -130,7 +130,7 @@ class _Split:
 
     def _value(self, node: cst.BaseExpression, env: Env) -> _Value | None:
         bare = without_parentheses(node)
-        if isinstance(bare, cst.Name) and bare.value in self._floats:
+        if type(bare) is cst.Name and bare.value in self._floats:
             return self._floats[bare.value]
         try:
             found = self.integers.of_float(node, env)
@@ -201,7 +201,7 @@ class _Split:
         """The type of a tile of integers: a short one where nothing but a conversion reads it."""
         if not value.fits(INT32):
             raise NoInteger
-        if isinstance(above, cst.BinaryOperation):
+        if type(above) is cst.BinaryOperation:
             other = above.right if part is above.left else above.left
             known = self.integers.reading.expression(other, env).dtype
             is_converted = bool(known) and not element_types.is_integer(known)
@@ -268,9 +268,9 @@ class _Split:
 
 def _is_on_bits(node: cst.CSTNode) -> bool:
     """Whether a node may be an operator on bits; most nests have none, and are not read."""
-    if isinstance(node, cst.Call):
-        name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
-        return isinstance(name, cst.Name) and (name.value == "reinterpret" or name.value in FUNCTIONS)
+    if type(node) is cst.Call:
+        name = node.func.attr if type(node.func) is cst.Attribute else node.func
+        return type(name) is cst.Name and (name.value == "reinterpret" or name.value in FUNCTIONS)
     return isinstance(getattr(node, "operator", None), _BITS)
 
 
@@ -279,8 +279,8 @@ def _is_of_bits(value: _Value) -> bool:
 
 
 def _targets(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Assign):
+    if type(node) is cst.Assign:
         for target in node.targets:
             yield from names_in(target)
-    elif isinstance(node, cst.AnnAssign):
+    elif type(node) is cst.AnnAssign:
         yield from names_in(node.target)
