@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +116,10 @@ def load(folder: Path) -> Case:
     )
 
 
-def load_all() -> list[Case]:
+@cache
+def load_all() -> tuple[Case, ...]:
     """Every fixture of every group, sorted by name."""
-    return [load(file.parent) for file in sorted(ROOT.glob("*/*/case.toml"))]
+    return tuple(load(file.parent) for file in sorted(ROOT.glob("*/*/case.toml")))
 
 
 def _text(path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tl2npu.report.build import build
 from tl2npu.report.model import Report, Run
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity, Skipped, Verified
@@ -70,6 +72,7 @@ def hostile() -> Report:
     return build(RUN, files, [Skipped(HOSTILE + "3", HOSTILE)])
 
 
+@cache
 def many(count: int) -> Report:
     """One kernel and one finding in each of ``count`` files."""
     dispositions: tuple[Disposition, ...] = ("migrated", "refused", "partial", "unchanged")
