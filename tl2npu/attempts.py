@@ -262,23 +262,44 @@ def _with_macros_in_place(start: Job, kind: Traits, suppressions: Suppressions, 
     return again if again.reached or (tried.blocked and tried.blocked.code in _OF_MACROS) else tried
 
 
+def _even_rows_only(job: Job) -> bool:
+    return even_rows.ask(job, rows_not_even(_subject(job)))
+
+
+@dataclass(frozen=True)
+class _Mend:
+    """What may give a kernel that the row split stops its ``threads=2``.
+
+    ``asked_by``: the finding that asks for it, empty for every one. ``leads_to``: the finding that a later mend goes
+    on from, empty for every one; None where it has to be the last.
+    """
+
+    edit: Callable[[Job], bool]
+    asked_by: str = ""
+    leads_to: str | None = None
+
+
+_AXES = _Mend(unit_axes.insert, "TL824", "TL820")
+_ROWS = _Mend(_even_rows_only, "TL820")
+_MENDS = (
+    _AXES,
+    _ROWS,
+    _Mend(gathered_rows.one_by_one, leads_to=""),
+    _Mend(both_cores.share, leads_to=""),
+    _AXES,
+    _ROWS,
+)
+
+
 def _mended(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
     """The attempt, or one that says what ``threads=2`` lacks: which rows, which vectors, the axes of the tensors."""
     best = tried
-
-    def even_rows_only(job: Job) -> bool:
-        return even_rows.ask(job, rows_not_even(_subject(job)))
-
-    asked_for = {unit_axes.insert: "TL824", even_rows_only: "TL820"}
-    mends = (unit_axes.insert, even_rows_only, gathered_rows.one_by_one, both_cores.share)
-    for mend in (*mends, unit_axes.insert, even_rows_only):
-        blocked = best.blocked
-        if blocked is None or not best.built or blocked.code not in ROW_SPLIT:
+    for mend in _MENDS:
+        if best.blocked is None or not best.built or best.blocked.code not in ROW_SPLIT:
             break
-        if asked_for.get(mend, blocked.code) == blocked.code:
-            found = _attempt(start, kind, best.target, suppressions, best, mend=mend)
-            next_is_even = mend is unit_axes.insert and found.blocked is not None and found.blocked.code == "TL820"
-            if found.reached or mend in (gathered_rows.one_by_one, both_cores.share) or next_is_even:
+        if mend.asked_by in ("", best.blocked.code):
+            found = _attempt(start, kind, best.target, suppressions, best, mend=mend.edit)
+            if found.blocked is None or mend.leads_to in ("", found.blocked.code):
                 best = found
     return best if best.reached else tried
 

@@ -17,20 +17,6 @@ from tl2npu.simulator.machine.execute import Executable
 from tl2npu.simulator.machine.watch import Made
 
 
-@dataclass(frozen=True)
-class LaunchRecord:
-    """One call of a compiled kernel: which factory with which arguments, which arrays went in and came out.
-
-    ``inputs`` are copies made before the call, ``outputs`` copies made after it, both by parameter name.
-    """
-
-    factory: str
-    arguments: dict[str, Any]
-    kernel: str
-    inputs: dict[str, Any]
-    outputs: dict[str, np.ndarray]
-
-
 @dataclass(eq=False)
 class Session:
     """``watch`` makes a fresh observer for a launch, or is None; ``recorder`` is told of every launch."""

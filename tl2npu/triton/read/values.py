@@ -145,15 +145,6 @@ class Extension:
     """A value that only an extension of Triton has, such as a buffer on the chip."""
 
 
-@dataclass(frozen=True)
-class TensorView:
-    """How a kernel sees a tensor parameter: row-major, with this shape."""
-
-    name: str
-    shape: Shape
-    dtype: str
-
-
 Value = (
     Tile
     | Pointer
