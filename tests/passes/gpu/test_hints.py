@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.passes.gpu.one_pass import after
-from tests.passes.gpu.support import gpu_file
+from tests.passes.gpu.support import IMPORTS, gpu_file, migrated
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.plain.hints import profiling
 from tl2npu.passes.plain.hints.drop import drop
 
 PARAMS = "A: T.Tensor((64, 64), 'float16'), B: T.Tensor((64, 64), 'float16'), C: T.Tensor((64, 64), 'float32')"
@@ -140,3 +141,41 @@ def test_refused(line: str) -> None:
 def test_barriers_of_some_threads_are_no_hints() -> None:
     text = gpu_file(PARAMS, with_line("T.sync_threads(3, 128)"))
     assert after(drop, text) == text
+
+
+MARKS = """\
+a = T.alloc_fragment((64, 64), "float16")
+{0}mark("begin", payload={0}payload(bx, dtype="int32"))
+number = {0}payload(bx)
+with {0}range("work"):
+    T.copy(A[0, 0], a)
+    with {0}range("inner"), {0}range("twice", payload=number):
+        # the only copy
+        T.copy(a, C)
+    {0}range_push("rest")
+    {0}range_pop("rest")
+"""
+HALVES = "A: T.Tensor((64, 64), 'float16'), C: T.Tensor((64, 64), 'float16')"
+
+
+@pytest.mark.parametrize(
+    ("head", "prefix"),
+    [
+        ("from tilelang.tools.cuda import iket\n", "iket."),
+        ("from tilelang.tools.cuda.iket import mark, payload, range, range_pop, range_push\n", ""),
+    ],
+)
+@pytest.mark.parametrize("around", ["", ", {0}range('all')"])
+def test_events_of_a_profiler(head: str, prefix: str, around: str) -> None:
+    launch = "T.Kernel(2, threads=128) as bx"
+    text = gpu_file(HALVES, MARKS.format(prefix), launch=launch + around.format(prefix), head=head + IMPORTS)
+    alloc, _, _ = MARKS.partition("\n")
+    plain = gpu_file(HALVES, f"{alloc}\nT.copy(A[0, 0], a)\n# the only copy\nT.copy(a, C)")
+    assert after(profiling.drop, text) == plain
+    assert migrated(text) == migrated(plain)
+
+
+def test_a_range_with_a_name_stays() -> None:
+    head = "from tilelang.tools.cuda import iket\n" + IMPORTS
+    text = gpu_file(PARAMS, "with iket.range('x') as r:\n    use(r)", head=head)
+    assert after(profiling.drop, text) == text

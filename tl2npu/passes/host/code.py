@@ -27,7 +27,7 @@ _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
 _ABOUT_GPUS = (
     *("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA"),
-    *("tilelang.jit.JITImpl", "tilelang.par_compile"),
+    *("tilelang.jit.JITImpl", "tilelang.par_compile", "tilelang.tools.cuda."),
 )
 _TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_compile_size", "benchmark_devices"})
 _TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
@@ -244,6 +244,7 @@ def _note_rest(host: Host, tree: Tree) -> None:
         while isinstance(inner, cst.Attribute):
             seen.add(id(inner))
             inner = inner.value
+        seen.add(id(inner))
         host.left.append((node, f"`{_short(node)}` is for a GPU and has no known NPU counterpart"))
 
 

@@ -13,6 +13,7 @@ from tl2npu.passes.plain.branches import tiles as branches_tiles
 from tl2npu.passes.plain.branches import values as branches_values
 from tl2npu.passes.plain.despecialise import program as despecialise
 from tl2npu.passes.plain.hints import drop as hints
+from tl2npu.passes.plain.hints import profiling
 from tl2npu.passes.plain.loops import normal as loops
 from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.passes.plain.threads import loops as threads
@@ -24,6 +25,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     """Rewrite the kernel; with ``nests`` its loops in the dimensions of the vectoriser."""
     despecialise.put_in_order(job)
     macros.inline(job)
+    profiling.drop(job)
     flat_views.resolve(job)
     known_branches.fold(job)
     conditions.to_python(job)

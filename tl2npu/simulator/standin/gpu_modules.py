@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tl2npu.dialects.functions import FUNCTIONS
+from tl2npu.dialects.gpu import profiling
 from tl2npu.simulator.frontend import language
 from tl2npu.simulator.frontend.types import DType, dtype_name
 from tl2npu.simulator.ir import expr
@@ -44,6 +46,17 @@ def determine_torch_fp8_type(fp8_format: str = "e4m3") -> Any:
     return determine_fp8_type(fp8_format).as_torch()
 
 
+def _nothing(*_: Any, **__: Any) -> None:
+    """An event of a profiler."""
+
+
+def _output_path(name: str, *, directory: str | None = None) -> Path:
+    """A path in the folder for traces, which exists from then on."""
+    folder = Path(directory or ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
 class _Capability:
     """What a script asks of the device: an H100."""
 
@@ -68,6 +81,15 @@ def extend(found: dict[str, ModuleType], module: Any) -> None:
         setattr(tir, name, value)
     found["tvm.tirx"] = tir
     found["tilelang.tvm"] = found["tvm"]
+    found |= {name: module(name, {}) for name in ("tilelang.tools", "tilelang.tools.cuda")}
+    found[profiling.MODULE] = module(
+        profiling.MODULE,
+        {
+            **dict.fromkeys(("mark", "payload", *(n.rpartition(".")[2] for n in profiling.EVENTS)), _nothing),
+            "output_path": _output_path,
+            "trace_files": lambda **_: [],
+        },
+    )
     found["tilelang.language.fp8"] = module(
         "tilelang.language.fp8",
         {"determine_fp8_type": determine_fp8_type, "determine_torch_fp8_type": determine_torch_fp8_type},
