@@ -407,6 +407,15 @@ BRANCHES = [
         o[i, j] = twice + twice * twice
     """,
     """
+        sum = x[i, j] + z[i, j]
+        o[i, j] = sum
+    """,
+    """
+        number = 2.0
+        o[i, j] = number
+        z[i, j] = x[i, j] + o[i, j]
+    """,
+    """
         row = bx * 32 + i
         column = j
         o[i, j] = T.if_then_else(row >= column, x[i, j], 0)

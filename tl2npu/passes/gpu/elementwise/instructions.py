@@ -130,7 +130,7 @@ class Instructions(OneType):
             self.note("TL149")
             self.line(f"T.tile.fill({place.name}, {show(value)})")
         elif self.usable(place) and place.on_chip:
-            kept = item is not None and value.text == item.value.text
+            kept = item is not None and value.text == item.value.text and is_source(item.value, item)
             text = f"{show(place.load)} = {show(value)}"
             self.loop_statement(text, "scalar", kept and isinstance(self.stmt, Store))
         else:

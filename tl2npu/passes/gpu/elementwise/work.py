@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Memory, Stmt
+from tl2npu.kernel.model import Memory, Stmt, Store
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.nest import Nest
@@ -210,10 +210,11 @@ class Work:
 
 
 def is_source(value: Expr, item: Put | None) -> bool:
-    """Whether a value is what the source says, in the source's words."""
+    """Whether a value is what the statement says, in its words, and not a name that the loop binds."""
     if item is None or value is not item.value:
         return False
-    return (value.args[1] if item.sign else value).node is not None
+    said = (value.args[1] if item.sign else value).node
+    return said is not None and (not isinstance(item.stmt, Store) or said is item.stmt.value.node)
 
 
 def is_flat(value: Expr) -> bool:
