@@ -19,11 +19,10 @@ def drop(job: Job) -> None:
     edits = Edits(job.file.index)
     removed: list[cst.CSTNode] = []
     body = job.located.node.body
-    for small in (*nodes_of(body, cst.Expr), *nodes_of(body, cst.Assign)):
-        called = _called(job, small.value)
-        if called in EVENTS if isinstance(small, cst.Expr) else called == PAYLOAD:
-            removed.append(small)
-            edits.remove(small)
+    removed += [event for event in nodes_of(body, cst.Expr) if _called(job, event.value) in EVENTS]
+    removed += [value for value in nodes_of(body, cst.Assign) if _called(job, value.value) == PAYLOAD]
+    for small in removed:
+        edits.remove(small)
     for block in nodes_of(body, cst.With):
         ranges = [item for item in block.items if item.asname is None and _called(job, item.item) == RANGE]
         removed += ranges
