@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.passes.gpu.support import IMPORTS, result_of
 from tests.simulator.kernels import load
 from tl2npu.options import Options
 from tl2npu.passes.eager.factories import to_lazy
+from tl2npu.passes.launches import tuner
 from tl2npu.passes.launches.separate import split_launches
 from tl2npu.results import FileResult, Verified
 from tl2npu.source.index import Index
@@ -316,7 +318,7 @@ REFUSED = {
     "a choice": {"end": "return main if M > 3 else main"},
     "other code": {"end": "show(main)\n    return main"},
     "outputs from elsewhere": {"jit": "(out_idx=OUT)"},
-    "a tuner": {"jit": "\n@tilelang.autotune(configs=[])"},
+    "a tuner below": {"jit": "\n@tilelang.autotune(configs=[{'block': 16}])"},
 }
 
 
@@ -383,6 +385,14 @@ def test_parts_in_the_wrong_order_are_not_verified() -> None:
         ("", "has no `@tilelang.jit`"),
         ("@staticmethod\n", "has no `@tilelang.jit`"),
         ("@tilelang.autotune(configs=[])\n@tilelang.jit(out_idx=[1])\n", "also has the decorator `tilelang.autotune`"),
+        (
+            "@tilelang.autotune(configs=sizes)\n@tilelang.jit(out_idx=[1])\n",  # a list, or a function of the call
+            "also has the decorator `tilelang.autotune`",
+        ),
+        (
+            "@tilelang.autotune(configs=[{'block': 16}], ref_prog=use)\n@tilelang.jit(out_idx=[1])\n",
+            "also has the decorator `tilelang.autotune`",
+        ),
         ("@tilelang.jit(out_idx=[1])\n@cache\n", "also has the decorator `cache`"),
         ("@tilelang.jit(out_idx=[1])\n@tilelang.jit(out_idx=[1])\n", "has `tilelang.jit` twice"),
     ],
@@ -394,3 +404,67 @@ def test_what_is_said_of_other_decorators(decorators: str, said: str, end: str) 
     found = [d.message for d in result_of(text).diagnostics if d.code == "TL107"]
     assert found
     assert all(f"`f` {said}" in message for message in found)
+
+
+TUNED = """
+def use(a):
+    best = f(64, 32)
+    assert f(64, 32) is best and best.config["block"] in (16, 32) and best.latency > 0
+    return best(a), f(64, 32, 16)(a), f(64, 32, block=32)(a)
+"""
+SIZES = "[{'block': block} for block in (16, 32)]"
+
+
+@pytest.mark.parametrize("given", [f"configs={SIZES}", "warmup=3, configs=[{'block': 16}, dict(block=32)], timeout=9"])
+@pytest.mark.parametrize("end", ["", *ENDS.values()], ids=["one", *ENDS])
+def test_a_tuner_times_what_runs_all_parts(given: str, end: str) -> None:
+    text = choice(end, TUNED) if end else program(SCRATCH + FIRST + SECOND, host=TUNED)
+    text = text.replace("@tilelang.jit", f"@tilelang.autotune({given})\n@tilelang.jit", 1).replace("block=16", "block")
+    result = result_of(text)
+    assert {k.disposition for k in result.kernels} == {"migrated"}
+    new = result.new_text or ""
+    assert result_of(new).new_text == new
+    assert "timeout" not in new
+    assert new.count("def fastest(") == new.count("@fastest(") == 1
+    for found in values(new):
+        np.testing.assert_allclose(found, (X + 1) * 2, 1e-6)
+
+
+def test_two_tuned_factories_share_a_decorator() -> None:
+    one = program(SCRATCH + FIRST + SECOND, host="").replace(
+        "@tilelang.jit", f"@tilelang.autotune(configs={SIZES})\n@tilelang.jit"
+    )
+    other = one.partition("\n\n\n")[2]
+    new = result_of(one + "\n\n" + other.replace("def f(", "def g(")).new_text or ""
+    assert (new.count("def fastest("), new.count("@fastest(")) == (1, 2)
+
+
+def test_the_new_tuner_takes_the_fastest_configuration_that_can_be_built() -> None:
+    names: dict[str, Any] = {}
+    exec(tuner.TEXT, names)
+    timed: list[tuple[int, int, int]] = []
+
+    class Kernel:
+        def __init__(self, m: int, block: int) -> None:
+            self.m, self.block = m, block
+
+        def get_profiler(self) -> Kernel:
+            return self
+
+        def do_bench(self, warmup: int, rep: int) -> float:
+            timed.append((self.block, warmup, rep))
+            return {16: 2.0, 32: 1.0, 64: 3.0}[self.block]
+
+    def factory(m: int, block: int = 8) -> Kernel:
+        assert m % block == 0, "does not fit"
+        return Kernel(m, block)
+
+    build = names["fastest"](({"block": n} for n in (128, 16, 32, 64)), rep=7)(factory)
+    best = build(192)
+    assert (best.block, best.config, best.latency) == (32, {"block": 32}, 1.0)
+    assert timed == [(16, 25, 7), (32, 25, 7), (64, 25, 7)]  # 128 does not fit
+    assert build(192) is best
+    assert [build(192, 64).block, build(m=192, block=48).block] == [64, 48]
+    assert len(timed) == 3
+    with pytest.raises(KeyError):
+        build(7)

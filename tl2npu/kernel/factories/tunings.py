@@ -12,7 +12,8 @@ from tl2npu.kernel.factories.concrete import Known, Unknown, evaluate
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.source.tree import nodes_of
 
-_AUTOTUNE = ("tilelang.autotune", "tilelang.autotuner.autotune")
+AUTOTUNE = ("tilelang.autotune", "tilelang.autotuner.autotune")
+"""Decorators that tune what a factory makes."""
 _LIMIT = 256
 _LISTING = (cst.Assign, cst.Arg, cst.DictElement)
 
@@ -33,13 +34,19 @@ def configs_of(file: FileKernels, factory: cst.FunctionDef, module: Known) -> li
     params = {p.name.value for p in (*factory.params.params, *factory.params.kwonly_params)}
     for decorator in factory.decorators:
         call = decorator.decorator
-        if not isinstance(call, cst.Call) or file.names.resolve(call.func) not in _AUTOTUNE:
+        if not isinstance(call, cst.Call) or not (file.names.resolve(call.func) in AUTOTUNE or _is_own(file, call)):
             continue
         given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "configs"]
         given = given or [arg.value for arg in call.args[:1] if arg.keyword is None]
         for node in given:
             return list(itertools.islice(_read(file, node, params, module), _LIMIT))
     return []
+
+
+def _is_own(file: FileKernels, call: cst.Call) -> bool:
+    """True for a decorator of the file itself that takes ``configs``."""
+    name = call.func.value if isinstance(call.func, cst.Name) else ""
+    return any("configs" in {p.name.value for p in own.params.params} for own in file.names.functions.get(name, ()))
 
 
 def _read(file: FileKernels, node: cst.BaseExpression, params: set[str], module: Known) -> Iterator[Config]:

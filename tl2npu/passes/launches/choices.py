@@ -16,6 +16,7 @@ from tl2npu.passes.eager.factories import Eager, Lazy
 from tl2npu.passes.eager.kernel import Line
 from tl2npu.passes.eager.text import without_blank_above
 from tl2npu.passes.launches.jit import inseparable, only_jit
+from tl2npu.passes.launches.tuner import tuner_of, with_tuner
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -107,7 +108,8 @@ def _separated(
     chooser = factory.with_changes(
         decorators=(), lines_after_decorators=(), leading_lines=_ABOVE, body=factory.body.with_changes(body=body)
     )
-    return made, [*made, chooser]
+    tuner = tuner_of(index, names, factory)
+    return made, [*made, *([chooser] if tuner is None else with_tuner(index, factory, tuner, chooser))]
 
 
 def _name(factory: str, choice: str) -> str:
@@ -121,7 +123,7 @@ def _own(
     factory: cst.FunctionDef, choice: cst.FunctionDef, name: str, setup: Sequence[Line], *, first: bool
 ) -> cst.FunctionDef:
     """The factory of one prim_func, with what it uses of the setup."""
-    used = {n.value for item in (choice, *factory.decorators) for n in names_in(item)}
+    used = {n.value for item in (choice, factory.decorators[-1]) for n in names_in(item)}
     lines: list[Line] = []
     for line in reversed(setup):
         if assigned_names(line) & used:
@@ -138,7 +140,7 @@ def _own(
     return factory.with_changes(
         name=cst.Name(name),
         params=with_params(factory.params, used),
-        decorators=[cst.ensure_type(item.deep_clone(), cst.Decorator) for item in factory.decorators],
+        decorators=[cst.ensure_type(factory.decorators[-1].deep_clone(), cst.Decorator)],
         leading_lines=factory.leading_lines if first else _ABOVE,
         body=factory.body.with_changes(body=[*lines, inner, give], footer=()),
     )

@@ -1,4 +1,4 @@
-"""What must compile a factory whose launches are separated: ``tilelang.jit`` above it, and nothing else."""
+"""What must compile a factory whose launches are separated: ``tilelang.jit`` above it, and nothing but a tuner."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.compilations import Compilation, decorating
+from tl2npu.passes.launches.tuner import tuner_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 
@@ -17,13 +18,16 @@ def inseparable(node: cst.CSTNode, why: str) -> Blocked:
 
 
 def only_jit(index: Index, names: Names, factory: cst.FunctionDef, at: cst.FunctionDef) -> Compilation:
-    """The only decorator of a factory. Raises :class:`Blocked` where there is none, another, or more."""
+    """The only decorator of a factory, but for a tuner above. Raises :class:`Blocked` for none, another, or more."""
     name = factory.name.value
     found = list(decorating(factory, names, index.module))
     if not found:
         why = f"`{name}` has no `@tilelang.jit`, so its parts cannot be compiled one by one"
         raise inseparable(at, why)
-    others = [item.decorator for item in factory.decorators if all(item.decorator is not jit.node for jit in found)]
+    known = [jit.node for jit in found]
+    if (tuner := tuner_of(index, names, factory)) is not None:
+        known.append(tuner.decorator)
+    others = [item.decorator for item in factory.decorators if all(item.decorator is not node for node in known)]
     if others:
         other = code(others[0].func if isinstance(others[0], cst.Call) else others[0])
         raise inseparable(at, f"`{name}` also has the decorator `{other}`, which may need one compiled kernel")

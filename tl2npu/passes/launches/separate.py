@@ -21,6 +21,7 @@ from tl2npu.passes.launches.choices import all_named, separate_choices
 from tl2npu.passes.launches.jit import inseparable, only_jit
 from tl2npu.passes.launches.macros import with_launches_in_place
 from tl2npu.passes.launches.text import Part, rebuilt
+from tl2npu.passes.launches.tuner import RESULTS, is_tuned, tuner_of, with_tuner
 from tl2npu.passes.launches.uses import methods_taken
 from tl2npu.passes.names.assignments import needed
 from tl2npu.source.edits import Edits
@@ -29,6 +30,8 @@ from tl2npu.source.names import Names
 from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 _PREFIX = "tilelang.language."
+_ALLOCATIONS = frozenset(_PREFIX + name for name in ("alloc_global", "alloc_buffer", "sblock_alloc_buffer"))
+"""Of a tensor in global memory, where they stand outside of the launches."""
 
 
 @dataclass(eq=False)
@@ -108,9 +111,12 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     if missing:
         raise inseparable(node, f"no launch uses the output `{missing[0]}`")
     _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
-    new = rebuilt(index, names, factory, node, parts, temporaries, outputs, _profiler(index, names, factory))
-    for made_factory in new[:-1]:
+    tuner = tuner_of(index, names, factory)
+    root = _profiler(index, names, factory, tuned=tuner is not None)
+    *new, runner = rebuilt(index, names, factory, node, parts, temporaries, outputs, root)
+    for made_factory in new:
         lazy.made(made_factory.name, source)
+    new += [runner] if tuner is None else with_tuner(index, factory, tuner, runner)
     lazy.changes.append((source, "TL106", node, f"wrote one prim_func for each of its {len(parts)} launches"))
     edits = Edits(index)
     edits.replace_many(factory, new)
@@ -153,20 +159,24 @@ def _is_print(line: cst.CSTNode) -> bool:
     return isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == "print"
 
 
-def _profiler(index: Index, names: Names, factory: cst.FunctionDef) -> str | None:
+def _profiler(index: Index, names: Names, factory: cst.FunctionDef, *, tuned: bool) -> str | None:
     """How to spell tilelang, where a profiler of what the factory gives is wanted.
 
-    What it gives may be called, profiled and handed on; a function has no other methods of a kernel.
+    What it gives may be called, profiled and handed on; a function has no other methods of a kernel. ``tuned``: a
+    tuner profiles it, and adds its results.
     """
-    root = None
-    for attribute, of_result in methods_taken(index, factory.name.value):
+    found, givers = methods_taken(index, factory.name.value)
+    tuned = tuned or any(is_tuned(index, name) for name in givers)
+    wanted: cst.CSTNode | None = factory if tuned else None
+    for attribute, of_result in found:
         if not of_result:
             raise inseparable(attribute, f"`{factory.name.value}.{attribute.attr.value}` is used")
-        if attribute.attr.value != "get_profiler":
+        if attribute.attr.value != "get_profiler" and not (tuned and attribute.attr.value in RESULTS):
             raise inseparable(attribute, f"the compiled kernel's `{attribute.attr.value}` is used")
-        root = names.spell("tilelang", factory)
-        if root is None:
-            raise inseparable(attribute, "a profiler of the compiled kernel is used")
+        wanted = attribute
+    root = names.spell("tilelang", factory) if wanted is not None else None
+    if wanted is not None and root is None:
+        raise inseparable(wanted, "a profiler of the compiled kernel is used")
     return root
 
 
@@ -181,9 +191,9 @@ def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpressi
         small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
         if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
             target = small.targets[0].target
-            if names.resolve(small.value.func) == _PREFIX + "alloc_global" and isinstance(target, cst.Name):
+            if names.resolve(small.value.func) in _ALLOCATIONS and isinstance(target, cst.Name):
                 spelled = names.spell(_PREFIX + "Tensor", program.node)
-                if spelled is None or len(small.targets) != 1:
+                if spelled is None or len(small.targets) != 1 or len(small.value.args) > len(("shape", "dtype")):
                     raise inseparable(line, "they share a tensor that has no name")
                 temporaries[target.value] = small.value.with_changes(func=cst.parse_expression(spelled))
                 continue

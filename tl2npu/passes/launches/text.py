@@ -96,7 +96,7 @@ def _factory(
         body=node.body.with_changes(body=body, footer=()),
         decorators=[cst.ensure_type(own(item), cst.Decorator) for item in node.decorators],
     )
-    used = {n.value for item in (inner, *factory.decorators) for n in names_in(item)}
+    used = {n.value for item in (inner, factory.decorators[-1]) for n in names_in(item)}
     lines: list[Line] = []
     place = factory.body.body.index(node)
     for line in reversed(factory.body.body[:place]):
@@ -119,7 +119,7 @@ def _factory(
     return factory.with_changes(
         name=cst.Name(name),
         params=with_params(factory.params, used),
-        decorators=[_jit(factory.decorators[0], part)],
+        decorators=[_jit(factory.decorators[-1], part)],
         body=body_of_factory,
     )
 

@@ -10,8 +10,12 @@ from tl2npu.passes.names.definitions import visible_uses
 from tl2npu.source.index import Index
 
 
-def methods_taken(index: Index, name: str) -> Iterator[tuple[cst.Attribute, bool]]:
-    """Every ``f.attribute`` and ``f(...).attribute``, the second kind marked; names and returns are followed."""
+def methods_taken(index: Index, name: str) -> tuple[list[tuple[cst.Attribute, bool]], set[str]]:
+    """Every ``f.attribute`` and ``f(...).attribute``, the second kind marked; names and returns are followed.
+
+    Also the functions that give what ``f`` gives, itself among them.
+    """
+    found: list[tuple[cst.Attribute, bool]] = []
     seen: set[str] = set()
     names = [name]
     while names:
@@ -22,12 +26,13 @@ def methods_taken(index: Index, name: str) -> Iterator[tuple[cst.Attribute, bool
         for use in visible_uses(index.module, current):
             made = index.parent(use)
             if isinstance(made, cst.Attribute):
-                yield made, False
+                found.append((made, False))
             elif isinstance(made, cst.Call) and made.func is use:
                 for attribute, passed_on in _of_value(index, made):
                     if attribute is not None:
-                        yield attribute, True
+                        found.append((attribute, True))
                     names += [passed_on] if passed_on else []
+    return found, seen
 
 
 def _of_value(index: Index, value: cst.CSTNode) -> Iterator[tuple[cst.Attribute | None, str]]:
