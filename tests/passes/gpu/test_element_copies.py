@@ -220,6 +220,28 @@ for k in T.serial(2):
 
 
 @pytest.mark.parametrize(
+    "load",
+    ["T.copy(G[0, k * 32 : (k + 1) * 32, 2], g)", "for i in T.Parallel(32):\n        g[i] = G[0, k * 32 + i, 2]"],
+)
+def test_a_column_of_bytes_is_zero_behind_the_end_without_a_fill(load: str) -> None:
+    params = 'G: T.Tensor((2, 40, 4), "uint8"), A: T.Tensor((64, 64), "float32"), O: T.Tensor((64, 64), "float32")'
+    body = f"""g = T.alloc_fragment((32,), "uint8")
+a = T.alloc_fragment((32, 32), "float32")
+for k in T.serial(2):
+    T.copy(A[bx * 32, k * 32], a)
+    {load}
+    for i, j in T.Parallel(32, 32):
+        a[i, j] = T.if_then_else(g[j] != 0, a[i, j], -1.0)
+    T.copy(a, O[bx * 32, k * 32])
+"""
+    inputs = {
+        "G": RNG.integers(0, 2, (2, 40, 4)).astype(np.uint8),
+        "A": RNG.standard_normal((64, 64)).astype(np.float32),
+    }
+    assert "T.tile.fill(g" not in agree(gpu_file(params, body), inputs)
+
+
+@pytest.mark.parametrize(
     "store",
     [
         "T.copy(total, O[0, bx * 32 : (bx + 1) * 32, 1, 2])",

@@ -24,6 +24,8 @@ from tl2npu.passes.writing.statements import Names
 
 _BLOCK_BITS = 256
 _NARROWEST = 16
+_WITHOUT_FILL = 8
+"""Tiles of elements of so many bits cannot be filled (TL710)."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,10 @@ def load_column(column: Column, tile: str, name: str, names: Names, at: str = ""
     head = f"for {name} in T.serial({column.extent}):"
     if column.whole:
         return [head, *(f"    {line}" for line in inner)]
-    return [f"T.clear({tile})", head, f"    if {column.is_inside(name)}:", *(f"        {line}" for line in inner)]
+    guarded = [head, f"    if {column.is_inside(name)}:", *(f"        {line}" for line in inner)]
+    if BITS.get(column.tensor.dtype) == _WITHOUT_FILL:
+        return [*guarded, "    else:", f"        {tile}[{at or name}] = 0"]
+    return [f"T.clear({tile})", *guarded]
 
 
 def place_in(tile: Buffer, name: str) -> str | None:
