@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.stage import after, blocked, same
-from tests.passes.gpu.support import gpu_file
+from tests.passes.gpu.support import agree, gpu_file, refused
 from tests.passes.simulated import run
 from tl2npu.passes.gpu import fills
 from tl2npu.passes.gpu.reductions import rewrite as reductions
@@ -230,3 +230,56 @@ def test_a_direction_that_the_factory_chooses(backward: bool) -> None:
         args="backward",
     )
     assert "if backward:" in same(text, INPUT, reductions.rewrite, args=(backward,))
+
+
+PLACES = 'A: T.Tensor((64, 32), "float32"), I: T.Tensor((64,), "int32")'
+PLACE = """a = T.alloc_fragment((32, 32), "float32")
+best = T.alloc_fragment((32,), "float32")
+index = T.alloc_fragment((32, 32), "int32")
+first = T.alloc_fragment((32,), "int32")
+T.copy(A[bx * 32, 0], a)
+T.reduce_max(a, best, dim=1)
+{fill}
+for i, j in T.Parallel(32, 32):
+    {store}
+T.reduce_{kind}(index, first, dim=1)
+T.copy(first, I[bx * 32])
+"""
+FILL = "T.fill(index, {})".format
+
+
+@pytest.mark.parametrize(
+    ("kind", "fill", "store"),
+    [
+        ("max", FILL(-1), "index[i, j] = T.if_then_else(a[i, j] == best[i], j, index[i, j])"),
+        ("max", "T.clear(index)", "if a[i, j] >= best[i]:\n        index[i, j] = j"),
+        ("min", "", "index[i, j] = T.if_then_else(a[i, j] == best[i], j, 32)"),
+        ("min", FILL(1 << 24), "index[i, j] = T.if_then_else(a[i, j] == best[i], T.max(j, 1), index[i, j])"),
+        ("max", "", "index[i, j] = T.if_then_else(a[i, j] == best[i], i, -1)"),
+    ],
+)
+def test_indices_and_numbers_are_reduced_as_floats(kind: str, fill: str, store: str) -> None:
+    text = gpu_file(PLACES, PLACE.format(kind=kind, fill=fill, store=store))
+    new = agree(text, {"A": RNG.integers(0, 9, (64, 32)).astype(np.float32)})
+    assert 'index = T.alloc_shared((32, 32), "float32")' in new
+
+
+def test_a_tile_of_indices_that_others_read_is_copied() -> None:
+    body = PLACE.format(kind="max", fill=FILL(-1), store="index[i, j] = T.if_then_else(a[i, j] == best[i], j, -1)")
+    text = gpu_file(PLACES + ', J: T.Tensor((64, 32), "int32")', body + "T.copy(index, J[bx * 32, 0])")
+    text = text.replace("out_idx=[-1]", "out_idx=[1, 2]")
+    assert "T.copy(index, index_f32)" in agree(text, {"A": INPUT["A"].repeat(4, 0).repeat(2, 1)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "fill", "store"),
+    [
+        ("sum", FILL(-1), "index[i, j] = T.if_then_else(a[i, j] == best[i], j, index[i, j])"),
+        ("max", FILL((1 << 24) + 1), "index[i, j] = T.if_then_else(a[i, j] == best[i], j, index[i, j])"),
+        ("max", FILL(0), "index[i, j] += j"),
+        ("max", FILL(0), "index[i, j] = T.if_then_else(a[i, j] == best[i], bx * 32 + j, index[i, j])"),
+        ("max", "T.copy(I[0:32], index[0, :])", "index[i, j] = T.if_then_else(a[i, j] == best[i], j, index[i, j])"),
+    ],
+)
+def test_other_integers_are_not(kind: str, fill: str, store: str) -> None:
+    assert {code for code, _ in refused(gpu_file(PLACES, PLACE.format(kind=kind, fill=fill, store=store)))} == {"TL164"}

@@ -29,6 +29,7 @@ from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
 from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, merged, renamed, scalar_tables
 from tl2npu.passes.gpu.reductions import rewrite as reductions
+from tl2npu.passes.gpu.reductions import small as small_integers
 from tl2npu.passes.host import jit, knobs, pass_configs
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
@@ -64,6 +65,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     padded_rows.pad(job)
     element_copies_vectors.by_element(job)
     converting_copies.rewrite(job)
+    small_integers.to_floats(job)
     fills.rewrite(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)

@@ -49,14 +49,14 @@ def retype(job: Job) -> None:
     """Allocate the tiles with the type of numbers."""
     edits = Edits(job.file.index)
     for buffer in truth_tiles(job.kernel):
-        node = _dtype_argument(buffer)
+        node = dtype_argument(buffer)
         if node is not None:
             edits.replace(node, cst.SimpleString(f'"{DTYPE}"'))
             job.change("TL145", buffer.statement or buffer.node, "stored the boolean mask as 1.0 and 0.0")
     job.apply(edits)
 
 
-def _dtype_argument(buffer: Buffer) -> cst.BaseExpression | None:
+def dtype_argument(buffer: Buffer) -> cst.BaseExpression | None:
     call = buffer.node
     if not isinstance(call, cst.Call):
         return None

@@ -11,6 +11,7 @@ from tl2npu.kernel.model import Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.gpu.reductions.before import Before, before, joined_after
 from tl2npu.passes.gpu.reductions.scans import scan
+from tl2npu.passes.gpu.reductions.small import is_small
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
 from tl2npu.passes.writing.statements import Names, parse
@@ -142,8 +143,12 @@ def _stays(found: _Reduction, wide: str | None) -> bool:
 
 
 def _wide(job: Job, found: _Reduction, kind: str) -> str | None:
-    """The type to reduce in where that of the source will not do: results of another type, sums of half floats."""
+    """The type to reduce in where that of the source will not do: results of another type, sums of half floats,
+    integers that float32 has exactly."""
     types = [element_type(job, operand.buffer) for operand in (found.src, found.out)]
+    integers = types[1] == "int32" and types[0] in ("int32", "float32")
+    if integers and kind in ("max", "min") and is_small(job, found.src.buffer):
+        return '"float32"'
     for name in types:
         if name in BITS and not name.startswith(("float", "bfloat", "half")):
             raise Blocked("TL164", found.stmt.node, f"the NPU reduces floats, not {name}")
