@@ -220,6 +220,32 @@ for k in T.serial(2):
 
 
 @pytest.mark.parametrize(
+    "stores",
+    [
+        "B[bx * 32 + j, i] = a[i, j]",
+        "B[bx * 32 + j, i] = T.exp(a[i, j]) * v[i]",
+        "if bx * 32 + j < 50:\n        B[bx * 32 + j, i] = a[i, j]",
+        "C[i, bx * 32 + j] = a[i, j] + 1.0\n    B[bx * 32 + j, i] = a[i, j]",
+        "T.atomic_add(B[bx * 32 + j, i], a[i, j])",
+    ],
+)
+def test_transposed_stores(stores: str) -> None:
+    params = ", ".join(
+        f'{n}: T.Tensor({s}, "float32")' for n, s in {"A": (16, 50), "B": (50, 16), "C": (16, 50)}.items()
+    )
+    body = f"""a = T.alloc_fragment((16, 32), "float32")
+v = T.alloc_fragment((16,), "float32")
+T.fill(v, 3.0)
+T.copy(A[0, bx * 32], a)
+for i, j in T.Parallel(16, 32):
+    {stores}
+"""
+    zeros = {"B": np.zeros((50, 16), np.float32), "C": np.zeros((16, 50), np.float32)}
+    inputs = {"A": RNG.standard_normal((16, 50)).astype(np.float32), **zeros}
+    agree(gpu_file(params, body, jit="@tilelang.jit"), inputs)
+
+
+@pytest.mark.parametrize(
     "load",
     ["T.copy(G[0, k * 32 : (k + 1) * 32, 2], g)", "for i in T.Parallel(32):\n        g[i] = G[0, k * 32 + i, 2]"],
 )
@@ -381,7 +407,7 @@ for k in T.serial(2):
 
 
 REFUSED = {
-    "transposed store": "for i, j in T.Parallel(32, 48):\n    B[j, i] = a[i, j]",
+    "transposed sum": "for i, j in T.Parallel(32, 48):\n    B[j, i] += a[i, j]",
     "step": "for i, j in T.Parallel(32, 24):\n    a[i, j] = A[bx * 32 + i, j * 2]",
     "stored before the beginning": "for i, j in T.Parallel(32, 48):\n    B[bx * 32 + i - 3, j] = a[i, j]",
     "picked column": "for i, j in T.Parallel(32, 48):\n    a[i, j] = A[bx * 32 + i, I[j]]",

@@ -137,8 +137,9 @@ class LoopStores(LoopOperands):
         self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one (slow)")
 
     def _computed(self, item: Item, stmt: Store, found: Region) -> str:
-        """Let the loop write a new tile; its name."""
-        if found.ranges != self.ranges:
+        """Let the loop write a new tile, which may be transposed; its name."""
+        turned = len(found.ranges) == 2 and found.ranges == self.ranges[::-1]
+        if found.ranges != self.ranges and (not turned or stmt.augmented):
             raise Blocked("TL170", stmt.node, f"`{found.buffer.name}` is stored transposed")
         if stmt.augmented:
             self._loads(stmt.target.node, item, written=True)
