@@ -81,6 +81,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "put an `if` around the loop that leaves it out where the grid has one block"),
     ("TL128", "run-time-grid", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),
+    ("TL621", "reused-memory", "info", "safe", "allocate a tile of its own"),
     ("TL129", "permuted-tensor", "warning", "safe",
      "make sure that host code only passes the tensor on, or reads it in row-major order"),
     ("TL130", "gpu-allocation", "info", "safe",

@@ -13,6 +13,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Let, Memory, Stmt, Store
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain import reused_memory
 from tl2npu.passes.plain.despecialise import program as despecialise
 from tl2npu.passes.plain.threads import loops as threads
 from tl2npu.passes.plain.unsupported.names import Use, uses
@@ -65,10 +66,11 @@ def reasons(job: Job) -> list[Reason]:
         found.setdefault("TL191", Reason("TL191", node, message))
     for node, message in symbolic_tiles(job):
         found.setdefault("TL195", Reason("TL195", node, message))
+    own = {view.name for view in reused_memory.own_tiles(job)}
     for stmt in job.kernel.walk():
         if _stores_several(job, stmt):
             found.setdefault("TL199", Reason("TL199", stmt.node, "one assignment stores several elements"))
-        if _is_second_name(stmt, job):
+        if _is_second_name(stmt, job) and stmt.name not in own:
             what = f"reshaped alias `{stmt.name}` is not supported: index the original tile"
             found.setdefault("TL903", Reason("TL903", stmt.node, what))
     return list(found.values())
