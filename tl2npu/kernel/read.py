@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind, Operator
-from tl2npu.dialects.gpu import profiling
 from tl2npu.kernel import languages
 from tl2npu.kernel.bindings import (
     assigned_names,
@@ -52,7 +51,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
-from tl2npu.kernel.style import Dialect, dialect_of, launches_in
+from tl2npu.kernel.style import Dialect, dialect_of, launches_in, unprofiled
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.kernel.tensors import tensor_parameter
 
@@ -423,7 +422,7 @@ class Reader:
 
     def with_block(self, node: cst.With, env: Env, via: tuple[cst.CSTNode, ...]) -> list[Stmt]:
         """Read ``with T.Scope(...)`` and the launch ``with T.Kernel(...)``; ranges of a profiler are not there."""
-        items = [item for item in node.items if not (self.is_gpu and self._is_profiled(item))]
+        items = unprofiled(node, self.names) if self.is_gpu else node.items
         if not items:
             return self.block(body_of(node), env, via)
         if len(items) == 1 and type(call := items[0].item) is cst.Call:
@@ -447,10 +446,6 @@ class Reader:
         heads = ", ".join(code(item.item) for item in node.items)
         second = "a second launch" if launches_in(node, self.names) else "this block is not supported"
         return [self.opaque(node, env, via, f"{second}, `with {heads}`")]
-
-    def _is_profiled(self, item: cst.WithItem) -> bool:
-        called = item.item.func if isinstance(item.item, cst.Call) and item.asname is None else None
-        return called is not None and self.names.resolve(called) == profiling.RANGE
 
     def _read_launch(self, node: cst.With, item: cst.WithItem, call: cst.Call, op: Operator, env: Env) -> None:
         positional = [arg.value for arg in call.args if arg.keyword is None]

@@ -9,6 +9,7 @@ import libcst as cst
 
 from tl2npu.dialects import ascend, gpu, npuir
 from tl2npu.dialects.catalogue import Kind, Operator
+from tl2npu.dialects.gpu.profiling import RANGE
 from tl2npu.source.names import Names
 from tl2npu.source.tree import calls_in, names_in, remembered
 
@@ -122,3 +123,9 @@ def launches_in(node: cst.CSTNode, names: Names) -> list[cst.Call]:
         for found in calls_in(node)
         if (names.resolve(found.func) or "").removeprefix("tilelang.language.") in _LAUNCHES
     ]
+
+
+def unprofiled(node: cst.With, names: Names) -> list[cst.WithItem]:
+    """What a ``with`` of a GPU kernel opens, without the ranges of a profiler."""
+    calls = [item.item if isinstance(item.item, cst.Call) and item.asname is None else None for item in node.items]
+    return [i for i, call in zip(node.items, calls, strict=True) if call is None or names.resolve(call.func) != RANGE]

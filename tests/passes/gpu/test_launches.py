@@ -417,9 +417,11 @@ SIZES = "[{'block': block} for block in (16, 32)]"
 
 @pytest.mark.parametrize("given", [f"configs={SIZES}", "warmup=3, configs=[{'block': 16}, dict(block=32)], timeout=9"])
 @pytest.mark.parametrize("end", ["", *ENDS.values()], ids=["one", *ENDS])
-def test_a_tuner_times_what_runs_all_parts(given: str, end: str) -> None:
+@pytest.mark.parametrize("indent", ["    ", "  "])
+def test_a_tuner_times_what_runs_all_parts(given: str, end: str, indent: str) -> None:
     text = choice(end, TUNED) if end else program(SCRATCH + FIRST + SECOND, host=TUNED)
     text = text.replace("@tilelang.jit", f"@tilelang.autotune({given})\n@tilelang.jit", 1).replace("block=16", "block")
+    text = text.replace("    ", indent)
     result = result_of(text)
     assert {k.disposition for k in result.kernels} == {"migrated"}
     new = result.new_text or ""

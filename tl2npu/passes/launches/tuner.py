@@ -70,17 +70,10 @@ def tuner_of(index: Index, names: Names, factory: cst.FunctionDef) -> cst.Decora
 
 def is_tuned(index: Index, name: str) -> bool:
     """Whether a function of the module has the new decorator."""
-    return any(
-        isinstance(item, cst.FunctionDef)
-        and item.name.value == name
-        and any(_is_new(decorator) for decorator in item.decorators)
-        for item in index.module.body
-    )
-
-
-def _is_new(decorator: cst.Decorator) -> bool:
-    call = decorator.decorator
-    return isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value.rstrip("_") == _NAME
+    functions = [item for item in index.module.body if isinstance(item, cst.FunctionDef)]
+    calls = [item.decorator for own in functions if own.name.value == name for item in own.decorators]
+    names = {call.func.value for call in calls if isinstance(call, cst.Call) and isinstance(call.func, cst.Name)}
+    return any(item.name.value in names and _is_made(index, item) for item in functions)
 
 
 def with_tuner(
@@ -93,7 +86,7 @@ def with_tuner(
     above = [
         item for item in index.module.body[: index.module.body.index(factory)] if isinstance(item, cst.FunctionDef)
     ]
-    made = next((item for item in above if item.name.value.rstrip("_") == _NAME and _is_made(index, item)), None)
+    made = next((item for item in above if _is_made(index, item)), None)
     name = made.name.value if made is not None else _NAME
     taken = {item.value for item in nodes_of(index.module, cst.Name)} if made is None else ()
     while name in taken:
@@ -102,9 +95,16 @@ def with_tuner(
     tuned = runner.with_changes(decorators=[new])
     if made is not None:
         return [tuned]
-    text = TEXT.replace(f"def {_NAME}", f"def {name}").replace("    ", index.module.default_indent)
+    text = _text(index).replace(f"def {_NAME}", f"def {name}")
     return [cst.ensure_type(cst.parse_statement(text, index.module.config_for_parsing), cst.FunctionDef), tuned]
 
 
 def _is_made(index: Index, function: cst.FunctionDef) -> bool:
-    return index.module.code_for_node(function.body).strip() == TEXT.partition(":\n")[2].strip()
+    return (
+        function.name.value.rstrip("_") == _NAME
+        and index.module.code_for_node(function.body).strip() == _text(index).partition(":\n")[2].strip()
+    )
+
+
+def _text(index: Index) -> str:
+    return TEXT.replace("    ", index.module.default_indent)
