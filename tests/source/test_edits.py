@@ -122,6 +122,19 @@ def test_removing_a_statement_keeps_the_comments_of_others(code: str, old: str, 
     assert edited(BLOCK, change) == BLOCK.replace(old, new)
 
 
+def test_a_moved_statement_takes_the_lines_above_along() -> None:
+    """One of a line, and a block; what is above others stays there."""
+    code = "x = 0\n# of a\na = 1\n\n# of b\nb = 2\n\n# of the loop\nfor i in c:\n    pass\n# of d\nd = 3\n"
+    index = Index.parse(code)
+    _, first, _, loop, last = index.module.body
+    edits = Edits(index)
+    for node in (first, loop):
+        edits.move(node)
+    edits.replace_many(last, [last, loop, first])
+    moved = "x = 0\n\n# of b\nb = 2\n# of d\nd = 3\n\n# of the loop\nfor i in c:\n    pass\n# of a\na = 1\n"
+    assert edits.apply(index.module).code == moved
+
+
 def test_removing_by_line_or_by_statement_is_the_same() -> None:
     def by_line(index: Index, edits: Edits) -> None:
         node = index.parent(at(index, "x = 1", cst.Assign))

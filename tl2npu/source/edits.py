@@ -51,6 +51,7 @@ class Edits:
         self._index = index
         self._new: dict[int, tuple[cst.CSTNode, ...]] = {}
         self._unwrapped: set[int] = set()
+        self._moved: set[int] = set()
         self._nodes: list[cst.CSTNode] = []
 
     def __bool__(self) -> bool:
@@ -87,6 +88,11 @@ class Edits:
         if self._new.get(id(node)) != ():
             self._add(node, ())
 
+    def move(self, node: cst.CSTNode) -> None:
+        """Remove a statement that stands in another edit: the lines above it go with it."""
+        self.remove(node)
+        self._moved.add(id(node))
+
     def unwrap(self, node: cst.BaseCompoundStatement) -> None:
         """Put the statements of a compound statement's block, with all their comments, in its place."""
         if getattr(node, "orelse", None) is not None or isinstance(node, (cst.Match, cst.Try, cst.TryStar)):
@@ -111,7 +117,7 @@ class Edits:
                 if id(above) in dirty:
                     break
                 dirty.add(id(above))
-        result = _Rebuild(self._index, self._new, self._unwrapped, dirty).module()
+        result = _Rebuild(self._index, self._new, self._unwrapped, self._moved, dirty).module()
         assert type(result) is cst.Module
         return result
 
@@ -129,11 +135,17 @@ class _Rebuild:
     """One application of edits."""
 
     def __init__(
-        self, index: Index, new: dict[int, tuple[cst.CSTNode, ...]], unwrapped: set[int], dirty: set[int]
+        self,
+        index: Index,
+        new: dict[int, tuple[cst.CSTNode, ...]],
+        unwrapped: set[int],
+        moved: set[int],
+        dirty: set[int],
     ) -> None:
         self.index = index
         self.new = new
         self.unwrapped = unwrapped
+        self.moved = moved
         self.dirty = dirty
         self.used: set[int] = set()
 
@@ -208,6 +220,10 @@ class _Rebuild:
         old = _lined(node)
         if id(node) in self.unwrapped:
             return self.unwrapped_block(old, node)
+        inside = node.body if type(node) is cst.SimpleStatementLine else ()
+        if id(node) in self.moved or (len(inside) == 1 and id(inside[0]) in self.moved):
+            self.results(node if id(node) in self.moved else inside[0])
+            return LineSlot(with_lines(old, ()), ())
         if id(node) in self.new:
             return LineSlot(old, tuple(line for new in self.results(node) for line in _as_lines(new)))
         if type(node) is cst.SimpleStatementLine and id(node) in self.dirty:

@@ -114,7 +114,7 @@ def _sink(job: Job, loop: Loop) -> bool:
     for target in dict.fromkeys(target for _, target in moves):
         moved = [stmt.node for stmt, to in moves if to is target]
         for node in moved:
-            edits.remove(node)
+            edits.move(node)
         edits.replace_many(target.node, [*moved, target.node])
     job.apply(edits)
     return True

@@ -34,7 +34,7 @@ def _block(body: Sequence[Stmt], edits: Edits) -> None:
         if free:
             last = rest[free - 1].node
             for part in pair:
-                edits.remove(part.node)
+                edits.move(part.node)
             edits.replace_many(last, [last, *(part.node for part in pair)])
 
 
