@@ -17,7 +17,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, walk
 from tl2npu.kernel.regions import substitute
 from tl2npu.kernel.stages import Shared, flat, is_lost, landing_buffers, parts, shared
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
@@ -46,7 +46,16 @@ def keep(job: Job) -> int | None:
 
 def _head(job: Job, loop: Loop) -> tuple[Turns, cst.BaseExpression] | None:
     turns, stages = _reader(job).of(loop), _stages(job, loop)
-    return None if turns is None or stages is None else (turns, stages)
+    if turns is None or stages is None:
+        return None
+    return None if _rest(job, turns, stages) else (turns, stages)  # they never come out even
+
+
+def _rest(job: Job, turns: Turns, stages: cst.BaseExpression) -> int | None:
+    """What is left of the size behind whole groups of stages, if it is known."""
+    divisors = (turns.size, stages, turns.tile)
+    size, count, tile = (job.file.evaluator.sym(node, turns.env) if node is not None else const(1) for node in divisors)
+    return None if turns.tests else (size % (count * tile)).constant
 
 
 def _loops(job: Job) -> list[Loop]:
@@ -212,8 +221,11 @@ def _fills(job: Job, load: Copy, turns: Turns) -> list[str] | None:
         room = (size - dim.lo - extent).constant
         if (dim.extent is not None and dim.extent != extent) or not _is_multiple(dim.lo, extent, *known):
             return None
-        if (room is not None and room >= 0) or (size, extent) == known:
+        rest = (size % extent).constant if not extent.is_zero else None
+        if (room is not None and room >= 0) or (size, extent) == known or rest == 0:
             continue
+        if rest:
+            return None
         if not all(_reader(job).is_decided(node, turns.env) for node in (size_node, extent_node)):
             return None
         tests.append(f"{factor(code(size_node))} % {factor(code(extent_node))} == 0")
@@ -239,10 +251,8 @@ def _is_multiple(place: Sym, extent: Sym, size: Sym | None, tile: Sym | None) ->
 def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills: Sequence[str]) -> None:
     assert loop.call is not None
     text = code(stages)
-    known = job.file.evaluator.sym(stages, turns.env).constant
-    count = job.file.evaluator.sym(turns.size, turns.env).constant if turns.tile is None and not turns.tests else None
-    tests = [] if known is not None else [f"{factor(text)} > 1"]
-    if count is None or known is None or count % known:  # else no condition on the turns
+    tests = [] if job.file.evaluator.sym(stages, turns.env).constant is not None else [f"{factor(text)} > 1"]
+    if _rest(job, turns, stages) is None:
         by = factor(text) if turns.tile is None else f"({factor(text)} * {factor(code(turns.tile))})"
         tests += [*turns.tests, f"{factor(code(turns.size))} % {by} == 0"]
     tests += fills
