@@ -41,6 +41,8 @@ def fastest(configs, warmup=25, rep=100):
                 if key not in known or latency < known[key].latency:
                     known[key] = kernel
                     kernel.latency, kernel.config, kernel.ref_latency = latency, config, None
+            if key not in known:
+                raise RuntimeError("none of the configurations could be timed")
             return known[key]
 
         return tuned
