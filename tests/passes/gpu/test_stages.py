@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
 
 RNG = np.random.default_rng(11)
 Q = RNG.standard_normal((32, 32)).astype(np.float16)
@@ -78,6 +80,37 @@ def test_what_lives_on_moves_and_rows_are_copied() -> None:
 )
 def test_turns_where_stages_would_be_wrong(early: str) -> None:
     assert "for i in T.serial(4):" in agree(kernel(early=early), INPUTS, atol=5e-1, rtol=2e-2)
+
+
+def test_two_vectors_of_one_statement() -> None:
+    more = TILES + 'w = T.alloc_fragment((32,), "float32")\n'
+    early = "T.reduce_sum(s, w, dim=1)"
+    text = kernel(early=early, tiles=more).replace("o[a, b] * m[a]", "o[a, b] * m[a] + w[a]")
+    new = agree(text, INPUTS, atol=5e-1, rtol=1e-2)
+    assert "o[a, b] = o[a, b] * m_now[a] + w_now[a]" in new
+    assert "T.Pipelined(4, num_stages=2)" in new
+
+
+def test_a_vector_that_no_turn_changes() -> None:
+    """Two parts read rows of ``w``: each has a copy from before the loop."""
+    more = TILES + 'w = T.alloc_fragment((32,), "float32")\nT.fill(w, 0.5)\n'
+    early = "for a, b in T.Parallel(32, 32):\n    s[a, b] = s[a, b] * w[a]"
+    text = kernel(early=early, tiles=more).replace("o[a, b] * m[a]", "o[a, b] * w[a]")
+    new = agree(text, INPUTS, atol=5e-1, rtol=1e-2)
+    assert "T.Pipelined(4, num_stages=2)" in new
+    assert new.index("T.copy(w, w_now)") < new.index("T.copy(w, w_now_2)") < new.index("T.Pipelined")
+
+
+def test_the_report_says_why_a_loop_is_plain() -> None:
+    branch = "if i > 1:\n    for a, b in T.Parallel(32, 32):\n        s[a, b] = s[a, b] + 1.0"
+    for text, why in (
+        (kernel(early=branch), "an `if` in it is decided at run time"),
+        (kernel("for i in T.Pipelined(4, num_stages=3):\n"), "its turns do not come out even in its stages"),
+        (kernel("for i in T.Pipelined(4):\n"), "it is given no more than one stage"),
+        (kernel("for i in T.Pipelined(bx + 3, num_stages=2):\n"), "not known when the kernel is built"),
+    ):
+        result = migrate_text(text, "kernel.py", Options())
+        assert any(change.code == "TL139" and why in change.message for change in result.changes)
 
 
 def test_a_vector_that_is_used_behind_the_loop() -> None:

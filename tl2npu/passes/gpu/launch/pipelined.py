@@ -19,12 +19,12 @@ from tl2npu.source.edits import Edits
 
 def limit(job: Job) -> bool:
     """Rewrite every pipelined loop that the NPU would not run as the GPU does; True if one has stages of both cores."""
-    kept = None if job.in_turns else stages.keep(job)
+    kept, reasons = (None, {}) if job.in_turns else stages.keep(job)
     job.staged = kept is not None
     edits = Edits(job.file.index)
     loops = [s for s in job.kernel.walk() if isinstance(s, Loop) and s.kind == "pipelined" and s.call is not None]
     for number, stmt in enumerate(loops):
-        why = _why_not(job, stmt) if number != kept else None
+        why = (reasons.get(number) or _why_not(job, stmt)) if number != kept else None
         if why is None:
             continue
         assert stmt.call is not None

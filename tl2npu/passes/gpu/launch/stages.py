@@ -8,7 +8,7 @@ the sizes says: ``num_stages=2 if seq_len % (2 * block_N) == 0 else 0``; without
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -26,29 +26,45 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
 
-def keep(job: Job) -> int | None:
-    """Keep the first pipelined loop over both cores that can be proved right in stages; its number among such loops,
-    None if there is none."""
-    for number, loop in enumerate(_loops(job)):
-        if _head(job, loop) is None or not _is_taken_apart(job, loop):
-            continue
+class _InTurns(Exception):
+    """Why a loop cannot keep its stages."""
+
+
+def keep(job: Job) -> tuple[int | None, dict[int, str]]:
+    """Keep the first pipelined loop over both cores that can be proved right in stages.
+
+    Its number among the pipelined loops, None if there is none; and by number why those before it cannot.
+    """
+    reasons: dict[int, str] = {}
+    for number in range(len(_loops(job))):
+        loop = _loops(job)[number]
+        if {buffer.memory for buffer in landing_buffers(parts(loop.body))} != {Memory.UB, Memory.L1}:
+            continue  # tiles do not go both ways
         file, edited = job.file, list(job.edited)
-        if _sink(job, loop) and _copy_rows(job, _loops(job)[number]):
+        try:
+            _head(job, loop)
+            _needs_no_more_than_tiles(job, loop)
+            _sink(job, loop)
+            _copy_rows(job, number)
             loop = _loops(job)[number]
-            head = _head(job, loop)
-            tests = _tests(job, loop, head[0]) if head is not None else None
-            if head is not None and tests is not None:
-                _write(job, loop, *head, tests)
-                return number
-        job.restore(file, edited)
-    return None
+            turns, stages = _head(job, loop)
+            _write(job, loop, turns, stages, _tests(job, loop, turns))
+            return number, reasons
+        except _InTurns as why:
+            reasons[number] = str(why)
+            job.restore(file, edited)
+    return None, reasons
 
 
-def _head(job: Job, loop: Loop) -> tuple[Turns, cst.BaseExpression] | None:
+def _head(job: Job, loop: Loop) -> tuple[Turns, cst.BaseExpression]:
     turns, stages = _reader(job).of(loop), _stages(job, loop)
-    if turns is None or stages is None:
-        return None
-    return None if _rest(job, turns, stages) else (turns, stages)  # they never come out even
+    if stages is None:
+        raise _InTurns("it is given no more than one stage")
+    if turns is None:
+        raise _InTurns("its number of turns is not known when the kernel is built")
+    if _rest(job, turns, stages):
+        raise _InTurns("its turns do not come out even in its stages")
+    return turns, stages
 
 
 def _rest(job: Job, turns: Turns, stages: cst.BaseExpression) -> int | None:
@@ -75,18 +91,17 @@ def _stages(job: Job, loop: Loop) -> cst.BaseExpression | None:
     return None if known is not None and known < 2 else node
 
 
-def _is_taken_apart(job: Job, loop: Loop) -> bool:
-    """Tiles go both ways between the cores, and the compiler keeps all statements."""
-    memories = {buffer.memory for buffer in landing_buffers(parts(loop.body))}
-    if memories != {Memory.UB, Memory.L1} or any(part.side is Side.BOTH for part in parts(loop.body)):
-        return False
+def _needs_no_more_than_tiles(job: Job, loop: Loop) -> None:
+    """The compiler keeps all statements of the loop where it takes it apart."""
+    if any(part.side is Side.BOTH for part in parts(loop.body)):
+        raise _InTurns("both cores work in one of its statements")
     if any(isinstance(inner, Loop) and inner.kind == "pipelined" for inner in walk(loop.body)):
-        return False
-    return not any(
-        (isinstance(stmt, Let) and is_lost(stmt, job.kernel))
-        or (isinstance(stmt, Branch) and not job.late.python_decides(stmt))
-        for stmt in flat(loop.body)
-    )
+        raise _InTurns("pipelines do not nest")
+    for stmt in flat(loop.body):
+        if isinstance(stmt, Let) and is_lost(stmt, job.kernel):
+            raise _InTurns(f"`{stmt.name}` in it is no whole number, or comes from a tile or tensor")
+        if isinstance(stmt, Branch) and not job.late.python_decides(stmt):
+            raise _InTurns("an `if` in it is decided at run time")
 
 
 def _buffers(stmts: Sequence[Stmt], *, written: bool = False) -> set[Buffer]:
@@ -100,33 +115,31 @@ def _is_state(one: Shared) -> bool:
 # uses of a value that the next turn needs ----------------------------------------------------------------------------
 
 
-def _sink(job: Job, loop: Loop) -> bool:
-    """Move statements so that every tile that lives on has its uses in one part; False if one cannot move."""
-    body = list(flat(loop.body))
-    if any(stmt not in loop.body for stmt in body):
-        return not any(_is_state(one) for one in shared(parts(body), job.kernel))
+def _sink(job: Job, loop: Loop) -> None:
+    """Move statements so that every tile that lives on has its uses in one part."""
     found = parts(loop.body)
-    moves: list[tuple[Stmt, Stmt]] = []
+    target_of: dict[Stmt, Stmt] = {}
     for one in filter(_is_state, shared(found, job.kernel)):
+        text = f"`{one.buffer.name}` lives on to the next turn, and cannot be used in one part only"
         target = next(stmt for stmt in found[one.users[-1]].body if one.buffer in _buffers([stmt]))
         early = [s for number in one.users[:-1] for s in found[number].body if one.buffer in _buffers([s])]
         if any(found[number].side is not found[one.users[-1]].side for number in one.users):
-            return False
+            raise _InTurns(text)
+        if any(stmt not in loop.body for stmt in (*early, target)):
+            raise _InTurns(text)  # a macro has them
         for stmt in early:
             between = loop.body[loop.body.index(stmt) + 1 : loop.body.index(target)]
+            if target_of.setdefault(stmt, target) is not target:
+                raise _InTurns(text)
             if any(_depend(stmt, other) for other in between if other not in early):
-                return False
-            moves.append((stmt, target))
-    if not moves:
-        return True
+                raise _InTurns(text)
     edits = Edits(job.file.index)
-    for target in dict.fromkeys(target for _, target in moves):
-        moved = [stmt.node for stmt, to in moves if to is target]
+    for target in dict.fromkeys(target_of.values()):
+        moved = [stmt.node for stmt in loop.body if target_of.get(stmt) is target]
         for node in moved:
             edits.move(node)
         edits.replace_many(target.node, [*moved, target.node])
     job.apply(edits)
-    return True
 
 
 def _depend(left: Stmt, right: Stmt) -> bool:
@@ -140,68 +153,79 @@ def _depend(left: Stmt, right: Stmt) -> bool:
 # rows of a vector ----------------------------------------------------------------------------------------------------
 
 
-def _copy_rows(job: Job, loop: Loop) -> bool:
-    """Give every part that reads rows of a shared vector one of its own; False where that is not enough."""
+def _copy_rows(job: Job, number: int) -> None:
+    """Give every part that reads rows of a shared vector one of its own."""
+    loop = _loops(job)[number]
     found = parts(loop.body)
     edits, tiles = Edits(job.file.index), Tiles(job, Names(job))
-    before: list[cst.CSTNode] = []
-    copied: set[str] = set()
+    renamed: dict[Stmt, dict[str, str]] = {}
+    copies: dict[Stmt | None, list[tuple[str, str]]] = {}
     for one in shared(found, job.kernel):
-        for number in one.users:
-            if not any(use.element for use in found[number].uses if use.buffer is one.buffer):
+        for place in one.users:
+            if not any(use.element for use in found[place].uses if use.buffer is one.buffer):
                 continue
-            mine = [stmt for stmt in found[number].body if one.buffer in _buffers([stmt])]
-            changed = one.buffer in _buffers(mine, written=True)
-            if changed or len(one.buffer.shape) != 1 or not isinstance(one.buffer.node, cst.Call):
-                return False
-            if one.buffer.statement is None or any(stmt not in loop.body for stmt in mine):
-                return False
+            mine = [stmt for stmt in found[place].body if one.buffer in _buffers([stmt])]
+            is_vector = len(one.buffer.shape) == 1 and isinstance(one.buffer.node, cst.Call)
+            if not is_vector or one.buffer in _buffers(mine, written=True) or one.buffer.statement is None:
+                raise _InTurns(f"single elements of `{one.buffer.name}` are read where it is made")
+            if any(stmt not in loop.body for stmt in mine):
+                raise _InTurns(f"a macro reads single elements of `{one.buffer.name}`")
             name = tiles.like(one.buffer, f"{one.buffer.name}_now")
-            copy = parse(job, f"T.copy({one.buffer.name}, {name})", mine[0].node)
-            if not one.written:  # the same in every turn
-                before.extend(copy)
-            copied.add(one.buffer.name)
+            # what no turn changes is copied once, before the loop
+            copies.setdefault(mine[0] if one.written else None, []).append((one.buffer.name, name))
             for stmt in mine:
-                first = copy if one.written and stmt is mine[0] else []
-                edits.replace_many(stmt.node, [*first, _renamed(stmt.node, one.buffer.name, name)])
-    if before:
-        edits.replace_many(loop.node, [*before, loop.node])
+                renamed.setdefault(stmt, {})[one.buffer.name] = name
+    for stmt, names in renamed.items():
+        lines = [
+            line for pair in copies.get(stmt, ()) for line in parse(job, "T.copy({}, {})".format(*pair), stmt.node)
+        ]
+        edits.replace_many(stmt.node, [*lines, _renamed(stmt.node, names)])
     tiles.commit(edits)
     job.apply(edits)
+    _prepare(job, _loops(job)[number], copies)
+
+
+def _prepare(job: Job, loop: Loop, copies: Mapping[Stmt | None, Sequence[tuple[str, str]]]) -> None:
+    """What stands before the loop; and tiles that are copied now need not name their memory."""
     edits = Edits(job.file.index)
-    for buffer in job.kernel.buffers.values():  # what is copied is inferred
+    before = [line for pair in copies.get(None, ()) for line in parse(job, "T.copy({}, {})".format(*pair), loop.node)]
+    if before:
+        edits.replace_many(loop.node, [*before, loop.node])
+    copied = {name for pairs in copies.values() for name, _ in pairs}
+    for buffer in job.kernel.buffers.values():
         is_own = isinstance(buffer.node, cst.Call) and buffer.node not in job.original
         if buffer.name in copied and buffer.alloc == "alloc_ub" and is_own:
             function = cst.ensure_type(buffer.node, cst.Call).func
             edits.replace(function, expression(job, "T.alloc_shared", function))
     job.apply(edits)
-    return True
 
 
-def _renamed(node: cst.CSTNode, old: str, new: str) -> cst.CSTNode:
-    found = {id(name): cst.Name(new) for name in nodes_of(node, cst.Name) if name.value == old}
+def _renamed(node: cst.CSTNode, names: Mapping[str, str]) -> cst.CSTNode:
+    found = {id(name): cst.Name(names[name.value]) for name in nodes_of(node, cst.Name) if name.value in names}
     return substitute(node, found)
 
 
 # the proof, and the loop ---------------------------------------------------------------------------------------------
 
 
-def _tests(job: Job, loop: Loop, turns: Turns) -> list[str] | None:
-    """Conditions on the sizes under which versions of tiles in L1 are filled to their ends; None if something is left
-    of what the moves and copies are for, or there are no such conditions."""
+def _tests(job: Job, loop: Loop, turns: Turns) -> list[str]:
+    """Conditions on the sizes under which versions of tiles in L1 are filled to their ends. Raises :class:`_InTurns` if
+    there are none, or something is left of what the moves and copies are for."""
     found = parts(loop.body)
     tests: list[str] = []
     for one in shared(found, job.kernel):
-        if _is_state(one) or any(
-            use.element for number in one.users for use in found[number].uses if use.buffer is one.buffer
-        ):
-            return None
+        if _is_state(one):
+            raise _InTurns(f"`{one.buffer.name}` lives on to the next turn, and has no versions")
+        if any(use.element for place in one.users for use in found[place].uses if use.buffer is one.buffer):
+            raise _InTurns(f"parts of a turn share `{one.buffer.name}`, and read single elements")
         if one.buffer.memory is Memory.L1 and one.inside:
             for load in walk(loop.body):
                 if isinstance(load, Copy) and load.dst.buffer is one.buffer and load.src.buffer.memory is Memory.GM:
                     fills = _fills(job, load, turns)
                     if fills is None:
-                        return None
+                        raise _InTurns(
+                            f"a load of `{one.buffer.name}` may end with its tensor, and leave the rest as it was"
+                        )
                     tests += fills
     return list(dict.fromkeys(tests))
 
