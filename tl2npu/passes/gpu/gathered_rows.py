@@ -4,7 +4,8 @@ A tile of gathered rows is not halved by the compiler (``src/transform/ascend_vi
 cannot share it. A single row needs no halving: of ``for i: T.copy(KV[ix[i], :], row); T.copy(row, kv_l1[i, :])`` each
 core takes its half of the turns, with its half of ``ix``, and stores to its half of the workspace (the generated text
 was read, for both targets; ``examples/developer_mode/sparse_flash_attn_developer_vid_reduce.py`` is written so). UB
-holds a row in place of the tile.
+holds a row in place of the tile. Where a row is ``first + ix[i]``, ``first`` is added to all of ``ix`` before: the
+compiler finds a gather by a plain element only (TL852).
 """
 
 from __future__ import annotations
@@ -42,6 +43,22 @@ class _Gather:
         """The tile of gathered rows."""
         return self.load.dst.buffer
 
+    @property
+    def place(self) -> cst.BaseExpression:
+        """Where the row is: what stands for the index with the element in it."""
+        (node,) = [dim.node for dim in self.load.src.dims or () if dim.loads]
+        assert not isinstance(node, cst.Slice)
+        return node
+
+    @property
+    def first(self) -> cst.BaseExpression | None:
+        """What is added to the element."""
+        node = self.place
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            sides = [side for side in (node.left, node.right) if not nodes_of(side, cst.Subscript)]
+            return sides[0] if len(sides) == 1 else None
+        return None
+
 
 def one_by_one(job: Job) -> bool:
     """Store every gathered row by itself; False if there is none, or one that has another form."""
@@ -52,14 +69,22 @@ def one_by_one(job: Job) -> bool:
     edits, names = Edits(job.file.index), Names(job)
     own: dict[Buffer, str] = {}
     for index in dict.fromkeys(item.index for item in found):
-        if not _is_used_elsewhere(kernel, index, [item.loop for item in found]):
+        elsewhere = _is_used_elsewhere(kernel, index, [item.loop for item in found])
+        firsts = {code(item.first) if item.first is not None else "" for item in found if item.index is index}
+        if not elsewhere and firsts == {""}:
             continue
         loads = [stmt for stmt in kernel.walk() for a in accesses(stmt) if a.writes and a.operand.buffer is index]
         if len(loads) != 1 or not isinstance(loads[0], Copy) or loads[0].src.buffer.memory is not Memory.GM:
             return False
-        own[index] = name = names.fresh(f"{index.name}_rows")
-        again = substitute(loads[0].node, {id(loads[0].dst.node): cst.Name(name)})
-        edits.replace_many(loads[0].node, [loads[0].node, again])
+        if len(firsts) != 1 or not all(_is_known(job, item, loads[0]) for item in found if item.index is index):
+            return False
+        own[index] = name = names.fresh(f"{index.name}_rows") if elsewhere else index.name
+        again = [substitute(loads[0].node, {id(loads[0].dst.node): cst.Name(name)})] if elsewhere else []
+        first = firsts.pop()
+        sums = parse(job, f"T.tile.add({name}, {name}, {first})", loads[0].node) if first else []
+        edits.replace_many(loads[0].node, [loads[0].node, *again, *sums])
+        if not elsewhere:
+            continue
         assert index.statement is not None
         assert isinstance(index.node, cst.Call)
         allocation = parse(job, f"{name} = {code(index.node)}", index.statement)
@@ -82,9 +107,10 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
     call = code(substitute(tile.node, {id(shape): cst.parse_expression(text)}))
     edits.replace_many(tile.statement, parse(job, f"{row} = {call}", tile.statement))
     new: dict[int, cst.CSTNode] = {id(item.load.dst.node): cst.Name(row)}
-    for node in nodes_of(loop.node, cst.Subscript):
-        if index and isinstance(node.value, cst.Name) and node.value.value == item.index.name:
-            new[id(node.value)] = cst.Name(index)
+    if index:
+        element, place = f"{index}[{loop.ranges[0].name}]", code(item.place)
+        kinds = cst.BinaryOperation if item.first is not None else cst.Subscript
+        new |= {id(node): cst.parse_expression(element) for node in nodes_of(loop.node, kinds) if code(node) == place}
     changed = cst.ensure_type(substitute(loop.node, new), cst.For)
     before: Sequence[cst.CSTNode] = ()
     if item.fill is not None:
@@ -96,6 +122,15 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
     edits.replace_many(loop.node, [changed.with_changes(body=body)])
     edits.remove(item.store.node)
     job.change("TL611", tile.node, f"`{row}` holds one row at a time, for both vector cores")
+
+
+def _is_known(job: Job, item: _Gather, load: Copy) -> bool:
+    """Whether what is added to the index has its value where the index is loaded, and the same at the gather."""
+    first = item.first
+    if first is None or load.env is None or item.load.env is None:
+        return first is None
+    before, there = (job.file.evaluator.sym(first, env) for env in (load.env, item.load.env))
+    return before == there and not before.depends_on(str(item.loop.ranges[0].var))
 
 
 def _gathers(kernel: Kernel, body: Sequence[Stmt]) -> Iterator[_Gather]:
