@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.in_process import copied
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.verify.judge import verify
 from tl2npu.verify.loading import Source
-from tl2npu.verify.process import apart
 from tl2npu.verify.settings import Call, Settings
 
 LIBRARY = """
@@ -103,7 +103,7 @@ def migrated(path: Path, *calls: Call) -> str:
     assert result.new_text is not None
     if calls:
         old, new = (Source(text or "", str(path), path.name) for text in (result.old_text, result.new_text))
-        found = verify(old, new, Settings(calls=calls), apart)
+        found = verify(old, new, Settings(calls=calls), copied)
         assert found.ok, found
     return result.new_text
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.across.support import repository
+from tests.in_process import copied, in_a_copy
 from tests.passes.support import GEMM_SCALE, gemm_file
 from tl2npu.across import modules
 from tl2npu.cli import cli
@@ -20,7 +19,6 @@ from tl2npu.options import Options
 from tl2npu.source.inplace import InPlace, WriteError
 from tl2npu.verify.judge import verify
 from tl2npu.verify.loading import Source
-from tl2npu.verify.process import apart
 from tl2npu.verify.settings import Settings
 
 FACTORY = gemm_file(GEMM_SCALE).replace(", workspace_idx=[3]", "").replace("import torch\n", "")
@@ -91,12 +89,10 @@ def test_old_and_new_script_agree_on_the_simulator(tmp_path: Path) -> None:
     new = repository(tmp_path / "new", files)
     assert migrate(new)[0] == 0
     for root in (old, new):
-        done = subprocess.run(
-            [sys.executable, "-m", "tl2npu", "run", str(root / "main.py")], capture_output=True, text=True, check=False
-        )
+        done = in_a_copy("run", str(root / "main.py"), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     source = Source((old / "main.py").read_text(), str(old / "main.py"), "main.py")
-    assert verify(source, source, Settings(), apart).ok
+    assert verify(source, source, Settings(), copied).ok
 
 
 def test_the_patch_holds_both_files(tmp_path: Path) -> None:

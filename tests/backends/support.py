@@ -101,12 +101,13 @@ class Machine:
         return self
 
     def command(
-        self, *args: str, fault: str = "", python: str | None = None, apart: bool = False
+        self, *args: str, fault: str = "", python: str | None = None, fresh: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """Run tl2npu there. ``apart``: the simulator's part in processes of its own, as for a user."""
+        """Run tl2npu there. ``fresh``: the simulator's part in processes of its own, as for a user."""
         given = [*args] if "--python" in args or python == "" else [*args, "--python", python or str(self.python)]
-        with nullcontext() if apart else jobs_in_this_process():
-            return tl2npu(*given, cwd=self.folder, environment={**self.environment, "TL2NPU_STANDIN": fault})
+        with nullcontext() if fresh else jobs_in_this_process():
+            environment = {**self.environment, "TL2NPU_STANDIN": fault}
+            return tl2npu(*given, cwd=self.folder, environment=environment, fresh=fresh)
 
     def verify(
         self, *args: str, old: str = OLD, new: str = NEW, call: str | None = CALL, fault: str = "", **named: Any

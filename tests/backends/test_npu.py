@@ -41,7 +41,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_both_kernels_run_on_the_npu(machine: Machine) -> None:
-    code, result = machine.verify(apart=True)
+    code, result = machine.verify(fresh=True)
     assert code == 0
     assert result["kernels"][0]["verified"] == {"backend": "npu", "calls": 1, "max_error": 0.0}
     assert "add.main: compared with the old kernel on the NPU" in result["notes"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.in_process import copied
 from tests.verify.support import SCRIPT, by_calls, by_script
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.report.verify import text
 from tl2npu.verified import VerifyResult
-from tl2npu.verify.process import apart
 
 MIGRATED = migrate_text(SCRIPT, "kernel.py", Options()).new_text or ""
 
@@ -51,7 +51,7 @@ DIES = "\nimport os\nos._exit(0)\n"
 )
 def test_every_kernel_agrees_and_the_file_is_not_verified(old: str, new: str, said: str) -> None:
     """Then the last line says why, and calls nothing proved."""
-    result = by_script(old, new, apart)
+    result = by_script(old, new, copied)
     assert [kernel.status for kernel in result.kernels] == ["verified"]
     assert last_line(result).endswith(f"1 of 1 kernel agrees, 1 launch compared, largest difference 0; {said}")
     assert last_line(result).startswith("failed: " if "new script failed" in said else "not verified: ")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.in_process import tl2npu
+from tests.in_process import in_a_copy, tl2npu
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.traces import reading
@@ -64,12 +62,8 @@ NEW = migrate_text(KERNELS, "old.py", Options()).new_text or ""
 
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    if arguments[0] not in ("run", "record"):
-        return tl2npu(*arguments, cwd=cwd, environment=environment)
-    kept = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
-    command = [sys.executable, "-m", "tl2npu", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env={**kept, **environment})
+    run = in_a_copy if arguments[0] in ("run", "record") else tl2npu
+    return run(*arguments, cwd=cwd, environment={"PYTHONPATH": str(ROOT), "PATH": ""})
 
 
 @pytest.fixture(scope="module")

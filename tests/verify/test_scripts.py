@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import copied
 from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, by_calls, by_script, codes
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
@@ -60,7 +61,7 @@ def test_in_place_tensors_and_the_same_tensor_twice() -> None:
 
 
 def test_the_new_scripts_own_check_fails() -> None:
-    result = by_script(SCRIPT, MIGRATED.replace("x * 0.5)", "x * 0.25)"), apart)
+    result = by_script(SCRIPT, MIGRATED.replace("x * 0.5)", "x * 0.25)"), copied)
     assert not result.ok
     assert codes(result) == ["TL910"]
     assert "the new script ended with exit code 1" in result.diagnostics[0].message
@@ -79,7 +80,7 @@ def test_a_script_may_exit(ending: str) -> None:
 
 
 def test_a_script_that_ends_its_process_has_not_ended() -> None:
-    result = by_script(SCRIPT + "\nimport os\nos._exit(0)\n", MIGRATED, apart)
+    result = by_script(SCRIPT + "\nimport os\nos._exit(0)\n", MIGRATED, copied)
     assert not result.ok
     assert result.scripts[0].exit_code is None
     assert "died" in result.diagnostics[0].message
@@ -93,7 +94,7 @@ def test_a_script_without_a_launch() -> None:
 
 
 def test_a_missing_import() -> None:
-    result = by_script("import missing_module_of_nobody\n" + SCRIPT, MIGRATED, apart)
+    result = by_script("import missing_module_of_nobody\n" + SCRIPT, MIGRATED, copied)
     assert not result.ok
     assert [d.code for d in result.diagnostics] == ["TL910", "TL906"]
     assert (
@@ -105,7 +106,7 @@ def test_a_missing_import() -> None:
 
 def test_a_missing_part_of_what_is_stood_in_for() -> None:
     """Nothing can be installed against that."""
-    result = by_script("raise ModuleNotFoundError(\"No module named 'tilelang'\")\n" + SCRIPT, MIGRATED, apart)
+    result = by_script("raise ModuleNotFoundError(\"No module named 'tilelang'\")\n" + SCRIPT, MIGRATED, copied)
     assert "ended with exit code 1: ModuleNotFoundError" in result.diagnostics[0].message
     assert "install" not in result.diagnostics[0].help
 
@@ -162,7 +163,7 @@ def _wait_for_end(pid: int) -> None:
 def test_the_time_of_a_kernel_is_its_own() -> None:
     multiply = "            T.tile.mul(x, x, factor)\n"
     slow = MIGRATED.replace(multiply, multiply + "            for _ in T.serial(10 ** 8):\n    " + multiply)
-    result = by_script(SCRIPT, slow, apart, timeout=3.0)
+    result = by_script(SCRIPT, slow, copied, timeout=3.0)
     assert not result.ok
     found = next(d for d in result.diagnostics if d.code == "TL911")
     assert found.kernel == "scale.main"
@@ -180,7 +181,7 @@ LONG = (
 @pytest.mark.parametrize("calls", [(), (Call("scale", {"rows": 64}),)], ids=["script", "call"])
 def test_a_call_that_is_small_enough_is_named(calls: tuple[Call, ...]) -> None:
     """Where the time is used up: the same factory with other arguments, which is verified."""
-    result = by_script(LONG, LONG, apart, timeout=2.0, calls=calls)
+    result = by_script(LONG, LONG, copied, timeout=2.0, calls=calls)
     found = next(d for d in result.diagnostics if d.code == "TL911")
     option = re.search(r'^use `--args "([^"]+)"`, which is small enough', found.help)
     assert option is not None, found
