@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ from typing import IO, Any
 import pytest
 from click.testing import CliRunner
 
+from tl2npu import migration as _passes  # noqa: F401  # loaded here once, for every copy
 from tl2npu.backends import children
 from tl2npu.backends.children import Ended
 from tl2npu.cli import cli
@@ -31,10 +34,10 @@ def tl2npu(
 ) -> subprocess.CompletedProcess[str]:
     """Run tl2npu in a folder. Raises what would be an internal error.
 
-    The simulator's jobs are done in copies of this process, with ``fresh`` in new ones, as for a user. Not for ``run``
-    and ``record``, whose scripts write to the standard output of the process: they have :func:`in_a_copy`.
+    Its children are copies of this process, with ``fresh`` they are new ones, as for a user. Not for ``run`` and
+    ``record``, whose scripts write to the standard output of the process: they have :func:`in_a_copy`.
     """
-    with pytest.MonkeyPatch.context() as patch, nullcontext() if fresh else jobs_in_copies():
+    with pytest.MonkeyPatch.context() as patch, nullcontext() if fresh else children_in_copies():
         patch.chdir(cwd)
         done = CliRunner().invoke(cli, arguments, env=environment)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -42,24 +45,37 @@ def tl2npu(
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
+def python(*words: str, cwd: Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """What Python does with a command line, ``-m`` or ``-c`` first, in a copy of this process; so are its children.
+
+    ``environment``: all of it, by default that of this process. Modules of tl2npu are loaded: not for what must hold
+    where they are not.
+    """
+    given = dict(os.environ if environment is None else environment)
+    if not FORKS:
+        command = [sys.executable, *words]
+        return subprocess.run(command, cwd=cwd, env=given, capture_output=True, encoding="utf-8", check=False)
+
+    def run() -> None:
+        sys.argv = [*words[1:]] if words[0] == "-m" else ["-c", *words[2:]]
+        with children_in_copies():
+            if words[0] == "-m":
+                runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+            else:
+                exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
+        code = Copy(run, out, err, given, cwd).wait()
+        for stream in (out, err):
+            stream.seek(0)
+        return subprocess.CompletedProcess(words, code, out.read(), err.read())
+
+
 def in_a_copy(
     *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run tl2npu in a folder, in a copy of this process whose streams are its own; its jobs are in copies as well."""
-    if not FORKS:
-        given = {**os.environ, **(environment or {})}
-        command = [sys.executable, "-m", "tl2npu", *arguments]
-        return subprocess.run(command, cwd=cwd, env=given, capture_output=True, text=True, check=False)
-
-    def run() -> None:
-        with jobs_in_copies():
-            cli(arguments, prog_name="tl2npu")
-
-    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-        code = Copy(run, stdout, stderr, {**os.environ, **(environment or {})}, cwd).wait()
-        for stream in (stdout, stderr):
-            stream.seek(0)
-        return subprocess.CompletedProcess(arguments, code, stdout.read(), stderr.read())
+    """Run tl2npu in a folder, in a copy of this process whose streams are its own."""
+    return python("-m", "tl2npu", *arguments, cwd=cwd, environment={**os.environ, **(environment or {})})
 
 
 @contextmanager
@@ -75,14 +91,29 @@ def jobs_in_this_process() -> Iterator[None]:
 
 
 @contextmanager
-def jobs_in_copies() -> Iterator[None]:
-    """Do the simulator's jobs in copies of this process: followed, limited and ended as always, and started at once."""
+def children_in_copies(interpreters: Mapping[str, Sequence[str | Path]] | None = None) -> Iterator[None]:
+    """Children are copies of this process: followed, limited and ended as always, and started at once.
+
+    The simulator's jobs, and the scripts of backends, which are started in this interpreter or in one of
+    ``interpreters``: each with the folders where modules are looked for first there.
+    """
+    known = {sys.executable: (), **(interpreters or {})}
 
     def start(command: Sequence[str], **given: Any) -> Any:
-        if command[:2] != [sys.executable, "-c"] or "tl2npu.verify.process" not in command[2]:
-            return subprocess.Popen(command, **given)
-        code = compile(command[2], "<string>", "exec")
-        return Copy(lambda: exec(code, {}), given["stdout"], given["stdout"], given["env"], given["cwd"])
+        program, *words = command
+        if program in known and words[0] == "-c" and "tl2npu.verify.process" in words[1]:
+            code = compile(words[1], "<string>", "exec")
+            return Copy(lambda: exec(code, {}), given["stdout"], given["stdout"], given["env"], given["cwd"])
+        if program in known and Path(words[0]).name == "start.py":
+
+            def run() -> None:
+                own = given["env"].get("PYTHONPATH", "").split(os.pathsep)
+                sys.path[:0] = [str(Path(words[0]).parent), *map(str, known[program] or filter(None, own))]
+                sys.argv = list(words)
+                runpy.run_path(words[0], run_name="__main__")
+
+            return Copy(run, given["stdout"], given["stdout"], given["env"], given["cwd"])
+        return subprocess.Popen(command, **given)
 
     starting = SimpleNamespace(Popen=start, DEVNULL=subprocess.DEVNULL, STDOUT=subprocess.STDOUT)
     with pytest.MonkeyPatch.context() as patch:
@@ -93,7 +124,7 @@ def jobs_in_copies() -> Iterator[None]:
 
 def copied(job: Job) -> Ended:
     """``process.apart`` in a copy of this process."""
-    with jobs_in_copies():
+    with children_in_copies():
         return process.apart(job)
 
 
@@ -140,6 +171,7 @@ class Copy:
 def _code_of(run: Callable[[], object]) -> int:
     """The exit code of a program, which has written all that it says."""
     code: object = 0
+    atexit._clear()  # those of the tests
     try:
         run()
     except SystemExit as end:
@@ -147,6 +179,7 @@ def _code_of(run: Callable[[], object]) -> int:
     except BaseException:
         traceback.print_exc()
         code = 1
+    atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     return code if isinstance(code, int) else 1

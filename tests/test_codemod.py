@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.in_process import tl2npu
+from tests.in_process import python, tl2npu
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -17,12 +17,14 @@ VID = FIXTURES / "workspace" / "gemm_leaky_relu" / "before.py"
 COMMAND = ("-x", "tl2npu.codemod.MigrateCommand", "--no-format")
 
 
-def codemod(*arguments: str, place: Path) -> subprocess.CompletedProcess[str]:
+def codemod(*arguments: str, place: Path, fresh: bool = False) -> subprocess.CompletedProcess[str]:
     # Not with -m: it would put the directory first where modules are looked for.
     start = f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); sys.argv = sys.argv[1:]; "
     start += "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
-    command = [sys.executable, "-c", start, "libcst.tool", "codemod", *arguments, "-j", "1", "--hide-progress"]
-    return subprocess.run(command, cwd=place, capture_output=True, encoding="utf-8", check=False)
+    words = ["-c", start, "libcst.tool", "codemod", *arguments, "-j", "1", "--hide-progress"]
+    if not fresh:
+        return python(*words, cwd=place)
+    return subprocess.run([sys.executable, *words], cwd=place, capture_output=True, encoding="utf-8", check=False)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_found_through_the_configuration_of_libcst(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "codemod.md").read_text(encoding="utf-8")
     (tmp_path / ".libcst.codemod.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     (tmp_path / "kernel.py").write_bytes(VID.read_bytes())
-    done = codemod("codemod.MigrateCommand", "--no-format", "kernel.py", place=tmp_path)
+    done = codemod("codemod.MigrateCommand", "--no-format", "kernel.py", place=tmp_path, fresh=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "kernel.py").read_bytes() == VID.with_name("after.py").read_bytes()
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.in_process import python
 from tl2npu.report.formats import FORMATS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,8 +47,7 @@ def hook(name: str, repository: Path) -> int:
     program, *words = shlex.split(HOOKS[name]["entry"])
     assert program == "tl2npu"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tl2npu", *words, "a b.py", "a.py"]
-    return subprocess.run(command, cwd=repository, env=environment, capture_output=True, check=False).returncode
+    return python("-m", "tl2npu", *words, "a b.py", "a.py", cwd=repository, environment=environment).returncode
 
 
 def test_hooks_are_what_pre_commit_takes() -> None:

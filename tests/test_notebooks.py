@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.in_process import children_in_copies
 from tests.verify.support import HEAD, SCALE
 from tl2npu.cells import by_cells
 from tl2npu.cli import cli
@@ -51,7 +52,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tl2npu(*arguments: str, data: str | None = None) -> Result:
-    return CliRunner().invoke(cli, arguments, input=data)
+    with children_in_copies():
+        return CliRunner().invoke(cli, arguments, input=data)
 
 
 def code_of(text: str) -> str:

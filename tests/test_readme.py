@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.in_process import python
 from tl2npu.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,14 +33,7 @@ every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: pat
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command line in the root of the checkout, as a user without a terminal sees it."""
     environment = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR")}
-    return subprocess.run(
-        [sys.executable, "-m", "tl2npu", *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    return python("-m", "tl2npu", *arguments, cwd=ROOT, environment=environment)
 
 
 CALL = "gemm_relu(M=256, N=256, K=192)"  # as the tour has it

@@ -7,11 +7,10 @@ import os
 import stat
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tests.in_process import jobs_in_this_process, tl2npu
+from tests.in_process import children_in_copies, jobs_in_this_process, tl2npu
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINS = ROOT / "tests" / "standins"
@@ -80,7 +79,8 @@ class Machine:
         for name in ("bisheng", "mssanitizer", "msprof"):
             text = (STANDINS / "tools.py").read_text("utf-8")
             _program(tools / name, f"#!{sys.executable}\n{text}")
-        paths = os.pathsep.join((str(STANDINS / "device"), str(ROOT)))
+        self.modules = (STANDINS / "device", ROOT)
+        paths = os.pathsep.join(map(str, self.modules))
         self.python = folder / "python"
         _program(self.python, f'#!/bin/sh\nPYTHONPATH="{paths}" exec "{sys.executable}" "$@"\n')
         self.environment = {
@@ -103,11 +103,13 @@ class Machine:
     def command(
         self, *args: str, fault: str = "", python: str | None = None, fresh: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """Run tl2npu there. ``fresh``: the simulator's part in processes of its own, as for a user."""
+        """Run tl2npu there. ``fresh``: its children are new processes, as for a user."""
         given = [*args] if "--python" in args or python == "" else [*args, "--python", python or str(self.python)]
-        with nullcontext() if fresh else jobs_in_this_process():
-            environment = {**self.environment, "TL2NPU_STANDIN": fault}
-            return tl2npu(*given, cwd=self.folder, environment=environment, fresh=fresh)
+        environment = {**self.environment, "TL2NPU_STANDIN": fault}
+        if fresh:
+            return tl2npu(*given, cwd=self.folder, environment=environment, fresh=True)
+        with jobs_in_this_process(), children_in_copies({str(self.python): self.modules}):
+            return tl2npu(*given, cwd=self.folder, environment=environment, fresh=True)
 
     def verify(
         self, *args: str, old: str = OLD, new: str = NEW, call: str | None = CALL, fault: str = "", **named: Any

@@ -219,7 +219,7 @@ def test_a_tool_that_is_not_there(machine: Machine) -> None:
 
 def test_a_new_file_that_cannot_be_loaded_there(machine: Machine) -> None:
     new = "import sys\nif 'tl2npu.verify' not in sys.modules:\n    import not_there\n" + NEW
-    code, result = machine.verify(new=new)
+    code, result = machine.verify(new=new, fresh=True)
     assert (code, codes(result)) == (1, ["TL906"])
     assert "ModuleNotFoundError: No module named 'not_there'" in said(result, "TL906")
 

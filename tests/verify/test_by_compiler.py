@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tests.in_process import children_in_copies
 from tests.verify.compiler_stand_in import bisheng, write
 from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, source
 from tl2npu.backends.compile.messages import line_of, meaning
@@ -29,11 +31,12 @@ COMPILE = Backend("compile")
 
 
 @pytest.fixture(autouse=True)
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = write(tmp_path / "installed")
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    return folder
+    with children_in_copies():
+        yield folder
 
 
 def judged(new: str, *calls: Call, old: str = SCRIPT, **settings: Any) -> VerifyResult:
