@@ -22,7 +22,7 @@ class Client:
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        self._number = 0
+        self._number, self._uri = 0, ""
         self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
         self._kept: list[dict[str, Any]] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -42,6 +42,8 @@ class Client:
         self._send({"method": method, "params": params})
 
     def open(self, uri: str, text: str) -> None:
+        """Open the document that diagnostics are of from now on."""
+        self._uri = uri
         document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         self.tell("textDocument/didOpen", textDocument=document)
 
@@ -52,14 +54,18 @@ class Client:
     def diagnostics(self, version: int) -> list[dict[str, Any]]:
         """Wait for the diagnostics of a version."""
         told = self._wait(
-            lambda m: m.get("method") == "textDocument/publishDiagnostics" and m["params"].get("version") == version
+            lambda m: self._is_of(m, self._uri) and m["params"].get("version") == version
         )
         found: list[dict[str, Any]] = told["params"]["diagnostics"]
         return found
 
     def published(self) -> list[int | None]:
-        """The versions of all diagnostics so far that nobody waited for."""
-        return [m["params"].get("version") for m in self._kept if m.get("method") == "textDocument/publishDiagnostics"]
+        """The versions of all diagnostics of the document so far that nobody waited for."""
+        return [m["params"].get("version") for m in self._kept if self._is_of(m, self._uri)]
+
+    @staticmethod
+    def _is_of(message: dict[str, Any], uri: str) -> bool:
+        return message.get("method") == "textDocument/publishDiagnostics" and message["params"]["uri"] == uri
 
     def close(self) -> int:
         """End the session; the exit code of the server."""

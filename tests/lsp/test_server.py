@@ -22,10 +22,11 @@ RESOLVES = {"textDocument": {"codeAction": {"dataSupport": True, "resolveSupport
 VERSIONED = {"workspace": {"workspaceEdit": {"documentChanges": True}}}
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """One session for the tests, each of which has documents of its own."""
     pytest.importorskip("pygls")
-    session = Client(tmp_path, **RESOLVES, **VERSIONED)
+    session = Client(tmp_path_factory.mktemp("workspace"), **RESOLVES, **VERSIONED)
     yield session
     assert session.close() == 0
 
@@ -143,12 +144,15 @@ def test_the_configuration_of_the_workspace(client: Client, tmp_path: Path) -> N
     assert any("developer-threads1" in item["message"] for item in client.diagnostics(1))
 
 
-def test_files_of_the_workspace_are_not_imported(client: Client, tmp_path: Path) -> None:
+def test_files_of_the_workspace_are_not_imported(tmp_path: Path) -> None:
     """A file beside the kernels that has the name of a module is not that module."""
+    pytest.importorskip("pygls")
+    client = Client(tmp_path, **RESOLVES, **VERSIONED)
     for name in ("black.py", "libcst.py", "pickle.py"):
         (tmp_path / name).write_text("raise SystemExit('imported')\n", encoding="utf-8")
     client.open((tmp_path / "a.py").as_uri(), GEMM)
     assert client.diagnostics(1)
+    assert client.close() == 0
 
 
 def test_without_the_extra(tmp_path: Path) -> None:
