@@ -45,14 +45,16 @@ def tl2npu(
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
-def python(*words: str, cwd: Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def python(
+    *words: str, cwd: Path, environment: Mapping[str, str] | None = None, fresh: bool = False
+) -> subprocess.CompletedProcess[str]:
     """What Python does with a command line, ``-m`` or ``-c`` first, in a copy of this process; so are its children.
 
-    ``environment``: all of it, by default that of this process. Modules of tl2npu are loaded: not for what must hold
-    where they are not.
+    ``environment``: all of it, by default that of this process. Modules of tl2npu are loaded: for what must hold where
+    they are not, ``fresh`` starts a new process.
     """
     given = dict(os.environ if environment is None else environment)
-    if not FORKS:
+    if fresh or not FORKS:
         command = [sys.executable, *words]
         return subprocess.run(command, cwd=cwd, env=given, capture_output=True, encoding="utf-8", check=False)
 
@@ -72,10 +74,11 @@ def python(*words: str, cwd: Path, environment: Mapping[str, str] | None = None)
 
 
 def in_a_copy(
-    *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
+    *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None, fresh: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run tl2npu in a folder, in a copy of this process whose streams are its own."""
-    return python("-m", "tl2npu", *arguments, cwd=cwd, environment={**os.environ, **(environment or {})})
+    """Run tl2npu in a folder, in a copy of this process whose streams are its own; with ``fresh`` in a new one."""
+    given = {**os.environ, **(environment or {})}
+    return python("-m", "tl2npu", *arguments, cwd=cwd, environment=given, fresh=fresh)
 
 
 @contextmanager
@@ -176,6 +179,8 @@ def _code_of(run: Callable[[], object]) -> int:
         run()
     except SystemExit as end:
         code = end.code or 0
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
         code = 1

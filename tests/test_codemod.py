@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,9 +21,7 @@ def codemod(*arguments: str, place: Path, fresh: bool = False) -> subprocess.Com
     start = f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); sys.argv = sys.argv[1:]; "
     start += "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
     words = ["-c", start, "libcst.tool", "codemod", *arguments, "-j", "1", "--hide-progress"]
-    if not fresh:
-        return python(*words, cwd=place)
-    return subprocess.run([sys.executable, *words], cwd=place, capture_output=True, encoding="utf-8", check=False)
+    return python(*words, cwd=place, fresh=fresh)
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,7 @@ class Client:
 
     def diagnostics(self, version: int) -> list[dict[str, Any]]:
         """Wait for the diagnostics of a version."""
-        told = self._wait(
-            lambda m: self._is_of(m, self._uri) and m["params"].get("version") == version
-        )
+        told = self._wait(lambda m: self._is_of(m, self._uri) and m["params"].get("version") == version)
         found: list[dict[str, Any]] = told["params"]["diagnostics"]
         return found
 

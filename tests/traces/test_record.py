@@ -61,9 +61,9 @@ if __name__ == "__main__":
 NEW = migrate_text(KERNELS, "old.py", Options()).new_text or ""
 
 
-def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def call(*arguments: str, cwd: Path, fresh: bool = False) -> subprocess.CompletedProcess[str]:
     run = in_a_copy if arguments[0] in ("run", "record") else tl2npu
-    return run(*arguments, cwd=cwd, environment={"PYTHONPATH": str(ROOT), "PATH": ""})
+    return run(*arguments, cwd=cwd, environment={"PYTHONPATH": str(ROOT), "PATH": ""}, fresh=fresh)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("traces")
     (path / "old.py").write_text(KERNELS)
     (path / "new.py").write_text(NEW)
-    done = call("record", "old.py", "-o", "trace", "--on", "sim", "--", "48", cwd=path)
+    done = call("record", "old.py", "-o", "trace", "--on", "sim", "--", "48", cwd=path, fresh=True)
     assert (done.returncode, done.stderr.splitlines()[0]) == (0, "4 launches recorded in trace"), done.stderr
     return path
 

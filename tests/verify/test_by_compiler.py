@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from tests.in_process import children_in_copies
 from tests.verify.compiler_stand_in import bisheng, write
 from tests.verify.support import HEAD, MAIN, SCALE, SCRIPT, source
+from tl2npu.backends import children
 from tl2npu.backends.compile.messages import line_of, meaning
 from tl2npu.backends.compile.programs import same
 from tl2npu.cli import cli
@@ -57,7 +59,9 @@ def test_a_kernel_that_is_accepted(calls: tuple[Call, ...]) -> None:
     ]
 
 
-def test_programs_of_old_and_new_are_compared() -> None:
+def test_programs_of_old_and_new_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In new processes, as a user has them."""
+    monkeypatch.setattr(children, "subprocess", subprocess)
     assert "scale.main: the generated program differs from that of the old kernel" in judged(MIGRATED).notes
     again = judged(MIGRATED + "\n# another text\n", old=MIGRATED)
     assert "scale.main: the generated program is that of the old kernel, except for buffer addresses" in again.notes

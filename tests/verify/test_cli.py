@@ -16,9 +16,9 @@ MIGRATED = migrate_text(SCRIPT, "kernel.py", Options()).new_text or ""
 CALL = ("--args", "scale(rows=64)")
 
 
-def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def call(*arguments: str, cwd: Path, fresh: bool = False) -> subprocess.CompletedProcess[str]:
     run = in_a_copy if arguments[0] in ("run", "record") else tl2npu
-    return run(*arguments, cwd=cwd, environment={"PYTHONPATH": str(ROOT), "PATH": ""})
+    return run(*arguments, cwd=cwd, environment={"PYTHONPATH": str(ROOT), "PATH": ""}, fresh=fresh)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_run(folder: Path) -> None:
-    done = call("run", "old.py", cwd=folder)
+    done = call("run", "old.py", cwd=folder, fresh=True)
     assert (done.returncode, done.stdout) == (0, "fine\n")
     assert done.stderr == "old.py: 1 launch, 0 hazards on the simulator (A2)\n"
 
@@ -77,7 +77,7 @@ def test_run_as_json(folder: Path) -> None:
 
 
 def test_verify_two_files(folder: Path) -> None:
-    done = call("verify", "old.py", "new.py", *CALL, cwd=folder)
+    done = call("verify", "old.py", "new.py", *CALL, cwd=folder, fresh=True)
     assert done.returncode == 0
     assert done.stdout == (
         "old.py:16 scale.main: verified on the simulator: 1 launch, largest difference 0\n"
