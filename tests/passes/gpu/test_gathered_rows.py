@@ -37,6 +37,10 @@ MASKED = """for i, j in T.Parallel(32, 32):
     acc[i, j] = T.if_then_else(mask[j], acc[i, j], -1000.0)
 T.copy(acc, O[bx, 0, 0])
 """
+STORED = """for i, j in T.Parallel(32, 32):
+    acc[i, j] = acc[i, j] + 1.0
+T.copy(acc, O[bx, 0, 0])
+"""
 GEMM = "T.gemm(q, kv, acc, transpose_B=True, clear_accum=True)\n"
 
 
@@ -69,6 +73,25 @@ def test_each_core_gathers_half_of_the_rows(gather: str, least: int, first: bool
         np.testing.assert_allclose(
             run(new, inputs, "factory", (), reading)["O"], _expected(inputs), rtol=1e-2, atol=2e-2
         )
+
+
+@pytest.mark.parametrize("with_mask", [True, False])
+@pytest.mark.parametrize("place", ["first + IX[bx, i]", "IX[bx, i] + first", "IX[bx, i] + F[0] * 2"])
+def test_rows_behind_a_first_one(place: str, with_mask: bool) -> None:
+    """The first row, a number from a tensor, is added to the index; a mask still reads the index as it was."""
+    params = PARAMS.replace("IX: T.Tensor((2, 32)", 'F: T.Tensor((1,), "int32"), IX: T.Tensor((2, 32)')
+    gather = GATHER.replace("IX[bx, i]", place)
+    body = "first = F[0]\n" + TILES + (MASK if with_mask else "") + gather + GEMM + (MASKED if with_mask else STORED)
+    inputs = {**_inputs(0), "F": np.array([7], np.int32)}
+    inputs = {name: inputs[name] for name in ("Q", "KV", "F", "IX", "O")}
+    inputs["IX"] = inputs["IX"] % 80
+    new = agree(gpu_file(params, body, jit="@tilelang.jit"), inputs, rtol=1e-2, atol=1e-2)
+    by_two = "first" not in place
+    rows = inputs["KV"][inputs["IX"] + (14 if by_two else 7)].astype(np.float32)
+    expected = inputs["Q"].astype(np.float32) @ rows.transpose(0, 2, 1)
+    expected = np.where(inputs["IX"][:, None, :] <= 50, expected, -1000.0) if with_mask else expected + 1.0
+    np.testing.assert_allclose(run(new, inputs, "factory", (), ACTUAL)["O"], expected, rtol=1e-2, atol=2e-2)
+    assert ("threads=2" in new) is not by_two
 
 
 def test_rows_that_something_else_reads_stay_a_tile() -> None:
