@@ -87,8 +87,8 @@ def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[A
                 return tight
         return plenty
 
-    found, blocked = or_tight(first, False), first[0].blocked
-    of_stages = blocked is not None and blocked.code in _OF_STAGES
+    found = or_tight(first, False)
+    of_stages = any(tried.blocked is not None and tried.blocked.code in _OF_STAGES for tried in found)
     if not first[0].job.staged or not (of_stages or _has_note(found[-1], "TL801")):
         return found
     in_turns = _attempts(start, kind, suppressions, partial(fork.again, in_turns=True))
