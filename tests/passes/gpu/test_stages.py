@@ -51,6 +51,8 @@ def kernel(loop: str = LOOP, early: str = "", tiles: str = TILES, after: str = "
         ("for i in T.Pipelined(4, num_stages=4):\n", "T.Pipelined(4, num_stages=4)"),
         ("for i in T.Pipelined(0, 4, num_stages=2):\n", "T.Pipelined(0, 4, num_stages=2)"),
         ("for i in T.Pipelined(T.ceildiv(128, 32), num_stages=2):\n", "T.Pipelined(T.ceildiv(128, 32), num_stages=2)"),
+        ("for i in T.Pipelined(start=0, stop=4, num_stages=2):\n", "T.Pipelined(0, 4, num_stages=2)"),
+        ("for i in T.Pipelined(4, num_stages=2, order=[0], stage=[0]):\n", "T.Pipelined(4, num_stages=2)"),
         ("for i in T.Pipelined(4, num_stages=3):\n", "T.serial(4)"),  # the last turn would be dropped
         ("for i in T.Pipelined(4, num_stages=1):\n", "T.serial(4)"),
         ("for i in T.Pipelined(4):\n", "T.serial(4)"),

@@ -282,8 +282,8 @@ def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills
     tests += fills
     if tests:
         text = f"{text} if {' and '.join(tests)} else 0"
-    arguments = [code(arg.value) for arg in loop.call.args if arg.keyword is None]
-    head = f"T.Pipelined({', '.join(arguments)}, num_stages={text})"
+    bounds = [code(item) for item in (loop.ranges[0].start_node, loop.ranges[0].stop_node) if item is not None]
+    head = f"T.Pipelined({', '.join(bounds)}, num_stages={text})"
     edits = Edits(job.file.index)
     edits.replace(loop.call, expression(job, head, loop.call))
     job.apply(edits)
