@@ -101,6 +101,12 @@ def _op_access(stmt: Op, name: str, operand: Operand) -> Iterator[Access]:
         yield Access(operand, True, True)
 
 
+def is_on_chip(copy: Copy) -> bool:
+    """True for a copy between the cores that the compiler routes through a workspace."""
+    pair = (copy.src.buffer.memory, copy.dst.buffer.memory)
+    return pair in ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1))
+
+
 def reads(stmt: Stmt, *, deep: bool = False) -> list[Operand]:
     """Operands that a statement (with ``deep``: and everything inside it) reads."""
     return [a.operand for s in _self_and(stmt, deep) for a in accesses(s) if a.reads]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.access import accesses, is_on_chip, side_of
 from tl2npu.kernel.model import (
     Alloc,
     Buffer,
@@ -119,7 +119,9 @@ def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
     inner = (*nest, stmt) if isinstance(stmt, Loop) and stmt.kind == "parallel" else nest
     for access in () if isinstance(stmt, Alloc) else accesses(stmt):
         operand = access.operand
-        if operand.buffer.memory not in ON_CHIP or (_hands_over(stmt) and operand is stmt.dst):  # type: ignore[attr-defined]
+        if operand.buffer.memory not in ON_CHIP or (
+            isinstance(stmt, Copy) and is_on_chip(stmt) and operand is stmt.dst
+        ):
             continue
         if isinstance(stmt, Store) and nest:
             whole = _is_all(operand, nest)
@@ -134,13 +136,6 @@ def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
     for body in children(stmt):
         for one in body:
             yield from uses(one, inner)
-
-
-def _hands_over(stmt: Stmt) -> bool:
-    return isinstance(stmt, Copy) and (stmt.src.buffer.memory, stmt.dst.buffer.memory) in (
-        (Memory.L0C, Memory.UB),
-        (Memory.UB, Memory.L1),
-    )
 
 
 def _axis(index: object, nest: tuple[Loop, ...]) -> str:
@@ -203,7 +198,7 @@ def shared(found: Sequence[Part], kernel: Kernel) -> list[Shared]:
 def landing_buffers(found: Sequence[Part]) -> set[Buffer]:
     """The buffers that hand-overs in the parts fill."""
     leaves = (leaf for part in found for leaf in walk(part.body))
-    return {leaf.dst.buffer for leaf in leaves if isinstance(leaf, Copy) and _hands_over(leaf)}
+    return {leaf.dst.buffer for leaf in leaves if isinstance(leaf, Copy) and is_on_chip(leaf)}
 
 
 def _counts(body: Sequence[Stmt]) -> dict[Buffer, int]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from tl2npu.checks.operators.vector_form import ParallelStore, parallel_store
 from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Placed, Subject
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, is_on_chip
 from tl2npu.kernel.handover import Traffic, region, traffic
 from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Buffer, Copy, Kernel, Memory, Op, Opaque, Operand, Range, Store
 from tl2npu.kernel.symbolic import const
@@ -80,12 +80,6 @@ class Channel:
     row: Range | None = None
     writes_to: Operand | None = None
     reads_from: Operand | None = None
-
-
-def is_on_chip(copy: Copy) -> bool:
-    """True for a copy between the cores that the compiler routes through a workspace."""
-    pair = (copy.src.buffer.memory, copy.dst.buffer.memory)
-    return pair in ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1))
 
 
 def on_chip(subject: Subject) -> list[OnChip]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tl2npu.checks.cross_core.channels import OnChip, Touch, is_on_chip, on_chip
+from tl2npu.checks.cross_core.channels import OnChip, Touch, on_chip
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, is_on_chip
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Dim, Loop, Stmt, children, walk
 

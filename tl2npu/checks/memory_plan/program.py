@@ -21,7 +21,7 @@ from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import DEFAULT_TARGET, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.lifetimes import Block, Glance, Leaf, Step, Tile
-from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.access import accesses, is_on_chip, side_of
 from tl2npu.kernel.factories.configs import COMBINE
 from tl2npu.kernel.model import (
     Alloc,
@@ -46,7 +46,6 @@ from tl2npu.kernel.model import (
 from tl2npu.kernel.stages import Part, landing_buffers, parts, shared
 
 _UNROLLED = 64
-_LANDINGS = ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1))
 
 Arm = tuple[Branch, bool]
 
@@ -106,7 +105,7 @@ class Builder:
         self._landing = {
             placed.stmt.dst.buffer
             for placed in subject.statements
-            if isinstance(placed.stmt, Copy) and is_landing(placed.stmt)
+            if isinstance(placed.stmt, Copy) and is_on_chip(placed.stmt)
         }
         self._arrived: set[Tile] = set()
         self._merged: set[Tile] = set()
@@ -282,7 +281,7 @@ class Builder:
         loads = [load for option in stmt.options.values() for load in option.loads]
         inner = self._numbers((*stmt.src.loads, *stmt.dst.loads, *loads))
         source, target = self._numbers((stmt.src,)), self._numbers((stmt.dst,))
-        if is_landing(stmt):
+        if is_on_chip(stmt):  # it arrives in front of its first reader
             side = Side.CUBE if stmt.src.buffer.memory is Memory.L0C else Side.VECTOR
             return self._call(side, (*source, *inner), ())
         side = side_of(stmt)
@@ -409,14 +408,9 @@ class Builder:
         return inside == sum(self._mentions(placed.stmt, buffer) for placed in self.subject.statements)
 
     def _mentions(self, stmt: Stmt, buffer: Buffer) -> bool:
-        if isinstance(stmt, Copy) and is_landing(stmt) and stmt.dst.buffer is buffer:
+        if isinstance(stmt, Copy) and is_on_chip(stmt) and stmt.dst.buffer is buffer:
             return False
         return not isinstance(stmt, Alloc) and any(a.operand.buffer is buffer for a in accesses(stmt))
-
-
-def is_landing(stmt: Copy) -> bool:
-    """A copy between the cores: stored to a workspace here, it arrives in front of its first reader."""
-    return (stmt.src.buffer.memory, stmt.dst.buffer.memory) in _LANDINGS
 
 
 def _in_parts(step: Step, variable: frozenset[str]) -> Step:
