@@ -111,7 +111,11 @@ def children_in_copies(interpreters: Mapping[str, Sequence[str | Path]] | None =
 
             def run() -> None:
                 own = given["env"].get("PYTHONPATH", "").split(os.pathsep)
-                sys.path[:0] = [str(Path(words[0]).parent), *map(str, known[program] or filter(None, own))]
+                folders = [str(folder) for folder in known[program] or filter(None, own)]
+                sys.path[:0] = [str(Path(words[0]).parent), *folders]
+                there = {path.stem for folder in folders for path in Path(folder).glob("*")}
+                for name in [name for name in sys.modules if name.partition(".")[0] in there - {"tl2npu"}]:
+                    del sys.modules[name]  # a torch that is installed here, where the stand-in has its own
                 sys.argv = list(words)
                 runpy.run_path(words[0], run_name="__main__")
 
