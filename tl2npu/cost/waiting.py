@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tl2npu.checks.cross_core.channels import channels
+from tl2npu.checks.cross_core.channels import Channel, channels
 from tl2npu.checks.operators.samples import number
 from tl2npu.checks.subject import Subject
 from tl2npu.cost.work import Work
@@ -61,23 +61,26 @@ class Schedule:
 
 def waiting(subject: Subject, work: Work, known: Mapping[str, int]) -> float:
     """Cycles of a block in which the busier core of a loop waits for the other one."""
+    handed = channels(subject)
+    if not handed:
+        return 0.0
     total = 0.0
     for loop in [stmt for stmt in subject.kernel.walk() if isinstance(stmt, Loop) and stmt.kind != "parallel"]:
         turns, runs = work.turns.get(id(loop), 0.0), work.runs.get(id(loop), 0.0)
-        found = _schedule(subject, work, loop, turns * runs) if turns >= 1 and runs else None
+        found = _schedule(handed, work, loop, turns * runs) if turns >= 1 and runs else None
         if found is not None:
-            staged = loop.num_stages is not None and loop.kind == "pipelined"
-            stages = number(loop.num_stages, known) if staged and loop.num_stages is not None else 1
+            of_author = loop.num_stages if loop.kind == "pipelined" else None
+            stages = number(of_author, known) if of_author is not None else 1
             total += runs * max(0.0, found.cycles(int(turns), max(1, stages or 1)) - turns * found.busiest)
     return total
 
 
-def _schedule(subject: Subject, work: Work, loop: Loop, times: float) -> Schedule | None:
+def _schedule(handed: Sequence[Channel], work: Work, loop: Loop, times: float) -> Schedule | None:
     """A turn of a loop that runs ``times`` times in all; None if no tile is handed over by its own statements."""
     found = parts(loop.body)
     order = [(stmt, number) for number, part in enumerate(found) for stmt in part.body]
     place = {id(inner): index for index, (stmt, _) in enumerate(order) for inner in walk([stmt])}
-    pairs = {id(c.writer.stmt): (place.get(id(c.reader.stmt)), place.get(id(c.writer.stmt))) for c in channels(subject)}
+    pairs = {id(c.writer.stmt): (place.get(id(c.reader.stmt)), place.get(id(c.writer.stmt))) for c in handed}
     needs = frozenset((r, w) for r, w in pairs.values() if r is not None and w is not None)
     if not needs or any(part.side is Side.BOTH for part in found):
         return None

@@ -163,6 +163,11 @@ class Shared:
     carried: bool
     users: tuple[int, ...]
 
+    @property
+    def is_state(self) -> bool:
+        """Its turns have to follow one another: stages change their order, or mix them up."""
+        return self.written and (self.carried or not self.inside)
+
 
 def shared(found: Sequence[Part], kernel: Kernel) -> list[Shared]:
     """The buffers that several of the parts use, and one reads before it has written what it reads."""

@@ -76,7 +76,7 @@ def _check_shared(subject: Subject, loop: Loop, several: bool) -> Iterator[Findi
     found = parts(loop.body)
     every = shared(found, subject.kernel)
     for one in every:
-        if several and one.written and (one.carried or not one.inside):
+        if several and one.is_state:
             why = "keeps its value for the next turn" if one.carried else "has no version for each stage"
             text = f"two parts of the pipelined loop use `{one.buffer.name}`, which {why}"
             yield Finding("TL877", loop.node, text)
@@ -90,15 +90,14 @@ def _check_elements(
     subject: Subject, found: Sequence[Part], every: Sequence[Shared], several: bool
 ) -> Iterator[Finding]:
     """TL874: rows of a vector, in ``T.Parallel`` at twice their number, in most operators of the first version."""
-    rows = {id(store.store) for store in parallel_stores(subject) if store.form == "rows"}
-    scalar = {id(store.store) for store in parallel_stores(subject) if store.form == "scalar"}
+    forms = {id(found.store): found.form for found in parallel_stores(subject)} if every else {}
     by_buffer = {one.buffer: one for one in every}
     for use in (use for part in found for use in part.uses):
         one = by_buffer.get(use.buffer)
         if one is None:
             continue
-        versions = several and one.inside
-        if (use.element and id(use.stmt) in rows) or (versions and (id(use.stmt) in scalar or _is_first(use))):
+        versions, form = several and one.inside, forms.get(id(use.stmt))
+        if (use.element and form == "rows") or (versions and (form == "scalar" or _is_first(use))):
             text = f"the compiler reads `{use.buffer.name}` at another element: parts of a pipelined loop share it"
             yield Finding("TL874", use.stmt.node, text)
 

@@ -22,8 +22,7 @@ def limit(job: Job) -> bool:
     kept, reasons = (None, {}) if job.in_turns else stages.keep(job)
     job.staged = kept is not None
     edits = Edits(job.file.index)
-    loops = [s for s in job.kernel.walk() if isinstance(s, Loop) and s.kind == "pipelined" and s.call is not None]
-    for number, stmt in enumerate(loops):
+    for number, stmt in enumerate(stages.pipelined_loops(job)):
         why = (reasons.get(number) or _why_not(job, stmt)) if number != kept else None
         if why is None:
             continue

@@ -16,7 +16,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, walk
 from tl2npu.kernel.regions import substitute
-from tl2npu.kernel.stages import Shared, flat, is_lost, landing_buffers, parts, shared
+from tl2npu.kernel.stages import flat, is_lost, landing_buffers, parts, shared
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
 from tl2npu.passes.job import Job
@@ -36,8 +36,8 @@ def keep(job: Job) -> tuple[int | None, dict[int, str]]:
     Its number among the pipelined loops, None if there is none; and by number why those before it cannot.
     """
     reasons: dict[int, str] = {}
-    for number in range(len(_loops(job))):
-        loop = _loops(job)[number]
+    for number in range(len(pipelined_loops(job))):
+        loop = pipelined_loops(job)[number]
         if {buffer.memory for buffer in landing_buffers(parts(loop.body))} != {Memory.UB, Memory.L1}:
             continue  # tiles do not go both ways
         file, edited = job.file, list(job.edited)
@@ -46,7 +46,7 @@ def keep(job: Job) -> tuple[int | None, dict[int, str]]:
             _needs_no_more_than_tiles(job, loop)
             _sink(job, loop)
             _copy_rows(job, number)
-            loop = _loops(job)[number]
+            loop = pipelined_loops(job)[number]
             turns, stages = _head(job, loop)
             _write(job, loop, turns, stages, _tests(job, loop, turns))
             return number, reasons
@@ -74,7 +74,8 @@ def _rest(job: Job, turns: Turns, stages: cst.BaseExpression) -> int | None:
     return None if turns.tests else (size % (count * tile)).constant
 
 
-def _loops(job: Job) -> list[Loop]:
+def pipelined_loops(job: Job) -> list[Loop]:
+    """Every ``T.Pipelined`` of a kernel, in text order."""
     return [s for s in job.kernel.walk() if isinstance(s, Loop) and s.kind == "pipelined" and s.call is not None]
 
 
@@ -108,10 +109,6 @@ def _buffers(stmts: Sequence[Stmt], *, written: bool = False) -> set[Buffer]:
     return {a.operand.buffer for s in walk(list(stmts)) for a in accesses(s) if a.writes or not written}
 
 
-def _is_state(one: Shared) -> bool:
-    return one.written and (one.carried or not one.inside)
-
-
 # uses of a value that the next turn needs ----------------------------------------------------------------------------
 
 
@@ -119,7 +116,9 @@ def _sink(job: Job, loop: Loop) -> None:
     """Move statements so that every tile that lives on has its uses in one part."""
     found = parts(loop.body)
     target_of: dict[Stmt, Stmt] = {}
-    for one in filter(_is_state, shared(found, job.kernel)):
+    for one in shared(found, job.kernel):
+        if not one.is_state:
+            continue
         text = f"`{one.buffer.name}` lives on to the next turn, and cannot be used in one part only"
         target = next(stmt for stmt in found[one.users[-1]].body if one.buffer in _buffers([stmt]))
         early = [s for number in one.users[:-1] for s in found[number].body if one.buffer in _buffers([s])]
@@ -155,7 +154,7 @@ def _depend(left: Stmt, right: Stmt) -> bool:
 
 def _copy_rows(job: Job, number: int) -> None:
     """Give every part that reads rows of a shared vector one of its own."""
-    loop = _loops(job)[number]
+    loop = pipelined_loops(job)[number]
     found = parts(loop.body)
     edits, tiles = Edits(job.file.index), Tiles(job, Names(job))
     renamed: dict[Stmt, dict[str, str]] = {}
@@ -182,7 +181,7 @@ def _copy_rows(job: Job, number: int) -> None:
         edits.replace_many(stmt.node, [*lines, _renamed(stmt.node, names)])
     tiles.commit(edits)
     job.apply(edits)
-    _prepare(job, _loops(job)[number], copies)
+    _prepare(job, pipelined_loops(job)[number], copies)
 
 
 def _prepare(job: Job, loop: Loop, copies: Mapping[Stmt | None, Sequence[tuple[str, str]]]) -> None:
@@ -214,7 +213,7 @@ def _tests(job: Job, loop: Loop, turns: Turns) -> list[str]:
     found = parts(loop.body)
     tests: list[str] = []
     for one in shared(found, job.kernel):
-        if _is_state(one):
+        if one.is_state:
             raise _InTurns(f"`{one.buffer.name}` lives on to the next turn, and has no versions")
         if any(use.element for place in one.users for use in found[place].uses if use.buffer is one.buffer):
             raise _InTurns(f"parts of a turn share `{one.buffer.name}`, and read single elements")
