@@ -133,26 +133,72 @@ def test_indices(expression: str, reference: Callable[[int], int], shown: str, n
     assert shown in new
 
 
-def test_a_number_of_iterations_stays() -> None:
-    body = """
+TURNS: list[tuple[str, str, Callable[[int, int], int], bool]] = [
+    ("", "(bx * 16 - 40) // 16", lambda b, d: (b * 16 - 40) // 16, True),
+    ("", "T.ceildiv(D[bx], 4)", lambda b, d: -(-d // 4), True),
+    ("n = D[bx] // 4", "n", lambda b, d: d // 4, True),
+    ("n = T.min(D[bx] // 4, T.ceildiv(bx - 2, 3))", "n * 2", lambda b, d: min(d // 4, -(-(b - 2) // 3)) * 2, True),
+    ("n = T.ceildiv(T.ceildiv(D[bx], 2) * 3 - bx, 4)", "n", lambda b, d: -(-(-(-d // 2) * 3 - b) // 4), True),
+    ("n = D[bx] // 4 if wide else D[bx] // 8", "n", lambda b, d: d // 4, True),
+    ("", "1, D[bx] // 4", lambda b, d: d // 4 - 1, True),
+    ("", "T.max(D[bx] // 3, -2)", lambda b, d: d // 3, True),
+    ("", "2 - D[bx] // 3", lambda b, d: 2 - d // 3, False),
+    ("", "D[bx] // 3 + 2", lambda b, d: d // 3 + 2, False),
+    ("", "(D[bx] // 3) * (bx - 1)", lambda b, d: d // 3 * (b - 1), False),
+    ("", "D[bx] // (bx - 2) if bx != 2 else 0", lambda b, d: d // (b - 2) if b != 2 else 0, False),
+    ("", "-1, D[bx] // 3", lambda b, d: d // 3 + 1, False),
+    ("n = D[bx] // 3\n    m = n + 2", "n + m", lambda b, d: 2 * (d // 3) + 2, False),
+    ("", "D[bx] % 6", lambda b, d: d % 6, False),
+]
+
+
+@pytest.mark.parametrize(("before", "turns", "reference", "stays"), TURNS, ids=[f"{a}; {b}" for a, b, *_ in TURNS])
+def test_a_number_of_turns(before: str, turns: str, reference: Callable[[int, int], int], stays: bool) -> None:
+    """It stays where 0 and -1 turns are the same, and only there; every block adds 1 in each turn."""
+    body = f"""
     x = T.alloc_shared((16, 64), "float32")
     T.copy(X[bx * 16, 0], x)
-    for k in T.serial((bx * 16 - 8) // 16):
+    {before}
+    for k in T.serial({turns}):
         for i, j in T.Parallel(16, 64):
-            x[i, j] = x[i, j] * 2.0
+            x[i, j] = x[i, j] + 1.0
     T.copy(x, C[bx * 16, 0])
     """
-    params = 'X: T.Tensor((64, 64), "float32"), C: T.Tensor((64, 64), "float32")'
+    params = 'X: T.Tensor((128, 64), "float32"), D: T.Tensor((8,), "int32"), C: T.Tensor((128, 64), "float32")'
+    old = gpu_file(params, body, launch="T.Kernel(8, threads=128) as bx")
+    new = migrated(old.replace("import tilelang\n", "import tilelang\n\nwide = True\n", 1))
+    for data in (np.arange(8) * 3 - 11, 9 - np.arange(8) * 4):
+        found = run(new, {"X": np.zeros((128, 64), np.float32), "D": data.astype(np.int32)})["C"]
+        expected = [max(0, reference(block, int(data[block]))) for block in range(8)]
+        assert found[::16, 0].tolist() == expected
+    assert (f"T.serial({turns})" in new and before in new) == stays
+
+
+def test_a_block_runs_only_where_there_are_blocks() -> None:
+    """In the loop over tasks the sizes of the grid, which come with the call, are at least 1."""
+    body = """
+    x = T.alloc_shared((16, 64), "float32")
+    for task in T.serial(T.ceildiv(T.ceildiv(N[0], 16) * 2 - bx, 4)):
+        at = task * 4 + bx
+        T.copy(X[(at // T.ceildiv(N[0], 16) * T.ceildiv(N[0], 16) + at % T.ceildiv(N[0], 16)) * 16, 0], x)
+        T.copy(x, C[at * 16, 0])
+    """
+    params = 'X: T.Tensor((128, 64), "float32"), C: T.Tensor((128, 64), "float32"), N: T.Tensor((1,), "int32")'
     new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
-    assert "T.serial((bx * 16 - 8) // 16)" in new
-    found = run(new, {"X": np.ones((64, 64), np.float32)})["C"]
-    assert found[::16, 0].tolist() == [1.0, 1.0, 2.0, 4.0]
+    assert "at // T.ceildiv(N[0], 16)" in new and "at % T.ceildiv(N[0], 16)" in new
+    x = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+    assert (run(new, {"X": x, "N": np.array([49], np.int32)})["C"] == x).all()
 
 
-def test_the_check_names_what_is_known_to_be_negative() -> None:
-    body = 'a = T.alloc_ub((16, 64), "float32")\nT.copy(A[({}) * 16, 0], a)\nT.copy(a, O[cid * 16, 0])'
-    one = "T.Kernel(8, threads=1, is_npu=True) as (cid)"
-    assert errors(body.format("(cid - 3) % 8"), launch=one) == ["TL761"]
-    assert errors(body.format("(cid + 3) % 8"), launch=one) == []
-    assert errors(body.format("(cid - 3) & 7"), launch=one) == []
-    assert "TL761" not in warnings(body.format("cid // 2 % 3"), launch=one)
+def test_the_larger_of_two_numbers_says_nothing_of_one() -> None:
+    body = """
+    x = T.alloc_shared((16, 64), "float32")
+    for task in T.serial(T.max(N[0], 2)):
+        T.copy(X[(task // N[0] + 4) * 16, 0], x)
+        T.copy(x, C[(bx * 2 + task) * 16, 0])
+    """
+    params = 'X: T.Tensor((128, 64), "float32"), N: T.Tensor((1,), "int32"), C: T.Tensor((128, 64), "float32")'
+    new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
+    assert "task // N[0]" not in new
+    found = run(new, {"X": np.arange(128.0)[:, None] // 16 * np.ones((1, 64)), "N": np.array([-3], np.int32)})["C"]
+    assert found[::16, 0].tolist() == [4, 3] * 4

@@ -70,11 +70,12 @@ def _is_not_negative(
     search = _Search(dict(ranges), facts, sizes)
     sides = [sym, *(side for _, pair in ranges for side in pair)]
     search.divisors = {den for den in map(_divisor, (a for s in sides for a in s.atoms())) if den is not None}
+    search.divisors |= {atom for fact in facts for atom in _single(fact + 1)}
     return search.proved(sym, _DEPTH)
 
 
 class _Search:
-    """One proof. ``divisors``: what is divided by, and so at least 1."""
+    """One proof. ``divisors``: what is divided by, and so at least 1, or known to be."""
 
     def __init__(self, ranges: Ranges, facts: tuple[Sym, ...], sizes: frozenset[str] | None) -> None:
         self.ranges = ranges
@@ -258,6 +259,12 @@ class _Search:
                 yield (rest + factor * ((other + slope * (high if up == (sign < 0) else low)) // den),)
         if self._termwise(num):
             yield (rest + (factor * num if sign < 0 else const(0)),)
+
+
+def _single(sym: Sym) -> tuple[Atom, ...]:
+    """The atom that an expression is; none for any other."""
+    alone = len(sym.terms) == 1 and sym.terms[0][1] == 1 and len(sym.terms[0][0]) == 1
+    return sym.terms[0][0] if alone else ()
 
 
 def _divisor(atom: Atom) -> Atom | None:

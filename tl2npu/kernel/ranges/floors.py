@@ -8,16 +8,17 @@ divisor and a rest that is not negative, the simplifier of TVM divides, which is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import libcst as cst
 
 from tl2npu.kernel.environment import Env
-from tl2npu.kernel.expressions import Evaluator, code
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Operand, Range, Stmt, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
+from tl2npu.kernel.ranges.counts import counted, positive
 from tl2npu.kernel.ranges.known import Known
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
@@ -52,10 +53,7 @@ class Division:
     @property
     def positive(self) -> bool:
         """The divisor is at least 1: made of sizes, or known to be."""
-        value = self.divisor.constant
-        if value is None and all(is_size(name) for name in self.divisor.names):
-            return True
-        return self.bounds.is_not_negative(self.divisor - 1)
+        return _made_of_sizes(self.divisor) or self.bounds.is_not_negative(self.divisor - 1)
 
     @property
     def in_parallel(self) -> bool:
@@ -67,18 +65,17 @@ class Division:
 def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Division]:
     """Every division of the body that may round up on the NPU; an outer one before those in it.
 
-    What is known before the launch is divided by Python. A number of iterations is not asked for, nor a quotient that
-    is at least 0 by ``max``: where it is rounded to another value, both are at most 0.
+    What is known before the launch is divided by Python. What only says how often a loop runs is not asked for: where
+    it is rounded to another value, both are at most 0.
     """
-    known, data = Known(kernel, evaluator, each_core=True), _Data(kernel)
+    data = _Data(kernel)
+    places = _Places(kernel, evaluator, data)
+    counts = counted(kernel, evaluator, places.at_least)
     for stmt, parents in walk_with_parents(kernel.body):
         env = stmt.env or Env()
-        bounds: Bounds | None = None
-        clamped: set[int] = set()
-        for node, is_count in _places(stmt):
-            clamped |= _clamped(node, evaluator, env)
+        for node in _places(stmt):
             found = _parts(node, evaluator)
-            if found is None or ((is_count or id(node) in clamped) and found[0] != "%"):
+            if found is None or (id(node) in counts and found[0] != "%"):
                 continue
             sign, left, right = found
             num, den = evaluator.sym(left, env), evaluator.sym(right, env)
@@ -87,7 +84,7 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
                 continue
             if any(_is_float(load.buffer) for load in _outer(left, evaluator, env)):
                 continue
-            bounds = bounds or _bounds(known, data, stmt, parents)
+            bounds = places.bounds(stmt)
             divisor = _sceptical(den, data)
             goal = _sceptical(num, data) + (divisor - 1 if sign == "ceildiv" else 0)
             one = Division(node, sign, left, right, goal, divisor, bounds, stmt, parents, elements)
@@ -95,33 +92,20 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
                 yield one
 
 
-def _places(stmt: Stmt) -> Iterator[tuple[cst.CSTNode, bool]]:
-    """Where a statement's own expressions may divide; True for what is a number of iterations."""
-    counts: set[int] = set()
+def _made_of_sizes(divisor: Sym) -> bool:
+    return divisor.constant is None and all(is_size(name) for name in divisor.names)
+
+
+def _places(stmt: Stmt) -> Iterator[cst.CSTNode]:
+    """Where a statement's own expressions may divide."""
     root: cst.CSTNode | None = stmt.node
     if isinstance(stmt, Loop):
-        counts = {id(item.stop_node) for item in stmt.ranges if item.start_node is None}
         root = stmt.node.iter if type(stmt.node) is cst.For else getattr(stmt.node, "test", None)
     elif isinstance(stmt, Branch):
         root = stmt.cond.node
     elif isinstance(stmt.node, (cst.With, cst.For, cst.While, cst.If, cst.FunctionDef)):
         root = None
-    for node in walk(root) if root is not None else ():
-        if type(node) in _DIVIDING:
-            yield node, id(node) in counts
-
-
-def _clamped(node: cst.CSTNode, evaluator: Evaluator, env: Env) -> set[int]:
-    """The arguments of a ``max`` beside one that is not negative: a quotient of 0 or less makes no difference."""
-    if type(node) is not cst.Call or len(node.args) != 2:
-        return set()
-    name = code(node.func) if type(node.func) is cst.Name else ""
-    if (evaluator.names.resolve(node.func) or name).rpartition(".")[2] not in ("max", "Max"):
-        return set()
-    values = [evaluator.sym(arg.value, env).constant for arg in node.args]
-    if not any(value is not None and value >= 0 for value in values):
-        return set()
-    return {id(arg.value) for arg in node.args}
+    yield from (node for node in (walk(root) if root is not None else ()) if type(node) in _DIVIDING)
 
 
 def _parts(node: cst.CSTNode, evaluator: Evaluator) -> tuple[str, cst.BaseExpression, cst.BaseExpression] | None:
@@ -153,21 +137,50 @@ def _is_float(buffer: Buffer) -> bool:
     return not buffer.dtype.startswith(("int", "uint", "bool"))
 
 
-def _bounds(known: Known, data: _Data, stmt: Stmt, parents: tuple[Stmt, ...]) -> Bounds:
-    """What is known at a statement, without the belief that data is not negative."""
-    loops: list[Range] = []
-    conditions: list[tuple[Branch, bool]] = []
-    for around, inner in pairwise((*parents, stmt)):
-        if isinstance(around, Loop):
-            loops += around.ranges
-        elif isinstance(around, Branch):
-            conditions.append((around, any(one is inner for one in around.then)))
-    found = known.bounds(stmt, loops, conditions)
-    ranges: Mapping[str, tuple[Sym, Sym]] = {
-        name: (_sceptical(low, data), _sceptical(high, data)) for name, (low, high) in found.ranges.items()
-    }
-    facts = tuple(_sceptical(fact, data) for fact in found.facts)
-    return Bounds(ranges, facts, {name: _sceptical(value, data) for name, value in found.values.items()})
+class _Places:
+    """What is known at each statement, without the belief that data is not negative."""
+
+    def __init__(self, kernel: Kernel, evaluator: Evaluator, data: _Data) -> None:
+        self.evaluator = evaluator
+        self.data = data
+        self._known = Known(kernel, evaluator, each_core=True)
+        self._bounds: dict[int, Bounds] = {}
+        self._parents: dict[int, tuple[Stmt, ...]] = {}
+        for stmt, parents in walk_with_parents(kernel.body):
+            self._parents.setdefault(id(stmt), parents)
+
+    def at_least(self, node: cst.BaseExpression, stmt: Stmt, number: int) -> bool:
+        """Whether an expression of a statement is certainly not below a number."""
+        value = self._sym(node, stmt)
+        return self.bounds(stmt).is_not_negative(value - number) or (number == 1 and _made_of_sizes(value))
+
+    def bounds(self, stmt: Stmt) -> Bounds:
+        """From the loops around it, whose bodies run, and the conditions."""
+        if id(stmt) not in self._bounds:
+            self._bounds[id(stmt)] = self._bounds_at(stmt)
+        return self._bounds[id(stmt)]
+
+    def _bounds_at(self, stmt: Stmt) -> Bounds:
+        ranges: list[Range] = []
+        running: list[Sym] = []
+        conditions: list[tuple[Branch, bool]] = []
+        for around, inner in pairwise((*self._parents[id(stmt)], stmt)):
+            if isinstance(around, Loop):
+                ranges += around.ranges
+                parts = positive(around, self.evaluator, self.at_least)
+                running += (self._sym(part, around) - 1 for part in parts)
+            elif isinstance(around, Branch):
+                conditions.append((around, any(one is inner for one in around.then)))
+        found = self._known.bounds(stmt, ranges, conditions)
+        sides = {
+            name: (_sceptical(low, self.data), _sceptical(high, self.data))
+            for name, (low, high) in found.ranges.items()
+        }
+        facts = (*(_sceptical(fact, self.data) for fact in found.facts), *running)
+        return Bounds(sides, facts, {name: _sceptical(value, self.data) for name, value in found.values.items()})
+
+    def _sym(self, node: cst.BaseExpression, stmt: Stmt) -> Sym:
+        return _sceptical(self.evaluator.sym(node, stmt.env or Env()), self.data)
 
 
 class _Data:

@@ -63,7 +63,7 @@ def _text(one: Division) -> str:
             if one.bounds.is_not_negative(one.goal + one.divisor * const(times)):
                 moved = f"({_sum(one, left, times)}) {sign} {right}"
                 return f"{moved} - {times}" if sign == "//" else moved
-    inner = left.removeprefix("(").removesuffix(")") if left == f"({code(one.left)})" else left
+    inner = left[1:-1] if left == f"({code(one.left)})" or one.sign == "ceildiv" else left
     rest = f"T.truncmod({inner}, {right})"
     last = _BITS.get(max((load.buffer.dtype for load in one.elements), key=lambda d: _BITS.get(d, 32), default=""), 32)
     if one.positive:
