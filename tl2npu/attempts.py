@@ -22,6 +22,7 @@ from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
 from tl2npu.passes.gpu.launch import even_rows, grid
+from tl2npu.passes.gpu.memory import renamed
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
@@ -110,6 +111,7 @@ def _attempts(
         if kind.is_rewritten and form == "developer":
             attempts[-1] = _mended(start, kind, suppressions, attempts[-1])
         if attempts[-1].reached:
+            attempts[-1] = _landed(start, kind, suppressions, attempts[-1]) if kind.is_rewritten else attempts[-1]
             break
     return attempts
 
@@ -302,6 +304,25 @@ def _mended(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt
             if found.blocked is None or mend.leads_to in ("", found.blocked.code):
                 best = found
     return best if best.reached else tried
+
+
+def _landed(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
+    """The attempt, with products copied straight to the tiles that are used: all of them, else each that can be."""
+    if tried.target == "npuir":
+        return tried
+    best, every = tried, renamed.landings(tried.job)
+    for names in (every, *([name] for name in sorted(every) if len(every) > 1)):
+        edit = partial(renamed.land, names=frozenset(names))
+        found = _attempt(start, kind, best.target, suppressions, best, mend=edit) if names else best
+        if found.reached and _warnings(found) <= _warnings(best):
+            best = found
+            if names is every:
+                break
+    return best
+
+
+def _warnings(tried: Attempt) -> int:
+    return sum(note.severity == "warning" for note in tried.job.notes)
 
 
 def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:

@@ -91,6 +91,40 @@ def test_a_product_lands_in_its_tile_if_it_is_read_as_a_whole(value: str, parts:
     assert ("TL137" in {change.code for change in result_of(text).changes}) == (parts == 0)
 
 
+PARTS = """
+q = T.alloc_shared((64, 64), "float16")
+k = T.alloc_shared((64, 64), "float16")
+p = T.alloc_fragment((64, 64), "float32")
+r = T.alloc_fragment((64, 64), "float32")
+s = T.alloc_fragment((64,), "float32")
+T.copy(Q, q)
+T.copy(K, k)
+T.copy(S, s)
+T.gemm(q, k, p, clear_accum=True)
+T.gemm(q, k, r, transpose_B=True, clear_accum=True)
+for i, j in T.Parallel(64, 64):
+    p[i, j] = T.max(p[i, j], 0.0)
+for i, j in T.Parallel(64, 64):
+    r[i, j] = r[i, j] * s[i]
+for i, j in T.Parallel(64, 64):
+    p[i, j] = p[i, j] + r[i, j]
+T.copy(p, O)
+"""
+
+
+def test_of_two_products_one_needs_a_tile_between() -> None:
+    """The compiler would load ``r`` again for each of its rows; ``p`` is read by one instruction."""
+    random = np.random.default_rng(5)
+    inputs = {
+        "Q": random.normal(size=(64, 64)).astype(np.float16),
+        "K": random.normal(size=(64, 64)).astype(np.float16),
+        "S": np.arange(64, dtype=np.float32),
+    }
+    new = agree(gpu_file(PRODUCT, PARTS, launch="T.Kernel(1, threads=128) as bx"), inputs)
+    assert "T.copy(p_l0c, p)" in new and "p_part" not in new
+    assert "T.copy(r_part, r)" in new
+
+
 def test_a_copy_that_nothing_reads() -> None:
     """The author stores the sum itself; where a tile out of L0C is not read the compiler could wait nowhere."""
     draw = np.random.default_rng(5)

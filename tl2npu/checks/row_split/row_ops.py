@@ -20,7 +20,7 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import Access, accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
+from tl2npu.kernel.model import Buffer, Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const, var
 
@@ -87,7 +87,7 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
         yield Finding("TL832", stmt.node, text)
         return
     cut = [o for o in operands if starts_whole(o) and split.has_rows(o.buffer)]
-    if not cut:
+    if not cut or _counts_half(stmt, cut[0].buffer):
         return
     name = f"T.{stmt.op.name}"
     if stmt.op.kind is Kind.REDUCE:
@@ -113,6 +113,18 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
         yield Finding("TL838", stmt.node, text)
     if stmt.op.name == "tile.compare":
         yield from _check_compare(subject, stmt, cut[-1])
+
+
+def _counts_half(stmt: Op, buffer: Buffer) -> bool:
+    """A progression of as many elements as one vector core has of a vector (target pto counts by the halved tile)."""
+    count = stmt.args.get("count")
+    half = buffer.shape[0] // 2
+    return (
+        stmt.op.name == "tile.arith_progression"
+        and len(buffer.shape) == 1
+        and isinstance(count, Scalar)
+        and count.sym == half
+    )
 
 
 def _names_half(stmt: Op, split: Split) -> bool:

@@ -38,6 +38,7 @@ from tl2npu.kernel.model import (
     Op,
     Operand,
     Range,
+    Scalar,
     Stmt,
     Store,
     walk,
@@ -162,6 +163,8 @@ class _Words:
     """Elements of vectors that stay whole, at the row of a halved loop."""
     parts: dict[Buffer, str] = field(default_factory=dict)
     """The tiles with a core's part of such a vector."""
+    unread: set[Buffer] = field(default_factory=set)
+    """Vectors of which nothing but those parts is read."""
 
     def number_rows(self, split: _Split, loop: Loop, item: Range) -> None:
         """Add the first row of the core to a loop variable wherever it is a value."""
@@ -244,15 +247,20 @@ class _Words:
         """Copy a core's part of a vector to a tile of its own, where elements of the vector belong to rows."""
         for buffer, places in self.rows.items():
             every = ((stmt, access) for stmt in self.job.kernel.walk() for access in accesses(stmt))
-            writers = [stmt for stmt, access in every if access.writes and access.operand.buffer is buffer]
+            found = [(stmt, access) for stmt, access in every if access.operand.buffer is buffer]
+            writers = [stmt for stmt, access in found if access.writes]
             if len(writers) != 1 or not isinstance(writers[0], (Copy, Op)):
                 continue
-            self.parts[buffer] = name = Names(self.job).fresh(f"{buffer.name}_rows")
             bare, half = (_half(buffer.shape_nodes[0], bare=bare) for bare in (True, False))
-            start = f"{self.vid()} * {half}"
+            start, line = f"{self.vid()} * {half}", writers[0].node
+            self.parts[buffer] = name = Names(self.job).fresh(f"{buffer.name}_rows")
             text = f"T.copy({buffer.name}[{start} : {start} + {bare}], {name}[: {bare}])"
-            line = writers[0].node
-            self.edits.replace_many(line, [line, *parse(self.job, text, line)])
+            if _is_index(writers[0]):
+                text = f"T.tile.arith_progression({name}, {start}, 1, {bare})"
+                if {id(access.operand.node) for _, access in found if access.reads} <= {id(place) for place in places}:
+                    self.unread.add(buffer)
+            kept = [] if buffer in self.unread else [line]
+            self.edits.replace_many(line, [*kept, *parse(self.job, text, line)])
             for place in places:
                 self.edits.replace(place, place.with_changes(value=cst.Name(name)))
             self.job.change("TL108", line, f"`{name}`: each vector core's part of `{buffer.name}`")
@@ -263,7 +271,7 @@ class _Words:
         for buffer in self.job.kernel.buffers.values():
             if buffer in whole and buffer.statement is not None and isinstance(buffer.node, cst.Call):
                 call = buffer.node.with_changes(func=cst.parse_expression("T.alloc_ub"))
-                texts.append(f"{buffer.name} = {code(call)}")
+                texts += [f"{buffer.name} = {code(call)}"] if buffer not in self.unread else []
                 part = [f"{self.parts[buffer]} = {code(call)}"] if buffer in self.parts else []
                 self.edits.replace_many(buffer.statement, parse(self.job, "\n".join(part), buffer.statement))
                 self.job.change("TL108", buffer.statement, f"each vector core has all of `{buffer.name}`")
@@ -326,6 +334,14 @@ def _is_row(operand: Operand) -> bool:
     """``x[i, :]``: a row of a tile."""
     dims = operand.dims
     return dims is not None and len(dims) > 1 and dims[0].is_point and not dims[-1].is_point
+
+
+def _is_index(stmt: Copy | Op) -> bool:
+    """The vector ``0, 1, 2, ...`` is made."""
+    if not isinstance(stmt, Op) or stmt.op.name != "tile.createvecindex":
+        return False
+    first = stmt.args["firstValue"]
+    return isinstance(first, Scalar) and first.sym.constant == 0
 
 
 def _first(operand: Operand) -> Sym | None:

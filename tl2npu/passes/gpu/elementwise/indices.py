@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 
 def vector(temporaries: Temporaries, extent: str, dtype: str, wish: str = "index") -> str:
-    """The name of a tile ``0, 1, 2, ...`` of an element type."""
+    """The name of a tile ``0, 1, 2, ...`` of an element type.
+
+    ``createvecindex`` is tested upstream on NPUs for int32 and float (``ascendc``); on ``pto`` it is ``TCI``, which
+    takes every type of four bytes on A2 and A3, and only integers on A5 (docs/isa/TCI.md of PTO-ISA).
+    """
     key = ("index", extent, dtype)
     if key in temporaries.shared:
         return temporaries.shared[key]
-    if dtype == "int32":
-        name = temporaries.tile((extent,), dtype, f"{wish}_int", keep=True)
+    if dtype == "int32" or (dtype == "float32" and not temporaries.only_integer_indices):
+        name = temporaries.tile((extent,), dtype, f"{wish}_int" if dtype == "int32" else wish, keep=True)
         temporaries.prelude.append(f"T.tile.createvecindex({name}, 0)")
     else:
         path = element_types.conversions("int32", dtype) or [element_types.Step(dtype)]

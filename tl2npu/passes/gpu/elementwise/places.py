@@ -119,6 +119,7 @@ class Temporaries:
         self._names = Names(job)
         self._job = job
         self.tight = job.tight
+        self.only_integer_indices = job.options.device == "A5"
         self._free: dict[tuple[tuple[str, ...], str], list[str]] = {}
         self._taken: list[tuple[tuple[tuple[str, ...], str], str]] = []
         self._own: set[str] = set()

@@ -10,11 +10,10 @@ from collections import Counter
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses, reads, writes
+from tl2npu.kernel.access import accesses, writes
 from tl2npu.kernel.memory.chains import touches
 from tl2npu.kernel.memory.roles import sites
 from tl2npu.kernel.model import Buffer, Copy, Memory, Stmt
-from tl2npu.passes.gpu.memory.landing import takes_whole
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
@@ -26,6 +25,29 @@ def drop(job: Job) -> None:
     """Load into the second tile or store from the first one, as long as there is such a copy."""
     while _Copies(job).drop_one():
         continue
+
+
+def landings(job: Job) -> frozenset[str]:
+    """The tiles between L0C and the tile that is used."""
+    found = _Copies(job)
+    return frozenset(copy.src.buffer.name for copy in found.stmts if isinstance(copy, Copy) and found.product(copy))
+
+
+def land(job: Job, names: frozenset[str]) -> bool:
+    """Copy products to the tiles that are used, without these tiles between; False if none can be left out.
+
+    The compiler loads a product in front of the first reader of its tile, which must take it whole (compiler-facts,
+    rule 7): that is for the checks to say (TL845).
+    """
+    left = set(names)
+    while left:
+        found = _Copies(job)
+        copies = (c for c in found.stmts if isinstance(c, Copy) and c.src.buffer.name in left)
+        copy = next((c for c in copies if (first := found.product(c)) and found.write_load(first, c)), None)
+        if copy is None:
+            break
+        left.remove(copy.src.buffer.name)
+    return len(left) < len(names)
 
 
 class _Copies:
@@ -64,37 +86,40 @@ class _Copies:
         found = [stmt for stmt in self.stmts if stmt is not copy and _uses(stmt, buffer)]
         return found if self.mentioned[buffer.name] == len(found) + 2 else None
 
-    def load(self, copy: Copy) -> bool:
-        """``T.copy(x, a); T.copy(a, b)`` with nothing else in ``a``."""
+    def product(self, copy: Copy) -> Copy | None:
+        """What brings a product from L0C, if the copy does nothing but rename its tile."""
+        first = self.loaded(copy) if self.is_plain(copy) else None
+        return first if first is not None and _is_product(first) else None
+
+    def loaded(self, copy: Copy) -> Copy | None:
+        """``T.copy(x, a)`` of ``T.copy(x, a); T.copy(a, b)`` with nothing else in ``a``."""
         a, b = copy.src.buffer, copy.dst.buffer
         others, site = self.others(a, copy), self.places[id(copy)]
         if others is None or len(others) != 1:
-            return False
+            return None
         (first,) = others
         if not isinstance(first, Copy) or first.dst.buffer is not a or not first.dst.is_whole:
+            return None
+        there = self.places[id(first)]
+        if there.body is not site.body or there.position > site.position:
+            return None
+        between = site.body[there.position + 1 : site.position]
+        return None if any(touches(stmt, b) for stmt in between) else first
+
+    def load(self, copy: Copy) -> bool:
+        """Load into the tile that is used."""
+        first = self.loaded(copy)
+        if first is None or first.src.buffer.memory is not Memory.GM:
             return False
-        there, memory = self.places[id(first)], first.src.buffer.memory
-        if there.body is not site.body or there.position > site.position or memory not in (Memory.GM, Memory.L0C):
-            return False
-        if any(touches(stmt, b) for stmt in site.body[there.position + 1 : site.position]):
-            return False
-        if memory is Memory.L0C and not self.lands(first, copy):
-            return False
-        self.write({first: (first.dst.node, b.name)}, copy, f"copied into `{b.name}` directly, without `{a.name}`")
+        self.write_load(first, copy)
         return True
 
-    def lands(self, first: Copy, copy: Copy) -> bool:
-        """Whether the first reader of the tile takes the whole product."""
-        tile, site = copy.dst.buffer, self.places[id(copy)]
-        for stmt in self.stmts:
-            if stmt is first:
-                break
-            if any(operand.buffer is tile for operand in reads(stmt)):
-                return False
-        if any(isinstance(s, Copy) and s.dst.buffer is tile and _is_product(s) for s in self.stmts):
-            return False
-        later = [stmt for stmt in site.body[site.position + 1 :] if touches(stmt, tile)]
-        return takes_whole(self.job.late, later, tile)
+    def write_load(self, first: Copy, copy: Copy) -> bool:
+        """Leave out the tile between."""
+        a, b = copy.src.buffer, copy.dst.buffer
+        message = f"copied into `{b.name}` directly, without `{a.name}`"
+        self.write({first: (first.dst.node, b.name)}, copy, message, unused=a)
+        return True
 
     def stores(self, copy: Copy) -> bool:
         """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
@@ -117,9 +142,18 @@ class _Copies:
         self.write(changed, copy, f"stored `{a.name}` directly, without `{b.name}`")
         return True
 
-    def write(self, changed: dict[Copy, tuple[cst.BaseExpression, str]], copy: Copy, message: str) -> None:
+    def write(
+        self,
+        changed: dict[Copy, tuple[cst.BaseExpression, str]],
+        copy: Copy,
+        message: str,
+        *,
+        unused: Buffer | None = None,
+    ) -> None:
         """Put other tiles into some copies, and leave one out."""
         edits = Edits(self.job.file.index)
+        if unused is not None and unused.statement is not None:
+            edits.remove(unused.statement)
         for node, name in changed.values():
             edits.replace(node, cst.Name(name))
         edits.remove(copy.node)
