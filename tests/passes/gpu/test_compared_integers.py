@@ -102,3 +102,49 @@ def test_sums_of_integers_that_become_floats(expression: str, reference: Callabl
         expected = reference(a, b)
     found = run(migrated(file(expression, wanted="float32")), {"A": a, "B": b})["C"]
     np.testing.assert_array_equal(found, expected)
+
+
+SHORT: list[tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]]] = [
+    ("a[j] <= n", lambda a, n: a <= n),
+    ("a[j] < n", lambda a, n: a < n),
+    ("n < a[j]", lambda a, n: a > n),
+    ("a[j] >= n", lambda a, n: a >= n),
+    ("a[j] == n", lambda a, n: a == n),
+    ("a[j] != n", lambda a, n: a != n),
+    ("a[j] >= 0", lambda a, n: a >= 0),
+    ("T.And(a[j] >= 0, a[j] < n)", lambda a, n: (a >= 0) & (a < n)),
+    ("T.Or(a[j] == n, a[j] < 0)", lambda a, n: (a == n) | (a < 0)),
+    ("T.And(a[j] != n, a[j] <= 16777215)", lambda a, n: (a != n) & (a <= 2**24 - 1)),
+    ("T.Or(a[j] <= n, a[j] >= 16777215)", lambda a, n: (a <= n) | (a >= 2**24 - 1)),
+    ("not (a[j] <= n or a[j] == 7)", lambda a, n: ~((a <= n) | (a == 7))),
+]
+
+
+@pytest.mark.parametrize(("condition", "reference"), SHORT, ids=[text for text, _ in SHORT])
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int32"])
+def test_a_vector_of_any_length(condition: str, reference: Callable[..., np.ndarray], dtype: str) -> None:
+    """24 elements, which a comparison cannot take, by arithmetic that is right for every pair of numbers."""
+    value = {"bool": condition, "float32": f"T.if_then_else({condition}, 3.0, -1.0)"}.get(
+        dtype, f"T.if_then_else({condition}, 3, -1)"
+    )
+    use = {"bool": "T.if_then_else(m[j], 3.0, -1.0)", "float32": "m[j]"}.get(dtype, 'T.cast(m[j], "float32")')
+    body = f"""
+    a = T.alloc_shared((24,), "int32")
+    m = T.alloc_fragment((24,), "{dtype}")
+    c = T.alloc_fragment((16, 24), "float32")
+    T.copy(A[bx, 0], a)
+    n = B[bx]
+    for j in T.Parallel(24):
+        m[j] = {value}
+    for i, j in T.Parallel(16, 24):
+        c[i, j] = {use}
+    T.copy(c, C[bx * 16, 0])
+    """
+    params = 'A: T.Tensor((32, 24), "int32"), B: T.Tensor((32,), "int32"), C: T.Tensor((512, 24), "float32")'
+    new = migrated(gpu_file(params, body, launch="T.Kernel(32, threads=128) as bx"))
+    a, b = close_pairs()
+    a, n = a[:, :24].copy(), b[:, 0].copy()
+    a[:, 3], n[5], n[6], a[6, 4] = n, 2**31 - 1, -(2**31), 2**31 - 1
+    found = run(new, {"A": a, "B": n})["C"]
+    assert (found[::16] == np.where(reference(a, n[:, None]), 3.0, -1.0)).all()
+    assert "if " not in new.partition("T.Kernel")[2]

@@ -185,7 +185,8 @@ def test_a_block_runs_only_where_there_are_blocks() -> None:
     """
     params = 'X: T.Tensor((128, 64), "float32"), C: T.Tensor((128, 64), "float32"), N: T.Tensor((1,), "int32")'
     new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
-    assert "at // T.ceildiv(N[0], 16)" in new and "at % T.ceildiv(N[0], 16)" in new
+    assert "at // T.ceildiv(N[0], 16)" in new
+    assert "at % T.ceildiv(N[0], 16)" in new
     x = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
     assert (run(new, {"X": x, "N": np.array([49], np.int32)})["C"] == x).all()
 
@@ -202,3 +203,12 @@ def test_the_larger_of_two_numbers_says_nothing_of_one() -> None:
     assert "task // N[0]" not in new
     found = run(new, {"X": np.arange(128.0)[:, None] // 16 * np.ones((1, 64)), "N": np.array([-3], np.int32)})["C"]
     assert found[::16, 0].tolist() == [4, 3] * 4
+
+
+def test_the_check_names_what_is_known_to_be_negative() -> None:
+    body = 'a = T.alloc_ub((16, 64), "float32")\nT.copy(A[({}) * 16, 0], a)\nT.copy(a, O[cid * 16, 0])'
+    one = "T.Kernel(8, threads=1, is_npu=True) as (cid)"
+    assert errors(body.format("(cid - 3) % 8"), launch=one) == ["TL761"]
+    assert errors(body.format("(cid + 3) % 8"), launch=one) == []
+    assert errors(body.format("(cid - 3) & 7"), launch=one) == []
+    assert "TL761" not in warnings(body.format("cid // 2 % 3"), launch=one)

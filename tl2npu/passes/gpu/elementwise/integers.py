@@ -6,6 +6,7 @@ float32 holds every integer up to 2**24. Larger ones are compared by a differenc
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from tl2npu.kernel import element_types
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.legality import Legality
 
 _EXACT = 2**24
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _BY_ZERO = {
     "==": ("", "=="),
     "!=": ("", "!="),
@@ -69,6 +71,66 @@ def choose(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
     if own != element_types.plain(place.dtype):
         found = cast(place.dtype, text, found)
     lowering.materialise(found, place, rest)
+
+
+def choose_number(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> bool:
+    """``place = yes if condition else no`` of small numbers by arithmetic; False if it cannot be.
+
+    A comparison takes 64 elements at a time; a vector may be shorter, or of a length that only the call gives.
+    """
+    condition, yes, no = value.args
+    if not (yes.is_number and no.is_number and is_short(yes) and is_short(no) and _of_integers(condition)):
+        return False
+    apart, mark, holds = _apart(lowering, condition, rest)
+    here, there = (yes, no) if holds else (no, yes)
+    assert here.value is not None
+    assert there.value is not None
+    found = _scaled(apart, mark * (here.value - there.value))
+    found = binary("+", found, number(str(float(there.value)))) if there.value else found
+    text = lowering.temporaries.dtype_text(place.dtype)
+    lowering.materialise(found if place.dtype == "float32" else cast(place.dtype, text, found), place, rest)
+    return True
+
+
+def _scaled(value: Expr, factor: float) -> Expr:
+    return value if factor == 1 else binary("*", value, number(str(float(factor))))
+
+
+def _of_integers(condition: Expr) -> bool:
+    """Made of comparisons of integers, elements among them."""
+    if condition.kind == "logic":
+        return all(_of_integers(arg) for arg in condition.args)
+    if condition.kind != "compare" or not any(load.axes for load in condition.loads):
+        return False
+    return element_types.is_integer(element_types.promoted(*(side.dtype for side in condition.args)))
+
+
+def _apart(lowering: Legality, condition: Expr, rest: frozenset[str]) -> tuple[Expr, int, bool]:
+    """A value that is a mark, 1 or -1, where a condition on integers holds (True) or does not (False), and 0 elsewhere.
+
+    A difference of integers is 0, or at least 1.
+    """
+    if condition.kind == "logic" and condition.name == "not":
+        apart, mark, holds = _apart(lowering, condition.args[0], rest)
+        return apart, mark, not holds
+    if condition.kind == "logic":
+        parts = [_apart(lowering, arg, rest | condition.buffers) for arg in condition.args]
+        holds = any(sense for *_, sense in parts)
+        ones = [
+            _scaled(apart, mark) if sense == holds else binary("-", number("1.0"), _scaled(apart, mark))
+            for apart, mark, sense in parts
+        ]
+        return reduce(partial(call, "min" if (condition.name == "and") == holds else "max"), ones), 1, holds
+    left, right = condition.args
+    sign = condition.name
+    if not left.axes:
+        left, right, sign = right, left, FLIPPED[sign]
+    sign, left, right = comparable(lowering, sign, left, right, rest)
+    difference = binary("-", left, right) if right.value != 0 else left
+    if sign in ("<", ">="):
+        return call("max", call("min", difference, number("0.0")), number("-1.0")), -1, sign == "<"
+    above = call("abs", difference) if sign in ("==", "!=") else call("max", difference, number("0.0"))
+    return call("min", above, number("1.0")), 1, sign in ("!=", ">")
 
 
 def _select(condition: Expr, yes: Expr, no: Expr) -> Expr:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.legality import Legality
 
 _MODES = {"==": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
-_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -54,7 +53,8 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         _under(lowering, with_args(value, _logic(condition, uniform), *outer), place, rest)
         return
     if lowering.nest.rows is None and not _is_long(lowering.nest):
-        by_elements(lowering, value, place, rest)
+        if not place.whole or not integers.choose_number(lowering, value, place, rest):
+            by_elements(lowering, value, place, rest)
         return
     if not place.whole:
         lowering.through_tile(value, place, rest)
@@ -276,7 +276,7 @@ class _Select:
 
     def of_data(self, sign: str, left: Expr, right: Expr) -> _Leaf:
         if not left.axes:
-            left, right, sign = right, left, _FLIPPED[sign]
+            left, right, sign = right, left, integers.FLIPPED[sign]
         dtype = element_types.promoted(left.dtype, right.dtype)
         total = element_types.is_integer(dtype)
         if total:
@@ -305,7 +305,7 @@ class _Select:
             raise _NoTile
         if (columns or rows)[0][0] < 0:
             columns, rows, fixed = ([(-side, term) for side, term in part] for part in (columns, rows, fixed))
-            sign = _FLIPPED[sign]
+            sign = integers.FLIPPED[sign]
         kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
         extents = self.lowering.nest.extents
         if len(extents) == 1:
