@@ -9,6 +9,7 @@ from tl2npu.passes.plain import flat_views, float_bits, front_end, negative_indi
 from tl2npu.passes.plain.branches import conditions
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
+from tl2npu.passes.plain.branches import one_tile
 from tl2npu.passes.plain.branches import tiles as branches_tiles
 from tl2npu.passes.plain.branches import values as branches_values
 from tl2npu.passes.plain.despecialise import program as despecialise
@@ -30,6 +31,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     reused_memory.to_tiles(job)
     known_branches.fold(job)
     conditions.to_python(job)
+    one_tile.join(job)
     waves.to_loops(job, "TL119")
     threads.to_loops(job)
     hints.drop(job)

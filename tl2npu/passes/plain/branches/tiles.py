@@ -24,7 +24,7 @@ def allocate_in_front(job: Job) -> None:
         for branch, lines in _leaving(job):
             assert isinstance(branch.node, cst.If)
             edits = Edits(job.file.index)
-            rest = _without(branch.node, lines)
+            rest = without(branch.node, lines)
             edits.replace_many(branch.node, [*lines, *([] if rest is None else [rest])])
             job.change("TL119", branch.node, "allocated tiles in front of the `if` behind which they are used")
             job.apply(edits)
@@ -56,7 +56,7 @@ def _leaving(job: Job) -> Iterator[tuple[Branch, list[cst.SimpleStatementLine]]]
             yield branch, lines
 
 
-def _without(node: cst.If, lines: list[cst.SimpleStatementLine]) -> cst.If | None:
+def without(node: cst.If, lines: list[cst.SimpleStatementLine]) -> cst.If | None:
     """The ``if`` without these lines of its arms; None if nothing is left."""
     changed = node.with_changes(body=_block(node.body, lines))
     if isinstance(node.orelse, cst.Else):
