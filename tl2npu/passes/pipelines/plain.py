@@ -5,7 +5,15 @@ from __future__ import annotations
 from tl2npu.passes.ascend import waves
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
-from tl2npu.passes.plain import flat_views, float_bits, front_end, negative_indices, reused_memory, symbolic_sizes
+from tl2npu.passes.plain import (
+    flat_views,
+    float_bits,
+    front_end,
+    negative_indices,
+    reused_memory,
+    staged_tiles,
+    symbolic_sizes,
+)
 from tl2npu.passes.plain.branches import conditions
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
@@ -29,6 +37,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     profiling.drop(job)
     flat_views.resolve(job)
     reused_memory.to_tiles(job)
+    staged_tiles.to_single(job)
     known_branches.fold(job)
     conditions.to_python(job)
     one_tile.join(job)

@@ -101,26 +101,31 @@ def _edits(job: Job, views: Sequence[Let]) -> Edits:
 def _are_apart(kernel: Kernel, one: Buffer, other: Buffer) -> bool:
     """Whether the uses of two tiles follow one another, and each begin with a store to the whole tile: also in every
     run of a loop around them."""
-    body = kernel.body
-    while True:
-        touching = [stmt for stmt in body if _touches(stmt, one) or _touches(stmt, other)]
-        inner = [part for part in children(touching[0]) if part] if len(touching) == 1 else []
-        if len(inner) != 1:
-            break
-        body = inner[0]
+    touching = innermost(kernel, one, other)
     users = [[buffer for buffer in (one, other) if _touches(stmt, buffer)] for stmt in touching]
     if any(len(used) != 1 for used in users):
         return False
     first = [used[0] for used in users]
     changes = [place for place in range(1, len(first)) if first[place] is not first[place - 1]]
-    return len(changes) == 1 and all(_overwrites(touching[place], first[place], ()) for place in (0, changes[0]))
+    return len(changes) == 1 and all(overwrites(touching[place], first[place]) for place in (0, changes[0]))
+
+
+def innermost(kernel: Kernel, *buffers: Buffer) -> list[Stmt]:
+    """The statements that use some tiles, in the innermost block that holds all of them."""
+    body = kernel.body
+    while True:
+        touching = [stmt for stmt in body if any(_touches(stmt, buffer) for buffer in buffers)]
+        inner = [part for part in children(touching[0]) if part] if len(touching) == 1 else []
+        if len(inner) != 1:
+            return touching
+        body = inner[0]
 
 
 def _touches(stmt: Stmt, buffer: Buffer) -> bool:
     return any(a.operand.buffer is buffer for s in walk([stmt]) if not isinstance(s, Alloc) for a in accesses(s))
 
 
-def _overwrites(stmt: Stmt, buffer: Buffer, ranges: tuple[Range, ...], guard: Branch | None = None) -> bool:
+def overwrites(stmt: Stmt, buffer: Buffer, ranges: tuple[Range, ...] = (), guard: Branch | None = None) -> bool:
     """Whether a statement first stores to the whole tile, without reading it."""
     if isinstance(stmt, Copy):
         return guard is None and stmt.dst.buffer is buffer and stmt.dst.is_whole and stmt.src.buffer is not buffer
@@ -132,10 +137,10 @@ def _overwrites(stmt: Stmt, buffer: Buffer, ranges: tuple[Range, ...], guard: Br
         return stmt.target.buffer is buffer and not reads and _covers(stmt, ranges, guard)
     if isinstance(stmt, Branch):
         bare = len(stmt.then) == 1 and not stmt.orelse and guard is None
-        return bare and _overwrites(stmt.then[0], buffer, ranges, stmt)
+        return bare and overwrites(stmt.then[0], buffer, ranges, stmt)
     if isinstance(stmt, Loop):
         first = next(inner for inner in stmt.body if _touches(inner, buffer))
-        return _overwrites(first, buffer, (*ranges, *stmt.ranges), guard)
+        return overwrites(first, buffer, (*ranges, *stmt.ranges), guard)
     return False
 
 
