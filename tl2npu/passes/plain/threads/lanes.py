@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -51,6 +51,9 @@ class Lanes:
     all_named: bool
     axes: dict[str, Axes] = field(default_factory=dict)
     own: dict[str, Own] = field(default_factory=dict)
+    dims: dict[str, int] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    """The element type of every thread's own storage, as it is written."""
 
     def of(self, node: cst.CSTNode) -> Axes:
         """The thread indices that a piece of code depends on."""
@@ -61,11 +64,11 @@ class Lanes:
         return [name for name in self.extents if name in axes]
 
 
-def lanes_of(job: Job) -> Lanes | None:
+def lanes_of(job: Job, besides: Container[str] = ()) -> Lanes | None:
     """The threads that a kernel tells apart by ``T.get_thread_binding`` or ``T.thread_binding``; None for kernels that
-    do not, or that use more of threads than their index. Raises :class:`Unclear`."""
+    do not, or that use more of threads than their index and the operators ``besides``. Raises :class:`Unclear`."""
     launch = job.kernel.launch
-    found = [use for use in uses(job) if use.code == "TL184"]
+    found = [use for use in uses(job) if use.code == "TL184" and use.shown not in besides]
     if launch is None or not found:
         return None
     threads = _threads(launch.call)
@@ -86,7 +89,8 @@ def lanes_of(job: Job) -> Lanes | None:
     if len(extents) < len(named):
         return None
     rest = [extent for dim, extent in enumerate(threads) if dim not in named]
-    lanes = Lanes(extents, bindings, all(extent == "1" for extent in rest))
+    dims = {name: dim for dim, (name, _) in named.items()}
+    lanes = Lanes(extents, bindings, all(extent == "1" for extent in rest), dims=dims)
     _spread(job, lanes, launch.node)
     return lanes
 
@@ -141,6 +145,7 @@ def _spread(job: Job, lanes: Lanes, launch: cst.With) -> None:
                 lanes.axes[name] = lanes.axes.get(name, NONE) | reached
         if lanes.axes == before:
             break
+    lanes.types = {name: dtype for name, (_, _, dtype, _) in local.items()}
     for name, (alloc, shape, dtype, scalar) in local.items():
         if axes := lanes.axes.get(name, NONE):
             lanes.own[name] = Own(alloc, shape, dtype, scalar, axes)

@@ -18,6 +18,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.threads import plainer
 from tl2npu.passes.plain.threads.lanes import LANGUAGE, NONE, Axes, Lanes, Own, Unclear, lanes_of
 from tl2npu.passes.plain.threads.statements import (
     bound_by,
@@ -61,8 +62,15 @@ def plan(job: Job) -> Plan | None:
     return writer.plan
 
 
+def readable(job: Job) -> Job | None:
+    """A copy of the job in words of which :func:`plan` makes loops; None if there are none."""
+    return next((copy for copy in (plainer.put_in_copy(job), job) if plan(copy) is not None), None)
+
+
 def to_loops(job: Job) -> None:
     """Write the loops, where that can be done."""
+    if plan(plainer.put_in_copy(job)) is not None:
+        plainer.put(job)
     found = plan(job)
     if found is None:
         return

@@ -60,8 +60,9 @@ def reasons(job: Job) -> list[Reason]:
     found = {reason.code: reason for reason in _by_name(uses(job))}
     if found.keys() & despecialise.CODES and despecialise.plan(job) is not None:
         found = {code: reason for code, reason in found.items() if code not in despecialise.CODES}
-    if threads.CODE in found and threads.plan(job) is not None:
-        del found[threads.CODE]
+    if threads.CODE in found and (copy := threads.readable(job)) is not None:
+        left = {use.code for use in uses(copy)} - {threads.CODE}
+        found = {code: reason for code, reason in found.items() if code in left}
     for node, message in foreign_types(job):
         found.setdefault("TL191", Reason("TL191", node, message))
     for node, message in symbolic_tiles(job):
