@@ -18,6 +18,8 @@ from tl2npu.passes.plain.reused_memory import innermost, overwrites
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
+_IN_ORDER = frozenset({"serial", "pipelined", "unroll"})
+
 
 def to_single(job: Job) -> None:
     """Drop the axis of every such tile."""
@@ -77,10 +79,14 @@ def _edits(job: Job, buffer: Buffer, subscripts: Sequence[cst.Subscript]) -> Edi
 
 
 def _is_loaded_first(kernel: Kernel, buffer: Buffer, stage: Sym) -> bool:
-    """Whether the block that holds all uses begins with a store to the whole tile, and one stage is all that it uses."""
+    """Whether a turn of the loop that picks the stage begins with a store to the whole tile, and picks only one."""
     touching = innermost(kernel, buffer)
-    bound = {item.var for stmt in walk(touching) if isinstance(stmt, Loop) for item in stmt.ranges}
-    changing = {stmt.name for stmt in kernel.walk() if isinstance(stmt, Let)}
-    if any(stage.depends_on(str(var)) for var in bound) or stage.names & changing:
+    inside = {id(stmt) for stmt in walk(touching)}
+    turns, others = set[str](), {stmt.name for stmt in kernel.walk() if isinstance(stmt, Let)}
+    for stmt in kernel.walk():
+        if isinstance(stmt, Loop):
+            around = stmt.kind in _IN_ORDER and id(stmt) not in inside
+            (turns if around else others).update(name for item in stmt.ranges for name in item.var.names)
+    if not stage.names & turns or stage.names & others:
         return False
     return bool(touching) and overwrites(touching[0], buffer)

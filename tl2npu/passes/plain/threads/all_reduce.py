@@ -10,9 +10,9 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.threads.lanes import Lanes
 from tl2npu.passes.plain.unsupported.names import operator_name
-from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.statements import expression, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, nodes_of
+from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 NAME = "tvm_thread_allreduce"
 """What is read as loops."""
@@ -75,21 +75,44 @@ def _is_sum(job: Job, node: cst.BaseExpression) -> bool:
 
 
 def edits(job: Job, lanes: Lanes) -> Edits:
-    """The sums as additions to a shared element."""
-    found, names = Edits(job.file.index), Names(job)
+    """The sums as additions to a shared element, which takes the place of the threads' own results."""
+    found = Edits(job.file.index)
     for each in of_kernel(job):
-        own = lanes.types.get(code(each.result.value))
-        if each.thread not in lanes.extents or own is None or not lanes.all_named:
+        name = code(each.result.value)
+        dtype, uses = lanes.types.get(name), _uses(job, each, name)
+        if each.thread not in lanes.extents or dtype is None or not lanes.all_named or uses is None:
             continue
-        others = [name for name in lanes.extents if name != each.thread]
-        total = names.fresh(f"{code(each.value.value)}_sum")
-        shape = "".join(f"{lanes.extents[name]}, " for name in others) or "1,"
-        element = f"{total}[{', '.join(others) or '0'}]"
+        others = [axis for axis in lanes.extents if axis != each.thread]
+        shape = ", ".join(lanes.extents[axis] for axis in others) or "1"
+        where = ", ".join(others) or "0"
         text = (
-            f"{total} = T.alloc_shared(({shape.strip()}), {own})\n"
-            f"if {each.thread} == 0:\n    {element} = 0\n"
-            f"T.atomic_add({element}, {code(each.value)})\n"
-            f"{code(each.result)} = {element}"
+            f"if {each.thread} == 0:\n    {name}[{where}] = 0\nT.atomic_add({name}[{where}], {code(each.value)})\n"
         )
+        alloc, reads = uses
+        found.replace(alloc, expression(job, f"T.alloc_shared([{shape}], {dtype})", alloc))
         found.replace_many(each.block, parse(job, text, each.block))
+        for read in reads:
+            found.replace(read, cst.parse_expression(f"{name}[{where}]"))
     return found
+
+
+def _uses(job: Job, each: AllReduce, name: str) -> tuple[cst.BaseExpression, list[cst.Subscript]] | None:
+    """Where the result is allocated, and what reads it; None if anything else stores to it."""
+    index = job.file.index
+    alloc: list[cst.BaseExpression] = []
+    reads: list[cst.Subscript] = []
+    inside = {id(node) for node in names_in(each.block)}
+    for node in names_in(job.located.node.body):
+        above = index.parent(node)
+        if node.value != name or id(node) in inside:
+            continue
+        target = isinstance(above, cst.AssignTarget)
+        if isinstance(above, cst.Subscript) and code(above) == f"{name}[0]":
+            if isinstance(index.parent(above), (cst.AssignTarget, cst.AugAssign)):
+                return None
+            reads.append(above)
+        elif target and above is not None and isinstance(assign := index.parent(above), cst.Assign):
+            alloc.append(assign.value)
+        else:
+            return None
+    return (alloc[0], reads) if len(alloc) == 1 else None
