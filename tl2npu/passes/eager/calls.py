@@ -16,6 +16,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.eager.extents import Axis, Hosts, axes_of, choice, is_told
 from tl2npu.passes.eager.kernel import Plan
+from tl2npu.passes.eager.parallel import PARALLEL, Config, all_of, config_of, displays
 from tl2npu.passes.eager.wrapper import attribute_for
 from tl2npu.passes.names.definitions import visible_uses
 from tl2npu.source.edits import Edits
@@ -59,6 +60,8 @@ class Callers:
         self.reason = ""
         self.calls: list[_Call] = []
         self.changes: list[tuple[cst.CSTNode, str]] = []
+        self.configs: list[Config] = []
+        """What callers compile at once."""
         self.attributes: list[str] = []
         """Statements that give the function what is asked of the kernel."""
 
@@ -120,7 +123,7 @@ class Callers:
             return _Call(use, above, None)
         if isinstance(above, cst.Attribute) and above.value is use:
             call = self.index.parent(above)
-            if above.attr.value not in _METHODS or not isinstance(call, cst.Call) or call.func is not above:
+            if above.attr.value not in (*_METHODS, PARALLEL) or not isinstance(call, cst.Call) or call.func is not above:
                 raise self._blocked(above, f"a factory has no attribute `{above.attr.value}`")
             return _Call(use, call, above.attr.value)
         return None
@@ -158,12 +161,23 @@ class Callers:
     def _bind(self, found: _Call) -> None:
         """Which argument is which parameter. Raises _Unclear, for a method Blocked."""
         try:
+            if found.method == PARALLEL:
+                self.configs += self._configs(found)
+                return
             given = self._arguments(found)
             self._extents(found, given)
         except _Unclear as unclear:
             if found.method is None:
                 raise
             raise self._blocked(found.call, str(unclear)) from None
+
+    def _configs(self, found: _Call) -> list[Config]:
+        """The dictionaries that a call compiles, which will hold the extents in place of tensors."""
+        listed = displays(self.index, found.call)
+        made = [config_of(display, self.plan, self.axes) for display in listed or ()]
+        if listed is None or any(config is None for config in made):
+            raise self._blocked(found.name, f"cannot follow the configurations of `{PARALLEL}`")
+        return [config for config in made if config is not None]
 
     def _arguments(self, found: _Call) -> dict[str, cst.BaseExpression]:
         """The tensors that a call gives, by parameter; their arguments are noted to be moved."""
@@ -255,7 +269,14 @@ class Callers:
 
     def edit(self, edits: Edits) -> None:
         """Rewrite the factory's arguments; :meth:`finish` adds the second call."""
+        for config in self.configs:
+            for element, new in config.new:
+                edits.replace_many(element, new)
         for found in self.calls:
+            if found.method == PARALLEL:
+                edits.replace(found.call, all_of(self._factory(found), found.call))
+                self.changes.append((found.call, f"`{code(found.call.func)}(...)` follows the factory"))
+                continue
             self._edit_arguments(found, edits)
             if found.method is not None:
                 assert isinstance(found.call.func, cst.Attribute)
@@ -300,6 +321,8 @@ class Callers:
         """Put ``(a, b)`` behind the rewritten calls, and what stands for a method."""
         edits = Edits(index)
         for found in self.calls:
+            if found.method == PARALLEL:
+                continue
             made = index.parent(found.name)
             assert isinstance(made, cst.Call)
             # A parenthesis around the old call belongs around the new one.

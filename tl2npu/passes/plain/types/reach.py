@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factories.factory import inner_names
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import calls_in, names_in, walk
+from tl2npu.source.tree import calls_in, names_in, nodes_of, walk
 
 
 def parts(job: Job) -> list[cst.CSTNode]:
@@ -99,8 +99,10 @@ def _arguments(node: cst.CSTNode, callee: str) -> Iterator[cst.CSTNode]:
 
 
 def _free_names(node: cst.CSTNode) -> set[str]:
-    """Names that a statement uses and does not bind itself."""
-    used = {name.value for name in names_in(node)}
+    """Names that a statement uses and does not bind itself, nor does a function inside of it for itself."""
+    inner = [(function, bound_names(function)) for function in nodes_of(node, cst.FunctionDef) if function is not node]
+    local = {id(name) for function, bound in inner for name in names_in(function) if name.value in bound}
+    used = {name.value for name in names_in(node) if id(name) not in local}
     if not isinstance(node, cst.FunctionDef):
         return used
     return used - bound_names(node)

@@ -10,6 +10,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.gpu import OPERATORS
 from tl2npu.dialects.gpu.missing import HANDLED, MISSING
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Helper
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import children, names_in
@@ -76,12 +77,13 @@ def _reached(job: Job) -> Iterator[cst.CSTNode]:
     factory = job.located.factory
     around = [job.module.body] if factory is None else [factory.node.body.body, job.module.body]
     made = [_calls_assigned(body) for body in around]
+    own = {param.name.value for param in kernel.params.params} | assigned_names(kernel.body)
     while roots:
         root = roots.pop(0)
         names: dict[str, None] = {}
         for node in _relevant(job, root):
             yield node
-            if type(node) is cst.Name:
+            if type(node) is cst.Name and not (node.value in own and root in (kernel.params, kernel.body)):
                 names.setdefault(node.value)
         for found in _bound(job, names, made):
             if id(found) not in seen:
