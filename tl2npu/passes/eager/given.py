@@ -1,0 +1,70 @@
+"""Functions that callers give an eager kernel, ``f(x, relu)``: each caller the same, so that the kernel names it itself."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.passes.eager.kernel import Plan
+from tl2npu.passes.names.definitions import visible_uses
+from tl2npu.source.index import Index
+from tl2npu.source.tree import names_in
+
+
+def functions_given(index: Index, plan: Plan) -> dict[str, str]:
+    """Parameter -> the function of the module that all calls in it give, for parameters that the kernel only calls."""
+    scope = index.parent(plan.node)
+    if not isinstance(scope, cst.Module):
+        return {}
+    inside = {id(name) for name in names_in(plan.node)}
+    calls = [index.parent(use) for use in visible_uses(scope, plan.name) if id(use) not in inside]
+    direct = [call for call in calls if isinstance(call, cst.Call)]
+    if not direct or len(direct) < len(calls):
+        return {}
+    params = [param.name.value for param in plan.node.params.params]
+    found: dict[str, str] = {}
+    for param in plan.configs:
+        name = param.name.value
+        if param.default is not None or name not in params or not _is_called(index, plan, name):
+            continue
+        given = {_given(call, name, params.index(name)) for call in direct}
+        function = given.pop() if len(given) == 1 else None
+        taken = {other.value for other in names_in(plan.node)}
+        if function is not None and function not in taken and _is_defined(index, function, direct):
+            found[name] = function
+    return found
+
+
+def _is_called(index: Index, plan: Plan, name: str) -> bool:
+    """Whether the kernel does nothing with a parameter but call it."""
+    parents = [index.parent(use) for use in names_in(plan.node.body) if use.value == name]
+    uses = [use for use in names_in(plan.node.body) if use.value == name]
+    return bool(uses) and all(
+        isinstance(above, cst.Call) and above.func is use for use, above in zip(uses, parents, strict=True)
+    )
+
+
+def _given(call: cst.Call, name: str, position: int) -> str | None:
+    """The name that a call gives a parameter."""
+    if any(arg.star for arg in call.args):
+        return None
+    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == name]
+    plain = [arg.value for arg in call.args if arg.keyword is None]
+    value = named[0] if named else plain[position] if position < len(plain) else None
+    return value.value if isinstance(value, cst.Name) else None
+
+
+def _is_defined(index: Index, name: str, calls: list[cst.Call]) -> bool:
+    """Whether the name is, at all of these calls, the function of the module that binds it last."""
+    binding = [place for place, line in enumerate(index.module.body) if name in assigned_names(line)]
+    if not binding or not isinstance(index.module.body[binding[-1]], cst.FunctionDef):
+        return False
+    for call in calls:
+        top = [call, *index.ancestors(call)][-2]
+        place = next(n for n, line in enumerate(index.module.body) if line is top)
+        if place <= binding[-1] and not isinstance(top, cst.FunctionDef):
+            return False
+        inner = index.enclosing(call, cst.FunctionDef)
+        if inner is not None and name in assigned_names(inner.body):
+            return False
+    return True
