@@ -211,6 +211,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL611", "gathered-rows", "info", "safe", "store each gathered row in L1 by itself"),
     ("TL612", "stages-of-both-cores", "info", "safe", "keep the stages of a loop over both cores"),
     ("TL613", "staged-tile", "info", "safe", "allocate one stage, and load it before it is read"),
+    ("TL614", "strided-tensor", "info", "safe", "pass contiguous tensors"),
     ("TL620", "block-per-task", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),
     ("TL201", "manual-vid-axis", "info", "safe",

@@ -17,6 +17,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.eager.extents import Axis, Hosts, axes_of, choice, is_told
 from tl2npu.passes.eager.kernel import Plan
 from tl2npu.passes.eager.parallel import PARALLEL, Config, all_of, config_of, displays
+from tl2npu.passes.eager.strided import contiguous
 from tl2npu.passes.eager.wrapper import attribute_for
 from tl2npu.passes.names.definitions import visible_uses
 from tl2npu.source.edits import Edits
@@ -209,7 +210,8 @@ class Callers:
         missing = [name for name in run_time if name not in given]
         if missing and found.method is None:
             raise _Unclear(f"a call does not pass `{missing[0]}`")
-        found.tensors = [given[name] for name in run_time if name in given]
+        tensors = {name: contiguous(value) if name in plan.strided else value for name, value in given.items()}
+        found.tensors = [tensors[name] for name in run_time if name in tensors]
         return given
 
     def _extents(self, found: _Call, given: dict[str, cst.BaseExpression]) -> None:
