@@ -7,10 +7,11 @@ threads have arrived as the barrier counts; waiting for parity p succeeds unless
 from __future__ import annotations
 
 import ast
+import copy
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -35,6 +36,14 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.BitXor: operator.xor,
     ast.BitAnd: operator.and_,
 }
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 
 
 class Stuck(Exception):
@@ -43,14 +52,14 @@ class Stuck(Exception):
 
 def in_order(job: Job) -> bool:
     """True if no wait comes before what it waits for, whatever the trip counts are."""
-    if not _has_barriers(job, job.located.node.body):
+    if not has_barriers(job, job.located.node.body):
         return True
     launch = job.kernel.launch
     if launch is None:
         return False
     names = _open_names(job)
     for trip, *sizes in itertools.product(_TRIPS, *[_STAGES for _ in names]):
-        run = Run(job, trip, dict(zip(names, sizes, strict=True)), launch.threads_value or _GROUP)
+        run = Run.of(job, trip, *sizes)
         try:
             run.block(launch.node.body.body)
         except Stuck:
@@ -62,7 +71,8 @@ def _barrier_calls(job: Job, node: cst.CSTNode) -> Iterator[cst.Call]:
     return (call for call in calls_in(node) if operator_name(job, call.func) in _WAITS | _ARRIVES)
 
 
-def _has_barriers(job: Job, node: cst.CSTNode) -> bool:
+def has_barriers(job: Job, node: cst.CSTNode) -> bool:
+    """Whether code waits for a barrier, or arrives at one."""
     return any(True for _ in _barrier_calls(job, node))
 
 
@@ -74,6 +84,35 @@ def _open_names(job: Job) -> list[str]:
     for call in _barrier_calls(job, job.located.node.body):
         found |= {name.value: None for arg in call.args for name in nodes_of(arg, cst.Name)}
     return [name for name in found if name in params][:2]
+
+
+def thread_names(job: Job) -> dict[str, cst.Assign]:
+    """The names of the index of a thread, each with the statement that binds it."""
+    found: dict[str, cst.Assign] = {}
+    for assign in nodes_of(job.located.node.body, cst.Assign):
+        call, target = assign.value, assign.targets[0].target
+        plain = isinstance(call, cst.Call) and len(assign.targets) == 1 and isinstance(target, cst.Name)
+        if plain and isinstance(call, cst.Call) and operator_name(job, call.func) == "get_thread_binding":
+            if [code(arg.value) for arg in call.args] in ([], ["0"]):
+                assert isinstance(target, cst.Name)
+                found[target.value] = assign
+    return found
+
+
+def group_of(run: Run, test: cst.BaseExpression) -> frozenset[int] | None:
+    """The threads for which a condition holds that asks for nothing but the index of a thread."""
+    names = {name.value for name in nodes_of(test, cst.Name)}
+    index = names & run.indices
+    if len(index) != 1:
+        return None
+    found: set[int] = set()
+    for thread in run.everyone:
+        value = run.known(test, {next(iter(index)): thread})
+        if value is None:
+            return None
+        if value:
+            found.add(thread)
+    return frozenset(found)
 
 
 @dataclass(eq=False)
@@ -108,6 +147,66 @@ class Run:
     values: dict[str, int]
     threads: int
     barriers: dict[str, Barriers] = field(default_factory=dict)
+    everyone: frozenset[int] = frozenset()
+    indices: frozenset[str] = frozenset()
+    """The names of the index of a thread."""
+
+    @staticmethod
+    def of(job: Job, trip: int, *sizes: int) -> Run:
+        """The start of a run; ``sizes``: of the parameters that barriers need, the last one for all that remain."""
+        names, launch = _open_names(job), job.kernel.launch
+        given = dict(zip(names, (*sizes, *[sizes[-1]] * len(names)) if sizes else (), strict=False))
+        threads = (launch.threads_value if launch is not None else None) or _GROUP
+        return Run(job, trip, given, threads, {}, frozenset(range(threads)), frozenset(thread_names(job)))
+
+    def copied(self) -> Run:
+        """A run that goes on from here by itself."""
+        return replace(self, values=dict(self.values), barriers=copy.deepcopy(self.barriers))
+
+    def can_run(self, statement: cst.CSTNode, threads: int) -> bool:
+        """Run a statement of some threads; False, and nothing done, if it has to wait."""
+        trial = self.copied()
+        trial.threads = threads
+        try:
+            trial.block([statement])
+        except Stuck:
+            return False
+        self.values, self.barriers = trial.values, trial.barriers
+        return True
+
+    def first_turn(self, loop: cst.For) -> None:
+        """Begin with a loop."""
+        call = loop.iter
+        bounds = [arg.value for arg in call.args if arg.keyword is None] if isinstance(call, cst.Call) else []
+        if not isinstance(loop.target, cst.Name) or not 1 <= len(bounds) <= 2:
+            raise Stuck
+        start = self.value(bounds[0]) if len(bounds) == 2 else 0
+        self.values[loop.target.value] = start
+        if isinstance(bounds[-1], cst.Name):
+            self.values.setdefault(bounds[-1].value, start + self.trip)
+
+    def branch(self, branch: cst.If) -> None:
+        """An ``if`` that asks for threads: each arm is of other threads. Else the arm that runs, if that is known."""
+        before, others = self.threads, self.everyone
+        arm: cst.If | cst.Else | None = branch
+        while arm is not None:
+            group = group_of(self, arm.test) if isinstance(arm, cst.If) else others
+            if group is None:
+                break
+            self.threads, others = len(group & others), others - group
+            self.block(arm.body.body)
+            arm = arm.orelse if isinstance(arm, cst.If) else None
+        self.threads = before
+        if isinstance(arm, cst.If):
+            value = self.known(arm.test)
+            if value is None and has_barriers(self.job, arm):
+                raise Stuck
+            if value:
+                self.block(arm.body.body)
+            elif value is not None and isinstance(arm.orelse, cst.If):
+                self.branch(arm.orelse)
+            elif value is not None and arm.orelse is not None:
+                self.block(arm.orelse.body.body)
 
     def block(self, statements: Sequence[cst.CSTNode]) -> None:
         """Go through some statements."""
@@ -119,7 +218,9 @@ class Run:
                 self.loop(statement)
             elif isinstance(statement, cst.With):
                 self.group(statement)
-            elif _has_barriers(self.job, statement):
+            elif isinstance(statement, cst.If):
+                self.branch(statement)
+            elif has_barriers(self.job, statement):
                 raise Stuck
 
     def group(self, block: cst.With) -> None:
@@ -133,7 +234,7 @@ class Run:
 
     def loop(self, loop: cst.For) -> None:
         """Every turn of a loop, ``trip`` turns where the text does not say how many."""
-        if not _has_barriers(self.job, loop.body):
+        if not has_barriers(self.job, loop.body):
             return
         call = loop.iter
         bounds = [arg for arg in call.args if arg.keyword is None] if isinstance(call, cst.Call) else []
@@ -216,12 +317,16 @@ class Run:
             raise Stuck
         return found
 
-    def known(self, node: cst.BaseExpression) -> int | None:
-        """An integer, None if it is not known."""
+    def known(self, node: cst.BaseExpression, more: Mapping[str, int] | None = None) -> int | None:
+        """An integer or the truth of a condition, None if it is not known; ``more``: values of further names."""
+        before = self.values
+        self.values = {**before, **(more or {})}
         try:
             return self._evaluate(ast.parse(code(node).strip(), mode="eval").body)
         except (Stuck, SyntaxError, ZeroDivisionError):
             return None
+        finally:
+            self.values = before
 
     def _evaluate(self, node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -234,6 +339,13 @@ class Run:
                 return self._evaluate(ast.parse(code(written).strip(), mode="eval").body)
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             return _OPERATORS[type(node.op)](self._evaluate(node.left), self._evaluate(node.right))
+        if isinstance(node, ast.Compare) and all(type(item) in _COMPARISONS for item in node.ops):
+            sides = [self._evaluate(side) for side in (node.left, *node.comparators)]
+            pairs = zip(node.ops, sides, sides[1:], strict=False)
+            return int(all(_COMPARISONS[type(item)](left, right) for item, left, right in pairs))
+        if isinstance(node, ast.BoolOp):
+            truths = [bool(self._evaluate(value)) for value in node.values]
+            return int(all(truths) if isinstance(node.op, ast.And) else any(truths))
         raise Stuck
 
     def _factory_value(self, name: str) -> cst.BaseExpression | None:

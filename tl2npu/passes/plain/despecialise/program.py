@@ -7,17 +7,19 @@ results of a program without races do not depend on the order, so the waiting ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.despecialise.order import in_order
+from tl2npu.passes.plain.despecialise import groups
+from tl2npu.passes.plain.despecialise.order import Run, group_of, in_order, thread_names
 from tl2npu.passes.plain.unsupported.names import operator_name, uses
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in, nodes_of, walk
 
 CODES = frozenset({"TL180", "TL181", "TL182", "TL183"})
 """What is refused unless the pipeline can be put in order."""
@@ -49,7 +51,20 @@ class Plan:
 
     calls: list[tuple[cst.Call, str]] = field(default_factory=list)
     dropped: list[cst.BaseSmallStatement] = field(default_factory=list)
-    blocks: list[cst.With] = field(default_factory=list)
+    blocks: list[cst.With | cst.If] = field(default_factory=list)
+    threads: bool = False
+    """Whether the code of warp groups was told apart by the index of a thread, which nothing else needs."""
+
+
+def readable(job: Job) -> Job | None:
+    """A copy of the job of which :func:`plan` takes the pipeline; None if there is none."""
+    if not any(use.code in CODES for use in uses(job)):
+        return None
+    if plan(job) is not None:
+        return job
+    copy = job.copied()
+    groups.put(copy)
+    return copy if plan(copy) is not None else None
 
 
 def plan(job: Job) -> Plan | None:
@@ -62,15 +77,38 @@ def plan(job: Job) -> Plan | None:
     for use in found:
         if id(use.node) not in inside or not _add(job, use.node, use.shown.removeprefix("T."), result):
             return None
+    _groups_of_threads(job, result)
     return result if _private_to_one_group(job, result.blocks) and in_order(job) else None
 
 
-def _private_to_one_group(job: Job, blocks: list[cst.With]) -> bool:
+def _groups_of_threads(job: Job, result: Plan) -> None:
+    """Plan to unwrap ``if tx < 32:``, if the index of a thread serves nothing else."""
+    names, run = thread_names(job), Run.of(job, 1, 1)
+    if not names:
+        return
+    blocks = [
+        node
+        for node in nodes_of(job.located.node.body, cst.If)
+        if names.keys() & {name.value for name in names_in(node.test)}
+    ]
+    inside = {id(name) for node in blocks for name in names_in(node.test)}
+    inside |= {id(name) for binding in names.values() for name in names_in(binding)}
+    elsewhere = any(name.value in names and id(name) not in inside for name in names_in(job.located.node.body))
+    if elsewhere or any(node.orelse is not None or group_of(run, node.test) is None for node in blocks):
+        return
+    if any(isinstance(job.file.index.parent(node), cst.If) for node in blocks):
+        return
+    result.threads = True
+    result.blocks += blocks
+    result.dropped += names.values()
+
+
+def _private_to_one_group(job: Job, blocks: Sequence[cst.With | cst.If]) -> bool:
     """False if a fragment or variable is used by two warp groups: each has its own, with its own values."""
     private = {name for name, buffer in job.kernel.buffers.items() if buffer.alloc in _PRIVATE}
     groups: dict[str, str] = {}
     for block in blocks:
-        group = code(block.items[0].item)
+        group = code(block.items[0].item if isinstance(block, cst.With) else block.test)
         for name in names_in(block.body):
             if name.value in private and groups.setdefault(name.value, group) != group:
                 return False
@@ -103,9 +141,13 @@ def _add(job: Job, name: cst.CSTNode, operator: str, result: Plan) -> bool:
 
 def put_in_order(job: Job) -> None:
     """Write the plain form, where there is one."""
-    found = plan(job)
-    if found is None:
+    copy = readable(job)
+    if copy is None:
         return
+    if copy is not job:
+        groups.put(job)
+    found = plan(job)
+    assert found is not None
     edits = Edits(job.file.index)
     for call, operator in found.calls:
         kept = [arg for arg in call.args if arg.keyword is None or arg.keyword.value not in _DROPPED_KEYWORDS]

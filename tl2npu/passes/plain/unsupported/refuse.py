@@ -58,8 +58,10 @@ def refuse(job: Job) -> None:
 def reasons(job: Job) -> list[Reason]:
     """Every kind of construct that has no equivalent, each once."""
     found = {reason.code: reason for reason in _by_name(uses(job))}
-    if found.keys() & despecialise.CODES and despecialise.plan(job) is not None:
-        found = {code: reason for code, reason in found.items() if code not in despecialise.CODES}
+    if found.keys() & despecialise.CODES and (ordered := despecialise.readable(job)) is not None:
+        planned = despecialise.plan(ordered)
+        done = despecialise.CODES | ({threads.CODE} if planned is not None and planned.threads else set())
+        found = {code: reason for code, reason in found.items() if code not in done}
     if threads.CODE in found and (copy := threads.readable(job)) is not None:
         left = {use.code for use in uses(copy)} - {threads.CODE}
         found = {code: reason for code, reason in found.items() if code in left}

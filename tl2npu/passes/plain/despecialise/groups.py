@@ -1,0 +1,185 @@
+"""TL198: code of warp groups, ``if tx < 32: ... elif tx < 64: ...``, in an order in which no group waits for a later one.
+
+Each group has a loop of its own over the same range, or an arm in one loop. Any order that keeps the order of every
+group, and in which no barrier is waited for before it is complete, is one in which the GPU may run. A first turn finds
+it: a group goes on until it has to wait, then the next one does. :func:`~.order.in_order` then checks all turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.expressions import code
+from tl2npu.passes.job import Job
+from tl2npu.passes.plain.despecialise.order import Run, Stuck, group_of, has_barriers, thread_names
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import nodes_of
+
+Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
+_TURNS, _SIZE = 3, 2
+
+
+@dataclass(eq=False)
+class _Group:
+    """``first`` and ``last``: its threads. ``lines``: what they run."""
+
+    first: int
+    last: int
+    lines: list[Line] = field(default_factory=list)
+
+    def written(self, name: str, lines: Sequence[Line]) -> cst.If:
+        """``if first <= tx < last: ...``."""
+        low = f"{self.first} <= " if self.first else ""
+        body = list(lines)
+        return cst.If(cst.parse_expression(f"{low}{name} < {self.last}"), cst.IndentedBlock(body))
+
+
+def put(job: Job) -> None:
+    """Write the code of the groups in such an order, where one is found."""
+    for step in (_with_one_loop, _with_parts):
+        found = step(job)
+        if found is not None:
+            job.apply(found)
+
+
+def _groups(run: Run, node: cst.If) -> list[_Group] | None:
+    """The arms of an ``if`` that asks which thread it is."""
+    seen: frozenset[int] = frozenset()
+    found: list[_Group] = []
+    arm: cst.If | cst.Else | None = node
+    while arm is not None:
+        threads = group_of(run, arm.test) if isinstance(arm, cst.If) else run.everyone
+        if threads is None:
+            return None
+        threads, seen = threads - seen, seen | threads
+        if not threads or max(threads) - min(threads) + 1 != len(threads):
+            return None
+        lines = [line for line in arm.body.body if isinstance(line, Line)]
+        found.append(_Group(min(threads), max(threads) + 1, lines))
+        if len(lines) < len(arm.body.body):
+            return None
+        arm = arm.orelse if isinstance(arm, cst.If) else None
+    return found
+
+
+def _start(job: Job) -> tuple[Run, str] | None:
+    names = thread_names(job)
+    launch = job.kernel.launch
+    if len(names) != 1 or launch is None:
+        return None
+    return Run.of(job, _TURNS, _SIZE), next(iter(names))
+
+
+def _with_one_loop(job: Job) -> Edits | None:
+    """Loops of the groups over the same range as one loop."""
+    started, launch = _start(job), job.kernel.launch
+    if started is None or launch is None:
+        return None
+    run, name = started
+    edits = Edits(job.file.index)
+    for line in launch.node.body.body:
+        groups = _groups(run, line) if isinstance(line, cst.If) else None
+        loops = [_loop(job, group) for group in groups or ()]
+        headers = {f"{code(loop.target)} in {code(loop.iter)}" for loop in loops if loop is not None}
+        if groups is None or len(groups) < 2 or len(headers) != 1 or _differ(groups):
+            continue
+        before: list[Line] = []
+        inside: list[Line] = []
+        behind: list[Line] = []
+        one: cst.For | None = None
+        for group, loop in zip(groups, loops, strict=True):
+            place = next((n for n, item in enumerate(group.lines) if item is loop), len(group.lines))
+            parts = (group.lines[:place], list(loop.body.body) if loop is not None else [], group.lines[place + 1 :])
+            for into, lines in zip((before, inside, behind), parts, strict=True):
+                kept = [item for item in lines if isinstance(item, Line)]
+                if kept:
+                    into.append(group.written(name, kept))
+            one = loop if loop is not None else one
+        assert one is not None
+        edits.replace_many(line, [*before, one.with_changes(body=cst.IndentedBlock(inside)), *behind])
+    return edits
+
+
+def _loop(job: Job, group: _Group) -> cst.For | None:
+    loops = [line for line in group.lines if isinstance(line, cst.For) and has_barriers(job, line)]
+    return loops[0] if len(loops) == 1 else None
+
+
+def _differ(groups: Sequence[_Group]) -> bool:
+    """Whether two groups give one name different values: in one order of all statements it has only one."""
+    found: dict[str, str] = {}
+    for group in groups:
+        own: dict[str, str] = {}
+        for line in group.lines:
+            for assign in nodes_of(line, cst.Assign, cst.AugAssign, cst.AnnAssign):
+                for name in assigned_names(assign):
+                    own[name] = own.get(name, "") + code(assign) + "\n"
+        if any(found.setdefault(name, text) != text for name, text in own.items()):
+            return True
+    return False
+
+
+def _with_parts(job: Job) -> Edits | None:
+    """The arms of each loop in the parts between their waits."""
+    started, launch = _start(job), job.kernel.launch
+    if started is None or launch is None:
+        return None
+    run, name = started
+    edits = Edits(job.file.index)
+    try:
+        for line in launch.node.body.body:
+            if isinstance(line, cst.For) and has_barriers(job, line):
+                _parts_of(run, line, name, edits)
+            run.block([line])
+    except Stuck:
+        return edits if edits else None
+    return edits
+
+
+def _parts_of(run: Run, loop: cst.For, name: str, edits: Edits) -> None:
+    """Run the first turn of a loop, group by group."""
+    lines = list(loop.body.body)
+    arms = [_groups(run, line) if isinstance(line, cst.If) else None for line in lines]
+    places = [place for place, found in enumerate(arms) if found is not None]
+    if not places or places != list(range(places[0], places[-1] + 1)):
+        return
+    groups = _merged([group for place in places for group in arms[place] or ()])
+    if groups is None or len(groups) < 2 or _differ(groups):
+        return
+    trial = run.copied()
+    trial.first_turn(loop)
+    trial.block(lines[: places[0]])
+    order: list[tuple[_Group, list[Line]]] = []
+    left = {id(group): list(group.lines) for group in groups}
+    moved = True
+    while moved:
+        moved = False
+        for group in groups:
+            done: list[Line] = []
+            while left[id(group)] and trial.can_run(left[id(group)][0], group.last - group.first):
+                done.append(left[id(group)].pop(0))
+            if done:
+                order.append((group, done))
+                moved = True
+    if any(left.values()):
+        raise Stuck
+    new = [group.written(name, part) for group, part in order]
+    first = lines[places[0]]
+    edits.replace_many(first, new)
+    for place in places[1:]:
+        edits.remove(lines[place])
+
+
+def _merged(groups: Sequence[_Group]) -> list[_Group] | None:
+    """One entry for each group; None if groups overlap in part."""
+    found: dict[tuple[int, int], _Group] = {}
+    for group in groups:
+        known = found.setdefault((group.first, group.last), _Group(group.first, group.last))
+        known.lines += group.lines
+    spans = sorted(found)
+    apart = all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+    return list(found.values()) if apart else None
