@@ -27,7 +27,7 @@ from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
 from tl2npu.passes.gpu.launch import empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
-from tl2npu.passes.gpu.memory import homes, late_sums, masked_products, merged, renamed, scalar_tables
+from tl2npu.passes.gpu.memory import cleared, homes, late_sums, masked_products, merged, renamed, scalar_tables
 from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.gpu.reductions import small as small_integers
 from tl2npu.passes.host import jit, knobs, pass_configs
@@ -60,6 +60,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     element_copies.to_copies(job)
     atomics.to_tile(job)
     masked_products.apply(job)
+    cleared.apart(job)
     homes.assign(job)
     element_copies_calls.match_types(job)
     padded_rows.pad(job)

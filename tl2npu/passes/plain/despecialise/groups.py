@@ -20,7 +20,8 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
 Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
-_TURNS, _SIZE = 3, 2
+_TURNS, _SIZE = 1, 2
+"""The first turn of a loop that is the last one as well: what only these do is in the order, too."""
 
 
 @dataclass(eq=False)

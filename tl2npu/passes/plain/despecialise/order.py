@@ -81,9 +81,20 @@ def _open_names(job: Job) -> list[str]:
     factory = job.located.factory
     params = {p.name.value for p in factory.node.params.params} if factory is not None else set()
     found: dict[str, None] = {}
-    for call in _barrier_calls(job, job.located.node.body):
+    made = [call for call in calls_in(job.located.node.body) if operator_name(job, call.func) == "alloc_barrier"]
+    for call in (*_barrier_calls(job, job.located.node.body), *made):
         found |= {name.value: None for arg in call.args for name in nodes_of(arg, cst.Name)}
     return [name for name in found if name in params][:2]
+
+
+def _default_threads(job: Job) -> int | None:
+    """The default of the parameter that says how many threads a block has."""
+    factory, launch = job.located.factory, job.kernel.launch
+    given = [arg.value for arg in launch.call.args if arg.keyword and arg.keyword.value == "threads"] if launch else []
+    for param in factory.node.params.params if factory is not None and given else ():
+        if code(given[0]) == param.name.value and isinstance(param.default, cst.Integer):
+            return int(param.default.value)
+    return None
 
 
 def thread_names(job: Job) -> dict[str, cst.Assign]:
@@ -156,7 +167,7 @@ class Run:
         """The start of a run; ``sizes``: of the parameters that barriers need, the last one for all that remain."""
         names, launch = _open_names(job), job.kernel.launch
         given = dict(zip(names, (*sizes, *[sizes[-1]] * len(names)) if sizes else (), strict=False))
-        threads = (launch.threads_value if launch is not None else None) or _GROUP
+        threads = (launch.threads_value if launch is not None else None) or _default_threads(job) or _GROUP
         return Run(job, trip, given, threads, {}, frozenset(range(threads)), frozenset(thread_names(job)))
 
     def copied(self) -> Run:

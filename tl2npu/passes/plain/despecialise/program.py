@@ -7,11 +7,13 @@ results of a program without races do not depend on the order, so the waiting ca
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.despecialise import groups
@@ -162,6 +164,23 @@ def put_in_order(job: Job) -> None:
     for block in found.blocks:
         edits.unwrap(block)
         job.change("TL198", block, "merged the code of all warps")
+    job.apply(edits)
+    _drop_empty(job)
+
+
+def _drop_empty(job: Job) -> None:
+    """Drop each ``if`` that only waited, with what it computed for that."""
+    edits = Edits(job.file.index)
+    often = Counter(name.value for name in names_in(job.located.node.body))
+    for branch in nodes_of(job.located.node.body, cst.If):
+        smalls = [small for line in branch.body.body for small in getattr(line, "body", [line])]
+        own = Counter(name.value for small in smalls for name in names_in(small))
+        bound = {name for small in smalls for name in assigned_names(small)}
+        idle = all(isinstance(small, (cst.Pass, cst.Assign)) for small in smalls)
+        empty = any(isinstance(small, cst.Pass) for small in smalls) and branch.orelse is None
+        chained = isinstance(job.file.index.parent(branch), cst.If)
+        if idle and empty and not chained and all(often[name] == own[name] for name in bound):
+            edits.remove(branch)
     job.apply(edits)
 
 
