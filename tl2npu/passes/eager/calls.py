@@ -124,7 +124,8 @@ class Callers:
             return _Call(use, above, None)
         if isinstance(above, cst.Attribute) and above.value is use:
             call = self.index.parent(above)
-            if above.attr.value not in (*_METHODS, PARALLEL) or not isinstance(call, cst.Call) or call.func is not above:
+            known = above.attr.value in (*_METHODS, PARALLEL)
+            if not known or not isinstance(call, cst.Call) or call.func is not above:
                 raise self._blocked(above, f"a factory has no attribute `{above.attr.value}`")
             return _Call(use, call, above.attr.value)
         return None

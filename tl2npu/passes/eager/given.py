@@ -1,4 +1,4 @@
-"""Functions that callers give an eager kernel, ``f(x, relu)``: each caller the same, so that the kernel names it itself."""
+"""Functions that callers give an eager kernel, ``f(x, relu)``: if all give the same, the kernel calls it itself."""
 
 from __future__ import annotations
 

@@ -297,9 +297,9 @@ class Plan:
                 continue
             strides = {part.value for part in names_in(strides_of(written))}
             inside = {id(part) for part in names_in(strides_of(written))}
-            used = [part for part in (*self.launches, *self.inner) for part in names_in(part)]
-            declared = [part for other in (*self.inputs, *self.results) for part in names_in(other.annotation)]
-            if any(part.value in strides and id(part) not in inside for part in (*used, *declared)):
+            used = [part for line in (*self.launches, *self.inner) for part in names_in(line)]
+            used += [part for other in (*self.inputs, *self.results) for part in names_in(other.annotation)]
+            if any(part.value in strides and id(part) not in inside for part in used):
                 continue  # the kernel computes with them
             self.declared[name] = Declared(name, plain, item.line)
             found.add(name)

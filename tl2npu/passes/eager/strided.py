@@ -1,7 +1,7 @@
 """TL614: tensors of an eager kernel that may have any strides, ``A: T.StridedTensor[[M, N], [dM, dN], T.float32]``.
 
-Copies of an NPU take a tensor to be contiguous. The values of one that is only read do not depend on its strides, so that
-callers pass ``a.contiguous()``, which copies nothing where it is contiguous already.
+Copies of an NPU take a tensor to be contiguous. The values of one that is only read do not depend on its strides, so
+that callers pass ``a.contiguous()``, which copies nothing where it is contiguous already.
 """
 
 from __future__ import annotations

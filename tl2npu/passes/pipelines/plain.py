@@ -14,10 +14,9 @@ from tl2npu.passes.plain import (
     staged_tiles,
     symbolic_sizes,
 )
-from tl2npu.passes.plain.branches import conditions
+from tl2npu.passes.plain.branches import conditions, one_tile
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
-from tl2npu.passes.plain.branches import one_tile
 from tl2npu.passes.plain.branches import tiles as branches_tiles
 from tl2npu.passes.plain.branches import values as branches_values
 from tl2npu.passes.plain.despecialise import program as despecialise

@@ -1,7 +1,7 @@
 """TL613: a tile with an axis for the stages of a pipeline, ``a[k % 2, :, :]``, of which an iteration uses one stage.
 
-On a GPU the next stage is loaded meanwhile. In program order every iteration loads its stage before it reads it, so that
-no value passes from one to the next: one stage serves all.
+On a GPU the next stage is loaded meanwhile. In program order every iteration loads its stage before it reads it, so
+that no value passes from one to the next: one stage serves all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""TL134: ``T.gemm(a, b, acc, clear_accum=k == 0)`` in a loop that also does other things with ``acc``.
+"""TL133: ``T.gemm(a, b, acc, clear_accum=k == 0)`` in a loop that also does other things with ``acc``.
 
-The product starts from zeros in some turns, and from what others left in the tile in the rest. As ``if k == 0: T.clear(acc)``
-and a product that is added, both are plain statements.
+The product starts from zeros in some turns, and from what others left in the tile in the rest:
+``if k == 0: T.clear(acc)``, and a product that is added.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def apart(job: Job) -> None:
         if not isinstance(stmt, Op) or not isinstance(given, Scalar) or given.sym.constant is not None or stmt.via:
             continue
         line, total = job.file.index.parent(stmt.node), stmt.args.get("C")
-        if loop is None or not isinstance(total, Operand) or total.dims is not None or not _is_shared(loop, stmt, total):
+        if loop is None or not isinstance(total, Operand) or total.dims is not None:
+            continue
+        if not _is_shared(loop, stmt, total):
             continue
         if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or given.loads:
             continue
@@ -36,8 +38,9 @@ def apart(job: Job) -> None:
             continue
         kept[-1] = kept[-1].with_changes(comma=call.args[-1].comma)
         name = total.buffer.name
-        first = parse(job, f"if {_condition(job, given)}:\n    T.clear({name})", stmt.node)
-        edits.replace_many(line, [*first, line.with_changes(body=[cst.Expr(call.with_changes(args=kept))], leading_lines=())])
+        first = parse(job, f"if {code(given.node)}:\n    T.clear({name})", stmt.node)
+        added = cst.Expr(call.with_changes(args=kept))
+        edits.replace_many(line, [*first, line.with_changes(body=[added], leading_lines=())])
         job.change("TL133", stmt.node, f"cleared `{name}` in a statement of its own")
     job.apply(edits)
 
@@ -50,8 +53,3 @@ def _is_shared(loop: Loop, product: Op, total: Operand) -> bool:
         if stmt is not product and not (isinstance(stmt, Op) and stmt.op.name == product.op.name)
         for access in accesses(stmt)
     )
-
-
-def _condition(job: Job, given: Scalar) -> str:
-    """The condition, or what a name for it stands for."""
-    return code(given.node)

@@ -1,7 +1,7 @@
 """TL119: two tiles of one shape and type, of which a condition of Python allocates one or the other, are one tile.
 
-``p = a if deep else b`` names whichever there is. Only one of them exists in a kernel that is compiled, so that a single
-allocation serves both; what the arms then say alike is said once.
+``p = a if deep else b`` names whichever there is. Only one of them exists in a kernel that is compiled, so that a
+single allocation serves both; what the arms then say alike is said once.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ def _write(job: Job, pair: _Pair) -> None:
     assert isinstance(pair.branch.node, cst.If)
     test, (kept, gone) = code(pair.branch.node.test), pair.names
     line, other = job.file.index.parent(pair.true.node), job.file.index.parent(pair.false.node)
-    assert isinstance(line, cst.SimpleStatementLine) and isinstance(other, cst.SimpleStatementLine)
-    job.change("TL119", pair.branch.node, f"one tile for `{kept}` and `{gone}`: `{test}` decides which of them there is")
+    assert isinstance(line, cst.SimpleStatementLine)
+    assert isinstance(other, cst.SimpleStatementLine)
+    job.change("TL119", pair.branch.node, f"one tile for `{kept}` and `{gone}`: `{test}` decides which there is")
     edits = Edits(job.file.index)
     inside = {id(name) for name in names_in(other)}
     for name in names_in(job.located.node.body):
@@ -129,13 +130,11 @@ def _write(job: Job, pair: _Pair) -> None:
     edits.replace(other, line.deep_clone())
     job.apply(edits)
     edits = Edits(job.file.index)
-    for node in nodes_of(job.located.node.body, cst.If, cst.IfExp):
-        if code(node.test) != test:
-            continue
-        if isinstance(node, cst.IfExp):
-            if node.body.deep_equals(node.orelse):
-                edits.replace(node, node.body)
-        elif isinstance(node.orelse, cst.Else):
+    for choice in nodes_of(job.located.node.body, cst.IfExp):
+        if code(choice.test) == test and choice.body.deep_equals(choice.orelse):
+            edits.replace(choice, choice.body)
+    for node in nodes_of(job.located.node.body, cst.If):
+        if code(node.test) == test and isinstance(node.orelse, cst.Else):
             arms = (*node.body.body, *node.orelse.body.body)
             lines = [part for part in arms if isinstance(part, cst.SimpleStatementLine) and _allocates(part, kept)]
             if _says(node) == _says(node.orelse):

@@ -1,4 +1,4 @@
-"""TL198: code of warp groups, ``if tx < 32: ... elif tx < 64: ...``, in an order in which no group waits for a later one.
+"""TL198: code of warp groups, ``if tx < 32: ... elif tx < 64: ...``, in an order in which none waits for a later one.
 
 Each group has a loop of its own over the same range, or an arm in one loop. Any order that keeps the order of every
 group, and in which no barrier is waited for before it is complete, is one in which the GPU may run. A first turn finds
@@ -7,6 +7,7 @@ it: a group goes on until it has to wait, then the next one does. :func:`~.order
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -94,9 +95,9 @@ def _with_one_loop(job: Job) -> Edits | None:
         one: cst.For | None = None
         for group, loop in zip(groups, loops, strict=True):
             place = next((n for n, item in enumerate(group.lines) if item is loop), len(group.lines))
-            parts = (group.lines[:place], list(loop.body.body) if loop is not None else [], group.lines[place + 1 :])
-            for into, lines in zip((before, inside, behind), parts, strict=True):
-                kept = [item for item in lines if isinstance(item, Line)]
+            turn = [item for item in (loop.body.body if loop is not None else ()) if isinstance(item, Line)]
+            parts = (group.lines[:place], turn, group.lines[place + 1 :])
+            for into, kept in zip((before, inside, behind), parts, strict=True):
                 if kept:
                     into.append(group.written(name, kept))
             one = loop if loop is not None else one
@@ -182,5 +183,5 @@ def _merged(groups: Sequence[_Group]) -> list[_Group] | None:
         known = found.setdefault((group.first, group.last), _Group(group.first, group.last))
         known.lines += group.lines
     spans = sorted(found)
-    apart = all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+    apart = all(one[1] <= other[0] for one, other in itertools.pairwise(spans))
     return list(found.values()) if apart else None

@@ -102,11 +102,11 @@ def thread_names(job: Job) -> dict[str, cst.Assign]:
     found: dict[str, cst.Assign] = {}
     for assign in nodes_of(job.located.node.body, cst.Assign):
         call, target = assign.value, assign.targets[0].target
-        plain = isinstance(call, cst.Call) and len(assign.targets) == 1 and isinstance(target, cst.Name)
-        if plain and isinstance(call, cst.Call) and operator_name(job, call.func) == "get_thread_binding":
-            if [code(arg.value) for arg in call.args] in ([], ["0"]):
-                assert isinstance(target, cst.Name)
-                found[target.value] = assign
+        if not isinstance(call, cst.Call) or len(assign.targets) != 1 or not isinstance(target, cst.Name):
+            continue
+        first = [code(arg.value) for arg in call.args] in ([], ["0"])
+        if first and operator_name(job, call.func) == "get_thread_binding":
+            found[target.value] = assign
     return found
 
 

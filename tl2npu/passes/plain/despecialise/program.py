@@ -173,7 +173,11 @@ def _drop_empty(job: Job) -> None:
     edits = Edits(job.file.index)
     often = Counter(name.value for name in names_in(job.located.node.body))
     for branch in nodes_of(job.located.node.body, cst.If):
-        smalls = [small for line in branch.body.body for small in getattr(line, "body", [line])]
+        smalls = [
+            small
+            for line in branch.body.body
+            for small in (line.body if isinstance(line, cst.SimpleStatementLine) else [line])
+        ]
         own = Counter(name.value for small in smalls for name in names_in(small))
         bound = {name for small in smalls for name in assigned_names(small)}
         idle = all(isinstance(small, (cst.Pass, cst.Assign)) for small in smalls)

@@ -39,17 +39,19 @@ def _of(job: Job, block: cst.With) -> AllReduce | None:
     if len(block.items) != 1 or len(block.body.body) != 1 or block.items[0].asname is not None:
         return None
     calls = [call for call in calls_in(block.body) if operator_name(job, call.func) == NAME]
-    around = job.file.index.parent(job.file.index.parent(calls[0])) if len(calls) == 1 else None
+    if len(calls) != 1:
+        return None
+    around = next(iter(list(job.file.index.ancestors(calls[0]))[1:]), None)
     if not isinstance(around, cst.Call) or operator_name(job, around.func) != "evaluate":
         return None
     given = [arg.value for arg in calls[0].args if arg.keyword is None]
     if len(given) != len(_CALL) or not _is_sum(job, block.items[0].item):
         return None
     _, value, condition, result, thread = given
-    elements = isinstance(value, cst.Subscript) and isinstance(result, cst.Subscript)
-    if not elements or code(condition) not in ("True", "T.bool(True)") or not isinstance(thread, cst.Name):
+    if not isinstance(value, cst.Subscript) or not isinstance(result, cst.Subscript):
         return None
-    assert isinstance(value, cst.Subscript) and isinstance(result, cst.Subscript)
+    if code(condition) not in ("True", "T.bool(True)") or not isinstance(thread, cst.Name):
+        return None
     return AllReduce(block, value, result, thread.value)
 
 
@@ -85,9 +87,7 @@ def edits(job: Job, lanes: Lanes) -> Edits:
         others = [axis for axis in lanes.extents if axis != each.thread]
         shape = ", ".join(lanes.extents[axis] for axis in others) or "1"
         where = ", ".join(others) or "0"
-        text = (
-            f"if {each.thread} == 0:\n    {name}[{where}] = 0\nT.atomic_add({name}[{where}], {code(each.value)})\n"
-        )
+        text = f"if {each.thread} == 0:\n    {name}[{where}] = 0\nT.atomic_add({name}[{where}], {code(each.value)})\n"
         alloc, reads = uses
         found.replace(alloc, expression(job, f"T.alloc_shared([{shape}], {dtype})", alloc))
         found.replace_many(each.block, parse(job, text, each.block))

@@ -19,6 +19,7 @@ from tl2npu.passes.writing.statements import factor
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in, names_in, nodes_of
 
+_ZEROS = ("0", "0.0")
 _LOOPS = frozenset({"serial", "unroll", "vectorized", "Serial", "Unroll", "Vectorized"})
 
 
@@ -52,8 +53,8 @@ class _Finer:
         for loop in nodes_of(self.body, cst.For):
             if self._is_over_elements(loop):
                 sums |= self._loop(loop)
-        for name in self.vectors:
-            self._allocation(self.lanes.own[name])
+        for vector in self.vectors:
+            self._allocation(self.lanes.own[vector])
         for name in names_in(self.body):
             if id(name) not in self.seen:
                 self._other(name, sums)
@@ -145,21 +146,18 @@ class _Finer:
 
     def _sum(self, name: cst.Name) -> None:
         index = self.job.file.index
-        above = index.parent(name)
         if any(item.alloc.targets[0].target is name for item in self.lanes.own.values()):
             return
-        call = index.parent(above) if above is not None else None
-        if isinstance(above, cst.Arg) and isinstance(call, cst.Call) and len(call.args) == 1:
-            if self.job.file.names.resolve(call.func) == LANGUAGE + "clear":
-                return
-        if isinstance(above, cst.Subscript):
-            assign = index.parent(index.parent(above)) if isinstance(index.parent(above), cst.AssignTarget) else None
-            if isinstance(assign, cst.Assign) and code(assign.value) in ("0", "0.0"):
-                return
-            call = index.parent(index.parent(above)) if isinstance(index.parent(above), cst.Arg) else None
-            if isinstance(call, cst.Call) and self.job.file.names.resolve(call.func) == LANGUAGE + "atomic_add":
-                return
-        raise _Unclear
+        above, over, around, *_ = index.ancestors(name)
+        cleared = isinstance(above, cst.Arg) and self._called(over) == "clear"
+        zero = isinstance(over, cst.AssignTarget) and isinstance(around, cst.Assign) and code(around.value) in _ZEROS
+        added = isinstance(over, cst.Arg) and self._called(around) == "atomic_add"
+        if not cleared and not (isinstance(above, cst.Subscript) and (zero or added)):
+            raise _Unclear
+
+    def _called(self, node: cst.CSTNode) -> str:
+        name = self.job.file.names.resolve(node.func) if isinstance(node, cst.Call) else None
+        return (name or "").removeprefix(LANGUAGE)
 
     def _extents(self) -> None:
         """More threads, where the launch and the index say how many there are."""
