@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file, migrated, refused
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused, result_of
 
 X = np.random.default_rng(3).standard_normal((512, 64)).astype(np.float32)
 PARAMS = 'X: T.Tensor((512, 64), "float32"), N: T.Tensor((4,), "int32"), Y: T.Tensor((4, 64, 64), "float32")'
@@ -155,3 +155,45 @@ def test_a_name_that_gets_a_value_again_is_another(condition: str, column: str) 
 def test_a_name_that_is_used_before_it_gets_a_value_again_is_refused(second: str) -> None:
     found = refused(kernel(TWICE.format(condition="bx < 2", column="j", second=second), ""))
     assert [code for code, _ in found] == ["TL120"]
+
+
+TILES = """
+if flag:
+    p = T.alloc_shared((64, 64), "float16")
+else:
+    q = T.alloc_fragment((64, 64), "float16")
+x = T.alloc_shared((64, 64), "float32")
+y = T.alloc_fragment((64, 64), "float32")
+T.copy(X[0, 0], x)
+"""
+CHOSEN = """
+if flag:
+    T.copy(x, p)
+    t = p
+else:
+    T.copy(x, q)
+    t = q
+"""
+END = "T.copy(t, y)\nT.copy(y, Y[bx, 0, 0])\n"
+
+
+@pytest.mark.parametrize(
+    "arms", [CHOSEN, "if flag:\n    T.copy(x, p)\nelse:\n    T.copy(x, q)\nt = p if flag else q\n"]
+)
+@pytest.mark.parametrize("flag", [True, False])
+def test_one_tile_for_two_of_which_python_allocates_one(arms: str, flag: bool) -> None:
+    text = kernel(TILES + arms + END, "")
+    new = agree(text, {"X": X, "N": np.zeros(4, np.int32)}, args=(flag,))
+    assert "q = " not in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('q = T.alloc_fragment((64, 64), "float16")', 'q = T.alloc_fragment((64, 64), "float32")'),
+        ("    T.copy(x, q)\n    t = q", "    T.copy(x, q)\n    t = q\nif n > 1:\n    T.copy(x, q)"),
+    ],
+)
+def test_two_tiles_that_stay_two(old: str, new: str) -> None:
+    result = result_of(kernel((TILES + CHOSEN).replace(old, new) + END, ""))
+    assert not any("one tile for" in change.message for change in result.changes)

@@ -165,3 +165,85 @@ def test_two_loops_that_run_at_the_same_time_are_refused() -> None:
 def test_other_reasons_are_told_without_those_that_would_not_matter() -> None:
     text = kernel(SPECIALISED.replace("T.gemm(a, b, c)", "T.gemm(a, b, c)\n            T.sync_grid()"))
     assert {d.code for d in result_of(text).diagnostics if d.severity == "error"} == {"TL187"}
+
+
+GROUPS = f"""{TILES}
+    ready = T.alloc_barrier(32)
+    done = T.alloc_barrier(64)
+    all_done = T.alloc_barrier(64)
+    tx = T.get_thread_binding()
+    if tx < 32:
+        for k in T.serial(3):
+            T.mbarrier_wait_parity(done, (k + 1) % 2)
+            T.tma_copy(A[by * 32, k * 32], a, barrier=ready)
+            T.tma_copy(B[k * 32, bx * 32], b, barrier=ready)
+            T.mbarrier_arrive(ready)
+    elif tx < 96:
+        for k in T.serial(3):
+            T.mbarrier_wait_parity(ready, k % 2)
+            T.gemm(a, b, c, clear_accum=k == 0)
+            T.mbarrier_arrive(done)
+        T.mbarrier_arrive(all_done)
+    T.mbarrier_wait_parity(all_done, 0)
+    {STORE}
+    """
+ARMS = f"""{TILES}
+    out = T.alloc_fragment((32, 32), "float32")
+    loaded = T.alloc_barrier(32)
+    free = T.alloc_barrier(64)
+    made = T.alloc_barrier(64)
+    stored = T.alloc_barrier(32)
+    tx = T.get_thread_binding()
+    for k in T.serial(3):
+        if tx >= 96 and tx < 160:
+            if k > 0:
+                T.mbarrier_wait_parity(stored, (k - 1) % 2)
+            T.mbarrier_wait_parity(loaded, k % 2)
+            T.gemm(a, b, c, clear_accum=k == 0)
+            T.mbarrier_arrive(free)
+            T.mbarrier_arrive(made)
+        elif tx < 32:
+            T.mbarrier_wait_parity(free, (k + 1) % 2)
+            T.tma_copy(A[by * 32, k * 32], a, barrier=loaded)
+            T.tma_copy(B[k * 32, bx * 32], b, barrier=loaded)
+            T.mbarrier_arrive(loaded)
+            T.mbarrier_wait_parity(made, k % 2)
+            if k == 2:
+                T.copy(c, C[by * 32, bx * 32])
+            T.mbarrier_arrive(stored)
+    """.replace('    out = T.alloc_fragment((32, 32), "float32")\n', "").replace(
+    'c = T.alloc_fragment((32, 32), "float32")', 'c = T.alloc_tmem((32, 32), "float32")'
+)
+
+
+@pytest.mark.parametrize("body", [GROUPS, GROUPS.replace("tx < 96", "32 <= tx and tx < 96"), ARMS])
+def test_groups_of_threads(body: str) -> None:
+    new = check(kernel(body))
+    assert "tx" not in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("T.mbarrier_arrive(done)", "pass"),  # the loads wait for ever
+        ("ready = T.alloc_barrier(32)", "ready = T.alloc_barrier(64)"),  # 32 threads arrive
+        ("elif tx < 96:\n        for k in T.serial(3)", "elif tx < 96:\n        for k in T.serial(4)"),
+        (
+            "T.mbarrier_arrive(all_done)",
+            "T.mbarrier_arrive(all_done)\n        C[0, tx] = 1.0",
+        ),  # another use of threads
+        ("T.mbarrier_arrive(all_done)", "T.mbarrier_arrive(all_done)\n        T.atomic_add(C[0, 0], 1.0)"),  # 64 times
+    ],
+)
+def test_groups_of_threads_that_are_refused(old: str, new: str) -> None:
+    assert old in GROUPS
+    codes = {code for code, _ in refused(kernel(GROUPS.replace(old, new)))}
+    assert codes & {"TL182", "TL184"}
+
+
+def test_names_that_two_groups_give_different_values_are_refused() -> None:
+    body = GROUPS.replace(
+        "            T.mbarrier_wait_parity(done", "            n = k * 32\n            T.mbarrier_wait_parity(done"
+    )
+    body = body.replace("            T.gemm(", "            n = k + 1\n            T.gemm(")
+    assert {code for code, _ in refused(kernel(body))} & {"TL182", "TL184"}

@@ -196,3 +196,86 @@ def test_what_needs_more_of_a_thread_stays(body: str) -> None:
 def test_threads_without_a_name(launch: str, binding: str) -> None:
     text = gpu_file(PARAMS, f"{binding}\nT.atomic_add(B[bx, tx], A[bx, tx])", launch=launch)
     assert [kernel.disposition for kernel in result_of(text).kernels] == ["refused"]
+
+
+GEMV = 'A: T.Tensor((128,), "float32"), B: T.Tensor((32, 128), "float32"), C: T.Tensor((32,), "float32")'
+VECTORS = """
+tn = T.get_thread_binding(0)
+tk = T.get_thread_binding(1)
+a = T.alloc_local((8,), "float32")
+b = T.alloc_local((8,), "float32")
+total = T.alloc_local((1,), "float32")
+T.clear(total)
+for bk in T.serial(2):
+    for k in T.vectorized(8):
+        a[k] = A[bk * 64 + tk * 8 + k]
+        b[k] = B[bn * 8 + tn, bk * 64 + tk * 8 + k]
+    for k in T.serial(8):
+        total[0] += a[k] * b[k]
+"""
+SHARED = """
+s = T.alloc_shared((8,), "float32")
+if tk == 0:
+    s[tn] = 0
+T.atomic_add(s[tn], total[0])
+C[bn * 8 + tn] = s[tn]
+"""
+ALL_REDUCE = """
+r = T.alloc_local((1,), "float32")
+with T.attr(T.comm_reducer(lambda x, y: x + y, [T.cast(0, "float32")]), "reduce_scope", T.reinterpret(T.uint64(0), dtype="handle")):
+    T.evaluate(T.tvm_thread_allreduce(T.uint32(1), total[0], True, r[0], tk, dtype="handle"))
+C[bn * 8 + tn] = r[0]
+"""
+BLOCKS = "T.Kernel(4, threads=(8, 8)) as bn"
+
+
+def gemv(body: str) -> str:
+    """Migrate a product of a matrix and a vector, compare; the new text."""
+    new = migrated(gpu_file(GEMV, body, launch=BLOCKS))
+    a, b = RNG.standard_normal(128).astype(np.float32), RNG.standard_normal((32, 128)).astype(np.float32)
+    for reading in (IDEAL, ACTUAL):
+        found = run(new, {"A": a, "B": b}, reading=reading)
+        np.testing.assert_allclose(found["C"], b.astype(np.float64) @ a, rtol=1e-4, atol=1e-4)
+    return new
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        VECTORS,
+        VECTORS.replace("tk * 8 + k", "8 * tk + k"),
+        VECTORS.replace("bk * 64 + tk * 8 + k", "k + tk * 8 + bk * 64"),
+        VECTORS.replace("T.serial(8)", "range(8)").replace("T.vectorized(8)", "T.vectorized(0, 8)"),
+        VECTORS.replace("T.clear(total)", "total[0] = 0"),
+    ],
+)
+@pytest.mark.parametrize("end", [SHARED, ALL_REDUCE])
+def test_threads_with_a_vector_of_elements_each(vectors: str, end: str) -> None:
+    new = gemv(vectors + end)
+    assert "T.copy(A[bk * 64], a)" in new  # all threads' elements at once
+    assert "T.alloc_shared([8, 8 * 8], " in new
+
+
+def test_a_sum_over_all_threads_of_one_dimension() -> None:
+    body = (TX + "own = T.alloc_local((1,), 'float32')\nown[0] = A[bx, tx]\n" + ALL_REDUCE).replace("total", "own")
+    body = body.replace("tk,", "tx,").replace("C[bn * 8 + tn] = r[0]", "B[bx, tx] = A[bx, tx] * r[0]")
+    check(body, A * A.astype(np.float64).sum(1, keepdims=True), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("T.clear(total)", "total[0] = 1"),  # counted once for each thread
+        ("tk * 8 + k", "tk * 4 + k"),
+        ("a[k] * b[k]", "a[k] * b[7 - k]"),
+        ("    for k in T.serial(8):\n        total", "    if tk == 0:\n      for k in T.serial(8):\n        total"),
+    ],
+)
+def test_threads_that_more_threads_would_not_replace(old: str, new: str) -> None:
+    result = result_of(gpu_file(GEMV, VECTORS.replace(old, new) + SHARED, launch=BLOCKS))
+    assert "8 * 8" not in (result.new_text or "")
+
+
+def test_another_reduction_over_all_threads_is_refused() -> None:
+    body = VECTORS + ALL_REDUCE.replace("x + y", "T.max(x, y)")
+    assert {d.code for d in result_of(gpu_file(GEMV, body, launch=BLOCKS)).diagnostics} >= {"TL184"}

@@ -102,6 +102,8 @@ class Callers:
             _apart([*self.calls, *direct])
         except _Unclear as unclear:
             self._keep_name(str(unclear))
+        if plan.strided and any(found.method in ("compile", PARALLEL) for found in self.calls):
+            raise self._blocked(plan.node, f"callers of the compiled kernel would pass `{min(plan.strided)}` as it is")
         if self.wrapped:
             self._check_receivers([use for use in uses if self._call(use) is None])
             for call in direct:
@@ -142,6 +144,8 @@ class Callers:
         for user in self.users.of(self.plan.name):
             found += [(self.plan.node, asked) for asked in asked_in(user.path, user.names)]
         for node, asked in found:
+            if self.plan.strided and asked.attribute == "compile":
+                raise self._blocked(node, f"`{asked.who}` would pass `{min(self.plan.strided)}` as it is")
             attribute = attribute_for(asked, self.plan, self.factory_name)
             if attribute is None:
                 raise self._blocked(
@@ -278,7 +282,9 @@ class Callers:
                 edits.replace_many(element, new)
         for found in self.calls:
             if found.method == PARALLEL:
-                edits.replace(found.call, all_of(self._factory(found), found.call))
+                old_name = found.name
+                if self._factory(found) is not old_name:
+                    edits.replace(old_name, found.name)
                 self.changes.append((found.call, f"`{code(found.call.func)}(...)` follows the factory"))
                 continue
             self._edit_arguments(found, edits)
@@ -325,9 +331,12 @@ class Callers:
         """Put ``(a, b)`` behind the rewritten calls, and what stands for a method."""
         edits = Edits(index)
         for found in self.calls:
-            if found.method == PARALLEL:
-                continue
             made = index.parent(found.name)
+            if found.method == PARALLEL:
+                call = index.parent(made) if made is not None else None
+                assert isinstance(call, cst.Call)
+                edits.replace(call, all_of(found.name, call))
+                continue
             assert isinstance(made, cst.Call)
             # A parenthesis around the old call belongs around the new one.
             bare = made.with_changes(lpar=(), rpar=())

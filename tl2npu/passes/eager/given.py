@@ -8,7 +8,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.passes.eager.kernel import Plan
 from tl2npu.passes.names.definitions import visible_uses
 from tl2npu.source.index import Index
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, nodes_of
 
 
 def functions_given(index: Index, plan: Plan) -> dict[str, str]:
@@ -54,6 +54,19 @@ def _given(call: cst.Call, name: str, position: int) -> str | None:
     return value.value if isinstance(value, cst.Name) else None
 
 
+def _names_of(node: cst.CSTNode) -> set[str]:
+    """The names that a function, a lambda or a comprehension binds for itself."""
+    if isinstance(node, cst.FunctionDef):
+        params = node.params
+        listed = (*params.posonly_params, *params.params, *params.kwonly_params, params.star_arg, params.star_kwarg)
+        return {part.name.value for part in listed if isinstance(part, cst.Param)} | set(assigned_names(node.body))
+    if isinstance(node, cst.Lambda):
+        return {param.name.value for param in node.params.params}
+    if isinstance(node, cst.BaseComp):
+        return {name.value for part in nodes_of(node, cst.CompFor) for name in names_in(part.target)}
+    return set()
+
+
 def _is_defined(index: Index, name: str, calls: list[cst.Call]) -> bool:
     """Whether the name is, at all of these calls, the function of the module that binds it last."""
     binding = [place for place, line in enumerate(index.module.body) if name in assigned_names(line)]
@@ -64,7 +77,7 @@ def _is_defined(index: Index, name: str, calls: list[cst.Call]) -> bool:
         place = next(n for n, line in enumerate(index.module.body) if line is top)
         if place <= binding[-1] and not isinstance(top, cst.FunctionDef):
             return False
-        inner = index.enclosing(call, cst.FunctionDef)
-        if inner is not None and name in assigned_names(inner.body):
+        around = list(index.ancestors(call))[:-1]
+        if any(name in names for names in map(_names_of, around)):
             return False
     return True

@@ -98,11 +98,24 @@ def _groups_of_threads(job: Job, result: Plan) -> None:
     elsewhere = any(name.value in names and id(name) not in inside for name in names_in(job.located.node.body))
     if elsewhere or any(node.orelse is not None or group_of(run, node.test) is None for node in blocks):
         return
-    if any(isinstance(job.file.index.parent(node), cst.If) for node in blocks):
+    if any(isinstance(job.file.index.parent(node), cst.If) or _counts_threads(job, node) for node in blocks):
         return
     result.threads = True
     result.blocks += blocks
     result.dropped += names.values()
+
+
+def _counts_threads(job: Job, block: cst.If) -> bool:
+    """Whether each thread by itself adds to an element: not what one loop over all of them would do."""
+    for node in nodes_of(block.body, cst.AugAssign, cst.Call):
+        target = node.target if isinstance(node, cst.AugAssign) else node.args[0].value if node.args else None
+        adds = isinstance(node, cst.AugAssign) or operator_name(job, node.func).startswith("atomic_")
+        if not adds or not isinstance(target, cst.Subscript):
+            continue
+        loops = (loop.iter for loop in job.file.index.ancestors(node) if isinstance(loop, cst.For))
+        if not any(isinstance(call, cst.Call) and operator_name(job, call.func) == "Parallel" for call in loops):
+            return True
+    return False
 
 
 def _private_to_one_group(job: Job, blocks: Sequence[cst.With | cst.If]) -> bool:

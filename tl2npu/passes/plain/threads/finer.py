@@ -78,6 +78,9 @@ class _Finer:
     def _loop(self, loop: cst.For) -> set[str]:
         """One run of a loop over the elements of a thread; the elements that collect a sum."""
         assert isinstance(loop.target, cst.Name)
+        tests = [above.test for above in self.job.file.index.ancestors(loop) if isinstance(above, cst.If)]
+        if any(name.value == self.thread for test in tests for name in names_in(test)):
+            raise _Unclear  # only the first thread runs it
         sums: set[str] = set()
         for line in loop.body.body:
             small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
