@@ -222,7 +222,11 @@ C[bn * 8 + tn] = s[tn]
 """
 ALL_REDUCE = """
 r = T.alloc_local((1,), "float32")
-with T.attr(T.comm_reducer(lambda x, y: x + y, [T.cast(0, "float32")]), "reduce_scope", T.reinterpret(T.uint64(0), dtype="handle")):
+with T.attr(
+    T.comm_reducer(lambda x, y: x + y, [T.cast(0, "float32")]),
+    "reduce_scope",
+    T.reinterpret(T.uint64(0), dtype="handle"),
+):
     T.evaluate(T.tvm_thread_allreduce(T.uint32(1), total[0], True, r[0], tk, dtype="handle"))
 C[bn * 8 + tn] = r[0]
 """

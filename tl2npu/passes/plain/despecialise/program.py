@@ -21,7 +21,7 @@ from tl2npu.passes.plain.despecialise.order import Run, group_of, in_order, thre
 from tl2npu.passes.plain.unsupported.names import operator_name, uses
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of, walk
+from tl2npu.source.tree import calls_in, names_in, nodes_of, walk
 
 CODES = frozenset({"TL180", "TL181", "TL182", "TL183"})
 """What is refused unless the pipeline can be put in order."""
@@ -107,12 +107,13 @@ def _groups_of_threads(job: Job, result: Plan) -> None:
 
 def _counts_threads(job: Job, block: cst.If) -> bool:
     """Whether each thread by itself adds to an element: not what one loop over all of them would do."""
-    for node in nodes_of(block.body, cst.AugAssign, cst.Call):
-        target = node.target if isinstance(node, cst.AugAssign) else node.args[0].value if node.args else None
-        adds = isinstance(node, cst.AugAssign) or operator_name(job, node.func).startswith("atomic_")
-        if not adds or not isinstance(target, cst.Subscript):
+    atomic = [call for call in calls_in(block.body) if operator_name(job, call.func).startswith("atomic_")]
+    targets: list[cst.BaseExpression] = [node.target for node in nodes_of(block.body, cst.AugAssign)]
+    targets += [call.args[0].value for call in atomic if call.args]
+    for target in targets:
+        if not isinstance(target, cst.Subscript):
             continue
-        loops = (loop.iter for loop in job.file.index.ancestors(node) if isinstance(loop, cst.For))
+        loops = (loop.iter for loop in job.file.index.ancestors(target) if isinstance(loop, cst.For))
         if not any(isinstance(call, cst.Call) and operator_name(job, call.func) == "Parallel" for call in loops):
             return True
     return False
