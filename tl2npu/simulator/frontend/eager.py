@@ -31,6 +31,13 @@ def given(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any
     return dict(bound.arguments)
 
 
+def placeholders(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and element type of arguments like ``T.Tensor((64, 64), "float32")``, which stand for tensors."""
+    own = {k: v for k, v in kwargs.items() if k in inspect.signature(function).parameters}
+    values = given(function, args, own).items()
+    return {name: (value.shape, value.dtype) for name, value in values if isinstance(value, TensorSpec)}
+
+
 def trace(
     function: Callable[..., Any], args: Any, kwargs: Any, shapes: dict[str, tuple[tuple[int, ...], str]]
 ) -> tuple[PrimFunc, dict[str, int]]:

@@ -44,7 +44,7 @@ class Executable:
         """Execute all launches in order. ``arrays``: by buffer number, updated in place; ``scalars``: parameters;
         ``made``: the tensors among ``arrays`` that nobody has written yet."""
         made = made or Made()
-        values = solve(self.kernel.params, {n: a.shape for n, a in arrays.items()}, scalars)
+        values = solve(self.kernel.params, arrays, scalars)
         held = self._held(arrays)
         common = {b.number: self.blank(b, values) for b in self.shared()}
         for runner in self.runners:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer
@@ -23,12 +26,12 @@ def symbols_of(params: list[Buffer | Var]) -> list[Var]:
     return list(found)
 
 
-def solve(params: list[Buffer | Var], shapes: dict[int, tuple[int, ...]], known: dict[Var, Any]) -> dict[Var, Any]:
-    """Values of the symbols from the shapes of given arrays (by buffer number).
+def solve(params: list[Buffer | Var], arrays: Mapping[int, np.ndarray], known: dict[Var, Any]) -> dict[Var, Any]:
+    """Values of the symbols from the shapes and strides of given arrays (by buffer number).
 
     Raises SimulatorError where a shape does not fit what the kernel declares.
     """
-    values = dict(known)
+    values, shapes = dict(known), {number: array.shape for number, array in arrays.items()}
     for param in params:
         if isinstance(param, Buffer) and param.number in shapes:
             shape = shapes[param.number]
@@ -37,6 +40,10 @@ def solve(params: list[Buffer | Var], shapes: dict[int, tuple[int, ...]], known:
             for dim, size in zip(param.shape, shape, strict=True):
                 if isinstance(dim, Var):
                     values.setdefault(dim, size)
+            array = arrays[param.number]
+            for dim, stride in zip(param.strides or (), array.strides, strict=False):
+                if isinstance(dim, Var):
+                    values.setdefault(dim, stride // array.itemsize)
     for param in params:
         if isinstance(param, Buffer) and param.number in shapes:
             expected = extents(param, values)

@@ -123,7 +123,7 @@ class JITKernel:
         if self.is_npu:
             poison_of = self.session.arithmetic_poison
             arrays, longer = raw_memory.declared(self.kernel.name, tensor_params, arrays, scalars, poison_of)
-        values = solve(params, {n: a.shape for n, a in arrays.items()}, scalars)
+        values = solve(params, arrays, scalars)
         for param in (params[n] for n, value in given.items() if value is None):
             if isinstance(param, Buffer):
                 nothing = extents(param, values) or (0,) * param.ndim
@@ -251,7 +251,7 @@ class Factory:
         key = repr((args, sorted((k, repr(v)) for k, v in kwargs.items())))
         if key not in self.cache:
             with stated(self.options.get("target")):
-                func, _ = eager.trace(self.function, args, kwargs, {})
+                func, _ = eager.trace(self.function, args, kwargs, eager.placeholders(self.function, args, kwargs))
             self.cache[key] = self._kernel(func, {**{str(n): a for n, a in enumerate(args)}, **kwargs})
         return self.cache[key]
 
