@@ -134,7 +134,7 @@ def allocate(compiled: JITKernel, session: Session, given: Arrays, known: dict[V
     kernel = compiled.kernel
     buffers = [p for p in (*kernel.params, *kernel.outputs) if isinstance(p, Buffer)]
     arrays = {b.number: given[b.name] for b in buffers if b.name in given}
-    values = solve(kernel.params, {n: a.shape for n, a in arrays.items()}, known)
+    values = solve(kernel.params, arrays, known)
     for buffer in buffers:
         if buffer.number not in arrays:
             shape = extents(buffer, values)

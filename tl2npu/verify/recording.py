@@ -259,6 +259,9 @@ def same_memory(arrays: Arrays) -> dict[str, str]:
 
 
 def _can_be_kept(arguments: Any) -> bool:
+    """Whether another process can have the arguments: it has another main module, without the script's functions."""
+    if any(getattr(value, "__module__", "") == "__main__" for value in (arguments or {}).values()):
+        return False
     try:
         return bool(pickle.loads(pickle.dumps(arguments)) == arguments)
     except Exception:
