@@ -241,6 +241,14 @@ def test_groups_of_threads_that_are_refused(old: str, new: str) -> None:
     assert codes & {"TL182", "TL184"}
 
 
+def test_a_variable_that_one_group_changes_and_all_threads_read_is_refused() -> None:
+    body = GROUPS.replace("    tx = T.get", '    n = T.alloc_var("int32")\n    n = 0\n    tx = T.get')
+    body = body.replace(
+        "            T.mbarrier_arrive(ready)", "            T.mbarrier_arrive(ready)\n            n = k"
+    )
+    assert {code for code, _ in refused(kernel(body.replace("C[by * 32,", "C[by * 32 + n,")))} & {"TL182", "TL184"}
+
+
 def test_names_that_two_groups_give_different_values_are_refused() -> None:
     body = GROUPS.replace(
         "            T.mbarrier_wait_parity(done", "            n = k * 32\n            T.mbarrier_wait_parity(done"

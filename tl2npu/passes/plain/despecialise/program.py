@@ -120,8 +120,18 @@ def _counts_threads(job: Job, block: cst.If) -> bool:
 
 
 def _private_to_one_group(job: Job, blocks: Sequence[cst.With | cst.If]) -> bool:
-    """False if a fragment or variable is used by two warp groups: each has its own, with its own values."""
-    private = {name for name, buffer in job.kernel.buffers.items() if buffer.alloc in _PRIVATE}
+    """False if a fragment or variable is used by two warp groups: each has its own, with its own values.
+
+    Neither may a group give values to a variable that all threads read.
+    """
+    buffers = job.kernel.buffers.items()
+    private = {name for name, buffer in buffers if buffer.alloc in _PRIVATE}
+    scalars = {name for name, buffer in buffers if buffer.alloc in ("alloc_local", "alloc_var")}
+    inside = {id(name) for block in blocks for name in names_in(block)}
+    inside |= {id(name) for buffer in dict(buffers).values() for name in names_in(buffer.statement or cst.Pass())}
+    shared = {name.value for name in names_in(job.located.node.body) if id(name) not in inside} & scalars
+    if any(shared & _stored(block) for block in blocks):
+        return False
     groups: dict[str, str] = {}
     for block in blocks:
         group = code(block.items[0].item if isinstance(block, cst.With) else block.test)
@@ -129,6 +139,14 @@ def _private_to_one_group(job: Job, blocks: Sequence[cst.With | cst.If]) -> bool
             if name.value in private and groups.setdefault(name.value, group) != group:
                 return False
     return True
+
+
+def _stored(block: cst.CSTNode) -> set[str]:
+    """The names that a block binds, and those of which it stores to elements."""
+    found: set[str] = set(assigned_names(block))
+    targets = [item.target for assign in nodes_of(block, cst.Assign) for item in assign.targets]
+    targets += [assign.target for assign in nodes_of(block, cst.AugAssign)]
+    return found | {code(target.value) for target in targets if isinstance(target, cst.Subscript)}
 
 
 def _add(job: Job, name: cst.CSTNode, operator: str, result: Plan) -> bool:
