@@ -33,6 +33,7 @@ from tl2npu.tile.meaning import parts_of
 
 LN_2 = math.log(2.0)
 LOG2_E = 1.0 / LN_2
+_NEGATED = " * -1.0"
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _CLOSE = 1e-6
 FOLDED = "__without_log2e"
@@ -207,8 +208,10 @@ class Algebra:
             return number(float(whole) if abs(product - whole) < _CLOSE * abs(product) else _short(product))
         if value.text in self.folded and factor == LN_2:
             return number(value.text + FOLDED, dynamic=value.dynamic)
-        if abs(self.constants.get(value.text, 0.0) * factor - 1.0) < _CLOSE:
-            return number("1.0")
+        base = value.text.removesuffix(_NEGATED)
+        known = self.constants.get(base, 0.0) * (factor if base == value.text else -factor)
+        if abs(abs(known) - 1.0) < _CLOSE:
+            return number("1.0" if known > 0 else "-1.0")
         rest = without_factor(value.text, 1.0 / factor) if factor > 0 else None
         if rest is not None:
             return number(rest, dynamic=value.dynamic)
