@@ -220,3 +220,10 @@ def test_the_second_run_changes_nothing(tmp_path: Path) -> None:
     found = result_of(root / "ops/k.py")
     assert [k.disposition for k in found.kernels] == ["unchanged"]
     assert found.new_text == found.old_text
+
+
+def test_two_factories_that_make_one_macro(tmp_path: Path) -> None:
+    """Both call the maker with the same arguments, so that two grafts have one text."""
+    text = kernel(BARE)
+    twice = text + "\n\n" + text[text.index("@tilelang.jit") :].replace("def factory", "def factory_again")
+    assert migrated(library(tmp_path, {"ops/k.py": twice}) / "ops/k.py").count("* 0.5") == 2

@@ -165,7 +165,7 @@ class _Grafter:
         bare: frozenset[str] = frozenset(),
         own: bool = True,
     ) -> None:
-        index = Index.parse(text)
+        index = Index.parse(text, own=True)
         node = index.module.body[0]
         anchor = cst.Name(name)
         path, line = "", 1

@@ -51,11 +51,14 @@ class Index:
     _first_lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, text: str) -> Index:
-        """Parse a file; raises :class:`SourceError` with the line of a syntax error."""
+    def parse(cls, text: str, *, own: bool = False) -> Index:
+        """Parse a file; raises :class:`SourceError` with the line of a syntax error.
+
+        ``own``: with nodes of its own, for a text that is put into a tree, perhaps twice; else trees of one text may be one.
+        """
         python = _parse_ast(text)  # first: far cheaper, better messages, and it stops nesting that would hurt later
         try:
-            module = _with_last_newline(_concrete(text), text)
+            module = _with_last_newline(cst.parse_module(text) if own else _concrete(text), text)
             index = cls.of(module)
         except cst.ParserSyntaxError as error:
             raise SourceError(f"syntax error: {error.message}", error.raw_line) from None
