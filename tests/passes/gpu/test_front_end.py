@@ -55,6 +55,29 @@ def test_written_and_the_same(body: str, written: str) -> None:
     agree(text, {"X": data})
 
 
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ("pad = M - 8\nfor i, j in T.Parallel(64, 64):\n    x[i, j] = x[i, j] * float(pad)", "x[i, j] * float(M - 8)"),
+        ("n = M // 2\ny = T.alloc_shared((2 * n, 64), 'float32')\nT.copy(x, y)\nT.copy(y, x)", "(2 * (M // 2), 64)"),
+        ("n = T.ceildiv(M, 2)\ny = T.alloc_shared((64, n), 'float32')\nT.copy(x[:, 0:32], y)", "(64, T.ceildiv(M, 2))"),
+    ],
+)
+def test_a_name_of_the_kernel_is_no_number_of_python(body: str, written: str) -> None:
+    """Nothing in the file calls the factory: what ``M`` is does not matter."""
+    text = text_of(body, args="M")
+    assert written in migrated(text)
+    data = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
+    agree(text, {"X": data}, args=(64,))
+
+
+def test_a_name_that_changes_is_not_written_out() -> None:
+    result = result_of(text_of("n = M - 8\nn = n - M\nfor _ in T.serial(int(n)):" + DOUBLE, args="M"))
+    assert [(found.code, found.message) for found in result.diagnostics if found.severity == "error"] == [
+        ("TL732", "`int(n)` calls a Python function on a run-time value")
+    ]
+
+
 def test_arms_that_any_value_is_good_for_stay() -> None:
     new = migrated(text_of("n = w if w is not None else 2\nfor _ in T.serial(n):" + DOUBLE))
     assert "n = w if w is not None else 2" in new
@@ -84,6 +107,7 @@ def test_a_choice_for_a_variable_becomes_a_branch() -> None:
             "g = S[bx]\nfor i in T.Parallel(n):\n    s[i] = s[i] * 0.5 + g\n    s[i] = T.sqrt(T.abs(s[i]))\n",
             "T.tile.sqrt",
         ),
+        ("for i in T.Parallel(n):\n    s[i] = s[i] + T.log(s[i])\n", "T.tile.ln("),
     ],
 )
 def test_a_loop_of_one_turn(loop: str, written: str) -> None:

@@ -22,6 +22,7 @@ _CONDITIONS = frozenset("And Or Not EQ NE LT LE GT GE isnan isinf isfinite isnul
 _CONNECTIVES = frozenset({"And", "Or", "Not"})
 _OF_ARGUMENTS = frozenset("min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow Add Sub Mul".split())
 _CHOICES = frozenset({"if_then_else", "Select"})
+_TEXTS = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)
 
 
 class Calls:
@@ -42,6 +43,18 @@ class Calls:
         if type(node.func) is cst.Name and node.func.value == "range":
             return around.operator("tilelang.language.serial")
         return around.operator(around.names.resolve(node.func) or "")
+
+    def is_number(self, node: cst.BaseExpression) -> bool:
+        """True for what is a number by its form, whatever its names stand for: ``N - M``, ``2 * M``, ``T.ceildiv(M, 8)``."""
+        if type(node) is cst.BinaryOperation:
+            parts = (node.left, node.right)
+            if any(isinstance(part, (*_TEXTS, cst.Tuple, cst.List)) for part in parts):
+                return False
+            return type(node.operator) is not cst.Add or any(map(self.is_number, parts))
+        if type(node) is cst.Call:
+            builtin = type(node.func) is cst.Name and node.func.value in ("min", "max")
+            return builtin or self.name_of(node) in _OF_ARGUMENTS
+        return isinstance(node, (cst.Integer, cst.Float))
 
     def call(self, node: cst.Call) -> Parsed:
         """Any call."""

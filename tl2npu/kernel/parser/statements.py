@@ -166,7 +166,7 @@ class FrontEnd(Scopes):
                 text = f"a kernel cannot assign `{short(value)}` to a name"
             self.tell("stop", node, text)
             return UNKNOWN
-        return given
+        return Parsed("device") if given == UNKNOWN and self.calls.is_number(value) else given
 
     def _assign(self, node: cst.Assign) -> None:
         value = self._given(node, node.value)

@@ -1,14 +1,16 @@
 """TL731: expressions of Python in a form that the parser of a prim_func evaluates to the same.
 
 It evaluates both arms of a conditional expression and all operands of ``and`` and ``or``, so a size that may be None
-gets a number there; and ``0 <= i < n`` from left to right, so it becomes two comparisons.
+gets a number there; and ``0 <= i < n`` from left to right, so it becomes two comparisons. A name that is given a number in the kernel is a variable of the device to it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 import libcst as cst
 
-from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.bindings import assigned_names, target_names
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Let
@@ -17,10 +19,11 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names.constants import define
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, nodes_of, walk
+from tl2npu.source.tree import calls_in, names_in, nodes_of, walk
 
 _CONNECTIVES = tuple(f"tilelang.language.{name}" for name in ("And", "Or", "Not"))
 _LOOSE = (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.IfExp)
+_ARITHMETIC = (cst.BinaryOperation, cst.UnaryOperation, cst.Name, cst.Integer, cst.Float, cst.Attribute, cst.Call)
 
 
 def make_strict(job: Job) -> None:
@@ -29,7 +32,49 @@ def make_strict(job: Job) -> None:
     _fill_none(job)
     _name_assertions(job)
     _branch(job)
+    _write_out(job)
     _compare_numbers(job)
+
+
+def _write_out(job: Job) -> None:
+    """``pad = N - M`` and ``float(pad)`` as ``float(N - M)``, where a number of Python must stand."""
+    index, body = job.file.index, job.located.node
+    values = _numbers_of_factory(job)
+    edits, done = Edits(index), set[int]()
+    for found in read_as_the_parser(job.file, job.kernel, callers_of(job.file, job.located)) if values else ():
+        if found.what != "stop" or body not in index.ancestors(found.node):
+            continue
+        for use in names_in(found.node):
+            value = values.get(use.value)
+            if value is None or id(use) in done:
+                continue
+            done.add(id(use))
+            operation = isinstance(value, (cst.BinaryOperation, cst.UnaryOperation)) and not value.lpar
+            alone = not operation or isinstance(index.parent(use), (cst.Arg, cst.Element))
+            edits.replace(use, cst.parse_expression(code(value) if alone else f"({code(value)})"))
+            job.change("TL731", use, f"`{use.value}` is a run-time value to the kernel parser: wrote `{code(value)}`")
+    job.apply(edits)
+
+
+def _numbers_of_factory(job: Job) -> dict[str, cst.BaseExpression]:
+    """Names that the kernel gives a value once, computed of names that it does not bind."""
+    body = job.located.node
+    params = [param.name.value for param in nodes_of(body, cst.Param)]
+    bound = Counter(params)
+    for node in nodes_of(body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.AsName):
+        bound.update(target_names(node.name if isinstance(node, cst.AsName) else node.target))
+    found = dict[str, cst.BaseExpression]()
+    for node in nodes_of(body, cst.Assign):
+        target, value = node.targets[0].target, node.value
+        parts = [part for part in walk(value) if isinstance(part, cst.BaseExpression)]
+        calls = {job.file.names.resolve(call.func) for call in calls_in(value)}
+        if not isinstance(target, cst.Name) or bound[target.value] != 1:
+            continue
+        if not all(isinstance(part, _ARITHMETIC) for part in parts) or calls - {"tilelang.language.ceildiv"}:
+            continue
+        if not any(bound[name.value] for name in names_in(value)):
+            found[target.value] = value
+    return found
 
 
 def _compare_numbers(job: Job) -> None:

@@ -159,7 +159,7 @@ class Legality(Instructions):
             return with_args(value, self.legal(value.args[0], place, rest))
         if value.kind == "binary":
             return self.legal_binary(value, place, rest)
-        if value.kind == "call" and value.name in ASCEND_LOOPS and self.is_element(value.args[0]):
+        if value.kind == "call" and value.name in ASCEND_LOOPS and self.is_element(value.args[0]) and not self.single:
             return value
         if value.kind == "call" and value.name in ("max", "min") and self.limits_in_loop(value):
             return self.legal_pair(value, place, rest)
