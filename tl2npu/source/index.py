@@ -54,7 +54,7 @@ class Index:
     def parse(cls, text: str, *, own: bool = False) -> Index:
         """Parse a file; raises :class:`SourceError` with the line of a syntax error.
 
-        ``own``: with nodes of its own, for a text that is put into a tree, perhaps twice; else trees of one text may be one.
+        ``own``: with nodes of its own, for a text that may be put into a tree twice; else trees of one text may be one.
         """
         python = _parse_ast(text)  # first: far cheaper, better messages, and it stops nesting that would hurt later
         try:

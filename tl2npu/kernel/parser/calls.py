@@ -45,7 +45,7 @@ class Calls:
         return around.operator(around.names.resolve(node.func) or "")
 
     def is_number(self, node: cst.BaseExpression) -> bool:
-        """True for what is a number by its form, whatever its names stand for: ``N - M``, ``2 * M``, ``T.ceildiv(M, 8)``."""
+        """True for what is a number whatever its names stand for: ``N - M``, ``2 * M``, ``T.ceildiv(M, 8)``."""
         if type(node) is cst.BinaryOperation:
             parts = (node.left, node.right)
             if any(isinstance(part, (*_TEXTS, cst.Tuple, cst.List)) for part in parts):

@@ -1,7 +1,8 @@
 """TL731: expressions of Python in a form that the parser of a prim_func evaluates to the same.
 
 It evaluates both arms of a conditional expression and all operands of ``and`` and ``or``, so a size that may be None
-gets a number there; and ``0 <= i < n`` from left to right, so it becomes two comparisons. A name that is given a number in the kernel is a variable of the device to it.
+gets a number there; and ``0 <= i < n`` from left to right, so it becomes two comparisons. A name that is given a number
+in the kernel is a variable of the device to it, so the number is written out where Python must know it.
 """
 
 from __future__ import annotations
