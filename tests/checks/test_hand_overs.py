@@ -99,6 +99,26 @@ def test_first_readers(reader: str, found: list[str]) -> None:
     assert check("T.tile.fill(s, 1.0)", PRODUCT, "T.copy(c, x)", reader, STORE) == found
 
 
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        ("T.copy(h, p)", ["TL845"]),
+        ("T.copy(h, p)\nT.tile.exp(k, h)", ["TL845"]),
+        ("T.copy(h, k)\nT.copy(k, p)", []),
+        ("T.tile.exp(h, h)\nT.copy(h, p)", []),
+    ],
+)
+def test_a_tile_that_goes_on_to_l1(between: str, found: list[str]) -> None:
+    """A copy to L1 is a store to a workspace before loads are inserted: it would store what the tile held before."""
+    tiles = """
+p = T.alloc_shared((32, 64), "float16")
+k = T.alloc_ub((32, 64), "float16")
+o = T.alloc_fragment((32, 64), "float32")
+"""
+    store = "T.gemm_v0(p, r, o, init=True)\nT.copy(o, O[cid * 32, 0])\n"
+    assert check(tiles, PRODUCT, "T.copy(c, h)", between, store) == found
+
+
 def test_a_reader_in_a_row_loop_loads_the_tile_again_and_again() -> None:
     reader = "for i in range(32):\n    T.tile.add(y[i, :], y[i, :], x[i, :])"
     assert warned(PRODUCT, "T.copy(c, x)", reader, STORE) == ["TL845"]

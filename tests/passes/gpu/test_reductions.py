@@ -283,3 +283,11 @@ def test_a_tile_of_indices_that_others_read_is_copied() -> None:
 )
 def test_other_integers_are_not(kind: str, fill: str, store: str) -> None:
     assert {code for code, _ in refused(gpu_file(PLACES, PLACE.format(kind=kind, fill=fill, store=store)))} == {"TL164"}
+
+
+@pytest.mark.parametrize("shape", ["n", "(n)", "(n,)", "one", "half * 2"])
+def test_a_scan_of_a_vector_whose_size_is_spelled_in_one_way_or_another(shape: str) -> None:
+    params = 'A: T.Tensor((n,), "float32"), C: T.Tensor((n,), "float32")'
+    body = f'a = T.alloc_fragment({shape}, "float32")\nT.copy(A, a)\nT.cumsum(a, dim=0)\nT.copy(a, C)\n'
+    text = gpu_file(params, body, args="n, half=8", launch="T.Kernel(1, threads=128) as bx", factory="one = (n,)")
+    agree(text, {"A": np.arange(16, dtype=np.float32)}, args=(16,))

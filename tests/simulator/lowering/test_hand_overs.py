@@ -97,6 +97,27 @@ T.copy(y, C)
 """
 
 
+PASSED_ON = """
+T.copy(h, l)
+s = T.alloc_L1((M, N), "float16")
+g = T.alloc_ub((M, N), "float16")
+T.gemm_v0(l, r, p, init=True)
+T.copy(p, g)
+T.copy(g, s)
+{}
+T.gemm_v0(l, s, q, init=True)
+T.copy(q, C)
+"""
+
+
+def test_a_result_that_goes_on_to_the_cube_core_is_never_brought_back() -> None:
+    """The copy to L1 is a store to a workspace when the compiler looks for a reader."""
+    twice = L.astype(np.float32) @ PRODUCT.astype(np.float16).astype(np.float32)
+    np.testing.assert_allclose(_run(PASSED_ON.format(""), "ideal"), twice, rtol=1e-2, atol=1e-2)
+    with pytest.raises(SimulatorError, match="Mismatch in sync points"):
+        _run(PASSED_ON.format(""))
+
+
 def test_a_result_that_only_scalars_read_is_never_brought_back() -> None:
     """2.4: only whole-tile calls count as readers; then the numbers of writers and readers differ."""
     with pytest.raises(SimulatorError, match="Mismatch in sync points"):

@@ -27,7 +27,7 @@ class Touch:
     """A statement that touches the destination of an on-chip copy, in the compiler's eyes.
 
     ``sees``: the statement is a call that reads the buffer, so that the inserted load may stand before it.
-    ``hidden``: it reads elements without being such a call. ``writes``: it changes the buffer. ``accumulates``: it
+    ``hidden``: it reads elements, or passes the tile on to the other core, without being such a call. ``writes``: it changes the buffer. ``accumulates``: it
     reads the buffer although the compiler takes it for a pure write.
     """
 
@@ -110,7 +110,9 @@ def _touches(subject: Subject, buffer: Buffer, writer: Copy) -> Iterator[Touch]:
             if buffer in (stmt.src.buffer, stmt.dst.buffer) and not is_element(stmt.src):
                 # another on-chip copy to the buffer stores to a workspace, not to the buffer
                 writes = stmt.dst.buffer is buffer and not is_on_chip(stmt)
-                yield Touch(placed, sees=stmt.src.buffer is buffer, writes=writes)
+                # one from it has become a store to a workspace before loads are inserted, and counts for no reader
+                reads, passed_on = stmt.src.buffer is buffer, is_on_chip(stmt)
+                yield Touch(placed, sees=reads and not passed_on, hidden=reads and passed_on, writes=writes)
                 continue
         elif isinstance(stmt, Op):
             touch = _op_touch(placed, stmt, buffer)

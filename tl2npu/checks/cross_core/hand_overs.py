@@ -146,6 +146,7 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
         if touch.hidden or touch.accumulates:
             rule = "TL845" if touch.hidden else "TL835"
             how = "reads elements of" if touch.hidden else "accumulates into"
+            how = "passes on" if isinstance(touch.placed.stmt, Copy) else how
             text = f"this statement {how} `{dst.name}` before the compiler loads the tile"
             yield Finding(rule, touch.placed.stmt.node, text)
             return

@@ -71,7 +71,7 @@ def extent_text(buffer: Buffer, axis: int) -> str:
     if isinstance(found, (cst.Tuple, cst.List)):
         return code(found.elements[axis].value)
     assert found is not None
-    return f"{code(found)}[{axis}]" if len(buffer.shape) > 1 or isinstance(found, cst.Name) else code(found)
+    return code(found) if found is buffer.shape_nodes[0] else f"{code(found)}[{axis}]"
 
 
 def dtype_text(buffer: Buffer) -> str:

@@ -59,8 +59,9 @@ def reduce_workspaces(
         if compiler and not vectorised:
             _zn_rows(stmt, stored.workspace, launch, vid)
         found.append(stored)
+    stores = {id(handover.stmt) for handover in found}
     for handover in found:
-        _read_back(body, handover, launch, vid, compiler)
+        _read_back(body, handover, launch, vid, stores if compiler else None)
     return [h.workspace for h in found]
 
 
@@ -114,7 +115,8 @@ def _zn_rows(stmt: Op, workspace: Buffer, launch: Launch, vid: Var | None) -> No
     stmt.args = {**stmt.args, "dst": Region(flat, (start,), (place.extents[2],), (True,))}
 
 
-def _read_back(body: list[Stmt], handover: HandOver, launch: Launch, vid: Var | None, compiler: bool) -> None:
+def _read_back(body: list[Stmt], handover: HandOver, launch: Launch, vid: Var | None, stores: set[int] | None) -> None:
+    """``stores``: the copies that are stores to workspaces now, for the compiler no readers; None: as it is meant."""
     target, workspace = handover.target, handover.workspace
     row: Value = 0
     if vid is not None and target.memory == "ub":
@@ -122,16 +124,16 @@ def _read_back(body: list[Stmt], handover: HandOver, launch: Launch, vid: Var | 
     extents = (1, *target.shape)
     source = Region(workspace, (launch.blocks[0], row, 0), extents, (False, True, True))
     back = Op("copy", {"src": source, "dst": whole(target)}, site=handover.stmt.site)
-    if compiler:
-        _before_first_call(body, target, back)
+    if stores is not None:
+        _before_first_call(body, target, back, stores)
     else:
         _for_every_turn(body, handover, back)
 
 
-def _before_first_call(body: list[Stmt], target: Buffer, back: Op) -> None:
+def _before_first_call(body: list[Stmt], target: Buffer, back: Op, stores: set[int]) -> None:
     """The compiler's place; nowhere if no call reads the destination (then it is read unwritten)."""
     for stmt in statements(body):
-        if isinstance(stmt, Op) and stmt is not back and _call_reads(stmt, target):
+        if isinstance(stmt, Op) and stmt is not back and id(stmt) not in stores and _call_reads(stmt, target):
             insert_before(path(body, stmt)[-1], [back])
             return
         if isinstance(stmt, Parallel) and _reads(stmt, target):

@@ -33,11 +33,14 @@ def read_whole(layout: Layout, chain: Chain) -> bool:
 
 
 def needs_own_tile(layout: Layout, copy: Copy) -> bool:
-    """An author's copy of a product whose first reader would load it row by row, or in one arm only."""
+    """An author's copy of a product whose first reader would load it row by row, or in one arm only, or that goes on
+    to L1 as it is: a copy to L1 is a store to a workspace for the compiler, and loads nothing."""
     site = layout.places[id(copy)]
     tile = copy.dst.buffer
     later = [s for s in site.body[site.position + 1 :] if touches(s, tile)]
     after = later[0] if later else None
+    if layout.homes[tile].l1 and not (after is not None and changes(after, tile)):
+        return True
     if isinstance(after, Branch):
         return not takes_whole(layout.late, later, tile)
     if not isinstance(after, Loop) or keeps_whole(layout.late, after, tile):
