@@ -27,8 +27,8 @@ class Touch:
     """A statement that touches the destination of an on-chip copy, in the compiler's eyes.
 
     ``sees``: the statement is a call that reads the buffer, so that the inserted load may stand before it.
-    ``hidden``: it reads elements, or passes the tile on to the other core, without being such a call. ``writes``: it changes the buffer. ``accumulates``: it
-    reads the buffer although the compiler takes it for a pure write.
+    ``hidden``: it reads elements, or passes the tile on to the other core, without being such a call. ``writes``: it
+    changes the buffer. ``accumulates``: it reads the buffer although the compiler takes it for a pure write.
     """
 
     placed: Placed
