@@ -63,7 +63,7 @@ def _numbers_of_factory(job: Job) -> dict[str, cst.BaseExpression]:
     params = [param.name.value for param in nodes_of(body, cst.Param)]
     bound = Counter(params)
     for node in nodes_of(body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.AsName):
-        bound.update(target_names(node.name if isinstance(node, cst.AsName) else node.target))
+        bound.update(target_names(getattr(node, "name" if isinstance(node, cst.AsName) else "target")))
     found = dict[str, cst.BaseExpression]()
     for node in nodes_of(body, cst.Assign):
         target, value = node.targets[0].target, node.value
