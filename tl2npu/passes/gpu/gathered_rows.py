@@ -112,13 +112,18 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
         kinds = cst.BinaryOperation if item.first is not None else cst.Subscript
         new |= {id(node): cst.parse_expression(element) for node in nodes_of(loop.node, kinds) if code(node) == place}
     changed = cst.ensure_type(substitute(loop.node, new), cst.For)
-    before: Sequence[cst.CSTNode] = ()
+    made: Sequence[cst.CSTNode] = changed.body.body
     if item.fill is not None:
         (filled,) = [operand.node for _, operand in item.fill.operands if operand.buffer is tile]
-        before = parse(job, code(substitute(item.fill.node, {id(filled): cst.Name(row)})).strip(), loop.node)
+        fill = parse(job, code(substitute(item.fill.node, {id(filled): cst.Name(row)})).strip(), loop.node)
         edits.remove(item.fill.node)
+        (guard, *others) = made
+        if isinstance(guard, cst.If) and guard.orelse is None and not others:  # a row is loaded or filled
+            made = [guard.with_changes(orelse=cst.Else(cst.IndentedBlock(fill)))]
+        else:
+            made = [*fill, *made]
     after = parse(job, f"T.copy({row}, {item.store.dst.buffer.name}[{loop.ranges[0].name}, :])", loop.node)
-    body = changed.body.with_changes(body=[*before, *changed.body.body, *after])
+    body = changed.body.with_changes(body=[*made, *after])
     edits.replace_many(loop.node, [changed.with_changes(body=body)])
     edits.remove(item.store.node)
     job.change("TL611", tile.node, f"`{row}` holds one row at a time, for both vector cores")
