@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.gpu.support import agree, gpu_file, result_of
 
 X = np.random.default_rng(2).normal(size=(64, 64)).astype(np.float32)
 BODY = """
@@ -67,3 +67,12 @@ def test_it_stays_where_it_is(body: str) -> None:
     lines = new_text(body, (True, 40)).splitlines()
     (fill,) = (line for line in lines if "T.tile.fill(column_minus_row" in line)
     assert len(fill) - len(fill.lstrip()) == 12
+
+
+def test_a_second_kernel_of_a_file_is_treated_like_the_first() -> None:
+    """Its tiles have names that the file has already, from the first one."""
+    body = BODY.format(f"if causal:\n    {BELOW}")
+    one = gpu_file(PARAMS, body, launch="T.Kernel(1, threads=128) as bx", args="causal, n")
+    two = one + one.partition("\n\n\n")[2].replace("def factory", "def second").join(["\n\n", ""])
+    new = result_of(two).new_text or ""
+    assert new.count("            if causal:\n                T.tile.createvecindex(") == 2

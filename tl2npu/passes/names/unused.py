@@ -25,6 +25,11 @@ def name_counts(job: Job) -> Counter[str]:
     return found
 
 
+def authors_names(job: Job) -> frozenset[str]:
+    """The names of the file as it came, and those that the kernel has now: what passes add later has others."""
+    return frozenset(name.value for node in (job.original.module, job.located.node) for name in names_in(node))
+
+
 def _functions(job: Job) -> list[cst.FunctionDef]:
     return [*enclosing_functions(job), job.located.node]
 

@@ -51,6 +51,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     """The passes from the author's own words to the last one; ``before``: how often each name was used."""
     alias, read = imports.add_alias(job), knobs.read(job)
     plainly(job)
+    authors = unused.authors_names(job)
     nan_notes.tell(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
@@ -70,11 +71,16 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     fills.rewrite(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
-    job.part(partial(_with_tiles, threads=threads, before=before, alias=alias, read=read))
+    job.part(partial(_with_tiles, threads=threads, before=before, authors=authors, alias=alias, read=read))
 
 
 def _with_tiles(
-    job: Job, threads: int, before: Counter[str], alias: tuple[str, cst.CSTNode] | None, read: frozenset[str]
+    job: Job,
+    threads: int,
+    before: Counter[str],
+    authors: frozenset[str],
+    alias: tuple[str, cst.CSTNode] | None,
+    read: frozenset[str],
 ) -> None:
     """The passes that add tiles, and those behind them."""
     bits.by_element(job)
@@ -83,8 +89,8 @@ def _with_tiles(
     if job.tight:
         late_sums.put_off(job)
     renamed.drop(job)
-    merged.steps(job, before)
-    arms.make_where_read(job, before)
+    merged.steps(job, authors)
+    arms.make_where_read(job, authors)
     empty_loops.leave_out(job)
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)

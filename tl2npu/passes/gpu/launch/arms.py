@@ -6,7 +6,6 @@ nothing touches, so that a kernel without a mask does not pay for it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -31,9 +30,9 @@ class _Arm:
     branch: Branch
 
 
-def make_where_read(job: Job, before: Counter[str]) -> None:
-    """Of the tiles that passes made; ``before``: how often the file mentioned each name."""
-    made = _made(job, before)
+def make_where_read(job: Job, authors: frozenset[str]) -> None:
+    """Of the tiles that passes made; ``authors``: the names that they found."""
+    made = _made(job, authors)
     edits = Edits(job.file.index)
     for test, run in groupby(job.kernel.body, key=lambda stmt: made[id(stmt)].test if id(stmt) in made else None):
         if test is not None:
@@ -42,13 +41,13 @@ def make_where_read(job: Job, before: Counter[str]) -> None:
         job.apply(edits)
 
 
-def _made(job: Job, before: Counter[str]) -> dict[int, _Arm]:
+def _made(job: Job, authors: frozenset[str]) -> dict[int, _Arm]:
     """The statements of the launch that make such a tile, each with the arm that reads it."""
     kernel = job.kernel
     arms = _arms(job)
     found: dict[int, _Arm] = {}
     own = [b for b in kernel.buffers.values() if b.memory is Memory.UB and b.statement is not None]
-    for buffer in reversed([buffer for buffer in own if not before[buffer.name]]):  # what is made of others first
+    for buffer in reversed([buffer for buffer in own if buffer.name not in authors]):  # what is made of others first
         makers, readers = _parted(kernel, buffer)
         asked = {(arm.test, arm.taken) if (arm := arms.get(id(stmt))) else None for stmt in readers}
         if makers and len(asked) == 1 and None not in asked:

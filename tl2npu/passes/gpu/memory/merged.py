@@ -7,7 +7,6 @@ another. What the compiler makes of a statement that writes its own operand was 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
@@ -52,9 +51,9 @@ def copies(job: Job) -> bool:
     return tiles.write(job)
 
 
-def steps(job: Job, before: Counter[str]) -> None:
-    """Of what is written for an NPU: tiles that passes made. ``before``: how often the file mentioned each name."""
-    tiles = _Tiles(job.kernel, lambda buffer: not before[buffer.name])
+def steps(job: Job, authors: frozenset[str]) -> None:
+    """Of what is written for an NPU: tiles that passes made. ``authors``: the names that they found."""
+    tiles = _Tiles(job.kernel, lambda buffer: buffer.name not in authors)
     for one, other in list(tiles.flows()):
         tiles.join(one, other)
     for first, again in list(tiles.repeated()):
