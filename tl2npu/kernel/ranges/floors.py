@@ -70,12 +70,12 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
     """
     data = _Data(kernel)
     places = _Places(kernel, evaluator, data)
-    counts = counted(kernel, evaluator, places.at_least)
+    counts: frozenset[int] | None = None
     for stmt, parents in walk_with_parents(kernel.body):
         env = stmt.env or Env()
         for node in _places(stmt):
             found = _parts(node, evaluator)
-            if found is None or (id(node) in counts and found[0] != "%"):
+            if found is None:
                 continue
             sign, left, right = found
             num, den = evaluator.sym(left, env), evaluator.sym(right, env)
@@ -88,7 +88,11 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
             divisor = _sceptical(den, data)
             goal = _sceptical(num, data) + (divisor - 1 if sign == "ceildiv" else 0)
             one = Division(node, sign, left, right, goal, divisor, bounds, stmt, parents, elements)
-            if not (bounds.is_not_negative(goal) and one.positive):
+            if bounds.is_not_negative(goal) and one.positive:
+                continue
+            if counts is None:
+                counts = counted(kernel, evaluator, places.at_least)
+            if id(node) not in counts or sign == "%":
                 yield one
 
 

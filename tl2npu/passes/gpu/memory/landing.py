@@ -67,6 +67,15 @@ def takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
     return isinstance(after, Loop) and after.kind == "parallel" and _tiles_only(after)
 
 
+def goes_by_rows(after: Stmt | None) -> bool:
+    """A loop that asks for a value of each row: the compiler would load the product again for every one."""
+    if not isinstance(after, Loop) or after.kind != "parallel":
+        return False
+    variables = [item.var for item in after.ranges]
+    stores = [stmt for stmt in after.body if isinstance(stmt, Store)]
+    return any([dim.lo for dim in load.dims or ()] == variables[:1] for stmt in stores for load in stmt.value.loads)
+
+
 def _tiles_only(loop: Loop) -> bool:
     """Whole tiles and scalars, element by element: no row vectors and no conditions, which become loops over rows."""
     variables = [item.var for item in loop.ranges]

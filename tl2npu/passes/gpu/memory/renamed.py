@@ -14,6 +14,7 @@ from tl2npu.kernel.access import accesses, writes
 from tl2npu.kernel.memory.chains import touches
 from tl2npu.kernel.memory.roles import sites
 from tl2npu.kernel.model import Buffer, Copy, Memory, Stmt
+from tl2npu.passes.gpu.memory.landing import goes_by_rows
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
@@ -28,9 +29,10 @@ def drop(job: Job) -> None:
 
 
 def landings(job: Job) -> frozenset[str]:
-    """The tiles between L0C and the tile that is used."""
+    """The tiles between L0C and the tile that is used, but for those that the checks are sure to ask for."""
     found = _Copies(job)
-    return frozenset(copy.src.buffer.name for copy in found.stmts if isinstance(copy, Copy) and found.product(copy))
+    copies = [copy for copy in found.stmts if isinstance(copy, Copy) and found.product(copy)]
+    return frozenset(copy.src.buffer.name for copy in copies if not goes_by_rows(found.next_user(copy)))
 
 
 def land(job: Job, names: frozenset[str]) -> bool:
@@ -105,6 +107,11 @@ class _Copies:
             return None
         between = site.body[there.position + 1 : site.position]
         return None if any(touches(stmt, b) for stmt in between) else first
+
+    def next_user(self, copy: Copy) -> Stmt | None:
+        """The next statement of the block that uses the tile of a copy."""
+        site = self.places[id(copy)]
+        return next((stmt for stmt in site.body[site.position + 1 :] if touches(stmt, copy.dst.buffer)), None)
 
     def load(self, copy: Copy) -> bool:
         """Load into the tile that is used."""
