@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from tl2npu.passes.eager.factories import Eager, find_eager, to_lazy
 from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.host import code as host
 from tl2npu.passes.job import Job, diagnostic
+from tl2npu.passes.launches.phases import take_apart
 from tl2npu.passes.launches.separate import split_launches
 from tl2npu.passes.no_launch import refuse_unlaunched
 from tl2npu.passes.npuir import configs, mode
@@ -143,8 +144,14 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     left_out = _not_selected(file)
     leave = {**leave, **dict.fromkeys(left_out, ())}
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
+    crowded: dict[int, list[Diagnostic]] = {}
     while True:
-        done = _migrated(file, leave, eager)
+        done = _migrated(file, leave, eager, crowded)
+        if more := {line: found for line, found in _crowded(done, leave).items() if line not in crowded}:
+            crowded |= more  # and once more, in several launches
+            continue
+        for line in crowded.keys() & done.whole.keys():
+            done.whole[line] = crowded[line]
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
         torn = {**_torn(original, done, leave), **_half_retargeted(original, done, leave), **done.whole}
         if not refused and not torn:
@@ -201,6 +208,17 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         promises=tuple(done.promises),
     )
     return result if original is file.native else with_dots(result, file.across.texts)
+
+
+def _crowded(done: _Done, leave: Container[int]) -> dict[int, list[Diagnostic]]:
+    """Kernels with more cross-core transfers than there are flags: line -> what was found."""
+    found: dict[int, list[Diagnostic]] = {}
+    for kernel in done.kernels:
+        if kernel.disposition == "refused" and kernel.source == "gpu" and kernel.line not in leave:
+            notes = [note for note in done.diagnostics if note.kernel == kernel.name and note.severity == "error"]
+            if [note.code for note in notes] == ["TL869"]:
+                found[kernel.line] = [note for note in done.diagnostics if note.kernel == kernel.name]
+    return found
 
 
 def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]) -> dict[int, Sequence[Diagnostic]]:
@@ -304,10 +322,19 @@ def _not_selected(file: _File) -> dict[int, str]:
     return {line: name for line, name in found.items() if not file.options.selects(file.path, name)}
 
 
-def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], eager: Mapping[int, object]) -> _Done:
-    """Every kernel of a file in its best form. ``eager``: lines of eager kernels that stay as they are."""
+def _migrated(
+    file: _File,
+    leave: Mapping[int, Sequence[Diagnostic]],
+    eager: Mapping[int, object],
+    crowded: Mapping[int, object],
+) -> _Done:
+    """Every kernel of a file in its best form.
+
+    ``eager``: lines of eager kernels that stay as they are; ``crowded``: of kernels for several launches.
+    """
     original = file.original
     lazy = to_lazy(original, {*leave, *eager}, file.users)
+    take_apart(original, lazy, {*leave, *eager}, crowded.keys())
     split_launches(original, lazy, {*leave, *eager})
     done = _Done(lazy.module)
     for kept, blocked in [*lazy.left, *lazy.whole]:

@@ -213,6 +213,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL622", "tile-of-one-arm", "info", "safe", "make a tile under the condition that needs it"),
     ("TL613", "staged-tile", "info", "safe", "allocate one stage, and load it before it is read"),
     ("TL614", "strided-tensor", "info", "safe", "pass contiguous tensors"),
+    ("TL615", "launch-for-each-phase", "info", "safe", "write a launch for each phase"),
     ("TL620", "block-per-task", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),
     ("TL201", "manual-vid-axis", "info", "safe",

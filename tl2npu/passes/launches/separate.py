@@ -20,7 +20,7 @@ from tl2npu.passes.eager.factories import Eager, Lazy, is_launch
 from tl2npu.passes.launches.choices import all_named, separate_choices
 from tl2npu.passes.launches.jit import inseparable, only_jit
 from tl2npu.passes.launches.macros import with_launches_in_place
-from tl2npu.passes.launches.text import Part, rebuilt
+from tl2npu.passes.launches.text import Methods, Part, rebuilt
 from tl2npu.passes.launches.tuner import RESULTS, is_tuned, tuner_of, with_tuner
 from tl2npu.passes.launches.uses import methods_taken
 from tl2npu.passes.names.assignments import needed
@@ -32,6 +32,7 @@ from tl2npu.source.tree import calls_in, names_in, nodes_of
 _PREFIX = "tilelang.language."
 _ALLOCATIONS = frozenset(_PREFIX + name for name in ("alloc_global", "alloc_buffer", "sblock_alloc_buffer"))
 """Of a tensor in global memory, where they stand outside of the launches."""
+_SOURCE = "get_kernel_source"
 
 
 @dataclass(eq=False)
@@ -113,7 +114,8 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
     tuner = tuner_of(index, names, factory)
     root = _profiler(index, names, factory, tuned=tuner is not None)
-    *new, runner = rebuilt(index, names, factory, node, parts, temporaries, outputs, root)
+    methods = Methods(root, any(taken.attr.value == _SOURCE for taken, _ in methods_taken(index, factory.name.value)[0]))
+    *new, runner = rebuilt(index, names, factory, node, parts, temporaries, outputs, methods)
     for made_factory in new:
         lazy.made(made_factory.name, source)
     new += [runner] if tuner is None else with_tuner(index, factory, tuner, runner)
@@ -171,6 +173,8 @@ def _profiler(index: Index, names: Names, factory: cst.FunctionDef, *, tuned: bo
     for attribute, of_result in found:
         if not of_result:
             raise inseparable(attribute, f"`{factory.name.value}.{attribute.attr.value}` is used")
+        if attribute.attr.value == _SOURCE:
+            continue
         if attribute.attr.value != "get_profiler" and not (tuned and attribute.attr.value in RESULTS):
             raise inseparable(attribute, f"the compiled kernel's `{attribute.attr.value}` is used")
         wanted = attribute

@@ -30,6 +30,17 @@ class Part:
     fresh: list[str]
 
 
+@dataclass(frozen=True)
+class Methods:
+    """Methods of a compiled kernel for the function that runs all parts.
+
+    ``tilelang``: how the file calls it, if a ``get_profiler`` is wanted; ``source``: whether ``get_kernel_source`` is.
+    """
+
+    tilelang: str | None = None
+    source: bool = False
+
+
 def rebuilt(
     index: Index,
     names: Names,
@@ -38,11 +49,11 @@ def rebuilt(
     parts: Sequence[Part],
     temporaries: dict[str, cst.BaseExpression],
     outputs: Sequence[str],
-    profiler: str | None = None,
+    methods: Methods,
 ) -> list[cst.FunctionDef]:
     """A factory per launch, then the function of the old name.
 
-    ``profiler``: how the file calls tilelang, if what that function gives needs a ``get_profiler``.
+    ``methods``: what callers use of that which this function gives.
     """
     taken = {name.value for name in nodes_of(index.module, cst.Name)}
     annotations = dict(temporaries)
@@ -59,7 +70,7 @@ def rebuilt(
         made.append(_factory(index, factory, node, part, name, annotations, first=number == 0))
     above = [cst.EmptyLine(indent=False)] * 2
     made = [made[0], *(item.with_changes(leading_lines=above) for item in made[1:])]
-    return [*made, _runner(index, factory, node, parts, made, outputs, profiler).with_changes(leading_lines=above)]
+    return [*made, _runner(index, factory, node, parts, made, outputs, methods).with_changes(leading_lines=above)]
 
 
 def _factory(
@@ -157,7 +168,7 @@ def _runner(
     parts: Sequence[Part],
     made: Sequence[cst.FunctionDef],
     outputs: Sequence[str],
-    profiler: str | None,
+    methods: Methods,
 ) -> cst.FunctionDef:
     """``def f(...)``: compiles every part, and gives a function that runs them."""
     every = {p.name.value for p in (*factory.params.params, *factory.params.kwonly_params)}
@@ -182,9 +193,13 @@ def _runner(
             lines[-1] = f"{indent}return " + lines[-1].split(" = ", 1)[1]
         else:
             lines.append(f"{indent}return {', '.join(outputs)}")
-    if profiler is not None:
-        lines += ["", *_profiler(name, _given(tensors, parts, handles), profiler, indent)]
-    lines += ["", f"return {name}"] if profiler is None else [f"return {name}"]
+    if methods.tilelang is not None:
+        lines += ["", *_profiler(name, _given(tensors, parts, handles), methods.tilelang, indent)]
+    if methods.source:
+        texts = ", ".join(f"{handle}.get_kernel_source()" for handle in handles)
+        lines += ["", "def get_kernel_source():", f'{indent}return "\\n".join([{texts}])']
+        lines += ["", f"{name}.get_kernel_source = get_kernel_source"]
+    lines += [f"return {name}"] if methods != Methods() else ["", f"return {name}"]
     text = "def f():\n" + "".join(f"{indent}{line}\n" if line else "\n" for line in lines)
     body = cst.ensure_type(cst.parse_statement(text, index.module.config_for_parsing), cst.FunctionDef).body
     docs = [line for line in factory.body.body[:1] if is_text(line)]
