@@ -68,7 +68,7 @@ _MISSING = {
     ("TL191", "this element type"): """
         float4_e2m1_unpacked float4_e2m1fn float6_e2m3fn float6_e3m2fn float64 float8_e3m4 float8_e4m3
         float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu double int4
-        is_f8f6f4_family is_float4 is_float4_e2m1_unpacked is_float4_e2m1fn tfloat32 validate_gemm_ab_dtypes
+        is_f8f6f4_family is_float4 is_float4_e2m1_unpacked is_float4_e2m1fn validate_gemm_ab_dtypes
         """,
     ("TL192", "atomic operations other than addition"): """
         atomic_load atomic_max atomic_min atomic_or atomic_store

@@ -14,7 +14,7 @@ from tl2npu.passes.plain import (
     staged_tiles,
     symbolic_sizes,
 )
-from tl2npu.passes.plain.branches import conditions, one_tile
+from tl2npu.passes.plain.branches import conditions, one_tile, repeated
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
 from tl2npu.passes.plain.branches import tiles as branches_tiles
@@ -48,6 +48,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     float_bits.to_functions(job)
     symbolic_sizes.rename(job)
     branches_values.choose(job)
+    repeated.compute_again(job)
     branches_tiles.allocate_in_front(job)
     front_end.make_strict(job)
     negative_indices.count_from_the_start(job)

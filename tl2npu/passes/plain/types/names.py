@@ -29,11 +29,15 @@ STRINGS: Mapping[str, str] = MappingProxyType(
         "short": "int16",
         "int": "int32",
         "uint": "uint32",
+        "tfloat32": "float32",
     }
 )
 """Name of a dtype object, relative to ``tilelang.language``, -> the string for it."""
 
-ELSEWHERE_ONLY = ("float8_", "float4_", "float6_", "tfloat32", "int4")
+TF32 = "tfloat32"
+"""Numbers of 32 bits of which the tensor cores of a GPU use 19: a float32 in memory, and here everywhere."""
+
+ELSEWHERE_ONLY = ("float8_", "float4_", "float6_", "int4")
 """How the names of types start that the vector and cube cores of A2 and A3 do not have."""
 
 

@@ -12,7 +12,7 @@ from tl2npu.dialects import ascend
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.host.imports import add_import
-from tl2npu.passes.plain.types.names import LANGUAGE, STRINGS, TypeNames
+from tl2npu.passes.plain.types.names import LANGUAGE, STRINGS, TF32, TypeNames
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
@@ -87,9 +87,11 @@ class _Rewriter:
         return self._string(name, node) if name is not None and not _binds(node, parent) else None
 
     def _string(self, name: str, node: cst.BaseExpression) -> cst.BaseExpression:
+        compared = any(isinstance(above, cst.Comparison) for above in self.index.ancestors(node))
+        if name == TF32 and compared:
+            raise Blocked("TL191", node, f"A2 and A3 have no element type `{code(node)}`")
         if name in STRINGS:
             return cst.SimpleString(f'"{STRINGS[name]}"')
-        compared = any(isinstance(above, cst.Comparison) for above in self.index.ancestors(node))
         if compared or not self.refuse:
             return cst.SimpleString(f'"{name}"')  # a question, not a use
         raise Blocked("TL191", node, f"A2 and A3 have no element type `{code(node)}`")

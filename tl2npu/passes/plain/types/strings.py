@@ -15,7 +15,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.types.names import LANGUAGE, TypeNames
+from tl2npu.passes.plain.types.names import LANGUAGE, TF32, TypeNames
 from tl2npu.passes.plain.types.reach import nodes
 from tl2npu.passes.plain.types.rewrite import rewrite
 from tl2npu.passes.plain.unsupported.types import hidden_types
@@ -23,7 +23,7 @@ from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 
 _FP8 = r"|\.float8_\w+|tilelang\.language\.fp8\b"
-_FOREIGN = r"\.(float8_e8m0fnu|float4_\w+|float6_\w+|tfloat32|int4)\b"
+_FOREIGN = r"\.(float8_e8m0fnu|float4_\w+|float6_\w+|int4)\b"
 
 
 def to_strings(job: Job) -> None:
@@ -44,6 +44,9 @@ def _rewrite_once(job: Job) -> bool:
     for node, new in rewrite(edits, dtypes, found, written):
         tensor = isinstance(node, cst.Subscript)
         job.change("TL111" if tensor else "TL110", node, f"`{_short(node)}` -> `{_short(new)}`")
+        if dtypes.name_of(node) == TF32:
+            text = f"computed in float32 instead of `{code(node)}`: the result is more exact than on a GPU"
+            job.note("TL616", node, text, done=True)
     job.apply(edits)
     return bool(edits)
 

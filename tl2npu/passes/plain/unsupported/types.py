@@ -12,18 +12,23 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.located import Factory
 from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.types.names import TF32
 from tl2npu.passes.plain.types.values import TypeValues
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import calls_in
+from tl2npu.source.tree import calls_in, nodes_of
 
 _FP8 = re.compile(r"(torch\.)?(float8|fp8|e4m3|e5m2)")
 _NARROW = re.compile(r"(torch\.)?(float[46]_|tfloat32|tf32|int4\b|uint4\b|float8_e8m0|\w+x(2|4|8|16|32|64)$)")
 
 
 def foreign_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
-    """Buffers of such a type, each with a message; a type that is chosen elsewhere counts if every choice is one."""
+    """Buffers of such a type, each with a message; a type that is chosen elsewhere counts if every choice is one.
+
+    ``T.tfloat32`` becomes float32 (TL616), and nothing does that for a type in a string.
+    """
+    written = any(text_of(node) == TF32 for node in nodes_of(job.module, cst.SimpleString))
     for buffer, found in types_of(job):
-        wrong = [name for name in found if name is not None and is_foreign(name)]
+        wrong = [name for name in found if name is not None and is_foreign(name) and (name != TF32 or written)]
         if wrong and len(wrong) == len(found):
             where = "tensor" if buffer.memory is Memory.GM else "tile"
             yield buffer.node, f"the {where} `{buffer.name}` is {wrong[0]}, which the NPU cannot compute with"
