@@ -214,6 +214,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL613", "staged-tile", "info", "safe", "allocate one stage, and load it before it is read"),
     ("TL614", "strided-tensor", "info", "safe", "pass contiguous tensors"),
     ("TL615", "launch-for-each-phase", "info", "safe", "write a launch for each phase"),
+    ("TL617", "tile-scheduler", "info", "safe", "write a loop over the tiles of a block"),
+    ("TL618", "sliced-store", "info", "safe", "store the whole tile"),
     ("TL616", "tf32-as-float32", "info", "unsafe", "compare with a tolerance of 2^-11 for each factor"),
     ("TL620", "block-per-task", "info", "safe",
      "launch one block per core, and loop over the block's share of the tasks"),

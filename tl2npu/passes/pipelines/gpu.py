@@ -27,7 +27,7 @@ from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
 from tl2npu.passes.gpu.launch import arms, empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
-from tl2npu.passes.gpu.memory import cleared, homes, late_sums, masked_products, merged, renamed, scalar_tables
+from tl2npu.passes.gpu.memory import cleared, homes, late_sums, masked_products, merged, renamed, scalar_tables, sliced_stores
 from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.gpu.reductions import small as small_integers
 from tl2npu.passes.host import jit, knobs, pass_configs
@@ -56,6 +56,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
     atomics_wide.to_elements(job)
+    sliced_stores.join(job)
     turned_operands.turn(job)
     images.unfold(job)
     element_copies.to_copies(job)

@@ -85,25 +85,40 @@ def _with_one_loop(job: Job) -> Edits | None:
     edits = Edits(job.file.index)
     for line in launch.node.body.body:
         groups = _groups(run, line) if isinstance(line, cst.If) else None
-        loops = [_loop(job, group) for group in groups or ()]
-        headers = {f"{code(loop.target)} in {code(loop.iter)}" for loop in loops if loop is not None}
-        if groups is None or len(groups) < 2 or len(headers) != 1 or _differ(groups):
-            continue
-        before: list[Line] = []
-        inside: list[Line] = []
-        behind: list[Line] = []
-        one: cst.For | None = None
-        for group, loop in zip(groups, loops, strict=True):
-            place = next((n for n, item in enumerate(group.lines) if item is loop), len(group.lines))
-            turn = [item for item in (loop.body.body if loop is not None else ()) if isinstance(item, Line)]
-            parts = (group.lines[:place], turn, group.lines[place + 1 :])
-            for into, kept in zip((before, inside, behind), parts, strict=True):
-                if kept:
-                    into.append(group.written(name, kept))
-            one = loop if loop is not None else one
-        assert one is not None
-        edits.replace_many(line, [*before, one.with_changes(body=cst.IndentedBlock(inside)), *behind])
+        merged = _in_one_loop(job, groups, name) if groups is not None and not _differ(groups) else None
+        if merged is not None:
+            edits.replace_many(line, merged)
     return edits
+
+
+def _in_one_loop(job: Job, groups: Sequence[_Group], name: str, *, inner: bool = False) -> list[Line] | None:
+    """The lines of groups whose loops go over the same range, as one loop, and so the loops in these.
+
+    ``inner``: in such a loop. There a group without a loop of its own comes behind those in front of it in the text.
+    """
+    loops = [_loop(job, group) for group in groups]
+    headers = {f"{code(loop.target)} in {code(loop.iter)}" for loop in loops if loop is not None}
+    if len(groups) < 2 or len(headers) != 1:
+        return None
+    before: list[Line] = []
+    turns: list[_Group] = []
+    behind: list[Line] = []
+    one: cst.For | None = None
+    for group, loop in zip(groups, loops, strict=True):
+        place = next((n for n, item in enumerate(group.lines) if item is loop), len(group.lines))
+        turn = [item for item in (loop.body.body if loop is not None else ()) if isinstance(item, Line)]
+        first, last = group.lines[:place], group.lines[place + 1 :]
+        if inner and loop is None and one is not None:
+            first, last = last, first
+        for into, kept in ((before, first), (behind, last)):
+            if kept:
+                into.append(group.written(name, kept))
+        if turn:
+            turns.append(_Group(group.first, group.last, turn))
+        one = loop if loop is not None else one
+    assert one is not None
+    inside = _in_one_loop(job, turns, name, inner=True) or [turn.written(name, turn.lines) for turn in turns]
+    return [*before, one.with_changes(body=cst.IndentedBlock(inside)), *behind]
 
 
 def _loop(job: Job, group: _Group) -> cst.For | None:

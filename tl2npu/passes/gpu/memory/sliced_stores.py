@@ -1,0 +1,85 @@
+"""TL618: a loop that stores a tile slice by slice, over a smaller tile, is one store of the whole tile.
+
+On a GPU that saves shared memory. The NPU stores from where the tile is, and a slice of a product cannot leave L0C for
+the vector cores by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Memory, Operand, Range, walk
+from tl2npu.kernel.symbolic import Sym, ceildiv
+from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import parse
+from tl2npu.source.edits import Edits
+
+
+def join(job: Job) -> None:
+    """Write one copy for each such loop."""
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Loop) or stmt.via or stmt.kind not in ("serial", "unroll", "pipelined"):
+            continue
+        copies = [inner for inner in stmt.body if isinstance(inner, Copy)]
+        if len(stmt.ranges) != 1 or len(copies) < 2 or len(copies) < len(stmt.body):
+            continue
+        tile, tensor = copies[0].src.buffer, copies[-1].dst
+        start = _start(tensor, stmt.ranges[0])
+        if start is None or not _is_slice(copies[0].src, stmt.ranges[0], start[1]) or not _only_passes(job, copies):
+            continue
+        text = f"T.copy({tile.name}, {start[0]})"
+        edits.replace_many(stmt.node, parse(job, text, stmt.node))
+        job.change("TL618", stmt.node, f"stored the whole of `{tile.name}` instead of slices")
+    job.apply(edits)
+
+
+def _start(target: Operand, item: Range) -> tuple[str, Sym] | None:
+    """Where the first slice is stored, and by how much each turn moves the last index."""
+    if target.buffer.memory is not Memory.GM or not target.dims or not all(dim.is_point for dim in target.dims):
+        return None
+    last = target.dims[-1]
+    (name,) = item.var.names
+    places = [last.lo.substitute({name: turn}) for turn in range(3)]
+    step = places[1] - places[0]
+    if places[2] - places[1] != step or any(name in dim.lo.names for dim in target.dims[:-1]):
+        return None
+    rest = _without(last.node, item.name)
+    if rest is None:
+        return None
+    *others, _ = [code(dim.node) for dim in target.dims]
+    return f"{target.buffer.name}[{', '.join([*others, rest])}]", step
+
+
+def _without(node: cst.BaseExpression | cst.Slice, name: str) -> str | None:
+    """``start + i * step`` without its second part."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+        return "0" if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply) else None
+    return code(node.left) if name not in code(node.left) else None
+
+
+def _is_slice(source: Operand, item: Range, step: Sym) -> bool:
+    """Whether a turn takes the next columns of a tile, and all turns together take all of them."""
+    buffer = source.buffer
+    if buffer.memory is Memory.GM or source.dims is None or len(source.dims) != len(buffer.shape) != 2:
+        return False
+    *rows, columns = source.dims
+    whole = all(not d.is_point and d.lo.is_zero and d.extent == s for d, s in zip(rows, buffer.shape, strict=False))
+    turns = item.start.is_zero and item.extent in (buffer.shape[-1] // step, ceildiv(buffer.shape[-1], step))
+    return whole and turns and not columns.is_point and columns.extent == step and columns.lo == item.var * step
+
+
+def _only_passes(job: Job, copies: Sequence[Copy]) -> bool:
+    """Whether each copy goes on where the one before ended, over tiles that nothing else uses."""
+    between: list[Buffer] = []
+    for one, other in zip(copies, copies[1:], strict=False):
+        if one.dst.buffer is not other.src.buffer or not one.dst.is_whole or not other.src.is_whole:
+            return False
+        between.append(one.dst.buffer)
+    own = {id(copy) for copy in copies}
+    used = {a.operand.buffer for s in job.kernel.walk() if id(s) not in own and not isinstance(s, Alloc) for a in accesses(s)}
+    return not used & set(between) and all(buffer.memory is not Memory.GM for buffer in between)
