@@ -129,6 +129,9 @@ def overwrites(stmt: Stmt, buffer: Buffer, ranges: tuple[Range, ...] = (), guard
     """Whether a statement first stores to the whole tile, without reading it."""
     if isinstance(stmt, Copy):
         return guard is None and stmt.dst.buffer is buffer and stmt.dst.is_whole and stmt.src.buffer is not buffer
+    if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM:
+        whole = [operand.is_whole for _, operand in stmt.operands if operand.buffer is buffer]
+        return guard is None and whole == [True] and _clears(stmt.call, ranges)
     if isinstance(stmt, Op):
         target = stmt.args.get("buffer")
         return guard is None and stmt.op.kind is Kind.FILL and isinstance(target, Operand) and target.is_whole
@@ -142,6 +145,12 @@ def overwrites(stmt: Stmt, buffer: Buffer, ranges: tuple[Range, ...] = (), guard
         first = next(inner for inner in stmt.body if _touches(inner, buffer))
         return overwrites(first, buffer, (*ranges, *stmt.ranges), guard)
     return False
+
+
+def _clears(call: cst.Call, ranges: tuple[Range, ...]) -> bool:
+    """Whether a gemm begins a sum, always or in the first turn of a loop around it."""
+    first = {"True", *(f"{item.name} == 0" for item in ranges if item.start.is_zero)}
+    return any(arg.keyword and arg.keyword.value == "clear_accum" and code(arg.value) in first for arg in call.args)
 
 
 def _covers(stmt: Store, ranges: tuple[Range, ...], guard: Branch | None) -> bool:

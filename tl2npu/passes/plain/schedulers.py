@@ -153,7 +153,10 @@ def _sizes(call: cst.Call) -> tuple[str, str] | None:
 
 
 def _with_one_clock(job: Job, wave: str) -> None:
-    """Names that stand for the loop variable, and nothing else, go: warp groups must agree in what a name means."""
+    """Names that stand for the loop variable, and nothing else, go: warp groups must agree in what a name means.
+
+    ``wave & 1`` becomes ``wave % 2``, which picks a stage in so many words.
+    """
     assigned = [small for small in nodes_of(job.located.node.body, cst.Assign) if len(small.targets) == 1]
     plain = {code(small.targets[0].target) for small in assigned if code(small.value) == wave}
     others = {code(small.targets[0].target) for small in assigned if code(small.value) != wave}
@@ -164,4 +167,10 @@ def _with_one_clock(job: Job, wave: str) -> None:
     for use in names_in(job.located.node.body):
         if use.value in plain - others and not isinstance(job.file.index.parent(use), cst.AssignTarget):
             edits.replace(use, cst.Name(wave))
+    job.apply(edits)
+    edits = Edits(job.file.index)
+    for node in nodes_of(job.located.node.body, cst.BinaryOperation):
+        mask = int(node.right.value, 0) if isinstance(node.right, cst.Integer) else 0
+        if isinstance(node.operator, cst.BitAnd) and code(node.left) == wave and mask & (mask + 1) == 0 < mask:
+            edits.replace(node, node.with_changes(operator=cst.Modulo(), right=cst.Integer(str(mask + 1))))
     job.apply(edits)

@@ -12,7 +12,7 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Memory, Operand, Range, walk
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Memory, Operand, Range, Stmt
 from tl2npu.kernel.symbolic import Sym, ceildiv
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import parse
@@ -25,17 +25,31 @@ def join(job: Job) -> None:
     for stmt in job.kernel.walk():
         if not isinstance(stmt, Loop) or stmt.via or stmt.kind not in ("serial", "unroll", "pipelined"):
             continue
-        copies = [inner for inner in stmt.body if isinstance(inner, Copy)]
-        if len(stmt.ranges) != 1 or len(copies) < 2 or len(copies) < len(stmt.body):
+        chains = _chains(stmt.body)
+        texts = {_whole(job, stmt.ranges[0], chain, chains) for chain in chains} if len(stmt.ranges) == 1 else set()
+        if len(texts) != 1 or (text := texts.pop()) is None:
             continue
-        tile, tensor = copies[0].src.buffer, copies[-1].dst
-        start = _start(tensor, stmt.ranges[0])
-        if start is None or not _is_slice(copies[0].src, stmt.ranges[0], start[1]) or not _only_passes(job, copies):
-            continue
-        text = f"T.copy({tile.name}, {start[0]})"
         edits.replace_many(stmt.node, parse(job, text, stmt.node))
-        job.change("TL618", stmt.node, f"stored the whole of `{tile.name}` instead of slices")
+        job.change("TL618", stmt.node, f"stored the whole of `{chains[0][0].src.buffer.name}` at once")
     job.apply(edits)
+
+
+def _chains(body: Sequence[Stmt]) -> list[list[Copy]]:
+    """The copies of a turn, for each arm of an ``if`` at its end; none if there is anything else."""
+    *first, last = body
+    arms = [last.then, last.orelse] if isinstance(last, Branch) else [[last]]
+    chains = [[stmt for stmt in (*first, *arm) if isinstance(stmt, Copy)] for arm in arms]
+    alike = all(len(chain) == len(first) + len(arm) for chain, arm in zip(chains, arms, strict=True))
+    return chains if alike and all(len(chain) > 1 for chain in chains) else []
+
+
+def _whole(job: Job, item: Range, copies: Sequence[Copy], all_: Sequence[Sequence[Copy]]) -> str | None:
+    """The copy of the whole tile that a chain of copies in a loop comes to; None if it does not."""
+    start = _start(copies[-1].dst, item)
+    own = [copy for chain in all_ for copy in chain]
+    if start is None or not _is_slice(copies[0].src, item, start[1]) or not _only_passes(job, copies, own):
+        return None
+    return f"T.copy({copies[0].src.buffer.name}, {start[0]})"
 
 
 def _start(target: Operand, item: Range) -> tuple[str, Sym] | None:
@@ -73,13 +87,14 @@ def _is_slice(source: Operand, item: Range, step: Sym) -> bool:
     return whole and turns and not columns.is_point and columns.extent == step and columns.lo == item.var * step
 
 
-def _only_passes(job: Job, copies: Sequence[Copy]) -> bool:
+def _only_passes(job: Job, copies: Sequence[Copy], every: Sequence[Copy]) -> bool:
     """Whether each copy goes on where the one before ended, over tiles that nothing else uses."""
     between: list[Buffer] = []
     for one, other in zip(copies, copies[1:], strict=False):
         if one.dst.buffer is not other.src.buffer or not one.dst.is_whole or not other.src.is_whole:
             return False
         between.append(one.dst.buffer)
-    own = {id(copy) for copy in copies}
-    used = {a.operand.buffer for s in job.kernel.walk() if id(s) not in own and not isinstance(s, Alloc) for a in accesses(s)}
+    own = {id(copy) for copy in every}
+    others = [stmt for stmt in job.kernel.walk() if id(stmt) not in own and not isinstance(stmt, Alloc)]
+    used = {access.operand.buffer for stmt in others for access in accesses(stmt)}
     return not used & set(between) and all(buffer.memory is not Memory.GM for buffer in between)

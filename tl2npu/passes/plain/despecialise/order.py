@@ -18,7 +18,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.names import operator_name
-from tl2npu.source.tree import calls_in, nodes_of
+from tl2npu.source.tree import calls_in, nodes_of, remembered
 
 _GROUP = 128
 _TRIPS = (1, 2, 3, 4, 5, 8)
@@ -27,6 +27,9 @@ _WAITS = frozenset({"barrier_wait", "mbarrier_wait_parity"})
 _ARRIVES = frozenset({"barrier_arrive", "mbarrier_arrive", "tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
 _SINGLE = frozenset({"tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
 """Arrivals of one thread for all."""
+_GROUPS: dict[tuple[str, int], frozenset[int]] = {}
+"""Conditions on nothing but the index of a thread, and how many threads there are -> the threads for which they hold."""
+_NOTHING = cst.Name("None")
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -116,6 +119,8 @@ def group_of(run: Run, test: cst.BaseExpression) -> frozenset[int] | None:
     index = names & run.indices
     if len(index) != 1:
         return None
+    if names == index and (known := _GROUPS.get((code(test), len(run.everyone)))) is not None:
+        return known
     found: set[int] = set()
     for thread in run.everyone:
         value = run.known(test, {next(iter(index)): thread})
@@ -123,7 +128,14 @@ def group_of(run: Run, test: cst.BaseExpression) -> frozenset[int] | None:
             return None
         if value:
             found.add(thread)
+    if names == index:
+        _GROUPS[code(test), len(run.everyone)] = frozenset(found)
     return frozenset(found)
+
+
+@remembered
+def _parsed(node: cst.BaseExpression) -> ast.expr:
+    return ast.parse(code(node).strip(), mode="eval").body
 
 
 @dataclass(eq=False)
@@ -291,7 +303,7 @@ class Run:
         elif name in _ARRIVES:
             barriers, index = self.place((given or [keywords.get("mbar", call.func)])[0])
             barriers.arrive(index, 1 if name in _SINGLE else self.threads)
-        elif name == "tcgen05_gemm" and "mbar" in keywords:
+        elif name == "tcgen05_gemm" and code(keywords.get("mbar", _NOTHING)) != "None":
             barriers, index = self.place(keywords["mbar"])
             barriers.arrive(index, 1)
 
@@ -333,7 +345,7 @@ class Run:
         before = self.values
         self.values = {**before, **(more or {})}
         try:
-            return self._evaluate(ast.parse(code(node).strip(), mode="eval").body)
+            return self._evaluate(_parsed(node))
         except (Stuck, SyntaxError, ZeroDivisionError):
             return None
         finally:

@@ -29,6 +29,7 @@ STATEMENTS: Mapping[str, str] = {
     "device_assert": "device-side assertion, which the NPU does not have",
     "print": "GPU print",
     "no_set_max_nreg": "GPU register hint",
+    "set_max_nreg": "GPU register hint",
     "disable_warp_group_reg_alloc": "GPU register hint",
     "sync_threads": "no threads to synchronise",
 }
