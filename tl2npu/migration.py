@@ -151,8 +151,8 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         if more := {line: found for line, found in _crowded(done, leave).items() if line not in crowded}:
             crowded |= more  # and once more, in several launches
             continue
-        for line in crowded.keys() & done.whole.keys():
-            done.whole[line] = crowded[line]
+        for place in crowded.keys() & done.whole.keys():
+            done.whole[place] = crowded[place]
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
         torn = {**_torn(original, done, leave), **_half_retargeted(original, done, leave), **done.whole}
         if not refused and not torn:

@@ -311,7 +311,7 @@ def test_a_program_that_is_printed() -> None:
 
 REFUSED = {
     "a method of the kernel": {"host": "def use(a):\n    kernel = f(64, 32)\n    return kernel.get_host_source()"},
-    "a method at once": {"host": "def use(a):\n    return f(64, 32).get_kernel_source()"},
+    "a method at once": {"host": "def use(a):\n    return f(64, 32).get_host_source()"},
     "a method of what a function returns": {
         "host": "def make():\n    kernel = f(64, 32)\n    return kernel\n\n\ndef use(a):\n    return make().latency"
     },

@@ -113,7 +113,8 @@ HANDLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
                 """,
             "plain/types": """
                 Any AnyDType Buffer FragmentBuffer LocalBuffer PrimExpr SharedBuffer Tensor bfloat16 bool boolean
-                dtype float float16 float32 half int int16 int32 int64 int8 long short uint uint16 uint32 uint64 uint8
+                dtype float float16 float32 half int int16 int32 int64 int8 long short tfloat32
+                uint uint16 uint32 uint64 uint8
                 prim_func
                 """,
             "plain/symbolic_sizes": "dynamic symbolic",

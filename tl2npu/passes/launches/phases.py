@@ -95,11 +95,14 @@ def _cut(kernel: Kernel, names: Names, crowded: bool) -> tuple[list[Stmt], list[
     lines = [line for line in launch.node.body.body if isinstance(line, cst.BaseStatement)]
     own = {id(node) for line in lines for node in _own(line)}
     body = [stmt for stmt in kernel.body if id(stmt.node) in own]
-    if len(body) != len(kernel.body) or any(isinstance(line, cst.SimpleStatementLine) and len(line.body) != 1 for line in lines):
+    if len(body) != len(kernel.body) or any(
+        isinstance(line, cst.SimpleStatementLine) and len(line.body) != 1 for line in lines
+    ):
         return None
     barrier = next((place for place, stmt in enumerate(body) if _is_barrier(stmt, names)), None)
     if barrier is not None:
-        return _halves(kernel, body[:barrier], body[barrier + 1 :])
+        head, tail = body[:barrier], body[barrier + 1 :]
+        return _halves(kernel, head, tail) if tail else None
     if not crowded:
         return None
     every = _products(body)

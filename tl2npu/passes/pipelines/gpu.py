@@ -27,7 +27,16 @@ from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
 from tl2npu.passes.gpu.launch import arms, empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
-from tl2npu.passes.gpu.memory import cleared, homes, late_sums, masked_products, merged, renamed, scalar_tables, sliced_stores
+from tl2npu.passes.gpu.memory import (
+    cleared,
+    homes,
+    late_sums,
+    masked_products,
+    merged,
+    renamed,
+    scalar_tables,
+    sliced_stores,
+)
 from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.gpu.reductions import small as small_integers
 from tl2npu.passes.host import jit, knobs, pass_configs

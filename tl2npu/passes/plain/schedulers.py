@@ -51,7 +51,11 @@ def written_out(job: Job) -> Job:
     fresh = Names(done)
     wave, workers, block = fresh.fresh("wave"), factor(code(launch.call.args[0].value)), launch.names[0]
     tile = f"({wave} * {workers} + {block})"
-    texts = {"current_iter": wave, "m_idx": f"{tile} % {factor(found.rows)}", "n_idx": f"{tile} // {factor(found.rows)}"}
+    texts = {
+        "current_iter": wave,
+        "m_idx": f"{tile} % {factor(found.rows)}",
+        "n_idx": f"{tile} // {factor(found.rows)}",
+    }
     for use in nodes_of(done.located.node.body, cst.Attribute):
         if isinstance(use.value, cst.Name) and use.value.value == found.name and use.attr.value in texts:
             above = done.file.index.parent(use)

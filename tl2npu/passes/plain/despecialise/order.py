@@ -28,7 +28,7 @@ _ARRIVES = frozenset({"barrier_arrive", "mbarrier_arrive", "tcgen05_mma_arrive",
 _SINGLE = frozenset({"tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
 """Arrivals of one thread for all."""
 _GROUPS: dict[tuple[str, int], frozenset[int]] = {}
-"""Conditions on nothing but the index of a thread, and how many threads there are -> the threads for which they hold."""
+"""Conditions on nothing but the index of a thread, and how many threads there are -> those for which they hold."""
 _NOTHING = cst.Name("None")
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
