@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -30,7 +30,7 @@ from tl2npu.passes.eager.factories import Eager, find_eager, to_lazy
 from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.host import code as host
 from tl2npu.passes.job import Job, diagnostic
-from tl2npu.passes.launches.phases import take_apart
+from tl2npu.passes.launches.phases import crowded_kernels, take_apart
 from tl2npu.passes.launches.separate import split_launches
 from tl2npu.passes.no_launch import refuse_unlaunched
 from tl2npu.passes.npuir import configs, mode
@@ -148,7 +148,11 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     crowded: dict[int, list[Diagnostic]] = {}
     while True:
         done = _migrated(file, leave, eager, crowded)
-        if more := {line: found for line, found in _crowded(done, leave).items() if line not in crowded}:
+        if more := {
+            line: found
+            for line, found in crowded_kernels(done.kernels, done.diagnostics, leave).items()
+            if line not in crowded
+        }:
             crowded |= more  # and once more, in several launches
             continue
         for place in crowded.keys() & done.whole.keys():
@@ -209,17 +213,6 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         promises=tuple(done.promises),
     )
     return result if original is file.native else with_dots(result, file.across.texts)
-
-
-def _crowded(done: _Done, leave: Container[int]) -> dict[int, list[Diagnostic]]:
-    """Kernels with more cross-core transfers than there are flags: line -> what was found."""
-    found: dict[int, list[Diagnostic]] = {}
-    for kernel in done.kernels:
-        if kernel.disposition == "refused" and kernel.source == "gpu" and kernel.line not in leave:
-            notes = [note for note in done.diagnostics if note.kernel == kernel.name and note.severity == "error"]
-            if [note.code for note in notes] == ["TL869"]:
-                found[kernel.line] = [note for note in done.diagnostics if note.kernel == kernel.name]
-    return found
 
 
 def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]) -> dict[int, Sequence[Diagnostic]]:

@@ -37,7 +37,8 @@ def test_a_barrier_of_the_grid_is_the_end_of_a_launch() -> None:
     assert errors(result) == []
     first, second = result.new_text.split("def f_part2")
     assert "sync_grid" not in result.new_text
-    assert "T.copy(A[bx * 64, 0], a)" in first and "T.copy(B[(3 - bx) * 64, 0], a)" in second
+    assert "T.copy(A[bx * 64, 0], a)" in first
+    assert "T.copy(B[(3 - bx) * 64, 0], a)" in second
     assert "A:" not in second.split("return main")[0]
 
 
@@ -53,12 +54,13 @@ def test_a_tile_that_keeps_its_value_over_the_barrier(second: str) -> None:
 
 
 def test_a_fill_in_front_of_both_phases_is_repeated() -> None:
-    tile = 's = T.alloc_fragment((64, 64), "float32")\n            T.fill(s, 3.0)'
-    second = "for i, j in T.Parallel(64, 64):\n                a[i, j] = s[i, j]"
+    tile = 's = T.alloc_fragment((64, 64), "float32")\nT.fill(s, 3.0)'
+    second = "for i, j in T.Parallel(64, 64):\n    a[i, j] = s[i, j]"
     result = kernel(PHASES.format(first="A", start=tile, second=second))
     assert errors(result) == []
     first, second = result.new_text.split("def f_part2")
-    assert "3.0" not in first and "3.0" in second
+    assert "3.0" not in first
+    assert "3.0" in second
 
 
 TILES = """

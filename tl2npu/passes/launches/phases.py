@@ -20,6 +20,7 @@ from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.model import Alloc, Branch, Copy, Inlined, Kernel, Let, Loop, Memory, Op, Opaque, Stmt, Store, walk
 from tl2npu.passes.eager.factories import Eager, Lazy
 from tl2npu.passes.plain.reused_memory import overwrites
+from tl2npu.results import Diagnostic, KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -27,6 +28,19 @@ from tl2npu.source.tree import calls_in, names_in
 
 _GRID = "tilelang.language.sync_grid"
 _IN_ORDER = frozenset({"serial", "pipelined", "unroll", "persistent"})
+
+
+def crowded_kernels(
+    kernels: Sequence[KernelResult], diagnostics: Sequence[Diagnostic], leave: Container[int]
+) -> dict[int, list[Diagnostic]]:
+    """Kernels with more cross-core transfers than there are flags: line -> what was found."""
+    found: dict[int, list[Diagnostic]] = {}
+    for kernel in kernels:
+        if kernel.disposition == "refused" and kernel.source == "gpu" and kernel.line not in leave:
+            notes = [note for note in diagnostics if note.kernel == kernel.name]
+            if [note.code for note in notes if note.severity == "error"] == ["TL869"]:
+                found[kernel.line] = notes
+    return found
 
 
 def take_apart(original: Index, lazy: Lazy, leave: Container[int], crowded: Collection[int]) -> set[int]:

@@ -6,6 +6,7 @@ the vector cores by itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import libcst as cst
@@ -90,7 +91,7 @@ def _is_slice(source: Operand, item: Range, step: Sym) -> bool:
 def _only_passes(job: Job, copies: Sequence[Copy], every: Sequence[Copy]) -> bool:
     """Whether each copy goes on where the one before ended, over tiles that nothing else uses."""
     between: list[Buffer] = []
-    for one, other in zip(copies, copies[1:], strict=False):
+    for one, other in itertools.pairwise(copies):
         if one.dst.buffer is not other.src.buffer or not one.dst.is_whole or not other.src.is_whole:
             return False
         between.append(one.dst.buffer)

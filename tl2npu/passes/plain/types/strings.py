@@ -43,8 +43,10 @@ def _rewrite_once(job: Job) -> bool:
     edits = Edits(job.file.index)
     for node, new in rewrite(edits, dtypes, found, written):
         tensor = isinstance(node, cst.Subscript)
-        job.change("TL111" if tensor else "TL110", node, f"`{_short(node)}` -> `{_short(new)}`")
-        if isinstance(node, cst.BaseExpression) and dtypes.name_of(node) == TF32:
+        narrow = isinstance(node, cst.BaseExpression) and dtypes.name_of(node) == TF32
+        rule = "TL616" if narrow else "TL111" if tensor else "TL110"
+        job.change(rule, node, f"`{_short(node)}` -> `{_short(new)}`")
+        if narrow:
             text = f"computed in float32 instead of `{code(node)}`: the result is more exact than on a GPU"
             job.note("TL616", node, text, done=True)
     job.apply(edits)
