@@ -148,11 +148,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     crowded: dict[int, list[Diagnostic]] = {}
     while True:
         done = _migrated(file, leave, eager, crowded)
-        if more := {
-            line: found
-            for line, found in crowded_kernels(done.kernels, done.diagnostics, leave).items()
-            if line not in crowded
-        }:
+        if more := crowded_kernels(done.kernels, done.diagnostics, {*leave, *crowded}):
             crowded |= more  # and once more, in several launches
             continue
         for place in crowded.keys() & done.whole.keys():
