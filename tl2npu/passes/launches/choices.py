@@ -15,14 +15,12 @@ from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.passes.eager.factories import Eager, Lazy
 from tl2npu.passes.eager.kernel import Line
 from tl2npu.passes.eager.text import without_blank_above
-from tl2npu.passes.launches.jit import inseparable, only_jit
+from tl2npu.passes.launches.jit import check_place, inseparable, only_jit
 from tl2npu.passes.launches.tuner import tuner_of, with_tuner
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import names_in, nodes_of
-
-_ABOVE = (cst.EmptyLine(indent=False), cst.EmptyLine(indent=False))
 
 
 def separate_choices(
@@ -37,8 +35,8 @@ def separate_choices(
     while True:
         index = Index.of(lazy.module) if lazy.module is not original.module else original
         names = Names(index)
-        for factory in index.module.body:
-            if isinstance(factory, cst.FunctionDef) and id(factory) not in done:
+        for factory in nodes_of(index.module, cst.FunctionDef):
+            if id(factory) not in done:
                 choices = [x for x in factory.body.body if isinstance(x, cst.FunctionDef) and is_prim_func(x, names)]
                 if len(choices) > 1 and any(is_split(choice, names) for choice in choices):
                     break
@@ -70,6 +68,7 @@ def _separated(
     index: Index, names: Names, factory: cst.FunctionDef, choices: Sequence[cst.FunctionDef]
 ) -> tuple[list[cst.FunctionDef], list[cst.FunctionDef]]:
     """The factories of the prim_funcs, and these followed by the function that chooses."""
+    check_place(index, names, factory, factory)
     only_jit(index, names, factory, factory)
     if not all_named(factory.params):
         raise inseparable(factory, f"`{factory.name.value}` takes `*args` or `**kwargs`")
@@ -83,14 +82,17 @@ def _separated(
     if len(chosen) < len(choices) or any(chosen & {n.value for n in names_in(line)} for line in setup):
         raise inseparable(factory, f"`{factory.name.value}` must only choose and return a prim_func")
     taken = {name.value for name in nodes_of(index.module, cst.Name)}
-    top = {name for line in index.module.body for name in assigned_names(line)}
+    outer = index.enclosing(factory, cst.FunctionDef)
+    around = [*index.module.body, *(outer.body.body if outer is not None else ())]
+    top = {name for line in around for name in assigned_names(line)}
+    above = blank_lines(index, factory)
     made: list[cst.FunctionDef] = []
     for number, choice in enumerate(choices):
         name = _name(factory.name.value, choice.name.value)
         while name in top or (name in taken and name != choice.name.value):
             name += "_"
         top.add(name)
-        made.append(_own(factory, choice, name, setup, first=number == 0))
+        made.append(_own(factory, choice, name, setup, factory.leading_lines if number == 0 else above))
     given = {choice.name.value: own for choice, own in zip(choices, made, strict=True)}
     tail = [_choosing(index, factory, line, given) for line in lines[end + 1 :]]
     wanted = {name.value for line in lines[end + 1 :] for name in names_in(line)}
@@ -106,7 +108,7 @@ def _separated(
     body = [*docs, *needed, *tail]
     body[len(docs)] = without_blank_above(body[len(docs)])
     chooser = factory.with_changes(
-        decorators=(), lines_after_decorators=(), leading_lines=_ABOVE, body=factory.body.with_changes(body=body)
+        decorators=(), lines_after_decorators=(), leading_lines=above, body=factory.body.with_changes(body=body)
     )
     tuner = tuner_of(index, names, factory)
     return made, [*made, *([chooser] if tuner is None else with_tuner(index, factory, tuner, chooser))]
@@ -120,7 +122,7 @@ def _name(factory: str, choice: str) -> str:
 
 
 def _own(
-    factory: cst.FunctionDef, choice: cst.FunctionDef, name: str, setup: Sequence[Line], *, first: bool
+    factory: cst.FunctionDef, choice: cst.FunctionDef, name: str, setup: Sequence[Line], above: Sequence[cst.EmptyLine]
 ) -> cst.FunctionDef:
     """The factory of one prim_func, with what it uses of the setup."""
     used = {n.value for item in (choice, factory.decorators[-1]) for n in names_in(item)}
@@ -128,7 +130,7 @@ def _own(
     for line in reversed(setup):
         if assigned_names(line) & used:
             used |= {n.value for n in names_in(line)}
-            lines.insert(0, line if first else _clone(line))
+            lines.insert(0, line if above is factory.leading_lines else _clone(line))
     inner: Line = choice
     if lines:
         lines[0] = without_blank_above(lines[0])
@@ -141,7 +143,7 @@ def _own(
         name=cst.Name(name),
         params=with_params(factory.params, used),
         decorators=[cst.ensure_type(factory.decorators[-1].deep_clone(), cst.Decorator)],
-        leading_lines=factory.leading_lines if first else _ABOVE,
+        leading_lines=above,
         body=factory.body.with_changes(body=[*lines, inner, give], footer=()),
     )
 
@@ -160,13 +162,16 @@ def _choosing(index: Index, factory: cst.FunctionDef, line: Line, given: dict[st
         passed = [p.name.value for p in own.params.params]
         passed += [f"{p.name.value}={p.name.value}" for p in own.params.kwonly_params]
         edits.replace(name, cst.parse_expression(f"{own.name.value}({', '.join(passed)})"))
-    module = edits.apply(index.module)
-    place = factory.body.body.index(line)
-    new = next(
-        item for item in module.body if isinstance(item, cst.FunctionDef) and item.name.value == factory.name.value
-    ).body.body[place]
+    place = list(nodes_of(index.module, cst.FunctionDef)).index(factory)
+    changed = list(nodes_of(edits.apply(index.module), cst.FunctionDef))[place]
+    new = changed.body.body[factory.body.body.index(line)]
     assert isinstance(new, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     return new
+
+
+def blank_lines(index: Index, function: cst.FunctionDef) -> list[cst.EmptyLine]:
+    """What sets off another function behind one: two blank lines in a module, one in a function."""
+    return [cst.EmptyLine(indent=False)] * (2 if isinstance(index.parent(function), cst.Module) else 1)
 
 
 def all_named(params: cst.Parameters) -> bool:

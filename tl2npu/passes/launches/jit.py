@@ -11,6 +11,8 @@ from tl2npu.passes.launches.tuner import tuner_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 
+_CACHES = frozenset({"functools.cache", "functools.lru_cache"})
+
 
 def inseparable(node: cst.CSTNode, why: str) -> Blocked:
     """The refusal of a prim_func that stays in one piece."""
@@ -34,3 +36,23 @@ def only_jit(index: Index, names: Names, factory: cst.FunctionDef, at: cst.Funct
     if len(found) > 1:
         raise inseparable(at, f"`{name}` has `tilelang.jit` twice")
     return found[0]
+
+
+def check_place(index: Index, names: Names, factory: cst.FunctionDef, at: cst.FunctionDef) -> None:
+    """A factory may stand in the module, or in a function there that nothing but a cache decorates.
+
+    Several factories in its place see the same variables around them. Raises :class:`Blocked` elsewhere.
+    """
+    name = factory.name.value
+    outer = index.enclosing(factory, cst.FunctionDef, cst.ClassDef)
+    if outer is None:
+        return
+    if not isinstance(outer, cst.FunctionDef) or index.enclosing(outer, cst.FunctionDef, cst.ClassDef) is not None:
+        raise inseparable(at, f"the factory `{name}` is neither at module level nor in a function there")
+    if tuner_of(index, names, factory) is not None:
+        raise inseparable(at, f"the factory `{name}`, which is tuned, is not at module level")
+    for item in outer.decorators:
+        called = item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator
+        if names.resolve(called) not in _CACHES:
+            why = f"`{outer.name.value}` has the decorator `{code(called)}`, which may need one compiled kernel"
+            raise inseparable(at, why)

@@ -18,7 +18,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.passes.eager.factories import Eager, Lazy, is_launch
 from tl2npu.passes.launches.choices import all_named, separate_choices
-from tl2npu.passes.launches.jit import inseparable, only_jit
+from tl2npu.passes.launches.jit import check_place, inseparable, only_jit
 from tl2npu.passes.launches.macros import with_launches_in_place
 from tl2npu.passes.launches.text import Methods, Part, rebuilt
 from tl2npu.passes.launches.tuner import RESULTS, is_tuned, tuner_of, with_tuner
@@ -130,8 +130,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
 def _check(index: Index, names: Names, program: Program) -> list[str]:
     """The outputs of the prim_func, by name. Raises :class:`Blocked` for surroundings that cannot follow."""
     factory, node = program.factory, program.node
-    if index.enclosing(factory, cst.FunctionDef, cst.ClassDef) is not None:
-        raise inseparable(node, f"the factory `{factory.name.value}` is not at module level")
+    check_place(index, names, factory, node)
     jit = only_jit(index, names, factory, node)
     if jit.unread is not None or jit.spread is not None:
         raise inseparable(node, f"`{factory.name.value}` is not under `tilelang.jit` with plain arguments")
@@ -169,7 +168,7 @@ def _profiler(index: Index, names: Names, factory: cst.FunctionDef, *, tuned: bo
     What it gives may be called, profiled and handed on; a function has no other methods of a kernel. ``tuned``: a
     tuner profiles it, and adds its results.
     """
-    found, givers = methods_taken(index, factory.name.value)
+    found, givers = methods_taken(index, factory)
     tuned = tuned or any(is_tuned(index, name) for name in givers)
     wanted: cst.CSTNode | None = factory if tuned else None
     for attribute, of_result in found:

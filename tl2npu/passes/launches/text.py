@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.passes.eager.kernel import Line
 from tl2npu.passes.eager.text import without_blank_above
-from tl2npu.passes.launches.choices import is_text, with_params
+from tl2npu.passes.launches.choices import blank_lines, is_text, with_params
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import names_in, nodes_of
@@ -68,7 +68,7 @@ def rebuilt(
         while name in taken:
             name += "_"
         made.append(_factory(index, factory, node, part, name, annotations, first=number == 0))
-    above = [cst.EmptyLine(indent=False)] * 2
+    above = blank_lines(index, factory)
     made = [made[0], *(item.with_changes(leading_lines=above) for item in made[1:])]
     return [*made, _runner(index, factory, node, parts, made, outputs, methods).with_changes(leading_lines=above)]
 
