@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.stage import after, blocked, same
-from tests.passes.gpu.support import agree, gpu_file, refused
+from tests.passes.gpu.support import agree, gpu_file, refused, result_of
 from tests.passes.simulated import run
 from tl2npu.passes.gpu import fills
 from tl2npu.passes.gpu.reductions import rewrite as reductions
@@ -69,6 +69,40 @@ def test_a_fill_that_something_reads_stays() -> None:
     new = same(row_kernel(body), INPUT, fills.rewrite, reductions.rewrite)
     assert "T.tile.fill(r, 0.0)" in new
     assert "T.reduce_sum(a, r, dim=1)\n" in new
+
+
+UNWRITTEN = {
+    "at once": "T.reduce_{name}(a, r, dim=1, clear=False)",
+    "in place": "T.reduce_{name}(a, r, 1, False)",
+    "under a condition": "if bx >= 0:\n    T.reduce_{name}(a, r, dim=1, clear=False)",
+    "written later": "T.reduce_{name}(a, r, dim=1, clear=False)\nT.copy(r, R[bx * 8])\nfor i in T.Parallel(8):\n"
+    "    r[i] = r[i] * 1.0",
+}
+
+
+@pytest.mark.parametrize("name", ["max", "min", "sum"])
+@pytest.mark.parametrize("form", UNWRITTEN.values(), ids=UNWRITTEN.keys())
+def test_a_result_that_nothing_wrote_takes_no_part(name: str, form: str) -> None:
+    result = result_of(row_kernel(form.format(name=name)))
+    new = result.new_text or ""
+    assert [(d.code, d.severity) for d in result.diagnostics if d.severity != "info"] == [("TL601", "warning")]
+    assert not any(word in new for word in ("clear", "T.tile.max", "T.tile.min", "T.tile.add", "_part"))
+    np.testing.assert_allclose(run(new, INPUT)["R"], getattr(INPUT["A"], name)(1), 1e-5)
+
+
+WRITTEN = {
+    "in the turn before": "for k in T.serial(2):\n    T.reduce_max(a, r, dim=1, clear=False)",
+    "in part": "for i in T.Parallel(4):\n    r[i] = 2.0\nT.reduce_max(a, r, dim=1, clear=False)",
+    "under a condition": "if bx > 0:\n    T.fill(r, 2.0)\nT.reduce_max(a, r, dim=1, clear=False)",
+    "by a loop behind": "for k in T.serial(2):\n    T.reduce_max(a, r, dim=1, clear=False)\n    T.fill(r, 2.0)",
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN.values(), ids=WRITTEN.keys())
+def test_a_result_that_something_may_have_written_is_joined(form: str) -> None:
+    result = result_of(row_kernel(form))
+    assert "TL601" not in {d.code for d in result.diagnostics}
+    assert "T.tile.max(r, r, " in (result.new_text or ""), result.diagnostics
 
 
 def test_a_number_is_joined() -> None:

@@ -9,9 +9,23 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Operand, Scalar, Stmt, Store, children
+from tl2npu.kernel.model import (
+    Buffer,
+    Copy,
+    Loop,
+    Memory,
+    Op,
+    Opaque,
+    Operand,
+    Scalar,
+    Stmt,
+    Store,
+    children,
+    walk_with_parents,
+)
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import literal
+from tl2npu.source.tree import names_in
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,11 @@ class Before:
 
 def before(job: Job, stmt: Stmt, out: Operand, kind: str) -> Before:
     """Look back from a reduction into ``out`` for the last statement of the same block that wrote it."""
+    if _is_first(job, stmt, out.buffer):
+        text = f"`clear=False` joins a value that `{out.buffer.name}` never got: the reduction starts without one"
+        job.note("TL601", stmt.node, text)
+        job.change("TL601", stmt.node, f"reduced into `{out.buffer.name}` from nothing")
+        return Before(fresh=True)
     body = _around(job.kernel.body, stmt)
     if body is None or not out.is_whole:
         return Before()
@@ -62,6 +81,21 @@ def joined_after(job: Job, stmt: Stmt, out: Operand, kind: str, known: str | Non
     both = len(call.args) == len(store.value.loads) == 2 and names == sorted((out.buffer.name, known or ""))
     is_joined = job.file.names.resolve(call.func) == f"tilelang.language.{kind}"
     return covered and both and is_joined and store.target.buffer is out.buffer
+
+
+def _is_first(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether a statement outside of loops is the first one that writes a tile of the kernel.
+
+    What is in the tile then is not defined on a GPU either, so any value of it will do.
+    """
+    for earlier, parents in walk_with_parents(job.kernel.body):
+        if earlier is stmt:
+            return not any(isinstance(parent, Loop) for parent in parents)
+        if any(operand.buffer is buffer for operand in writes(earlier)):
+            return False
+        if isinstance(earlier, Opaque) and any(name.value == buffer.name for name in names_in(earlier.node)):
+            return False
+    return False
 
 
 def _around(body: list[Stmt], stmt: Stmt) -> list[Stmt] | None:

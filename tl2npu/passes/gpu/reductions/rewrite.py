@@ -126,7 +126,7 @@ def _reduce(job: Job, found: _Reduction, edits: Edits, tiles: Tiles) -> None:
         edits.remove(dead)
     if found.clear is False:
         joined = "the statement below joins it" if again else f"combined with `T.tile.{_KINDS[kind]}`"
-        how = "it was filled before" if earlier.fresh else joined
+        how = "there is nothing to join" if earlier.fresh else joined
         job.change("TL162", found.stmt.node, f"`clear=False` of `{found.out.buffer.name}`: {how}")
     if found.kind in _ABSOLUTE or wide is not None or found.clear is not False:
         job.change("TL163", found.stmt.node, f"`T.{found.stmt.op.name}` of `{found.src.buffer.name}` in the NPU's form")
