@@ -53,7 +53,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.style import Dialect, dialect_of, launches_in, unprofiled
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.kernel.tensors import tensor_parameter
+from tl2npu.kernel.tensors import is_used, parameters, second_shape
 
 _MEMORY = {
     "l1": Memory.L1,
@@ -78,12 +78,13 @@ def _pairs(call: cst.Call) -> list[tuple[str | None, cst.BaseExpression]]:
 class Reader:
     """Reads one kernel; use :func:`read_kernel`."""
 
-    def __init__(self, evaluator: Evaluator, dialect: Dialect = "ascend") -> None:
+    def __init__(self, evaluator: Evaluator, dialect: Dialect = "ascend", *, shapes: bool = True) -> None:
         self.evaluator = evaluator
         self.dialect = dialect
         self.is_gpu = dialect == "gpu"
         self.names = evaluator.names
         self.buffers: dict[str, Buffer] = {}
+        self.second: dict[int, Buffer] | None = {} if shapes and dialect != "npuir" else None
         self.problems: list[tuple[cst.CSTNode, str, str]] = []
         self.inlining: list[cst.FunctionDef] = []
         self.inlined = 0
@@ -189,6 +190,10 @@ class Reader:
                     return inlined
                 op = self.operator(value.func, env)
                 if op is not None and op.kind is Kind.TYPE and self.evaluator.buffers_in(value, env):
+                    view = second_shape(name, value, env, self.evaluator, node) if self.second is not None else None
+                    if self.second is not None and view is not None and view.index not in self.second:
+                        env.values[name] = self.second[view.index] = self.buffers[self._unique(name)] = view
+                        return []
                     return [
                         self.opaque(node, env, via, f"`{name} = {code(value)}`: reshaped tensors are not supported")
                     ]
@@ -487,32 +492,21 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator, targets
     result always exists; what could not be read stands in ``Kernel.problems`` as (node, rule code, message) and in
     :class:`Opaque` statements.
     """
-    reader = Reader(evaluator, dialect_of(node, evaluator.names, targets))
+    dialect = dialect_of(node, evaluator.names, targets)
+    found = (_read(node, outer, Reader(evaluator, dialect, shapes=shapes)) for shapes in (True, False))
+    return next(kernel for kernel in found if kernel is not None)
+
+
+def _read(node: cst.FunctionDef, outer: Env, reader: Reader) -> Kernel | None:
+    """The kernel; None if it uses a tensor by its own shape and by a second one."""
     env = Env(outer)
-    params: list[Buffer] = []
-    scalars: dict[str, cst.Param] = {}
-    for index, param in enumerate((*node.params.posonly_params, *node.params.params)):
-        tensor = tensor_parameter(param, outer, index, reader.evaluator, reader.operator)
-        name = param.name.value
-        if tensor is None:
-            scalars[name] = param
-            env.values[name] = var(name)
-        else:
-            params.append(tensor)
-            env.values[name] = tensor
+    tensors, scalars = parameters(node, outer, reader.evaluator, reader.operator)
+    env.values.update({name: var(name) for name in scalars} | {tensor.name: tensor for tensor in tensors})
     body = reader.block(body_of(node), env, ())
+    second = reader.second or {}
+    if is_used({tensor for tensor in tensors if tensor.index in second}, body):
+        return None
+    params = [second.get(tensor.index, tensor) for tensor in tensors]
     buffers = {param.name: param for param in params} | reader.buffers
-    return Kernel(
-        node.name.value,
-        node,
-        params,
-        scalars,
-        reader.launch,
-        body,
-        buffers,
-        reader.cid,
-        reader.vid,
-        reader.problems,
-        reader.dialect,
-        reader.core,
-    )
+    rest = (reader.cid, reader.vid, reader.problems, reader.dialect, reader.core)
+    return Kernel(node.name.value, node, params, scalars, reader.launch, body, buffers, *rest)

@@ -30,11 +30,11 @@ from tl2npu.passes.plain.types import strings as types
 
 
 def plainly(job: Job, nests: bool = True) -> None:
-    """Rewrite the kernel; with ``nests`` its loops in the dimensions of the vectoriser."""
+    """Rewrite the kernel; with ``nests``, for Ascend, its loops in the dimensions of the vectoriser, and views stay."""
     despecialise.put_in_order(job)
     macros.inline(job)
     profiling.drop(job)
-    flat_views.resolve(job)
+    flat_views.resolve(job, keep=nests)
     reused_memory.to_tiles(job)
     staged_tiles.to_single(job)
     known_branches.fold(job)

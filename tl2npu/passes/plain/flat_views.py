@@ -1,27 +1,32 @@
-"""TL121: ``flat = T.Tensor((N * H * W, C), dtype, x.data)``, a second shape of a tensor, gives way to the tensor.
+"""TL121, TL602: ``flat = T.Tensor((N * H * W, C), dtype, x.data)``, a second shape of a tensor.
 
-Its first axis stands for the first axes of the tensor, which lie in memory without a gap. An element of the view is an
-element of the tensor; a copy of a part of it becomes a loop over its elements, as its rows may lie anywhere.
+Where nothing uses the tensor itself it stays, in front of the launch; the Ascend compiler knows it. Elsewhere the view
+gives way to the tensor. Its first axis stands for the first axes of the tensor, which lie in memory without a gap. An
+element of the view is an element of the tensor; a copy of a part of it becomes a loop over its elements, as its rows
+may lie anywhere.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
-from tl2npu.kernel.model import Buffer, Memory, Opaque
+from tl2npu.kernel.model import Buffer, Kernel, Memory, Opaque
 from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.tensors import second_shapes
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.leftovers import remove_statements
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import names_in, nodes_of
 
 _TENSOR, _COPY = "tilelang.language.Tensor", "tilelang.language.copy"
 _ARGUMENTS = 3
@@ -51,13 +56,16 @@ class _View:
         return f"{self.base.name}[{', '.join([*found, *parts[1:]])}]"
 
 
-def resolve(job: Job) -> None:
-    """Write the tensor for every view of which all uses can be rewritten; the others are refused later."""
+def resolve(job: Job, *, keep: bool = True) -> None:
+    """Put views in front of the launch; write the tensor for others where all uses can be rewritten.
+
+    What is left is refused later. ``keep``: the target's compiler knows views.
+    """
     done: set[str] = set()
 
     def step() -> bool:
-        for stmt in job.kernel.walk():
-            view = _view(stmt, job.file.evaluator) if isinstance(stmt, Opaque) and not stmt.via else None
+        for node, env in _assignments(job.kernel, keep):
+            view = _view(node, env, job.file.evaluator)
             if view is not None and view.name not in done:
                 done.add(view.name)
                 if _rewrite(job, view):
@@ -65,11 +73,48 @@ def resolve(job: Job) -> None:
         return False
 
     until_settled(job, step)
+    if keep:
+        until_settled(job, lambda: _moved(job))
 
 
-def _view(stmt: Opaque, evaluator: Evaluator) -> _View | None:
-    node, env = stmt.node, stmt.env
-    if not isinstance(node, cst.Assign) or env is None or len(node.targets) != 1:
+def _assignments(kernel: Kernel, keep: bool) -> Iterator[tuple[cst.CSTNode, Env]]:
+    for stmt in kernel.walk():
+        if isinstance(stmt, Opaque) and not stmt.via and stmt.env is not None:
+            yield stmt.node, stmt.env
+    for buffer in [] if keep else second_shapes(kernel):
+        env = next((s.env for s in kernel.walk() if s.env and s.env.lookup(buffer.name) is buffer), None)
+        if env is not None and buffer.statement is not None:
+            yield buffer.statement, env
+
+
+def _moved(job: Job) -> bool:
+    """Move a view from inside of the launch to its front: what copies through it may go there, too."""
+    index, launch, function = job.file.index, job.kernel.launch, job.located.node
+    for view in second_shapes(job.kernel):
+        node = view.statement
+        line = index.parent(node) if isinstance(node, cst.Assign) else None
+        if launch is None or not isinstance(node, cst.Assign) or launch.node not in index.ancestors(node):
+            continue
+        bound = [name.value for name in names_in(function.body) if isinstance(index.parent(name), cst.AssignTarget)]
+        own = {name for line in launch.node.body.body for name in assigned_names(line)} | set(launch.names)
+        if bound.count(view.name) > 1 or own & {name.value for name in names_in(node.value)}:
+            raise Blocked("TL902", node, f"the shape of `{view.name}` must not depend on what the kernel computes")
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
+            raise Blocked("TL902", node, f"write `{view.name} = ...` on a line of its own")
+        job.change("TL602", node, f"made `{view.name}` in front of the launch")
+        edits = Edits(index)
+        edits.remove(line)
+        job.apply(edits)
+        assert job.kernel.launch is not None
+        edits = Edits(job.file.index)
+        edits.replace_many(job.kernel.launch.node, [line.with_changes(leading_lines=()), job.kernel.launch.node])
+        job.apply(edits)
+        return True
+    return False
+
+
+def _view(node: cst.CSTNode, env: Env, evaluator: Evaluator) -> _View | None:
+    if not isinstance(node, cst.Assign) or len(node.targets) != 1:
         return None
     target, value = node.targets[0].target, node.value
     if not isinstance(target, cst.Name) or not isinstance(value, cst.Call) or len(value.args) != _ARGUMENTS:

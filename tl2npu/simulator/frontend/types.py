@@ -115,14 +115,17 @@ class _Spec:
         self.memory = memory
         self.strided = strided
 
-    def __call__(self, shape: Any = (), *args: Any, dtype: Any = None, strides: Any = None, **_: Any) -> Any:
+    def __call__(
+        self, shape: Any = (), *args: Any, dtype: Any = None, data: Any = None, strides: Any = None, **_: Any
+    ) -> Any:
         rest = list(args)
         if self.strided and strides is None and rest and isinstance(rest[0], (tuple, list)):
             strides = rest.pop(0)
         if dtype is None:
             dtype = rest.pop(0) if rest else "float32"
-        if rest and isinstance(rest[0], Buffer):  # another shape of that tensor's memory
-            return view(rest[0], shape, dtype)
+        data = rest[0] if rest else data
+        if isinstance(data, Buffer):  # another shape of that tensor's memory
+            return view(data, shape, dtype)
         dims = tuple(expr.plain(d) for d in shape) if isinstance(shape, (tuple, list)) else (expr.plain(shape),)
         return TensorSpec(dims, dtype_name(dtype), self.memory, strides and tuple(strides))
 

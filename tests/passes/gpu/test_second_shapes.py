@@ -1,0 +1,96 @@
+"""A tensor that the kernel uses in another shape than it takes it: ``T.Tensor(shape, dtype, x.data)``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused, result_of
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
+
+RNG = np.random.default_rng(31)
+X = RNG.standard_normal((3, 20, 7, 5)).astype(np.float32)
+PARAMS = 'X: T.Tensor((N, C, H, W), "float32"), Y: T.Tensor((N, C, H, W), "float32")'
+LAUNCH = "T.Kernel(T.ceildiv(H * W, 16), N, threads=128) as (bx, by)"
+LINES = 'x_flat = T.Tensor((N, C, H * W), "float32", X.data)\ny_flat = T.Tensor((N, C, H * W), "float32", Y.data)\n'
+BODY = """x = T.alloc_fragment((8, 16), "float32")
+for c in T.serial(T.ceildiv(C, 8)):
+    T.copy(x_flat[by, c * 8, bx * 16], x)
+    for i, j in T.Parallel(8, 16):
+        x[i, j] = x[i, j] * 2.0 + 1.0
+    T.copy(x, y_flat[by, c * 8, bx * 16])
+"""
+VIEWS = {
+    "the last axes": LINES,
+    "names of arguments": LINES.replace('"float32", X.data', 'dtype="float32", data=X.data'),
+    "a list": LINES.replace("(N, C, H * W)", "[N, C, H * W]"),
+    "sizes that have names": LINES.replace("H * W", "HW"),
+}
+
+
+@pytest.mark.parametrize("views", VIEWS.values(), ids=VIEWS.keys())
+@pytest.mark.parametrize("inside", [True, False])
+def test_views_stay_in_front_of_the_launch(views: str, inside: bool) -> None:
+    text = gpu_file(PARAMS, (views if inside else "") + BODY, args="N, C, H, W", factory="HW = W * H\n", launch=LAUNCH)
+    if not inside:
+        lines = "".join(f"        {line}\n" for line in views.splitlines())
+        text = text.replace("        with T.Kernel", f"{lines}        with T.Kernel")
+    new = agree(text, {"X": X}, args=X.shape)
+    assert new.index("y_flat = T.Tensor(") < new.index("with T.Kernel")
+    assert "T.copy(x_flat[by, c * 8, bx * 16], x)" in new
+    assert ("TL602" in {c.code for c in result_of(text).changes}) is inside
+
+
+def test_views_in_a_macro() -> None:
+    macro = "@T.macro\ndef double(p, q):\n    pq = H * W\n"
+    lines = (LINES + BODY).replace("X.data", "p.data").replace("Y.data", "q.data").replace("H * W", "pq")
+    factory = macro + f"    with {LAUNCH}:\n" + "".join(f"        {line}\n" for line in lines.splitlines())
+    text = gpu_file(PARAMS, "pass", args="N, C, H, W", factory=factory, launch=LAUNCH)
+    text = text.replace(f"        with {LAUNCH}:\n            pass\n", "        double(X, Y)\n")
+    assert "double(X, Y)" in text
+    agree(text, {"X": X}, args=X.shape)
+
+
+def test_rows_that_were_several_axes() -> None:
+    """A vector of 40 elements ends with the row of 35, as a copy of the second shape does."""
+    body = """x_flat = T.Tensor((N * C, H * W), "float32", X.data)
+y_flat = T.Tensor((N * C, H * W), "float32", Y.data)
+x = T.alloc_fragment((40,), "float32")
+T.copy(x_flat[bx, 0], x)
+for j in T.Parallel(40):
+    x[j] = x[j] * 2.0 + 1.0
+T.copy(x, y_flat[bx, 0])
+"""
+    text = gpu_file(PARAMS, body, args="N, C", factory="H = 7\nW = 5\n", launch="T.Kernel(N * C, threads=128) as bx")
+    agree(text, {"X": X}, args=X.shape[:2])
+
+
+def test_a_tensor_that_is_used_in_both_shapes() -> None:
+    body = LINES.replace("(N, C, H * W)", "(N * C * H, W)") + (
+        'x = T.alloc_fragment((8, W), "float32")\nT.copy(X[by, bx, 0, 0], x)\n'
+        "for i, j in T.Parallel(8, W):\n    x[i, j] = x_flat[by, j] + x[i, j]\nT.copy(x, Y[by, bx, 0, 0])\n"
+    )
+    text = gpu_file(PARAMS, body, args="N, C, H", factory="W = 8\n", launch="T.Kernel(C, N, threads=128) as (bx, by)")
+    assert "x_flat" not in migrated(text)
+
+
+REFUSED = {
+    "a shape of the launch": LINES.replace("(N, C, H * W)", "(N, C, H * W + bx - bx)", 1),
+    "too few elements": LINES.replace("(N, C, H * W)", "(N, C, H * W - 1)", 1),
+    "another type": LINES.replace('"float32", X', '"int32", X'),
+    "strides": LINES.replace("X.data", "X.data, (C * H * W, H * W, 1)"),
+}
+
+
+@pytest.mark.parametrize("views", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_no_second_shape(views: str) -> None:
+    assert "TL902" in {code for code, _ in refused(gpu_file(PARAMS, views + BODY, args="N, C, H, W", launch=LAUNCH))}
+
+
+def test_the_compiler_for_ascendnpu_ir_knows_no_views() -> None:
+    views = LINES.replace("(N, C, H * W)", "(N * C * H, W)")
+    body = views + BODY.replace("by, c * 8, bx * 16", "c * 8, bx * 16")
+    text = gpu_file(PARAMS, body, args="N, C, H, W", launch=LAUNCH)
+    new = migrate_text(text, "k.py", Options(target="npuir")).new_text or ""
+    assert new == text or ".data" not in new
