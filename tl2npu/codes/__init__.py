@@ -211,6 +211,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL601", "reduction-without-start", "warning", "safe",
      "write `clear=True`, or fill the result before the reduction"),
     ("TL602", "tensor-of-second-shape", "info", "safe", "make the view in front of `T.Kernel`"),
+    ("TL603", "element-wise-load", "warning", "safe",
+     "rearrange the tensor on the host, so that the elements of a row lie side by side"),
     ("TL611", "gathered-rows", "info", "safe", "store each gathered row in L1 by itself"),
     ("TL612", "stages-of-both-cores", "info", "safe", "keep the stages of a loop over both cores"),
     ("TL622", "tile-of-one-arm", "info", "safe", "make a tile under the condition that needs it"),

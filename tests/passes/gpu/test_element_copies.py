@@ -408,7 +408,6 @@ for k in T.serial(2):
 
 REFUSED = {
     "transposed sum": "for i, j in T.Parallel(32, 48):\n    B[j, i] += a[i, j]",
-    "step": "for i, j in T.Parallel(32, 24):\n    a[i, j] = A[bx * 32 + i, j * 2]",
     "stored before the beginning": "for i, j in T.Parallel(32, 48):\n    B[bx * 32 + i - 3, j] = a[i, j]",
     "picked column": "for i, j in T.Parallel(32, 48):\n    a[i, j] = A[bx * 32 + i, I[j]]",
     "same place": "for i, j in T.Parallel(32, 48):\n    B[bx, j] = a[i, j]",

@@ -13,7 +13,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Range, Store
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Range, Stmt, Store
 from tl2npu.kernel.regions import Axis, Region, axis_of, extent_text
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies.guards import all_of, guard, written
@@ -161,7 +161,7 @@ def _lines(
     return lines
 
 
-def tests_of_rows(work: LoopOperands, stmt: Store, rows: Rows, conditions: Sequence[cst.BaseExpression]) -> list[str]:
+def tests_of_rows(work: LoopOperands, stmt: Stmt, rows: Rows, conditions: Sequence[cst.BaseExpression]) -> list[str]:
     """When a row is there: under the conditions of the statement, inside of its tensor."""
     assert stmt.env is not None
     tests = [written(work.in_own_words(node, stmt)) for node in conditions]
@@ -176,7 +176,7 @@ def tests_of_rows(work: LoopOperands, stmt: Store, rows: Rows, conditions: Seque
     return tests
 
 
-def _is_told(work: LoopOperands, stmt: Store, distance: Sym, conditions: Sequence[cst.BaseExpression]) -> bool:
+def _is_told(work: LoopOperands, stmt: Stmt, distance: Sym, conditions: Sequence[cst.BaseExpression]) -> bool:
     """True if a condition says already that a distance of the index is positive."""
     assert stmt.env is not None
     for node in conditions:

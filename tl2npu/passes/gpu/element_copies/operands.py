@@ -82,6 +82,10 @@ class LoopOperands(LoopWriter):
             if outside is not None:
                 self.new[id(current)] = self._element(outside, written, True)
                 continue
+            chosen = self._scattered_choice(current, item)
+            if chosen is not None:
+                self.new[id(current)] = cst.parse_expression(chosen)
+                continue
             operand = self.evaluator.operand(current, env) if isinstance(current, cst.Subscript) else None
             if operand is None or operand.buffer.memory is not Memory.GM:
                 # tiles are made in the order of reading
@@ -92,12 +96,20 @@ class LoopOperands(LoopWriter):
                 continue
             found = self._region(operand, env)
             if found is None:
-                text = f"`{code(current)}` reads scattered elements of `{operand.buffer.name}`"
-                raise Blocked("TL170", item.stmt.node, text)
+                self.new[id(current)] = cst.parse_expression(self._scattered(operand, item))
+                continue
             if not found.ranges:
                 self.new[id(current)] = cst.Name(self._scalar(found, guarded))
                 continue
             self.new[id(current)] = self._element(found, written, guarded)
+
+    def _scattered(self, operand: Operand, item: Item) -> str:
+        """What stands for an element that is in no region; see :mod:`.scattered`."""
+        raise NotImplementedError
+
+    def _scattered_choice(self, node: cst.CSTNode, item: Item) -> str | None:
+        """What stands for a choice between such an element and 0, if the expression is one."""
+        raise NotImplementedError
 
     def _element(self, found: Region, written: bool, guarded: bool) -> cst.BaseExpression:
         name = self._tile_for(found, fresh=written, guarded=guarded)
@@ -196,12 +208,17 @@ class LoopOperands(LoopWriter):
         assert isinstance(found, cst.BaseExpression)
         return found
 
-    def in_own_words(self, node: cst.BaseExpression, stmt: Store) -> cst.BaseExpression:
+    def in_own_words(self, node: cst.BaseExpression, stmt: Stmt) -> cst.BaseExpression:
         """The same with those names that stand for arithmetic on indices; see :meth:`own_words`."""
         if self.evaluator.loads(self.lets.expand(node), env_of(stmt)):
             return self.from_tiles(node, stmt)
         numbers = (cst.BinaryOperation, cst.UnaryOperation, cst.Name, cst.Integer)
-        return self.lets.without({name for name, value in self.lets.items() if isinstance(value, numbers)}).expand(node)
+        known = {
+            name
+            for name, value in self.lets.items()
+            if isinstance(value, numbers) and not any(nodes_of(value, cst.Comparison))
+        }
+        return self.lets.without(known).expand(node)
 
     def own_words(self, texts: Sequence[str]) -> list[str]:
         """The assignments to the names of the loop body that some expressions read."""
@@ -217,7 +234,7 @@ class LoopOperands(LoopWriter):
         """True if the loop runs over every element of a tile in the order of its axes."""
         return self._whole(operand, self.ranges)
 
-    def is_inside(self, node: cst.BaseExpression, distance: Sym, stmt: Store) -> bool:
+    def is_inside(self, node: cst.BaseExpression, distance: Sym, stmt: Stmt) -> bool:
         """True if the distance of an index from an end of its axis is not negative; unknown if the index is loaded."""
         return not self.evaluator.loads(self.lets.expand(node), env_of(stmt)) and self._bounds.is_not_negative(distance)
 

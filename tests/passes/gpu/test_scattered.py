@@ -1,0 +1,65 @@
+"""Elements that lie anywhere in a tensor are read one by one, where they are inside of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file, refused, result_of
+
+RNG = np.random.default_rng(51)
+X = RNG.standard_normal((3, 7, 9)).astype(np.float32)
+PARAMS = 'X: T.Tensor((N, H, W), "float32"), Y: T.Tensor((N, 16, 32), "float32")'
+TILE = 'y = T.alloc_fragment((16, 32), "float32")\n'
+STORE = "\nT.copy(y, Y[bx, 0, 0])"
+HEAD = "for i, j in T.Parallel(16, 32):\n"
+FORMS = {
+    "a step": "    y[i, j] = X[bx, i % H, j * 2 % W]",
+    "a pixel": "    y[i, j] = X[bx, j // W % H, (j + i) % W]",
+    "names": "    r = j // W\n    c = j - r * W\n    y[i, j] = X[bx, r, c] * 2.0",
+    "a choice": "    r = j // W + i - 1\n    ok = (r >= 0) & (r < H) & (i < 9)\n"
+    "    y[i, j] = T.if_then_else(ok, X[bx, r, j % W], T.cast(0.0, 'float32'))",
+    "a choice that does not ask for the bounds": "    y[i, j] = T.if_then_else(i + j > 3, X[bx, j - i, j % W], 0)",
+    "backwards": "    y[i, j] = X[bx, i % H, W - 1 - j]",
+    "one axis": "    y[i, j] = X[bx, 0, j * 3 % W] + i",
+    "outside": "    y[i, j] = X[bx, i * 2 - 3, j * j - 2]",
+    "added": "    y[i, j] = 0\n" + HEAD + "    y[i, j] += X[bx, i * 2 % H, j // 4]",
+    "two of one tensor": "    y[i, j] = X[bx, i // 3, j // 4] - X[bx, i // 4, j // 5]",
+}
+
+
+def text_of(body: str, params: str = PARAMS) -> str:
+    return gpu_file(params, TILE + HEAD + body + STORE, args="N, H, W", launch="T.Kernel(N, threads=128) as bx")
+
+
+@pytest.mark.parametrize("body", FORMS.values(), ids=FORMS.keys())
+def test_elements_are_read_one_by_one(body: str) -> None:
+    new = agree(text_of(body), {"X": X}, args=X.shape)
+    assert "TL603" in {d.code for d in result_of(text_of(body)).diagnostics}
+    assert "= X[bx, " in new
+
+
+def test_an_operand_of_a_product() -> None:
+    body = """a = T.alloc_shared((16, 16), "float32")
+b = T.alloc_shared((16, 32), "float32")
+for i, k in T.Parallel(16, 16):
+    a[i, k] = T.if_then_else((i + k - 1 >= 0) & (i + k - 1 < W), X[bx, i // 4, i + k - 1], 0)
+for k, j in T.Parallel(16, 32):
+    b[k, j] = X[bx, k % H, j // 4]
+acc = T.alloc_fragment((16, 32), "float32")
+T.gemm(a, b, acc, clear_accum=True)
+T.copy(acc, Y[bx, 0, 0])"""
+    text = gpu_file(PARAMS, body, args="N, H, W", launch="T.Kernel(N, threads=128) as bx")
+    agree(text, {"X": X}, args=X.shape, rtol=1e-4, atol=1e-4)
+
+
+REFUSED = {
+    "a tensor that the kernel writes": ("    y[i, j] = Y[bx, i // 2, j // 2]", PARAMS),
+    "bytes": ("    y[i, j] = X[bx, i % H, j * 2]", PARAMS.replace('"float32"', '"int8"', 1)),
+    "an index that is read": ("    y[i, j] = X[bx, i, T.cast(X[bx, i // 2, j], 'int32')]", PARAMS),
+}
+
+
+@pytest.mark.parametrize(("body", "params"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_stays_refused(body: str, params: str) -> None:
+    assert {code for code, _ in refused(text_of(body, params))} == {"TL170"}

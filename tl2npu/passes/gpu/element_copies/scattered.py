@@ -1,0 +1,104 @@
+"""TL603: elements that lie anywhere in a tensor, read one by one into a tile before the loop that needs them.
+
+Only the scalar unit finds them: it works out the indices of each, asks whether it is there, and reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tl2npu.kernel.access import writes
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Memory, Operand, Range
+from tl2npu.kernel.regions import Axis, Region, extent_text
+from tl2npu.passes.gpu.element_copies.gathers import Rows, tests_of_rows
+from tl2npu.passes.gpu.element_copies.guards import all_of
+from tl2npu.passes.gpu.element_copies.operands import LoopOperands
+from tl2npu.passes.gpu.element_copies.values import choice_of, is_zero
+from tl2npu.passes.gpu.element_copies.writing import Item, env_of
+from tl2npu.passes.writing.numbers import BITS, element_type
+from tl2npu.source.tree import names_in
+
+_MOST_AXES = 2
+_NARROWEST = 16
+
+
+class ScatteredElements(LoopOperands):
+    """Loads of elements that are no region of their tensor."""
+
+    def _scattered(self, operand: Operand, item: Item, conditions: Sequence[cst.BaseExpression] = ()) -> str:
+        """The element of a tile that holds the element of the tensor, 0 where a condition does not hold."""
+        stmt, env = item.stmt, env_of(item.stmt)
+        buffer, nodes = operand.buffer, [dim.node for dim in operand.dims or ()]
+        indices = [node for node in nodes if isinstance(node, cst.BaseExpression)]
+        full = [self.lets.expand(node) for node in (*indices, *conditions)]
+        used = [part for part in self.ranges if any(part.name in {n.value for n in names_in(node)} for node in full)]
+        text = f"`{code(operand.node)}` reads scattered elements of `{buffer.name}`"
+        written = any(access.buffer is buffer for other in self.kernel.walk() for access in writes(other))
+        if (
+            len(indices) != len(buffer.shape)
+            or not 0 < len(used) <= _MOST_AXES
+            or any(self.evaluator.loads(node, env) for node in full)
+            or written
+            or BITS.get(element_type(self.job, buffer), _NARROWEST) < _NARROWEST
+        ):
+            raise Blocked("TL170", stmt.node, text)
+        key = ("scattered", code(operand.node), *(code(node) for node in conditions))
+        if key not in self.tiles:
+            self.tiles[key] = self._read_one_by_one(operand, indices, conditions, used, item)
+            self.say("TL603", stmt.node, f"the elements of `{buffer.name}` are read one by one")
+            self.job.note("TL603", stmt.node, f"{text}: the scalar unit reads them one by one (slow)")
+        return f"{self.tiles[key]}[{', '.join(part.name for part in used)}]"
+
+    def _read_one_by_one(
+        self,
+        operand: Operand,
+        indices: list[cst.BaseExpression],
+        conditions: Sequence[cst.BaseExpression],
+        used: list[Range],
+        item: Item,
+    ) -> str:
+        texts = [code(self.in_own_words(node, item.stmt)) for node in indices]
+        rows = Rows(operand.buffer, texts, None, dict(enumerate(indices)))
+        tests = tests_of_rows(self, item.stmt, rows, conditions)
+        tile = self.tile(Region(operand.buffer, tuple(Axis(part.var, "0", part) for part in used)))
+        lines, depth = [f"T.clear({tile})"] if tests else [], ""
+        for part in used:
+            lines.append(f"{depth}for {part.name} in T.serial({extent_text(part)}):")
+            depth += "    "
+        lines += [f"{depth}{line}" for line in self.own_words([*tests, *texts])]
+        if tests:
+            lines.append(f"{depth}if {all_of(tests)}:")
+            depth += "    "
+        value = self.names.fresh(f"{operand.buffer.name.lower()}_value")
+        place = f"{tile}[{', '.join(part.name for part in used)}]"
+        self._before("\n".join([*lines, f"{depth}{value} = {rows.part()}", f"{depth}{place} = {value}"]))
+        return tile
+
+    def _scattered_choice(self, node: cst.CSTNode, item: Item) -> str | None:
+        """The same for ``T.if_then_else(condition, tensor[...], 0)``; None for anything else."""
+        parts = choice_of(node, self.evaluator)
+        if parts is None or not is_zero(_plain(parts[2])) or not isinstance(parts[1], cst.Subscript):
+            return None
+        env = env_of(item.stmt)
+        operand = self.evaluator.operand(parts[1], env)
+        if operand is None or operand.buffer.memory is not Memory.GM or self._region(operand, env) is not None:
+            return None
+        condition = parts[0]
+        known = dict(self.lets.items())
+        while isinstance(condition, cst.Name) and condition.value in known:
+            condition = known[condition.value]
+        return self._scattered(operand, item, [condition])
+
+
+def _plain(node: cst.BaseExpression) -> cst.BaseExpression:
+    """A number without casts."""
+    while isinstance(node, cst.Call) and code(node.func).rpartition(".")[2] in ("cast", "Cast"):
+        numbers = [arg.value for arg in node.args if isinstance(arg.value, (cst.Integer, cst.Float, cst.Call))]
+        if len(numbers) != 1:
+            break
+        node = numbers[0]
+    return node
