@@ -94,3 +94,21 @@ def test_the_compiler_for_ascendnpu_ir_knows_no_views() -> None:
     text = gpu_file(PARAMS, body, args="N, C, H, W", launch=LAUNCH)
     new = migrate_text(text, "k.py", Options(target="npuir")).new_text or ""
     assert new == text or ".data" not in new
+
+
+def test_tiles_in_front_of_the_launch_stand_above_numbers() -> None:
+    """The compiler allocates nothing between a number that gets a name and the launch."""
+    body = """x = T.alloc_fragment((16, 40), "float32")
+w = T.alloc_fragment((40,), "float32")
+T.copy(X[bx * 16, 0], x)
+T.copy(W[0], w)
+for i, j in T.Parallel(16, 40):
+    x[i, j] = x[i, j] * w[j]
+T.copy(x, Y[bx * 16, 0])
+"""
+    params = 'X: T.Tensor((64, 40), "float32"), W: T.Tensor((40,), "float32"), Y: T.Tensor((64, 40), "float32")'
+    text = gpu_file(params, body, launch="T.Kernel(blocks, threads=128) as bx")
+    text = text.replace("        with T.Kernel", "        blocks = 64 // 16\n        with T.Kernel")
+    given = RNG.standard_normal((64, 40)).astype(np.float32), RNG.standard_normal(40).astype(np.float32)
+    new = agree(text, {"X": given[0], "W": given[1]})
+    assert new.index("w = T.alloc") < new.index("blocks = 64 // 16") < new.index("with T.Kernel")

@@ -23,6 +23,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
 from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
@@ -48,7 +49,7 @@ from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import children
+from tl2npu.source.tree import children, names_in
 
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
 
@@ -79,8 +80,23 @@ def share(job: Job) -> bool:
     if words.core:
         _put_before(job, _launch(job).node.body.body[0], f"{words.core} = T.get_block_binding(1)")
     if texts:
-        _put_before(job, _launch(job).node, "\n".join(texts))
+        _put_before(job, _front(job, texts), "\n".join(texts))
     return True
+
+
+def _front(job: Job, texts: list[str]) -> cst.CSTNode:
+    """The first assignment in front of the launch, if the tiles do not need it, else the launch.
+
+    The compiler opens a frame for a number that gets a name, and allocates nothing between it and the launch
+    ("Block frame or PrimFunc frame not find").
+    """
+    launch = _launch(job).node
+    block = job.file.index.parent(launch)
+    lines = list(block.body) if isinstance(block, cst.IndentedBlock) else [launch]
+    above = [line for line in lines[: lines.index(launch)] if assigned_names(line)]
+    bound = {name for line in above for name in assigned_names(line)}
+    needed = {name.value for text in texts for name in names_in(cst.parse_module(text))}
+    return above[0] if above and not bound & needed else launch
 
 
 def _launch(job: Job) -> Launch:
