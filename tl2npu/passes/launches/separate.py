@@ -115,7 +115,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     tuner = tuner_of(index, names, factory)
     root = _profiler(index, names, factory, tuned=tuner is not None)
     methods = Methods(
-        root, any(taken.attr.value == _SOURCE for taken, _ in methods_taken(index, factory.name.value)[0])
+        root, any(taken.attr.value == _SOURCE for taken, _ in methods_taken(index, factory)[0])
     )
     *new, runner = rebuilt(index, names, factory, node, parts, temporaries, outputs, methods)
     for made_factory in new:
