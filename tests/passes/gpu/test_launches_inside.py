@@ -71,7 +71,7 @@ def test_two_functions_with_factories_of_one_name() -> None:
 
 
 REFUSED = {
-    "a method of the kernel": ("def use(a):\n    return make(64, 32)(16).get_kernel_source()", ""),
+    "a method of the kernel": ("def use(a):\n    return make(64, 32)(16).get_host_source()", ""),
     "a method of a name": (
         "def use(a):\n    build = make(64, 32)\n    run = build(16)\n    return run.get_host_source()",
         "",
