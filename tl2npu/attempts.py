@@ -18,6 +18,7 @@ from tl2npu.codes import ROW_SPLIT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Inlined
+from tl2npu.kernel.tensors import stored_tensors
 from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
@@ -198,6 +199,7 @@ def _attempt(
             write(job, kind, form)
         if form == "npuir":
             _end_with_tensors(job, kind)
+        _need_all_stores(start, job, kind)
     except Blocked as blocked:
         return Attempt(form, job, job.finding(blocked.code, blocked.node, blocked.message), built=False)
     job.told = len(job.notes)
@@ -236,6 +238,12 @@ def _need_something_to_split(start: Job, kind: Traits) -> None:
     if kind.vector and not kind.cube and not kind.uses_vid:
         text = "both vector cores do the same work, and nothing in the kernel splits it"
         raise Blocked("TL222", start.located.node, text)
+
+
+def _need_all_stores(start: Job, job: Job, kind: Traits) -> None:
+    """Whatever a rewrite takes away, it is no tensor that the author's kernel stores."""
+    if kind.is_rewritten and (lost := stored_tensors(start.kernel) - stored_tensors(job.kernel)):
+        raise Blocked("TL902", job.located.node, f"the new kernel would not store `{min(lost)}`, as the old one does")
 
 
 def _end_with_tensors(job: Job, kind: Traits) -> None:

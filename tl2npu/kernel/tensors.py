@@ -11,7 +11,7 @@ from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
-from tl2npu.kernel.model import Buffer, Kernel, Memory, Stmt, walk
+from tl2npu.kernel.model import Buffer, Kernel, Memory, Opaque, Stmt, walk
 from tl2npu.kernel.symbolic import const
 
 _Operators = Callable[[cst.BaseExpression, Env], Operator | None]
@@ -99,3 +99,10 @@ def is_used(tensors: Set[Buffer], body: list[Stmt]) -> bool:
 def second_shapes(kernel: Kernel) -> list[Buffer]:
     """The tensors that the kernel uses in another shape than it takes them."""
     return [buffer for buffer in kernel.params if buffer.statement is not None]
+
+
+def stored_tensors(kernel: Kernel) -> frozenset[str]:
+    """The parameters that the kernel writes, in whatever shape."""
+    known = (stmt for stmt in kernel.walk() if not isinstance(stmt, Opaque))
+    written = (access.operand.buffer for stmt in known for access in accesses(stmt) if access.writes)
+    return frozenset(buffer.node.name.value for buffer in written if isinstance(buffer.node, cst.Param))

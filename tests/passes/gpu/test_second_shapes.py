@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated, refused, result_of
+from tl2npu.kernel.model import Copy, Memory
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
 
 RNG = np.random.default_rng(31)
 X = RNG.standard_normal((3, 20, 7, 5)).astype(np.float32)
@@ -112,3 +115,22 @@ T.copy(x, Y[bx * 16, 0])
     given = RNG.standard_normal((64, 40)).astype(np.float32), RNG.standard_normal(40).astype(np.float32)
     new = agree(text, {"X": given[0], "W": given[1]})
     assert new.index("w = T.alloc") < new.index("blocks = 64 // 16") < new.index("with T.Kernel")
+
+
+def test_no_store_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that drops the only store of an output is found out, and the kernel stays as it is."""
+
+    def forgetful(job: Job) -> None:
+        edits = Edits(job.file.index)
+        for stmt in job.kernel.walk():
+            if isinstance(stmt, Copy) and stmt.dst.buffer.memory is Memory.GM:
+                edits.remove(stmt.node)
+        job.apply(edits)
+
+    body = 'x = T.alloc_shared((16, 64), "float32")\nT.copy(X[bx * 16, 0], x)\nT.copy(x, Y[bx * 16, 0])'
+    text = gpu_file('X: T.Tensor((32, 64), "float32"), Y: T.Tensor((32, 64), "float32")', body)
+    assert result_of(text).kernels[0].disposition == "migrated"
+    monkeypatch.setattr("tl2npu.passes.pipelines.gpu.renamed.drop", forgetful)
+    result = result_of(text)
+    assert result.kernels[0].disposition == "refused"
+    assert "would not store `Y`" in result.diagnostics[0].message

@@ -114,9 +114,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
     tuner = tuner_of(index, names, factory)
     root = _profiler(index, names, factory, tuned=tuner is not None)
-    methods = Methods(
-        root, any(taken.attr.value == _SOURCE for taken, _ in methods_taken(index, factory)[0])
-    )
+    methods = Methods(root, any(taken.attr.value == _SOURCE for taken, _ in methods_taken(index, factory)[0]))
     *new, runner = rebuilt(index, names, factory, node, parts, temporaries, outputs, methods)
     for made_factory in new:
         lazy.made(made_factory.name, source)

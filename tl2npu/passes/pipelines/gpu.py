@@ -59,8 +59,8 @@ def gpu_form(job: Job, threads: int) -> None:
 def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     """The passes from the author's own words to the last one; ``before``: how often each name was used."""
     alias, read = imports.add_alias(job), knobs.read(job)
-    plainly(job)
     authors = unused.authors_names(job)
+    plainly(job)
     nan_notes.tell(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)

@@ -71,7 +71,7 @@ class _Copies:
     def unread(self, copy: Copy) -> bool:
         """A copy of a product into a tile that nothing else names."""
         tile = copy.dst.buffer
-        if copy.src.buffer.memory is not Memory.L0C or tile.statement is None or self.others(tile, copy) != []:
+        if copy.src.buffer.memory is not Memory.L0C or tile.memory is not Memory.UB or self.others(tile, copy) != []:
             return False
         self.write({}, copy, f"nothing reads `{tile.name}`")
         return True
