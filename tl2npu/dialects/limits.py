@@ -46,7 +46,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL837": "facts 1: g1_f_2, g1_fp_2; E10",
         "TL838": "R-OFFSET0: read src/transform/ascend_vid_reduction.cc (HasModifiedBuffer, first match decides)",
         "TL839": "R-ROOT: read src/transform/ascend_vid_reduction.cc (root block), and generated code; "
-        "allocate_tmp_buffer.cc, and each operator tried",
+        "allocate_tmp_buffer.cc, and nine operators tried",
         "TL840": "facts 2: g2_two_dst, g2_two_src, g2_same_pair; E15, #1088",
         "TL841": "R-WHOLE: E20, E24, E24b",
         "TL842": "R-REGION: survey of the example kernels",

@@ -5,8 +5,7 @@ buffers (``src/transform/ascend_vid_reduction.cc``, VisitStmt_ of BlockNode). Ea
 tile, and it is right if both fill it with the same values: from global memory and from each other, never from rows of
 which the other core has different ones. Transfers between the cores are halved by another pass, which does not ask.
 
-Nor does the compiler find such a tile where it sizes the scratch memory of an operator, and ends with SIGSEGV
-(``src/transform/allocate_tmp_buffer.cc``, ``GetBufferNodeByName_``; each operator was tried).
+Nor does the compiler find such a tile where it sizes the scratch memory of an operator.
 """
 
 from __future__ import annotations
@@ -15,16 +14,12 @@ from collections.abc import Iterator
 
 from tl2npu.checks.row_split.split import Split, is_element, is_row_view, split_of, takes_its_rows
 from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.dialects.ascend.scratch import SIZED_BY_SOURCE, SIZED_BY_TARGET
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.model import CUBE_MEMORY, Buffer, Copy, Loop, Memory, Op, Operand, Scalar, Side, Stmt, Store
 
 _CODE = "TL839"
-_SIZED_BY_SOURCE = frozenset(
-    "sin cos pow sigmoid bitwise_xor clamp clamp_max clamp_min sort topk reduce_sum reduce_max reduce_min".split()
-)
-_SIZED_BY_TARGET = {"ascendc": frozenset({"broadcast"}), "pto": frozenset({"select"})}
-"""Operators with scratch memory, and which of their tiles tells its size."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -60,10 +55,10 @@ def _check_scratch(subject: Subject, stmt: Stmt) -> Iterator[Finding]:
         return
     name, pto = stmt.op.name.removeprefix("tile."), subject.target == "pto"
     uses = [a for a in accesses(stmt) if a.operand.buffer.memory is Memory.UB]
-    sized = [a for a in uses if a.reads and not a.writes][:1] if name in _SIZED_BY_SOURCE else []
+    sized = [a for a in uses if a.reads and not a.writes][:1] if name in SIZED_BY_SOURCE else []
     clear = stmt.args.get("clear")
     keeps = stmt.op.kind is Kind.REDUCE and isinstance(clear, Scalar) and clear.sym.is_zero
-    if name in _SIZED_BY_TARGET["pto" if pto else "ascendc"] or (keeps and pto):
+    if name in SIZED_BY_TARGET["pto" if pto else "ascendc"] or (keeps and pto):
         sized += [a for a in uses if a.writes]
     for access in sized:
         if access.operand.buffer.outside:

@@ -7,6 +7,7 @@ is copied out of L0C and not read has no place where the compiler could wait for
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -31,8 +32,8 @@ def drop(job: Job) -> None:
 def landings(job: Job) -> frozenset[str]:
     """The tiles between L0C and the tile that is used, but for those that the checks are sure to ask for."""
     found = _Copies(job)
-    copies = [copy for copy in found.stmts if isinstance(copy, Copy) and found.product(copy)]
-    return frozenset(copy.src.buffer.name for copy in copies if not goes_by_rows(found.next_user(copy)))
+    copies = (copy for _, copy in found.products() if not goes_by_rows(found.next_user(copy)))
+    return frozenset(copy.src.buffer.name for copy in copies)
 
 
 def land(job: Job, names: frozenset[str]) -> bool:
@@ -44,11 +45,11 @@ def land(job: Job, names: frozenset[str]) -> bool:
     left = set(names)
     while left:
         found = _Copies(job)
-        copies = (c for c in found.stmts if isinstance(c, Copy) and c.src.buffer.name in left)
-        copy = next((c for c in copies if (first := found.product(c)) and found.write_load(first, c)), None)
-        if copy is None:
+        pair = next((pair for pair in found.products() if pair[1].src.buffer.name in left), None)
+        if pair is None:
             break
-        left.remove(copy.src.buffer.name)
+        found.write_load(*pair)
+        left.remove(pair[1].src.buffer.name)
     return len(left) < len(names)
 
 
@@ -88,10 +89,12 @@ class _Copies:
         found = [stmt for stmt in self.stmts if stmt is not copy and _uses(stmt, buffer)]
         return found if self.mentioned[buffer.name] == len(found) + 2 else None
 
-    def product(self, copy: Copy) -> Copy | None:
-        """What brings a product from L0C, if the copy does nothing but rename its tile."""
-        first = self.loaded(copy) if self.is_plain(copy) else None
-        return first if first is not None and _is_product(first) else None
+    def products(self) -> Iterator[tuple[Copy, Copy]]:
+        """What brings a product from L0C, and the copy behind it that does nothing but rename its tile."""
+        for copy in self.stmts:
+            first = self.loaded(copy) if isinstance(copy, Copy) and self.is_plain(copy) else None
+            if isinstance(copy, Copy) and first is not None and _is_product(first):
+                yield first, copy
 
     def loaded(self, copy: Copy) -> Copy | None:
         """``T.copy(x, a)`` of ``T.copy(x, a); T.copy(a, b)`` with nothing else in ``a``."""
@@ -121,12 +124,11 @@ class _Copies:
         self.write_load(first, copy)
         return True
 
-    def write_load(self, first: Copy, copy: Copy) -> bool:
+    def write_load(self, first: Copy, copy: Copy) -> None:
         """Leave out the tile between."""
         a, b = copy.src.buffer, copy.dst.buffer
         message = f"copied into `{b.name}` directly, without `{a.name}`"
         self.write({first: (first.dst.node, b.name)}, copy, message, unused=a)
-        return True
 
     def stores(self, copy: Copy) -> bool:
         """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
