@@ -316,18 +316,6 @@ def test_annotated_assignments() -> None:
     same(old, new)
 
 
-def test_local_values_of_an_iteration_are_left_to_others() -> None:
-    body = """
-    for i in T.Parallel(32):
-        v = T.alloc_var('float32')
-        v = 0
-        for k in T.serial(16):
-            v += a[i, k]
-        s[i] = v
-    """
-    assert after(normalise, kernel(body)) == kernel(body)
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -335,7 +323,10 @@ def test_local_values_of_an_iteration_are_left_to_others() -> None:
         "for k in T.serial(32):\n    if a[k, 0] > 0:\n        break\n    a[k, 0] = 1",
         "for k in T.serial(32):\n    if k > 1:\n        if k > 3:\n            continue\n        a[k, 0] = 1",
         "for i in T.Parallel(32):\n    for k in T.serial(i):\n        s[i] += a[i, k]",
-        "for i in T.Parallel(32):\n    if i > 3:\n        for k in T.serial(16):\n            s[i] += a[i, k]",
+        "for i in T.Parallel(32):\n    if s[i] > 3:\n        for k in T.serial(16):\n            s[i] += a[i, k]",
+        "for i in T.Parallel(32):\n    v = T.alloc_var('float32')\n    v = 0\n    w = v + 1\n"
+        "    for k in T.serial(16):\n        v += a[i, k]\n    s[i] = w + v",
+        "for i in T.Parallel(32):\n    n = i + 1\n    for k in T.serial(16):\n        n = n + k\n        s[i] += n",
         "for i in T.Parallel(32):\n    v = s[i]\n    for k in T.serial(16):\n        s[i] += v",
     ],
 )

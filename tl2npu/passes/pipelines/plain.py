@@ -6,6 +6,7 @@ from tl2npu.passes.ascend import waves
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
 from tl2npu.passes.plain import (
+    digits,
     flat_views,
     float_bits,
     front_end,
@@ -52,6 +53,8 @@ def plainly(job: Job, nests: bool = True) -> None:
     branches_tiles.allocate_in_front(job)
     front_end.make_strict(job)
     negative_indices.count_from_the_start(job)
+    if nests:
+        digits.join(job)
     loops.normalise(job, nests=nests)
     refuse_unreadable(job)
     branches.refuse_leaks(job)

@@ -40,7 +40,10 @@ class LoopWork(LoopStores):
         """Rewrite the loop; False if nothing could be done."""
         self._refuse()
         items = list(self._items(self.loop.body, ()))
+        self._collect(items)
         for number, item in enumerate(items):
+            if id(item.stmt) in self.gone:
+                continue
             if isinstance(item.stmt, Store):
                 self._store(item, items[:number], items[number + 1 :])
             elif isinstance(item.stmt, Op) and item.stmt.op.kind is Kind.ATOMIC:

@@ -12,14 +12,16 @@ import libcst as cst
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Memory, Operand, Range
+from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt
 from tl2npu.kernel.regions import Axis, Region, extent_text
 from tl2npu.passes.gpu.element_copies.gathers import Rows, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import all_of
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.values import choice_of, is_zero
 from tl2npu.passes.gpu.element_copies.writing import Item, env_of
+from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
+from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.tree import names_in
 
 _MOST_AXES = 2
@@ -29,8 +31,22 @@ _NARROWEST = 16
 class ScatteredElements(LoopOperands):
     """Loads of elements that are no region of their tensor."""
 
-    def _scattered(self, operand: Operand, item: Item, conditions: Sequence[cst.BaseExpression] = ()) -> str:
-        """The element of a tile that holds the element of the tensor, 0 where a condition does not hold."""
+    def __init__(self, job: Job, loop: Loop, parents: tuple[Stmt, ...]) -> None:
+        super().__init__(job, loop, parents)
+        self._under: dict[tuple[str, tuple[str, ...]], str] = {}
+        """Elements that are read under conditions (text of the element, texts of the conditions)."""
+
+    def _scattered(
+        self,
+        operand: Operand,
+        item: Item,
+        conditions: Sequence[cst.BaseExpression] = (),
+        neutral: str | None = None,
+    ) -> str:
+        """The element of a tile that holds the element of the tensor, 0 where a condition does not hold.
+
+        ``neutral``: the sign of the infinity that stands there instead.
+        """
         stmt, env = item.stmt, env_of(item.stmt)
         buffer, nodes = operand.buffer, [dim.node for dim in operand.dims or ()]
         indices = [node for node in nodes if isinstance(node, cst.BaseExpression)]
@@ -46,12 +62,18 @@ class ScatteredElements(LoopOperands):
             or BITS.get(element_type(self.job, buffer), _NARROWEST) < _NARROWEST
         ):
             raise Blocked("TL170", stmt.node, text)
-        key = ("scattered", code(operand.node), *(code(node) for node in conditions))
+        guards = tuple(code(branch.cond.node) for branch, then in item.branches if then)
+        key = ("scattered", code(operand.node), *map(code, conditions), neutral)
+        if not conditions and (code(operand.node), guards) in self._under:
+            return self._under[code(operand.node), guards]
         if key not in self.tiles:
-            self.tiles[key] = self._read_one_by_one(operand, indices, conditions, used, item)
+            self.tiles[key] = self._read_one_by_one(operand, indices, conditions, used, item, neutral)
             self.say("TL603", stmt.node, f"the elements of `{buffer.name}` are read one by one")
             self.job.note("TL603", stmt.node, f"{text}: the scalar unit reads them one by one (slow)")
-        return f"{self.tiles[key]}[{', '.join(part.name for part in used)}]"
+        element = f"{self.tiles[key]}[{', '.join(part.name for part in used)}]"
+        if conditions:
+            self._under[code(operand.node), guards] = element
+        return element
 
     def _read_one_by_one(
         self,
@@ -60,12 +82,16 @@ class ScatteredElements(LoopOperands):
         conditions: Sequence[cst.BaseExpression],
         used: list[Range],
         item: Item,
+        neutral: str | None,
     ) -> str:
         texts = [code(self.in_own_words(node, item.stmt)) for node in indices]
         rows = Rows(operand.buffer, texts, None, dict(enumerate(indices)))
         tests = tests_of_rows(self, item.stmt, rows, conditions)
         tile = self.tile(Region(operand.buffer, tuple(Axis(part.var, "0", part) for part in used)))
-        lines, depth = [f"T.clear({tile})"] if tests else [], ""
+        start = f"T.clear({tile})"
+        if neutral is not None:
+            start = f"T.fill({tile}, {neutral}T.infinity({dtype_text(operand.buffer)}))"
+        lines, depth = [start] if tests else [], ""
         for part in used:
             lines.append(f"{depth}for {part.name} in T.serial({extent_text(part)}):")
             depth += "    "

@@ -21,9 +21,9 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.regions import Axis, Region, extent_text, summand
 from tl2npu.kernel.symbolic import const
+from tl2npu.passes.gpu.element_copies.collected import CollectedElements
 from tl2npu.passes.gpu.element_copies.gathers import rows_of, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import Guard, all_of, end_of, written
-from tl2npu.passes.gpu.element_copies.scattered import ScatteredElements
 from tl2npu.passes.gpu.element_copies.strided import column_of, lanes_of, store_column
 from tl2npu.passes.gpu.element_copies.values import load_of
 from tl2npu.passes.gpu.element_copies.writing import Item, env_of
@@ -31,7 +31,7 @@ from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.tree import nodes_of
 
 
-class LoopStores(ScatteredElements):
+class LoopStores(CollectedElements):
     """What a loop writes to global memory goes there from tiles, behind the loop."""
 
     def _add(self, item: Item, stmt: Op, later: Sequence[Item]) -> None:

@@ -121,12 +121,13 @@ class LoopWriter:
         if not self._left(stmt):
             self.plan.remove(stmt.node)
             return
-        inside = list(walk([*stmt.then, *stmt.orelse]))
+        some = any(id(inner) in self.gone for inner in walk([*stmt.then, *stmt.orelse]))
+        new = self._new(stmt.node) is not stmt.node
         if self._dropped(stmt):
             lines = [line for inner in stmt.then if id(inner) not in self.gone for line in self._rendered(inner)]
             self.plan.replace(stmt.node, lines)
-        elif self._new(stmt.node) is not stmt.node:
-            if any(id(inner) in self.gone for inner in inside):
+        elif self._new(stmt.cond.node) is not stmt.cond.node or (new and not some):
+            if some:
                 raise Blocked("TL170", stmt.node, "this `if` contains both data movement and computation")
             self.plan.replace(stmt.node, self._rendered(stmt))
         else:

@@ -47,6 +47,8 @@ class When:
 
 
 Item = Put | When
+_HOLDS = "holds"
+"""The tile with the answers to a condition."""
 
 
 def items(nest: Nest, reading: Reading) -> Iterator[Item]:
@@ -91,8 +93,7 @@ class _Body:
         if stmt.augmented and isinstance(stmt.node, cst.AugAssign):
             sign = _augmented(stmt.node.operator)
             value = _combined(sign, target, value)
-        if value.kind in ("compare", "logic"):
-            value = as_numbers(value)
+        value = as_numbers(value, target.dtype)
         if condition is not None:
             self.check_extent(stmt)
             value, sign = _choice(condition, value, target), ""
@@ -160,19 +161,24 @@ class _Body:
             yield Put(stmt, target, value if condition is None else _choice(condition, value, target))
         if pairs:
             return
-        self.check_condition(stmt, found)
+        if self.is_asked_first(stmt, found):
+            self.reading.local.pop(_HOLDS, None)
+            yield Put(stmt, None, as_numbers(found), local=_HOLDS)
+            found = as_truth(self.reading.local.pop(_HOLDS, Expr("load", text=_HOLDS, axes=found.axes)))
         yield from self.read(stmt.then, _both(condition, found))
         if stmt.orelse:
             opposite = Expr("logic", "not", (found,), "bool", axes=found.axes)
             yield from self.read(stmt.orelse, _both(condition, opposite))
 
-    def check_condition(self, stmt: Branch, condition: Expr) -> None:
-        """The stores of the branches must not change what the condition reads, but for the last one."""
+    def is_asked_first(self, stmt: Branch, condition: Expr) -> bool:
+        """Whether the answer goes into a tile before the branches: a store, but for the last one, changes what the
+        condition reads; or several of them depend on indices that only the scalar unit works out."""
         stores = [s for s in walk([*stmt.then, *stmt.orelse]) if isinstance(s, Store)]
         read = {load.load.buffer for load in condition.loads if load.load is not None}
-        one_each = len([s for s in walk(stmt.then) if isinstance(s, Store)]) <= 1 and len(stores) <= 1
-        if any(s.target.buffer in read for s in stores) and not one_each:
-            raise Blocked("TL153", stmt.node, "the branches of this `if` change what its condition reads")
+        if len(stores) <= 1:
+            return False
+        divided = any(part.kind == "binary" and part.name in ("//", "%") and part.axes for part in condition.walk())
+        return divided or any(s.target.buffer in read for s in stores)
 
 
 def choices_of(stmt: Branch) -> list[tuple[Store, Store]]:

@@ -32,6 +32,7 @@ RECIPROCALS = frozenset({"ieee_frcp", "fast_rcp"})
 FUSED = frozenset({"ieee_fmaf", "fma"})
 SELECTS = frozenset({"if_then_else", "Select"})
 COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+KINDS = frozenset({"isnan", "isinf", "isfinite"})
 CONNECTIVES = {"And": "and", "Or": "or", "all_of": "and", "any_of": "or"}
 
 TILE = {name: row.ascend for name, row in FUNCTIONS.items() if row.ascend.islower() and name not in ASCEND_LOOPS}

@@ -127,6 +127,7 @@ def by_elements(lowering: Legality, value: Expr, place: Place, rest: frozenset[s
     if not lowering.usable(place) or not place.on_chip:
         lowering.through_tile(value, place, rest)
         return
+    condition = _plain(lowering, condition, rest.union(*(arm.buffers for arm in arms)))
     lowering.plain_condition(condition)
     kept = rest | condition.buffers
     shown = []
@@ -147,6 +148,21 @@ def by_elements(lowering: Legality, value: Expr, place: Place, rest: frozenset[s
         lowering.one_by_one(text)
     else:
         lowering.loop_statement(text, "scalar")
+
+
+def _plain(lowering: Legality, condition: Expr, rest: frozenset[str]) -> Expr:
+    """The condition with what only the vector core computes, ``floor(x[i])``, in tiles of its own."""
+    if condition.kind not in ("logic", "compare"):
+        return condition
+    found: list[Expr] = []
+    for part in condition.args:
+        if condition.kind == "logic":
+            found.append(_plain(lowering, part, rest | condition.buffers))
+        else:
+            computed = part.axes and any(inner.kind in ("call", "select") for inner in part.walk())
+            found.append(lowering.hoist(part, None, rest | condition.buffers) if computed else part)
+        rest |= found[-1].buffers
+    return with_args(condition, *found)
 
 
 def opposite(condition: Expr) -> Expr:

@@ -342,6 +342,8 @@ class Reading:
             return self._logic(node, functions.CONNECTIVES[short], *args)
         if short == "Not" and len(args) == 1:
             return self._logic(node, "not", args[0])
+        if short in functions.KINDS and len(args) == 1 and self.is_float(args[0].dtype):
+            return _kind_of_number(short, args[0])
         everything_stays = all(arg.is_number for arg in args)
         if everything_stays and short not in functions.MATH - functions.OF_NUMBERS:
             return self._leaf(node, env)
@@ -401,6 +403,16 @@ def _says(node: cst.BaseExpression, name: str) -> bool:
 def _compare(sign: str, left: Expr, right: Expr, node: cst.BaseExpression | None) -> Expr:
     dynamic = left.dynamic or right.dynamic
     return Expr("compare", sign, (left, right), "bool", node, axes=joined(left, right), dynamic=dynamic)
+
+
+def _kind_of_number(name: str, value: Expr) -> Expr:
+    """``isnan`` and its like as comparisons: with NaN only ``!=`` holds."""
+    if name == "isnan":
+        return _compare("!=", value, value, None)
+    known = element_types.is_known(element_types.plain(value.dtype))
+    dtype = f'"{value.dtype}"' if known else element_types.text_of(value.dtype)
+    infinity = number(f"T.infinity({dtype})")
+    return _compare("==" if name == "isinf" else "<", call("abs", value), infinity, None)
 
 
 def _offset(low: Sym, axis: Axis) -> Sym | None:

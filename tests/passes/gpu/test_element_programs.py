@@ -1,0 +1,82 @@
+"""Parallel loops that are a program for each element, from the author's text to the migrated one, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.simulated import run
+
+RNG = np.random.default_rng(11)
+
+
+def test_a_chain_of_branches_that_change_what_the_next_ones_ask() -> None:
+    body = """
+    x = T.alloc_fragment((64,), "float32")
+    best = T.alloc_fragment((64,), "float32")
+    state = T.alloc_fragment((64,), "float32")
+    T.copy(X[bx, 0], x)
+    T.fill(best, -1.0)
+    T.clear(state)
+    for k in T.serial(3):
+        for i in T.Parallel(64):
+            if x[i] < 0.0:
+                state[i] = state[i] - 1.0
+            elif state[i] == 0.0:
+                best[i] = x[i]
+                state[i] = 1.0
+            elif x[i] > best[i]:
+                best[i] = x[i]
+            x[i] = x[i] * 1.5 - 0.25
+    for i in T.Parallel(64):
+        best[i] = best[i] + state[i] * 10.0
+    T.copy(best, Y[bx, 0])
+    """
+    x = RNG.standard_normal((2, 64)).astype(np.float32)
+    text = gpu_file("X: T.Tensor((2, 64), 'float32'), Y: T.Tensor((2, 64), 'float32')", body)
+    new = agree(text, {"X": x})
+    assert "holds" in new
+    best, state, value = np.full_like(x, -1), np.zeros_like(x), x.copy()
+    for _ in range(3):
+        for place in np.ndindex(*x.shape):
+            if value[place] < 0:
+                state[place] -= 1
+            elif state[place] == 0:
+                best[place], state[place] = value[place], 1
+            elif value[place] > best[place]:
+                best[place] = value[place]
+        value = value * np.float32(1.5) - np.float32(0.25)
+    np.testing.assert_allclose(run(new, {"X": x})["Y"], best + state * 10, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("start", "update", "numpy"),
+    [
+        ("0.0", "acc[i] += T.cast(X[at // 9, at % 9], 'float32')", (np.sum, 0.0)),
+        ("1000.0", "acc[i] = T.min(X[at // 9, at % 9], acc[i])", (np.min, np.inf)),
+        ("-1000.0", "acc[i] = T.max(acc[i], X[at // 9, at % 9])", (np.max, -np.inf)),
+    ],
+)
+def test_scattered_elements_under_a_condition(start: str, update: str, numpy: tuple[object, float]) -> None:
+    body = f"""
+    acc = T.alloc_fragment((32,), "float32")
+    T.fill(acc, {start})
+    for k in T.serial(5):
+        for i in T.Parallel(32):
+            at = (bx * 32 + i) * 2 + k - 2
+            if at >= 0 and at % 9 < 7:
+                {update}
+    T.copy(acc, Y[bx * 32])
+    """
+    x = (RNG.standard_normal((15, 9)) + (3 if "min" in update else -3)).astype(np.float32)
+    text = gpu_file("X: T.Tensor((15, 9), 'float32'), Y: T.Tensor((64,), 'float32')", body)
+    new = agree(text, {"X": x})
+    join, outside = numpy
+    expected = np.zeros(64)
+    for place in range(64):
+        at = [place * 2 + k - 2 for k in range(5)]
+        taken = [x[a // 9, a % 9] for a in at if 0 <= a < x.size and a % 9 < 7]
+        expected[place] = join([*taken, outside])  # type: ignore[operator]
+    np.testing.assert_allclose(run(new, {"X": x})["Y"], expected, rtol=1e-5)
+    assert new.count("T.serial(32)") == 1, "no second loop over elements asks the condition again"

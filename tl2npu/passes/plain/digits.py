@@ -1,0 +1,152 @@
+"""TL602: elements whose indices are the digits of one number, ``y[q // W // H, q // W % H, q % W]``.
+
+Such an element is element ``q`` of the tensor as one row. A kernel that numbers all elements of a tensor and works out
+the place of each walks through memory in order; in the shape that it means, a copy moves them. ``q // W * W + q % W``
+is ``q`` for every ``q`` (:mod:`tl2npu.kernel.symbolic`), so nothing needs to be known of the sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.environment import Env
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Dim, Let, Loop, Operand, Stmt
+from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.passes.job import Job
+from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.render import Unrenderable, render
+from tl2npu.passes.writing.statements import Names, expression, factor, parse
+from tl2npu.passes.writing.tiles import tensor_dtype
+from tl2npu.source.edits import Edits
+
+
+@dataclass(frozen=True, eq=False)
+class _Number:
+    """The axes from ``first`` on hold the digits of ``value``, the most significant one first."""
+
+    first: int
+    value: Sym
+
+
+def join(job: Job) -> None:
+    """Give the tensors whose elements are all found by such numbers their second shape."""
+    until_settled(job, lambda: any(_joined(job, tensor) for tensor in job.kernel.params if tensor.statement is None))
+
+
+def _joined(job: Job, tensor: Buffer) -> bool:
+    uses = list(_uses(job, tensor))
+    numbers = [_number(job, stmt, operand) for stmt, operand in uses]
+    if not numbers or job.kernel.launch is None or not any(_walks(job, number) for number in numbers):
+        return False
+    texts: list[str] = []
+    firsts = {number.first for number in numbers if number is not None}
+    if len(firsts) > 1:
+        return False
+    for (stmt, operand), number in zip(uses, numbers, strict=True):
+        text = _index(job, stmt, operand, number) if number is not None else None
+        if number is None or text is None:
+            return False
+        texts.append(text)
+    (first,) = firsts
+    name = Names(job).fresh(f"{tensor.name}_flat", f"{tensor.name}_as_row")
+    job.change(
+        "TL602", uses[0][0].node, f"`{code(uses[0][1].node)}` is element `{texts[0]}` of `{tensor.name}` as one row"
+    )
+    _make(job, tensor, name, first)
+    edits = Edits(job.file.index)
+    again = next(param for param in job.kernel.params if param.name == tensor.name)
+    elements = [operand for _, operand in _uses(job, again) if operand.dims is not None]
+    for operand, text in zip(elements, texts, strict=True):
+        edits.replace(operand.node, expression(job, f"{name}[{text}]", operand.node))
+    job.apply(edits)
+    return True
+
+
+def _make(job: Job, tensor: Buffer, name: str, first: int) -> None:
+    """The tensor with the axes from ``first`` on as one, in front of the launch."""
+    assert job.kernel.launch is not None
+    assert isinstance(tensor.node, cst.Param)
+    sizes, launch = [code(node) for node in tensor.shape_nodes], job.kernel.launch.node
+    merged = " * ".join(factor(size) for size in sizes[first:])
+    shape = [*sizes[:first], merged]
+    text = ", ".join(shape) if len(shape) > 1 else f"{merged},"
+    line = parse(job, f"{name} = T.Tensor(({text}), {tensor_dtype(tensor.node)}, {tensor.name}.data)", launch)
+    edits = Edits(job.file.index)
+    edits.replace_many(launch, [*line, launch])
+    job.apply(edits)
+
+
+def _walks(job: Job, number: _Number | None) -> bool:
+    """The number counts with a parallel loop: a copy can move all of its elements."""
+    loops = (stmt for stmt in job.kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "parallel")
+    counted = {name for loop in loops for item in loop.ranges for name in item.var.variables()}
+    return number is not None and not counted.isdisjoint(number.value.variables())
+
+
+def _uses(job: Job, tensor: Buffer) -> Iterator[tuple[Stmt, Operand]]:
+    """Every access, once."""
+    seen: set[int] = set()
+    for stmt in job.kernel.walk():
+        for access in accesses(stmt):
+            if access.operand.buffer is tensor and id(access.operand.node) not in seen:
+                seen.add(id(access.operand.node))
+                yield stmt, access.operand
+
+
+def _number(job: Job, stmt: Stmt, operand: Operand) -> _Number | None:
+    """The longest run of last axes that holds the digits of one number; None for anything but a single element."""
+    dims, shape = operand.dims, operand.buffer.shape
+    if dims is None or len(dims) != len(shape) or any(not dim.is_point for dim in dims) or operand.loads:
+        return None
+    indices = [dim.lo for dim in dims]
+    found = [_Number(_first_digit(value, indices, shape), value) for value in _candidates(job, stmt, dims[-1])]
+    best = min(found, key=lambda number: number.first, default=None)
+    return best if best is not None and best.first < len(indices) - 1 else None
+
+
+def _candidates(job: Job, stmt: Stmt, last: Dim) -> Iterator[Sym]:
+    """The numbers of which an index may be the last digit: those that have a name there, and what its text divides."""
+    env = stmt.env or Env()
+    for let in job.kernel.walk():
+        if isinstance(let, Let) and let.bound is not None and env.lookup(let.name) == let.bound:
+            yield let.bound
+    node = last.node
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo):
+        yield job.file.evaluator.sym(node.left, env)
+
+
+def _first_digit(value: Sym, indices: Sequence[Sym], shape: Sequence[Sym]) -> int:
+    """The axis that holds what is left of the number; the last one if no axis does.
+
+    ``q // a // b`` and ``q // (a * b)`` are the same for positive sizes, and may differ in normal form.
+    """
+    left, inner, axis = value, const(1), len(shape) - 1
+    while axis > 0 and indices[axis] in (left % shape[axis], value // inner % shape[axis]):
+        left, inner, axis = left // shape[axis], inner * shape[axis], axis - 1
+        if indices[axis] in (left, value // inner):
+            return axis
+    return len(shape) - 1
+
+
+def _index(job: Job, stmt: Stmt, operand: Operand, number: _Number) -> str | None:
+    assert operand.dims is not None
+    text = _named(job, stmt, number.value)
+    if text is None:
+        try:
+            text = render(number.value)
+        except Unrenderable:
+            return None
+    parts = [code(dim.node) for dim in operand.dims]
+    return ", ".join([*parts[: number.first], text])
+
+
+def _named(job: Job, stmt: Stmt, value: Sym) -> str | None:
+    """A name that stands for the number where the statement is."""
+    env = stmt.env
+    names = [let.name for let in job.kernel.walk() if isinstance(let, Let) and let.bound == value]
+    return next((name for name in names if env is not None and env.lookup(name) == value), None)
