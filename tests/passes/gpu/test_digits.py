@@ -48,3 +48,8 @@ def test_it_is_not(index: str) -> None:
 def test_a_tensor_with_two_kinds_of_uses_keeps_its_shape() -> None:
     text = kernel("Y[q // 48, q // 8 % 6, q % 8]", "Y[0, 0, i % 8]")
     assert after(join, text) == text
+
+
+def test_places_beside_the_digit() -> None:
+    text = after(join, kernel("Y[0, q // 8, q % 8]", "X[bx, q // 8, q % 8 + 3] + X[bx, q // 8, q % 8 - bx]"))
+    assert "Y_flat[0, q] = X_flat[bx, q + 3] + X_flat[bx, q - bx]" in text

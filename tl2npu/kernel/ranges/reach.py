@@ -1,8 +1,8 @@
 """What is known of the variables at a statement, and whether an access lies inside of its buffer in every iteration.
 
 A read may leave a condition, or a loop that may not run, only if it lies inside without it. A name is taken to be at
-least 1 there only if it is the size of a buffer or of the grid: the number of a page, an offset and what a tensor holds
-may well be -1 where a condition asks for it.
+least 1 there only if it is the size of a buffer, of the grid or of a parallel loop: the number of a page, an offset and
+what a tensor holds may well be -1 where a condition asks for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import libcst as cst
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Kernel, Loop, Operand, Stmt, walk_with_parents
-from tl2npu.kernel.ranges.bounds import Bounds
+from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.tree import children
 
@@ -30,7 +30,11 @@ class Reach:
         self.kernel, self.evaluator = kernel, evaluator
         grid = kernel.launch.grid if kernel.launch is not None else ()
         extents = [*grid, *(size for buffer in kernel.buffers.values() for size in buffer.shape)]
-        self.sizes = frozenset({name for extent in extents for name in extent.variables()} - kernel.scalars.keys())
+        parallel = (stmt for stmt in kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "parallel")
+        counts = [item.extent for loop in parallel for item in loop.ranges]
+        sizes = {name for extent in extents for name in extent.variables()}
+        sizes |= {name for count in counts for name in count.variables() if is_size(name)}
+        self.sizes = frozenset(sizes - kernel.scalars.keys())
 
     def bounds(self, parents: Sequence[Stmt], inner: Stmt) -> Bounds:
         """Ranges of block indices and loop variables at ``inner``, and the conditions of the branches around it.

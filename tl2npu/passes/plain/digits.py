@@ -27,10 +27,12 @@ from tl2npu.source.edits import Edits
 
 @dataclass(frozen=True, eq=False)
 class _Number:
-    """The axes from ``first`` on hold the digits of ``value``, the most significant one first."""
+    """The axes from ``first`` on hold the digits of ``value``, the most significant one first; the last one may be
+    ``shift`` behind its digit."""
 
     first: int
     value: Sym
+    shift: Sym
 
 
 def join(job: Job) -> None:
@@ -41,7 +43,7 @@ def join(job: Job) -> None:
 def _joined(job: Job, tensor: Buffer) -> bool:
     uses = list(_uses(job, tensor))
     numbers = [_number(job, stmt, operand) for stmt, operand in uses]
-    if not numbers or job.kernel.launch is None or not any(_walks(job, number) for number in numbers):
+    if not numbers or job.kernel.launch is None or not any(n is not None and _counts(job, n.value) for n in numbers):
         return False
     texts: list[str] = []
     firsts = {number.first for number in numbers if number is not None}
@@ -81,11 +83,11 @@ def _make(job: Job, tensor: Buffer, name: str, first: int) -> None:
     job.apply(edits)
 
 
-def _walks(job: Job, number: _Number | None) -> bool:
-    """The number counts with a parallel loop: a copy can move all of its elements."""
+def _counts(job: Job, value: Sym) -> bool:
+    """The value counts with a parallel loop."""
     loops = (stmt for stmt in job.kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "parallel")
     counted = {name for loop in loops for item in loop.ranges for name in item.var.variables()}
-    return number is not None and not counted.isdisjoint(number.value.variables())
+    return not counted.isdisjoint(value.variables())
 
 
 def _uses(job: Job, tensor: Buffer) -> Iterator[tuple[Stmt, Operand]]:
@@ -104,8 +106,12 @@ def _number(job: Job, stmt: Stmt, operand: Operand) -> _Number | None:
     if dims is None or len(dims) != len(shape) or any(not dim.is_point for dim in dims) or operand.loads:
         return None
     indices = [dim.lo for dim in dims]
-    found = [_Number(_first_digit(value, indices, shape), value) for value in _candidates(job, stmt, dims[-1])]
-    best = min(found, key=lambda number: number.first, default=None)
+    found = list[_Number]()
+    for value in _candidates(job, stmt, dims[-1]):
+        shift = indices[-1] - value % shape[-1]
+        if not _counts(job, shift):
+            found.append(_Number(_first_digit(value, [*indices[:-1], indices[-1] - shift], shape), value, shift))
+    best = min(found, key=lambda number: (number.first, str(number.shift)), default=None)
     return best if best is not None and best.first < len(indices) - 1 else None
 
 
@@ -136,11 +142,13 @@ def _first_digit(value: Sym, indices: Sequence[Sym], shape: Sequence[Sym]) -> in
 def _index(job: Job, stmt: Stmt, operand: Operand, number: _Number) -> str | None:
     assert operand.dims is not None
     text = _named(job, stmt, number.value)
-    if text is None:
-        try:
-            text = render(number.value)
-        except Unrenderable:
-            return None
+    try:
+        text = text or render(number.value)
+        if not number.shift.is_zero:
+            behind = render(number.shift)
+            text += f" - {behind[1:]}" if behind.startswith("-") and len(number.shift.terms) == 1 else f" + {behind}"
+    except Unrenderable:
+        return None
     parts = [code(dim.node) for dim in operand.dims]
     return ", ".join([*parts[: number.first], text])
 

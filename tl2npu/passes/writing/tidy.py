@@ -2,7 +2,7 @@
 
 A fused copy is shorter than the two copies that it replaces; line breaks inside it have lost their reason. Statements
 that were not changed, and those with comments inside, stay as they are. Formatted files are laid out by
-:mod:`tl2npu.source.layout` instead.
+:mod:`tl2npu.source.layout` instead. An ``else:`` of which nothing but ``pass`` is left goes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import nodes_of
 
 _LINE_LENGTH = 88
 _MOST = 120
@@ -33,7 +34,20 @@ def join_lines(job: Job) -> None:
             line = cst.parse_statement(flat)
             assert isinstance(line, cst.SimpleStatementLine)
             edits.replace(small, line.body[0])
+    for other in (node.orelse for node in nodes_of(job.located.node, cst.If)):
+        if isinstance(other, cst.Else) and other not in job.original and _does_nothing(other):
+            edits.remove(other)
     job.apply(edits)
+
+
+def _does_nothing(other: cst.Else) -> bool:
+    """Copies onto themselves are gone, and nothing else stood there."""
+    lines = [line for line in other.body.body if isinstance(line, cst.SimpleStatementLine)]
+    return len(lines) == len(other.body.body) == 1 and all(
+        isinstance(small, cst.Pass) and not any(empty.comment for empty in line.leading_lines)
+        for line in lines
+        for small in line.body
+    )
 
 
 def _indent(job: Job, node: cst.CSTNode) -> int:

@@ -21,6 +21,7 @@ from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
 from tl2npu.passes.plain.loops.narrow import narrow
 from tl2npu.passes.plain.loops.nests import untangle
+from tl2npu.passes.plain.loops.versions import separate
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, expression
@@ -49,6 +50,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     if nests:
         flatten(job)
         untangle(job)
+        separate(job)
     narrow(job)
 
 
