@@ -16,7 +16,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Range, Stmt, Store
 from tl2npu.kernel.regions import Axis, Region, axis_of, extent_text
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.passes.gpu.element_copies.guards import all_of, guard, written
+from tl2npu.passes.gpu.element_copies.guards import all_of, ends_with, guard, written
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.values import Choice, choice, load_of
 from tl2npu.passes.writing.numbers import element_type
@@ -44,11 +44,25 @@ def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: 
     picked = rows_of(work, load, row, column, stmt)
     if picked is None or not (picked.picks or conditions):
         return None
+    if chosen.cond is not None:
+        conditions = [part for node in conditions for part in _without_end(work, node, picked, stmt)]
     if column is not None and any(column.name in _names(work, node) for node in conditions):
         return None
     if not picked.picks and column is None:
         return None  # a tail, or an element-wise choice
     return _lines(work, stmt, load, picked, conditions, chosen)
+
+
+def _without_end(
+    work: LoopOperands, node: cst.BaseExpression, rows: Rows, stmt: Store
+) -> Sequence[cst.BaseExpression]:
+    """The parts of a condition that say more than where the row ends, which a copy knows."""
+    assert stmt.env is not None
+    if rows.axis is None:
+        return [node]
+    terms = guard(node, work.lets, work.evaluator, stmt.env).terms
+    left = [term.node for term in terms if not ends_with(term, rows.axis.index, rows.buffer.shape[-1], work.ranges)]
+    return left if len(left) < len(terms) else [node]
 
 
 @dataclass(frozen=True, eq=False)

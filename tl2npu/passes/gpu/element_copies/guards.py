@@ -12,7 +12,7 @@ from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Range
 from tl2npu.kernel.regions import Lets, Region
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Opaque, Sym
 from tl2npu.source.tree import nodes_of
 
 _CONJUNCTIONS = ("tilelang.language.And",)
@@ -36,14 +36,22 @@ class Guard:
 
     def is_tail(self, region: Region) -> bool:
         """True if the condition says no more than that the elements of a region are inside of the tensor."""
-        return all(_always(term, region.ranges) or _inside(term, region) for term in self.terms)
+        return all(_always(one, region.ranges) or _inside(one, region) for term in self.terms for one in _each(term))
+
+    def beyond_tail(self, region: Region) -> Iterator[Guard]:
+        """What else the condition says, term by term."""
+        for term in self.terms:
+            one = Guard(term.node, (term,))
+            if not one.is_tail(region):
+                yield one
 
     def is_inside(self, region: Region) -> bool:
         """True if the condition says that the elements of a region lie inside of the tensor, and all of that."""
         ends = range(len(region.axes))
         return all(
-            _always(term, region.ranges) or _inside(term, region) or any(_behind_start(term, region, n) for n in ends)
+            _always(one, region.ranges) or _inside(one, region) or any(_behind_start(one, region, n) for n in ends)
             for term in self.terms
+            for one in _each(term)
         )
 
     def says_end(self, region: Region, number: int, read: AbstractSet[str]) -> bool:
@@ -94,6 +102,18 @@ def _term(node: cst.BaseExpression, lets: Lets, evaluator: Evaluator, env: Env) 
     return Term(node)
 
 
+def _each(term: Term) -> Iterator[Term]:
+    """``index < min(a, b)`` as ``index < a`` and ``index < b``."""
+    for monomial, factor in term.bound.terms if term.bound is not None else ():
+        atom = monomial[0] if len(monomial) == 1 else None
+        if factor == 1 and isinstance(atom, Opaque) and atom.head == "min" and term.bound is not None:
+            rest = term.bound - Sym.of({monomial: 1})
+            for arg in atom.args:
+                yield from _each(Term(term.node, term.index, rest + arg))
+            return
+    yield term
+
+
 def _always(term: Term, ranges: Sequence[Range]) -> bool:
     """``i < extent`` of the loop itself, or ``i >= 0`` in one of its spellings."""
     if term.index is None or term.bound is None:
@@ -111,6 +131,15 @@ def _before_end(term: Term, region: Region, number: int) -> bool:
     if term.index is None or term.bound is None:
         return False
     return term.index - term.bound == region.axes[number].index - region.buffer.shape[number]
+
+
+def ends_with(term: Term, index: Sym, size: Sym, ranges: Sequence[Range]) -> bool:
+    """True if a term says no more than that an index lies before the end of an axis of that size."""
+    return all(
+        _always(one, ranges)
+        or (one.index is not None and one.bound is not None and one.index - one.bound == index - size)
+        for one in _each(term)
+    )
 
 
 def _behind_start(term: Term, region: Region, number: int) -> bool:

@@ -154,6 +154,7 @@ class LoopStores(CollectedElements):
 
     def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard], add: bool) -> None:
         """Rows under a condition of their own."""
+        guards = [one for item in guards for one in item.beyond_tail(found)]
         row, names = found.ranges[0], {name for item in guards for name in item.names(self.lets)}
         conditions = [written(self.lets.expand(item.node)) for item in guards]
         number = next(number for number, axis in enumerate(found.axes) if axis.range is row)
