@@ -298,3 +298,15 @@ def test_names_that_both_branches_have(head: str) -> None:
 def test_profilers_that_npuir_has() -> None:
     late = "from tilelang.profiler import Profiler\ndef f():\n    from tilelang.profiler import do_bench\n"
     assert to_npuir(HEAD.format(late) + GOES.format(""))[1] == []
+
+
+def test_tiles_of_64_bits() -> None:
+    body = "m = T.alloc_ub((64,), 'int64')\nfor i in T.serial(64):\n    m[i] = i\n"
+    for target, codes in (("pto", ["TL710"]), ("ascendc", [])):
+        text = source(
+            f"{TILES}{LOAD}{body}{STORE}",
+            params=EXTRA.format("int32"),
+            launch=ONE,
+            jit=f"out_idx=[1], target='{target}'",
+        )
+        assert [f.code for f in findings(text) if f.code == "TL710"] == codes

@@ -80,3 +80,45 @@ def test_scattered_elements_under_a_condition(start: str, update: str, numpy: tu
         expected[place] = join([*taken, outside])  # type: ignore[operator]
     np.testing.assert_allclose(run(new, {"X": x})["Y"], expected, rtol=1e-5)
     assert new.count("T.serial(32)") == 1, "no second loop over elements asks the condition again"
+
+
+def test_places_of_the_largest_elements() -> None:
+    """Branches in branches, each of which changes what another one asks, and integers of 64 bits."""
+    body = """
+    for i in T.Parallel(32):
+        best = T.alloc_var("float32")
+        place = T.alloc_var("int64")
+        first = T.alloc_var("bool")
+        best = 0.0
+        place = T.cast(0, "int64")
+        first = True
+        q = bx * 32 + i
+        for k in T.serial(5):
+            at = q % 9 * 2 + k - 2
+            if at >= 0 and at < 15:
+                value = X[q // 9, at]
+                if T.isnan(value):
+                    place = T.cast(at, "int64")
+                elif first:
+                    best = value
+                    place = T.cast(at, "int64")
+                    first = False
+                elif value > best:
+                    best = value
+                    place = T.cast(at, "int64")
+        if q < 54:
+            Y[q // 9, q % 9] = place
+    """
+    x = RNG.standard_normal((6, 15)).astype(np.float32)
+    x[2, 4] = np.nan
+    text = gpu_file("X: T.Tensor((6, 15), 'float32'), Y: T.Tensor((6, 9), 'int64')", body)
+    new = agree(text, {"X": x})
+    expected = np.zeros((6, 9), np.int64)
+    for row, column in np.ndindex(6, 9):
+        best, first = 0.0, True
+        for at in range(max(column * 2 - 2, 0), min(column * 2 + 3, 15)):
+            if np.isnan(x[row, at]):
+                expected[row, column] = at
+            elif first or x[row, at] > best:
+                best, expected[row, column], first = x[row, at], at, False
+    np.testing.assert_array_equal(run(new, {"X": x})["Y"], expected)

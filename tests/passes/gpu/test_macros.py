@@ -248,6 +248,12 @@ def test_host_arithmetic_stays() -> None:
     assert after(inline, text) == text
 
 
+def test_several_values_of_host_arithmetic() -> None:
+    helper = "def window(n):\n    return n * 32, (n + 1) * 32\n"
+    body = "first, last = window(bx)\nfor i, j in T.Parallel(32, 32):\n    a[i, j] += last - first"
+    same(kernel(body, macros=helper), kernel(body.replace("window(bx)", "bx * 32, (bx + 1) * 32")))
+
+
 def test_definition_stays_for_another_kernel() -> None:
     text = kernel("scale(a, 2.0)", inside=SCALE)
     other = text[text.index("    @T.prim_func") : text.index("    return main")].replace("def main", "def other")

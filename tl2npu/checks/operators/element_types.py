@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
-from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
@@ -22,7 +22,9 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     for placed in subject.statements:
         stmt = placed.stmt
-        if isinstance(stmt, Copy):
+        if isinstance(stmt, Alloc):
+            yield from _tile(subject, stmt)
+        elif isinstance(stmt, Copy):
             yield from _copy(stmt)
         elif isinstance(stmt, Op) and stmt.op.name == "tile.cast":
             yield from _cast(subject, stmt)
@@ -30,6 +32,13 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _operator(subject, stmt)
     for store in parallel_stores(subject):
         yield from _store(store)
+
+
+def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
+    """``GetTypeLen`` of ``src/target/codegen_ascend_pto.cc`` knows no elements of 64 bits."""
+    if subject.target == "pto" and stmt.buffer.memory is Memory.UB and stmt.buffer.dtype in ("int64", "uint64"):
+        text = f"`{stmt.buffer.name}` is {stmt.buffer.dtype}, of which target pto has no tiles"
+        yield Finding("TL710", stmt.node, text)
 
 
 def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:

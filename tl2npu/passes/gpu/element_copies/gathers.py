@@ -53,9 +53,7 @@ def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: 
     return _lines(work, stmt, load, picked, conditions, chosen)
 
 
-def _without_end(
-    work: LoopOperands, node: cst.BaseExpression, rows: Rows, stmt: Store
-) -> Sequence[cst.BaseExpression]:
+def _without_end(work: LoopOperands, node: cst.BaseExpression, rows: Rows, stmt: Store) -> Sequence[cst.BaseExpression]:
     """The parts of a condition that say more than where the row ends, which a copy knows."""
     assert stmt.env is not None
     if rows.axis is None:

@@ -48,7 +48,7 @@ class When:
 
 Item = Put | When
 _HOLDS = "holds"
-"""The tile with the answers to a condition."""
+"""The tile with the answers to a condition; those of conditions inside of it have numbers."""
 
 
 def items(nest: Nest, reading: Reading) -> Iterator[Item]:
@@ -61,6 +61,7 @@ class _Body:
         self.nest = nest
         self.reading = reading
         self.registers: set[str] = set()
+        self.asked = 0
 
     def read(self, body: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
         for position, stmt in enumerate(body):
@@ -162,9 +163,10 @@ class _Body:
         if pairs:
             return
         if self.is_asked_first(stmt, found):
-            self.reading.local.pop(_HOLDS, None)
-            yield Put(stmt, None, as_numbers(found), local=_HOLDS)
-            found = as_truth(self.reading.local.pop(_HOLDS, Expr("load", text=_HOLDS, axes=found.axes)))
+            self.asked += 1
+            name = _HOLDS if self.asked == 1 else f"{_HOLDS}_{self.asked}"
+            yield Put(stmt, None, as_numbers(found), local=name)
+            found = as_truth(self.reading.local.pop(name, Expr("load", text=name, axes=found.axes)))
         yield from self.read(stmt.then, _both(condition, found))
         if stmt.orelse:
             opposite = Expr("logic", "not", (found,), "bool", axes=found.axes)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tl2npu.dialects.element_types import known, takes
 from tl2npu.dialects.functions import ASCEND_LOOPS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
@@ -126,7 +127,10 @@ class Instructions(OneType):
         literal = value.value
         if literal is not None and element_types.is_float(place.dtype) and "." not in value.text:
             value = number(value.text + ".0") if value.text.lstrip("-").isdigit() else value
-        if place.whole:
+        if place.whole and not takes("tile.fill", known(place.dtype) or "float32"):
+            self.slow()
+            self.one_by_one(f"{show(place.load)} = {show(value)}")
+        elif place.whole:
             self.note("TL149")
             self.line(f"T.tile.fill({place.name}, {show(value)})")
         elif self.usable(place) and place.on_chip:

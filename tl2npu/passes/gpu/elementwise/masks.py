@@ -134,6 +134,7 @@ def by_elements(lowering: Legality, value: Expr, place: Place, rest: frozenset[s
     for position, arm in enumerate(arms):
         others = kept | (arms[1 - position].buffers if position == 0 else frozenset())
         simple = guarded or arm.kind == "number" or (arm.kind == "load" and arm.span is not Span.OTHER)
+        simple = simple or _is_arithmetic_on_indices(arm)
         found = arm if simple else lowering.hoist(arm, None, others)
         shown.append(show(found))
     target = show(place.load)
@@ -163,6 +164,16 @@ def _plain(lowering: Legality, condition: Expr, rest: frozenset[str]) -> Expr:
             found.append(lowering.hoist(part, None, rest | condition.buffers) if computed else part)
         rest |= found[-1].buffers
     return with_args(condition, *found)
+
+
+def _is_arithmetic_on_indices(value: Expr) -> bool:
+    """A value that the scalar unit works out from indices, as the condition."""
+    parts = list(value.walk())
+    kinds = ("index", "number", "unknown", "binary", "negative", "cast")
+    return any(part.axes for part in parts) and all(
+        part.kind in kinds and part.load is None and (not part.dtype or element_types.is_integer(part.dtype))
+        for part in parts
+    )
 
 
 def opposite(condition: Expr) -> Expr:

@@ -63,7 +63,7 @@ class OneType(Work):
         if expr.kind == "binary" and (expr.name not in _SIGNS or _beyond_float(expr, dtype)):  # integers stay so
             own = expr.dtype or "int32"
             found = rebuilt(expr, *(self.unified(arg, own) for arg in expr.args))
-            return found if own == dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
+            return found if dtype in ("", own) else cast(dtype, self.temporaries.dtype_text(dtype), found)
         if dtype != "float32" and self.by_others(expr):
             found = rebuilt(expr, *(self.unified(arg, "float32") for arg in expr.args))
             return cast(dtype, self.temporaries.dtype_text(dtype), found)

@@ -121,6 +121,8 @@ def _is_device_code(job: Job, helper: Helper, call: cst.Call, stmt: Stmt) -> boo
     assert stmt.env is not None
     if isinstance(stmt, Inlined) or job.file.evaluator.buffers_in(call, stmt.env):
         return True
+    if isinstance(stmt, Opaque) and isinstance(stmt.node, cst.Assign) and stmt.node.value is call:
+        return True  # `first, last = window(i)`
     return any(
         (names.resolve(node) or "").startswith(_LANGUAGE + ".")
         for node in nodes_of(helper.node.body, cst.Name, cst.Attribute)
