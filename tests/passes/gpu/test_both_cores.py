@@ -158,9 +158,30 @@ def test_the_launch_decides_where_rows_may_be_odd(rows: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("rows", [16, 3])
+def test_row_numbers_where_rows_may_be_odd(rows: int) -> None:
+    """With one core its number is 0, so that the first row of a core is the first of all."""
+    body = """x = T.alloc_fragment((bm,), "float32")
+T.copy(B[bx * bm], x)
+for i in T.Parallel(bm):
+    if (bx * bm + i) % 7 < 3:
+        x[i] = x[i] * 2.0
+T.copy(x, O[bx * bm])
+"""
+    params = 'B: T.Tensor((64,), "float32"), O: T.Tensor((64,), "float32")'
+    launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
+    inputs = {"B": _inputs()["B"]}
+    new = agree(gpu_file(params, body, launch=launch, args="bm"), inputs, args=(rows,))
+    assert "threads=1 if bm % 2 else 2" in new
+    assert "vid * (bm // 2)" in new
+    found = run(new, inputs, "factory", (rows,), ACTUAL)["O"]
+    expected = np.where(np.arange(64) % 7 < 3, inputs["B"] * 2, inputs["B"])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("value", ["T.if_then_else(j < 40, x[i, j], 0.0)", "x[i, j] * T.float32(i)"])
 def test_what_only_two_cores_understand_is_not_left_to_the_launch(value: str) -> None:
-    """Half of a select, or the number of the vector core."""
+    """Half of a select, and a number of rows."""
     body = ROWS.replace("x[i, j] / s[i] + b[j]", value)
     launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
     new = agree(gpu_file(PARAMS, body, jit="@tilelang.jit", launch=launch, args="bm"), _inputs(), args=(4,))

@@ -6,7 +6,7 @@ Python's: the front end evaluates the arguments of a launch when the factory is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
@@ -16,26 +16,42 @@ from tl2npu.kernel.model import Buffer
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import factor
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, nodes_of
 
 
 def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
     """Let the launch decide by the rows of these tiles; False where it cannot. Checks judge both numbers of threads.
 
-    What the number of the vector core is with ``threads=1`` is nowhere said, so kernels that ask for it are left.
+    With ``threads=1`` the number of the vector core has one value, 0, and the compiler leaves it out (95acbd7f, text of
+    a kernel for both targets read).
     """
     launch = job.kernel.launch
     rows = [buffer.shape_nodes[0] for buffer in tiles if buffer.shape[0].constant is None]
-    if launch is None or launch.threads is None or not rows or job.kernel.core is not None:
+    if launch is None or launch.threads is None or not rows:
         return False
     inside = assigned_names(job.kernel.node.body)
     if any(name.value in inside for node in rows for name in names_in(node)):
         return False
     sizes = list(dict.fromkeys(map(code, rows)))
+    if job.kernel.core is not None and not _starts_only(job, sizes):
+        return False
     odd = " or ".join(f"{factor(size)} % 2" for size in sizes)
     edits = Edits(job.file.index)
     edits.replace(launch.threads.node, cst.parse_expression(f"1 if {odd} else 2"))
     said = " and ".join(f"`{size}`" for size in sizes)
     job.change("TL138", launch.node, f"threads=2 where {said} {'is' if len(sizes) == 1 else 'are'} even, else 1")
     job.apply(edits)
+    return True
+
+
+def _starts_only(job: Job, sizes: Sequence[str]) -> bool:
+    """Half of the rows stands in the first row of a core, ``vid * (M // 2)``, and nowhere else."""
+    assert job.kernel.launch is not None
+    core = str(job.kernel.core).partition("@")[0]
+    for half in nodes_of(job.kernel.launch.node.body, cst.BinaryOperation):
+        if isinstance(half.operator, cst.FloorDivide) and code(half.right) == "2" and code(half.left) in sizes:
+            above = job.file.index.parent(half)
+            product = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply)
+            if not isinstance(above, cst.BinaryOperation) or not product or code(above.left) != core:
+                return False
     return True
