@@ -115,7 +115,7 @@ class OneType(Work):
 
     def rounded(self, value: Expr) -> Iterator[Expr]:
         """What a GPU rounds to a narrower type on the way to a value, and is not rounded here."""
-        computed = value.kind == "call" or (value.kind == "binary" and value.name in _SIGNS)
+        computed = value.name != "abs" if value.kind == "call" else value.kind == "binary" and value.name in _SIGNS
         if computed and (value.dtype.startswith("bfloat16") or self.is_half(value.dtype)):
             yield value
             return

@@ -310,6 +310,9 @@ class Reading:
 
     def _select(self, node: cst.BaseExpression, condition: Expr, yes: Expr, no: Expr) -> Expr:
         condition = truths.as_truth(condition)
+        truth = truths.choice(condition, yes, no)
+        if truth is not None:
+            return truth
         dtype = element_types.promoted(yes.dtype, no.dtype)
         return Expr("select", "", (condition, yes, no), dtype, node, axes=joined(condition, yes, no))
 
@@ -409,9 +412,7 @@ def _kind_of_number(name: str, value: Expr) -> Expr:
     """``isnan`` and its like as comparisons: with NaN only ``!=`` holds."""
     if name == "isnan":
         return _compare("!=", value, value, None)
-    known = element_types.is_known(element_types.plain(value.dtype))
-    dtype = f'"{value.dtype}"' if known else element_types.text_of(value.dtype)
-    infinity = number(f"T.infinity({dtype})")
+    infinity = number('T.infinity("float32")')  # the front end knows none of bfloat16
     return _compare("==" if name == "isinf" else "<", call("abs", value), infinity, None)
 
 

@@ -7,11 +7,12 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Alloc, Buffer, Kernel, Loop, Memory, walk, walk_with_parents
-from tl2npu.passes.gpu.elementwise.tree import Expr, number
+from tl2npu.passes.gpu.elementwise.tree import Expr, joined, number
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 DTYPE = "float32"
+_CONSTANTS = {"True": True, "T.bool(True)": True, "False": False, "T.bool(False)": False}
 
 
 def truth_tiles(kernel: Kernel) -> frozenset[Buffer]:
@@ -50,6 +51,30 @@ def as_truth(value: Expr) -> Expr:
     if value.kind not in ("load", "cast", "binary"):
         return value
     return Expr("compare", "!=", (value, number("0.0" if value.dtype == DTYPE else "0")), "bool", axes=value.axes)
+
+
+def choice(condition: Expr, yes: Expr, no: Expr) -> Expr | None:
+    """``yes if condition else no`` of conditions; ``and`` keeps that an arm is read only where it is chosen."""
+    arms = _constant(yes), _constant(no)
+    if not any(arm.kind in ("compare", "logic") for arm in (yes, no)) and None in arms:
+        return None
+    yes, no = as_truth(yes), as_truth(no)
+    first = condition if arms[0] is True else None if arms[0] is False else _logic("and", condition, yes)
+    other = _logic("not", condition)
+    second = other if arms[1] is True else None if arms[1] is False else _logic("and", other, no)
+    if first is None or second is None:
+        return first or second or no
+    return _logic("or", first, second)
+
+
+def _constant(value: Expr) -> bool | None:
+    """What ``True`` and ``T.bool(False)`` say; None for anything else."""
+    return _CONSTANTS.get(value.text) if value.is_number else None
+
+
+def _logic(sign: str, *parts: Expr) -> Expr:
+    dynamic = any(part.dynamic for part in parts)
+    return Expr("logic", sign, parts, "bool", axes=joined(*parts), dynamic=dynamic)
 
 
 def retype(job: Job) -> None:
