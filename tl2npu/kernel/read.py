@@ -7,7 +7,7 @@ are read in place with their parameters bound to the caller's expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 import libcst as cst
 
@@ -78,13 +78,14 @@ def _pairs(call: cst.Call) -> list[tuple[str | None, cst.BaseExpression]]:
 class Reader:
     """Reads one kernel; use :func:`read_kernel`."""
 
-    def __init__(self, evaluator: Evaluator, dialect: Dialect = "ascend", *, shapes: bool = True) -> None:
+    def __init__(self, evaluator: Evaluator, dialect: Dialect = "ascend", apart: Set[int] = frozenset()) -> None:
         self.evaluator = evaluator
         self.dialect = dialect
         self.is_gpu = dialect == "gpu"
         self.names = evaluator.names
         self.buffers: dict[str, Buffer] = {}
-        self.second: dict[int, Buffer] | None = {} if shapes and dialect != "npuir" else None
+        self.second: dict[int, Buffer] | None = {} if dialect != "npuir" else None
+        self.apart = apart
         self.problems: list[tuple[cst.CSTNode, str, str]] = []
         self.inlining: list[cst.FunctionDef] = []
         self.inlined = 0
@@ -191,7 +192,7 @@ class Reader:
                 op = self.operator(value.func, env)
                 if op is not None and op.kind is Kind.TYPE and self.evaluator.buffers_in(value, env):
                     view = second_shape(name, value, env, self.evaluator, node) if self.second is not None else None
-                    if self.second is not None and view is not None and view.index not in self.second:
+                    if self.second is not None and view is not None and view.index not in {*self.second, *self.apart}:
                         env.values[name] = self.second[view.index] = self.buffers[self._unique(name)] = view
                         return []
                     return [
@@ -493,20 +494,22 @@ def read_kernel(node: cst.FunctionDef, outer: Env, evaluator: Evaluator, targets
     :class:`Opaque` statements.
     """
     dialect = dialect_of(node, evaluator.names, targets)
-    found = (_read(node, outer, Reader(evaluator, dialect, shapes=shapes)) for shapes in (True, False))
-    return next(kernel for kernel in found if kernel is not None)
+    found, both = _read(node, outer, Reader(evaluator, dialect))
+    while both:
+        found, more = _read(node, outer, Reader(evaluator, dialect, both))
+        both = both | more if more else more
+    return found
 
 
-def _read(node: cst.FunctionDef, outer: Env, reader: Reader) -> Kernel | None:
-    """The kernel; None if it uses a tensor by its own shape and by a second one."""
+def _read(node: cst.FunctionDef, outer: Env, reader: Reader) -> tuple[Kernel, frozenset[int]]:
+    """The kernel, and the positions of tensors that it uses by their own shape and by a second one."""
     env = Env(outer)
     tensors, scalars = parameters(node, outer, reader.evaluator, reader.operator)
     env.values.update({name: var(name) for name in scalars} | {tensor.name: tensor for tensor in tensors})
     body = reader.block(body_of(node), env, ())
     second = reader.second or {}
-    if is_used({tensor for tensor in tensors if tensor.index in second}, body):
-        return None
+    both = frozenset(n for n in second if is_used({tensor for tensor in tensors if tensor.index == n}, body))
     params = [second.get(tensor.index, tensor) for tensor in tensors]
     buffers = {param.name: param for param in params} | reader.buffers
     rest = (reader.cid, reader.vid, reader.problems, reader.dialect, reader.core)
-    return Kernel(node.name.value, node, params, scalars, reader.launch, body, buffers, *rest)
+    return Kernel(node.name.value, node, params, scalars, reader.launch, body, buffers, *rest), both

@@ -1,7 +1,8 @@
 """TL121, TL602: ``flat = T.Tensor((N * H * W, C), dtype, x.data)``, a second shape of a tensor.
 
-Where nothing uses the tensor itself it stays, in front of the launch; the Ascend compiler knows it. Elsewhere the view
-gives way to the tensor. Its first axis stands for the first axes of the tensor, which lie in memory without a gap. An
+Where nothing uses the tensor itself it stays, in front of the launch; the Ascend compiler knows it. Elements of the
+tensor whose indices are taken from one of the view, ``x[s // W, s % W]``, are read as the view's. Elsewhere the view
+gives way to the tensor, if each of its axes stands for some axes of the tensor, which lie in memory without a gap. An
 element of the view is an element of the tensor; a copy of a part of it becomes a loop over its elements, as its rows
 may lie anywhere.
 """
@@ -14,16 +15,18 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
-from tl2npu.kernel.model import Buffer, Kernel, Memory, Opaque
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.model import Buffer, Kernel, Memory, Opaque, Operand
+from tl2npu.kernel.symbolic import Mod, Sym, const
 from tl2npu.kernel.tensors import second_shapes
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.leftovers import remove_statements
 from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, nodes_of
@@ -35,25 +38,31 @@ _MOST = 3
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """``name`` is ``base`` with its first ``merged`` axes as one."""
+    """``name`` is ``base`` with some of its axes joined: each axis of the view is a run of ``merged`` axes."""
 
     name: str
     node: cst.Assign
     base: Buffer
-    merged: int
+    merged: tuple[int, ...]
     env: Env
 
     def index(self, parts: Sequence[str]) -> str:
-        """The element of the tensor that is the view's element at these indices."""
-        sizes = [factor(code(node)) for node in self.base.shape_nodes[: self.merged]]
-        whole, found = factor(parts[0]), list[str]()
-        for number, size in enumerate(sizes):
-            inner = sizes[number + 1 :]
-            text = whole
-            if inner:
-                text += f" // ({' * '.join(inner)})" if len(inner) > 1 else f" // {inner[0]}"
-            found.append(text if number == 0 else f"{text} % {size}")
-        return f"{self.base.name}[{', '.join([*found, *parts[1:]])}]"
+        """The element of the tensor that is the view's element at these indices.
+
+        The first index of a run is too large where that of the view is: both lie outside of the tensor.
+        """
+        sizes, found = [factor(code(node)) for node in self.base.shape_nodes], list[str]()
+        for part, count in zip(parts, self.merged, strict=True):
+            run, sizes = sizes[:count], sizes[count:]
+            if count == 1:
+                found.append(part)
+                continue
+            for number, size in enumerate(run):
+                text, inner = factor(part), run[number + 1 :]
+                if inner:
+                    text += f" // ({' * '.join(inner)})" if len(inner) > 1 else f" // {inner[0]}"
+                found.append(text if number == 0 else f"{text} % {size}")
+        return f"{self.base.name}[{', '.join(found)}]"
 
 
 def resolve(job: Job, *, keep: bool = True) -> None:
@@ -68,7 +77,7 @@ def resolve(job: Job, *, keep: bool = True) -> None:
             view = _view(node, env, job.file.evaluator)
             if view is not None and view.name not in done:
                 done.add(view.name)
-                if _rewrite(job, view):
+                if (keep and _join(job, view)) or _rewrite(job, view):
                     return True
         return False
 
@@ -127,12 +136,81 @@ def _view(node: cst.CSTNode, env: Env, evaluator: Evaluator) -> _View | None:
     base = evaluator.buffer(data.value, env)
     if base is None or base.memory is not Memory.GM or evaluator.dtype(dtype, env) != base.dtype:
         return None
-    sizes = [evaluator.sym(element.value, env) for element in shape.elements]
-    merged = len(base.shape) - len(sizes) + 1
-    if merged < 1 or not sizes or sizes[1:] != list(base.shape[merged:]):
+    sizes = [evaluator.sym(item, item_env) for item, item_env in evaluator.sequence(shape, env)]
+    merged = _runs(list(base.shape), sizes)
+    return None if merged is None else _View(target.value, node, base, merged, env)
+
+
+def _runs(axes: list[Sym], sizes: list[Sym]) -> tuple[int, ...] | None:
+    """How many axes of a tensor each axis of another shape is, one after the other; None if it is no such shape."""
+    found: list[int] = []
+    for size in sizes:
+        counts = range(1, len(axes) + 1)
+        count = next((count for count in counts if math.prod(axes[:count], start=const(1)) == size), None)
+        if count is None:
+            return None
+        axes = axes[count:]
+        found.append(count)
+    return tuple(found) if not axes else None
+
+
+def _join(job: Job, view: _View) -> bool:
+    """Write the view for every use of the tensor itself; False if one of them is no element that the view has, too."""
+    edits, written = Edits(job.file.index), list[cst.CSTNode]()
+    for stmt in job.kernel.walk():
+        for access in accesses(stmt) if stmt.node is not view.node else ():
+            operand = access.operand
+            if operand.buffer is not view.base:
+                continue
+            parts = _joined(job, view, operand, stmt.env) if access.element and not stmt.via and stmt.env else None
+            if parts is None:
+                return False
+            if all(operand.node is not node for node in written):
+                edits.replace(operand.node, expression(job, f"{view.name}[{', '.join(parts)}]", operand.node))
+                written.append(operand.node)
+    names = [*names_in(view.node), *(name for node in written for name in names_in(node))]
+    known = {id(name) for name in names if name.value == view.base.name}
+    if not written or len(known) < sum(name.value == view.base.name for name in names):
+        return False
+    if any(name.value == view.base.name and id(name) not in known for name in names_in(job.located.node.body)):
+        return False
+    job.change("TL602", view.node, f"wrote `{view.name}` for `{view.base.name}`, so that all of it is in one shape")
+    job.apply(edits)
+    return True
+
+
+def _joined(job: Job, view: _View, operand: Operand, env: Env) -> list[str] | None:
+    """The indices in the view of an element of the tensor, if each run of its own ones is one number taken apart."""
+    dims, sizes, found = list(operand.dims or ()), list(view.base.shape), list[str]()
+    if len(dims) != len(sizes):
         return None
-    is_merger = math.prod(base.shape[:merged], start=const(1)) == sizes[0]
-    return _View(target.value, node, base, merged, env) if is_merger else None
+    for count in view.merged:
+        run, inner = dims[:count], sizes[1:count]
+        dims, sizes = dims[count:], sizes[count:]
+        if count == 1:
+            found.append(code(run[0].node))
+            continue
+        wholes = [atom.num for atom in run[-1].lo.atoms() if isinstance(atom, Mod) and atom.den == inner[-1]]
+        whole = wholes[0] if wholes else None
+        if whole is None or any(dim.lo != part for dim, part in zip(run, _apart(whole, inner), strict=True)):
+            return None
+        try:
+            text = render(whole)
+        except Unrenderable:
+            return None
+        if job.file.evaluator.sym(cst.parse_expression(text), env) != whole:
+            return None
+        found.append(text)
+    return found
+
+
+def _apart(whole: Sym, inner: Sequence[Sym]) -> list[Sym]:
+    """The indices along some axes, all but the first of which have the sizes ``inner``, of an element by its number."""
+    found = list[Sym]()
+    for position in range(len(inner) + 1):
+        part = whole // math.prod(inner[position:], start=const(1))
+        found.append(part if position == 0 else part % inner[position - 1])
+    return found
 
 
 def _rewrite(job: Job, view: _View) -> bool:
@@ -165,7 +243,7 @@ def _rewrite(job: Job, view: _View) -> bool:
 
 def _starts(node: cst.BaseExpression, view: _View) -> list[tuple[str, str | None]] | None:
     """Where a part of a view starts along each of its axes, and the text of its size, None if it is one element."""
-    rank = len(view.base.shape) - view.merged + 1
+    rank = len(view.merged)
     if not isinstance(node, cst.Subscript):
         return [("0", "")] * rank
     found: list[tuple[str, str | None]] = []
@@ -192,7 +270,8 @@ def _loop(job: Job, view: _View, call: cst.Call, names: Names) -> str | None:
     starts = _starts(sides[of_view.index(True)], view) if buffer is not None else None
     if buffer is None or buffer.memory is Memory.GM or starts is None:
         return None
-    if not 0 < len(starts) == len(buffer.shape) < _MOST:
+    before, starts = starts[: -len(buffer.shape)], starts[-len(buffer.shape) :]
+    if not 0 < len(starts) == len(buffer.shape) < _MOST or any(size is not None for _, size in before):
         return None
     evaluator = job.file.evaluator
     for (_, size), extent in zip(starts, buffer.shape, strict=True):
@@ -201,7 +280,8 @@ def _loop(job: Job, view: _View, call: cst.Call, names: Names) -> str | None:
     variables = [names.fresh(*wanted) for wanted in (("r", "row"), ("c", "column"))[: len(starts)]]
     extents = ", ".join(code(node) for node in buffer.shape_nodes)
     parts = [var if text == "0" else f"{text} + {var}" for (text, _), var in zip(starts, variables, strict=True)]
-    pair = (f"{buffer.name}[{', '.join(variables)}]", view.index(parts))
+    whole = view.index([*(text for text, _ in before), *parts])
+    pair = (f"{buffer.name}[{', '.join(variables)}]", whole)
     target, value = pair if of_view[0] else pair[::-1]
     return f"for {', '.join(variables)} in T.Parallel({extents}):\n    {target} = {value}\n"
 
