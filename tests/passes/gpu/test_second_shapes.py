@@ -78,6 +78,87 @@ def test_a_tensor_that_is_used_in_both_shapes() -> None:
     assert "x_flat" not in migrated(text)
 
 
+OWN = """y_flat = T.Tensor((N, C, H * W), "float32", Y.data)
+x = T.alloc_fragment((8, 16), "float32")
+y = T.alloc_shared((8, 16), "float32")
+for c in T.serial(T.ceildiv(C, 8)):
+    for i, j in T.Parallel(8, 16):
+        s = bx * 16 + j
+        if c * 8 + i < C and s < H * W:
+            x[i, j] = X[by, c * 8 + i, s // W, s % W] * 2.0 + 1.0
+    T.copy(x, y)
+    if C % 8 == 0:
+        T.copy(y, y_flat[by, c * 8, bx * 16])
+    else:
+        for i, j in T.Parallel(8, 16):
+            s = bx * 16 + j
+            h = s // W
+            if c * 8 + i < C and s < H * W:
+                Y[by, c * 8 + i, h, s % W] = y[i, j]
+"""
+OWN_FILE = {
+    "two axes": OWN,
+    "the number in place": OWN.replace("h = s // W", "h = (bx * 16 + j) // W"),
+    "numbers for names": OWN.replace("s % W] = y", "(j + 16 * bx) % W] = y"),
+    "both conditions of the row": OWN.replace(
+        "if c * 8 + i < C and s < H * W:\n                Y", "if (s < H * W) & (c * 8 + i < C):\n                Y"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", OWN_FILE.values(), ids=OWN_FILE.keys())
+@pytest.mark.parametrize("channels", [20, 16])
+def test_elements_that_the_view_has_too(body: str, channels: int) -> None:
+    """With a view of ``X`` as well, which is read by its own indices only."""
+    views = 'x_flat = T.Tensor((N, C, H * W), "float32", X.data)\nx0 = T.alloc_fragment((8, 16), "float32")\n'
+    body = views + body.replace("T.copy(x, y)", "T.copy(x_flat[by, c * 8, bx * 16], x0)\n    T.copy(x, y)")
+    text = gpu_file(PARAMS, body, args="N, C, H, W", launch=LAUNCH)
+    new = agree(text, {"X": X[:, :channels]}, args=(3, channels, 7, 5))
+    assert "Y[" not in new
+    assert "X[" not in new
+
+
+def test_the_last_axes_of_a_whole_tile() -> None:
+    """``(B, K)`` of ``(B, C, H, W)``: three axes are one number."""
+    body = """flat = T.Tensor((N, C * H * W), "float32", Y.data)
+x = T.alloc_shared((4, 16), "float32")
+for i, j in T.Parallel(4, 16):
+    k = bx * 16 + j
+    if by * 4 + i < N and k < C * H * W:
+        x[i, j] = X[by * 4 + i, k // (H * W), k // W % H, k % W] * 2.0
+T.copy(x, flat[by * 4, bx * 16])
+for i, j in T.Parallel(4, 16):
+    k = bx * 16 + j
+    if by * 4 + i < N and k < C * H * W:
+        Y[by * 4 + i, k // (H * W), k // W % H, k % W] = x[i, j] + 1.0
+"""
+    launch = "T.Kernel(T.ceildiv(C * H * W, 16), T.ceildiv(N, 4), threads=128) as (bx, by)"
+    x = X[:, :4]
+    body = body.replace("x = T.alloc_shared", 'xf = T.Tensor((N, C * H * W), "float32", X.data)\nx = T.alloc_shared')
+    body = body.replace(
+        "T.copy(x, flat[by * 4", "for i, j in T.Parallel(4, 16):\n    x[i, j] = x[i, j] + 0.0\nT.copy(x, flat[by * 4"
+    )
+    text = gpu_file(PARAMS, body, args="N, C, H, W", launch=launch)
+    new = agree(text, {"X": x}, args=x.shape)
+    assert "Y[" not in new
+
+
+OTHER_ELEMENTS = {
+    "axes changed": ("h, s % W] = y", "s % W, h] = y"),
+    "another number": ("h, s % W] = y", "h, (s + 1) % W] = y"),
+    "a row more": ("h = s // W", "h = s // W + 1"),
+    "not taken apart": ("h, s % W] = y", "0, s] = y"),
+    "a copy": ("Y[by, c * 8 + i, h, s % W] = y[i, j]", "T.copy(y[i, 0], Y[by, c, h, 0])"),
+}
+
+
+@pytest.mark.parametrize("change", OTHER_ELEMENTS.values(), ids=OTHER_ELEMENTS.keys())
+def test_elements_that_are_no_ones_of_the_view(change: tuple[str, str]) -> None:
+    text = gpu_file(PARAMS, OWN.replace(*change), args="N, C, H, W", launch=LAUNCH)
+    assert text != gpu_file(PARAMS, OWN, args="N, C, H, W", launch=LAUNCH)
+    assert {code for code, _ in refused(text)} <= {"TL170", "TL902", "TL153"}
+
+
 REFUSED = {
     "a shape of the launch": LINES.replace("(N, C, H * W)", "(N, C, H * W + bx - bx)", 1),
     "too few elements": LINES.replace("(N, C, H * W)", "(N, C, H * W - 1)", 1),
